@@ -1,0 +1,334 @@
+//! Everything that can go wrong for a caller: one enum, one table, one type.
+//!
+//! [`ErrorCode`] is the stable vocabulary; [`Problem`] is one occurrence of it. Nothing here knows
+//! where a problem comes from (HTTP, MariaDB, a worker): each stage turns its own failures into a
+//! `Problem` in one place.
+
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $status:literal, $retry:expr;)*) => {
+        /// The stable, public name of a failure. Codes are added, never renamed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ErrorCode { $($(#[$doc])* $variant,)* }
+
+        impl ErrorCode {
+            /// All codes, in the order of their statuses.
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
+
+            /// The code as callers see it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(ErrorCode::$variant => $code,)* }
+            }
+
+            /// The HTTP status that goes with it.
+            #[must_use]
+            pub const fn status(self) -> u16 {
+                match self { $(ErrorCode::$variant => $status,)* }
+            }
+
+            /// `Some(seconds to wait)` if the same request may succeed later by itself.
+            #[must_use]
+            pub const fn retry_after_seconds(self) -> Option<u32> {
+                match self { $(ErrorCode::$variant => $retry,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The body is not JSON, or nests too deep.
+    InvalidJson = "invalid_json", 400, None;
+    /// A query option is unknown, repeated or of the wrong form.
+    InvalidQueryOption = "invalid_query_option", 400, None;
+    /// A condition (`query`, `deleteKeyValues`) can't be understood.
+    InvalidFilter = "invalid_filter", 400, None;
+    /// The body is JSON of the wrong shape.
+    InvalidBody = "invalid_body", 400, None;
+    /// A field that the table does not have.
+    UnknownField = "unknown_field", 400, None;
+    /// A name that no database, table or field can have.
+    InvalidIdentifier = "invalid_identifier", 400, None;
+    /// MariaDB refused the statement's text.
+    SqlError = "sql_error", 400, None;
+    /// A full-text search over fields without a FULLTEXT index.
+    FulltextIndexMissing = "fulltext_index_missing", 400, None;
+    /// An upload whose bytes are not what they are said to be.
+    InvalidMedia = "invalid_media", 400, None;
+    /// No `Authorization` header.
+    MissingKey = "missing_key", 401, None;
+    /// The key is malformed or not signed by this installation.
+    InvalidKey = "invalid_key", 401, None;
+    /// The key's lifetime is over.
+    ExpiredKey = "expired_key", 401, None;
+    /// The key was revoked.
+    RevokedKey = "revoked_key", 401, None;
+    /// A read-only key asked for something that changes data.
+    FullAccessRequired = "full_access_required", 403, None;
+    /// MariaDB denied the project's account the right.
+    PermissionDenied = "permission_denied", 403, None;
+    /// No such path.
+    RouteNotFound = "route_not_found", 404, None;
+    /// No such database, or one of another project.
+    DatabaseNotFound = "database_not_found", 404, None;
+    /// No such table or view.
+    TableNotFound = "table_not_found", 404, None;
+    /// No record with that id.
+    RecordNotFound = "record_not_found", 404, None;
+    /// No such media.
+    MediaNotFound = "media_not_found", 404, None;
+    /// The path exists, the method does not.
+    MethodNotAllowed = "method_not_allowed", 405, None;
+    /// A unique key already holds that value.
+    DuplicateKey = "duplicate_key", 409, None;
+    /// A foreign key forbids it.
+    ForeignKeyViolation = "foreign_key_violation", 409, None;
+    /// Media of that name exists in that folder.
+    MediaExists = "media_exists", 409, None;
+    /// A deadlock, also after one silent retry.
+    Deadlock = "deadlock", 409, Some(1);
+    /// The first request with this idempotency key still runs.
+    IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
+    /// The body is larger than allowed.
+    BodyTooLarge = "body_too_large", 413, None;
+    /// The URL is longer than allowed.
+    UriTooLong = "uri_too_long", 414, None;
+    /// The body's `Content-Type` is not one that is read here.
+    UnsupportedMediaType = "unsupported_media_type", 415, None;
+    /// A value that the field can't hold.
+    InvalidValue = "invalid_value", 422, None;
+    /// The idempotency key was used with another body.
+    IdempotencyMismatch = "idempotency_mismatch", 422, None;
+    /// Too many requests.
+    RateLimited = "rate_limited", 429, Some(1);
+    /// A fault of ours; the log has its cause under the request id.
+    Internal = "internal", 500, None;
+    /// The origin answered something that is no envelope.
+    BadOriginAnswer = "bad_origin_answer", 502, Some(1);
+    /// The origin could not be reached.
+    OriginUnreachable = "origin_unreachable", 502, Some(2);
+    /// MariaDB can't be reached or is shutting down.
+    DatabaseUnavailable = "database_unavailable", 503, Some(2);
+    /// Too much waits already.
+    Overloaded = "overloaded", 503, Some(1);
+    /// A lock was not granted in time.
+    LockTimeout = "lock_timeout", 503, Some(1);
+    /// The statement ran for longer than allowed.
+    QueryTimeout = "query_timeout", 504, None;
+    /// The origin did not answer in time.
+    OriginTimeout = "origin_timeout", 504, Some(1);
+}
+
+impl ErrorCode {
+    /// Whether the same request may succeed later by itself.
+    #[must_use]
+    pub const fn retryable(self) -> bool {
+        self.retry_after_seconds().is_some()
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What MariaDB said when it refused: shown to callers under `details`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    /// MariaDB's error number, for example 1062.
+    pub errno: u16,
+    /// The five characters of the SQLSTATE.
+    pub sql_state: String,
+}
+
+/// One failure, ready to be shown to a caller. Holds no secret, path or SQL of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    inner: Box<Inner>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inner {
+    code: ErrorCode,
+    message: Cow<'static, str>,
+    hint: Option<Cow<'static, str>>,
+    details: Option<Details>,
+    allow: Option<&'static str>,
+}
+
+impl Problem {
+    /// A problem with one plain sentence that names the thing at fault.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            inner: Box::new(Inner { code, message: message.into(), hint: None, details: None, allow: None }),
+        }
+    }
+
+    /// Adds how to mend it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.inner.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds a hint if there is one.
+    #[must_use]
+    pub fn with_hint_if(self, hint: Option<impl Into<Cow<'static, str>>>) -> Self {
+        match hint {
+            Some(hint) => self.with_hint(hint),
+            None => self,
+        }
+    }
+
+    /// Adds what MariaDB said.
+    #[must_use]
+    pub fn with_details(mut self, errno: u16, sql_state: impl Into<String>) -> Self {
+        self.inner.details = Some(Details { errno, sql_state: sql_state.into() });
+        self
+    }
+
+    /// Adds the `Allow` header that a 405 carries, for example `"GET, POST"`.
+    #[must_use]
+    pub fn with_allow(mut self, methods: &'static str) -> Self {
+        self.inner.allow = Some(methods);
+        self
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.inner.code
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.inner.code.status()
+    }
+
+    /// The sentence for a person.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.inner.message
+    }
+
+    /// The hint, if any.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.inner.hint.as_deref()
+    }
+
+    /// MariaDB's number and state, if it was MariaDB that refused.
+    #[must_use]
+    pub fn details(&self) -> Option<&Details> {
+        self.inner.details.as_ref()
+    }
+
+    /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`.
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
+        let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
+        let retry = self
+            .code()
+            .retry_after_seconds()
+            .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
+        let challenge = (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
+        [allow, retry, challenge].into_iter().flatten()
+    }
+
+    /// The envelope's bytes: `{"success":false,"payload":null,"error":{…}}`.
+    #[must_use]
+    pub fn to_json(&self, request_id: &str) -> Vec<u8> {
+        let envelope = Envelope {
+            success: false,
+            payload: (),
+            error: ErrorBody {
+                code: self.code(),
+                message: self.message(),
+                hint: self.hint(),
+                details: self.details(),
+                retryable: self.code().retryable(),
+                request_id,
+            },
+        };
+        // Strings and numbers only: serialisation to memory can't fail.
+        serde_json::to_vec(&envelope).unwrap_or_default()
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    success: bool,
+    payload: (),
+    error: ErrorBody<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorBody<'a> {
+    code: ErrorCode,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Details>,
+    retryable: bool,
+    request_id: &'a str,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code().as_str(), self.message())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// The nearest of `names` to `wanted`, for a hint; `None` if none is near.
+#[must_use]
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = wanted.to_lowercase();
+    names
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), name))
+        .min()
+        .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(wanted.chars().count()) / 3)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_snake_case() {
+        let mut seen = std::collections::HashSet::new();
+        for code in ErrorCode::ALL {
+            assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+            assert!((400..600).contains(&code.status()));
+        }
+    }
+
+    #[test]
+    fn a_problem_serialises_to_the_documented_envelope() {
+        let json = Problem::new(ErrorCode::UnknownField, "No field \"titel\".")
+            .with_hint("Did you mean \"title\"?")
+            .to_json("r1");
+        assert_eq!(
+            String::from_utf8_lossy(&json),
+            r#"{"success":false,"payload":null,"error":{"code":"unknown_field","message":"No field \"titel\".","hint":"Did you mean \"title\"?","retryable":false,"requestId":"r1"}}"#
+        );
+    }
+
+    #[test]
+    fn the_nearest_name_forgives_a_typo_but_not_another_word() {
+        assert_eq!(nearest("titel", ["id", "title", "body"]), Some("title"));
+        assert_eq!(nearest("zzzzzz", ["id", "title", "body"]), None);
+    }
+}

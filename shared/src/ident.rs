@@ -1,0 +1,176 @@
+//! Names of projects, databases, tables and fields: parsed once, private inside.
+//!
+//! A value of these types is a *possible* name; whether it exists, the catalogue of the origin says.
+//! Quoting is not done here: `origin/src/sql/builder.rs` is the only place that writes SQL text.
+
+use crate::error::{ErrorCode, Problem};
+use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS};
+use std::fmt;
+
+/// MariaDB's rules for a quoted identifier: 1 to 64 characters of the Basic Multilingual Plane, no
+/// NUL, no trailing space (knowledge base, "Identifier Names").
+fn check(kind: &str, name: &str) -> Result<(), Problem> {
+    let fault = if name.is_empty() {
+        "is empty"
+    } else if name.chars().count() > IDENTIFIER_MAX_CHARS {
+        "is longer than 64 characters"
+    } else if name.contains('\0') {
+        "holds a NUL character"
+    } else if name.chars().any(|c| u32::from(c) > 0xFFFF) {
+        "holds a character that MariaDB allows in no name (such as an emoji)"
+    } else if name.ends_with(' ') {
+        "ends with a space"
+    } else {
+        return Ok(());
+    };
+    Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
+}
+
+/// A name as it is shown in messages: quoted, control characters escaped, shortened.
+#[must_use]
+pub fn shown(name: &str) -> String {
+    const SHOWN_MAX_CHARS: usize = 80;
+    let mut text: String = name.chars().take(SHOWN_MAX_CHARS).collect();
+    if text.len() < name.len() {
+        text.push('…');
+    }
+    format!("{text:?}")
+}
+
+macro_rules! identifier {
+    ($(#[$doc:meta])* $type:ident, $kind:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $type(Box<str>);
+
+        impl $type {
+            /// Checks a name.
+            ///
+            /// # Errors
+            /// `invalid_identifier` if no such name can exist in MariaDB.
+            pub fn parse(name: &str) -> Result<Self, Problem> {
+                check($kind, name)?;
+                Ok(Self(name.into()))
+            }
+
+            /// The name, unquoted.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:?})", stringify!($type), self.0)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+identifier!(
+    /// A database (schema) of MariaDB.
+    DatabaseName, "database"
+);
+identifier!(
+    /// A table or view.
+    TableName, "table"
+);
+identifier!(
+    /// A field (column) of a table.
+    FieldName, "field"
+);
+
+impl DatabaseName {
+    /// MariaDB's own schemas and ours: never served, whatever the grants say.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
+        SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
+    }
+}
+
+/// A project: lower-case letters, digits and hyphens, beginning with a letter or digit, 32 at most.
+/// It holds no underscore, so that the grant pattern `<project>\_%` of one never covers another's.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProjectName(Box<str>);
+
+impl ProjectName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_identifier` if it breaks the rule above.
+    pub fn parse(name: &str) -> Result<Self, Problem> {
+        let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        let well_formed = (1..=PROJECT_NAME_MAX_CHARS).contains(&name.len())
+            && name.bytes().all(allowed)
+            && !name.starts_with('-')
+            && !name.ends_with('-');
+        if well_formed {
+            return Ok(Self(name.into()));
+        }
+        Err(Problem::new(
+            ErrorCode::InvalidIdentifier,
+            format!("{} is no project name.", shown(name)),
+        )
+        .with_hint("Use 1 to 32 lower-case letters, digits and inner hyphens."))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ProjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProjectName({:?})", self.0)
+    }
+}
+
+impl fmt::Display for ProjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_legal_mariadb_name_is_taken() {
+        for name in ["posts", "my table", "a`b", "a\"b", "a.b", "naïve", "日本", "1", "-- x", " lead"] {
+            assert_eq!(TableName::parse(name).unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn impossible_names_are_refused() {
+        let long = "x".repeat(65);
+        for name in ["", "a\0b", "🦭", "trail ", long.as_str()] {
+            assert_eq!(TableName::parse(name).unwrap_err().code(), ErrorCode::InvalidIdentifier);
+        }
+    }
+
+    #[test]
+    fn project_names_hold_no_underscore() {
+        assert!(ProjectName::parse("shop-2").is_ok());
+        for name in ["", "a_b", "A", "-a", "a-", "é", &"x".repeat(33)] {
+            assert!(ProjectName::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn system_schemas_are_known_in_any_case() {
+        assert!(DatabaseName::parse("MySQL").unwrap().is_system());
+        assert!(!DatabaseName::parse("demo").unwrap().is_system());
+    }
+}

@@ -1,0 +1,1 @@
+//! Keys: the claims of a token, and what a verified token proves.

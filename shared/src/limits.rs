@@ -1,0 +1,45 @@
+//! Every number that bounds what a caller may ask for, with its unit in its name.
+//!
+//! A limit wraps its input before the input is parsed; each entry names what it keeps away.
+
+/// Bytes of a JSON body: a larger one is 413. Keeps a caller from filling memory.
+pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of a JSON body that the edge reads and checks by itself; larger ones stream through to the
+/// origin, which checks them. An isolate has 128 MiB for all its requests.
+pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
+
+/// Bytes of a request's path and query: a longer one is 414, which names the POST twin.
+pub const URL_MAX_BYTES: usize = 16 * 1024;
+
+/// Levels of `[` and `{` in a JSON text. Keeps recursion shallow; MariaDB's own JSON stops at 32 too.
+pub const JSON_NESTING_MAX_LEVELS: usize = 32;
+
+/// Rows of one `batchData`.
+pub const BATCH_MAX_ROWS: usize = 10_000;
+
+/// Items of one `join` list.
+pub const JOIN_MAX_ITEMS: usize = 16;
+
+/// Conditions in one `query` or `deleteKeyValues`, nested ones included. Keeps the statement's text
+/// and its optimisation in MariaDB short.
+pub const CONDITION_MAX_COUNT: usize = 1_000;
+
+/// Values of one list (`IN`, a list operand). MariaDB turns long lists into a temporary table.
+pub const LIST_MAX_VALUES: usize = 10_000;
+
+/// Characters of one identifier: MariaDB's own limit.
+pub const IDENTIFIER_MAX_CHARS: usize = 64;
+
+/// Characters of a project's name: with `-rw`, `_` and `selkie-` it stays within MariaDB's 80 for an
+/// account and 64 for a database.
+pub const PROJECT_NAME_MAX_CHARS: usize = 32;
+
+/// Bytes of an `Authorization` header. Our tokens take about 350; verification never sees more.
+pub const AUTHORIZATION_MAX_BYTES: usize = 2_048;
+
+/// Bytes of an incoming `X-Request-Id` that is kept.
+pub const REQUEST_ID_MAX_BYTES: usize = 128;
+
+/// Parameters of one `/sql` statement: MariaDB's prepared statements count them in 16 bits.
+pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
