@@ -9,7 +9,9 @@
 //! parse with the same functions, so they can't disagree; the edge rejects early, the origin trusts
 //! nobody.
 
+pub mod cors;
 pub mod error;
 pub mod ident;
 pub mod key;
 pub mod limits;
+pub mod request_id;
