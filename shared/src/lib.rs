@@ -1,8 +1,9 @@
 //! What the edge and the origin must agree on, in the order of the flow:
 //!
 //! ```text
-//! key::verify → Principal      operation::parse → Operation      policy::permit → ok | Problem
-//!                       envelope::Encoder(row, row, …) → body chunks
+//! key::verify → Principal      operation::parse_head → Pending → Operation
+//!                              policy::permit → ok | Problem
+//!                              envelope::Encoder(row, row, …) → body chunks
 //! ```
 //!
 //! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Both hosts
@@ -10,8 +11,12 @@
 //! nobody.
 
 pub mod cors;
+pub mod envelope;
 pub mod error;
 pub mod ident;
+pub mod json;
 pub mod key;
 pub mod limits;
+pub mod operation;
+pub mod policy;
 pub mod request_id;
