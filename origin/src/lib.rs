@@ -7,6 +7,11 @@
 //! ```
 
 pub mod address;
+pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod db;
+pub mod demo;
+pub mod plan;
 pub mod secret;
+pub mod sql;
