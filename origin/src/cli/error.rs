@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::config::ConfigError;
-use crate::secret::SecretError;
+use crate::installation::InstallationError;
 
 /// The exit code of a failure.
 const FAILURE: u8 = 1;
@@ -18,9 +18,9 @@ pub enum CliError {
     /// The configuration was refused.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// There is no installation secret.
+    /// The installation can't be opened.
     #[error(transparent)]
-    Secret(#[from] SecretError),
+    Installation(#[from] InstallationError),
     /// The answer couldn't be written.
     #[error("the answer couldn't be written: {0}")]
     Output(#[source] io::Error),
@@ -60,6 +60,7 @@ impl CliError {
         match self {
             Self::Usage { hint, .. } | Self::Failed { hint, .. } => hint.as_deref(),
             Self::Config(_) => Some("`selkie serve --help` lists every setting"),
+            Self::Installation(InstallationError::Embedded(error)) => error.hint(),
             _ => None,
         }
     }
