@@ -18,4 +18,10 @@ pub mod address;
 
 pub mod embedded;
 
+pub mod serve;
+
+pub mod logging;
+
+pub mod signal;
+
 mod process;
