@@ -10,6 +10,7 @@
 //! parse with the same functions, so they can't disagree; the edge rejects early, the origin trusts
 //! nobody.
 
+pub mod cors;
 pub mod envelope;
 pub mod error;
 pub mod ident;
@@ -18,3 +19,4 @@ pub mod key;
 pub mod limits;
 pub mod operation;
 pub mod policy;
+pub mod request_id;
