@@ -10,3 +10,13 @@ pub mod address;
 pub mod cli;
 pub mod config;
 pub mod secret;
+
+pub mod clock;
+
+pub mod db;
+
+pub mod keys;
+
+pub mod projects;
+
+pub mod system;
