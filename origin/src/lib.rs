@@ -11,6 +11,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod db;
+pub mod doctor;
 pub mod embedded;
 pub mod installation;
 pub mod keys;
