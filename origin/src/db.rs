@@ -1,7 +1,19 @@
-//! MariaDB: the only folder that knows the driver.
+//! MariaDB: connections by account, statements run, rows turned into JSON, the schema read, errors
+//! mapped. The only folder that knows the driver.
 //!
-//! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run elsewhere,
-//! under the accounts of their projects.
+//! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run under the
+//! accounts of their projects.
 
 pub mod admin;
+pub mod catalog;
 pub(crate) mod connect;
+pub mod error;
+mod geojson;
+mod json;
+pub mod pool;
+pub mod run;
+mod schema;
+pub mod user_sql;
+
+pub use error::DbError;
+pub use pool::{Credentials, Lease, PoolSettings, Pools};
