@@ -21,6 +21,7 @@ pub mod clock;
 pub mod config;
 pub mod db;
 pub mod demo;
+pub mod doctor;
 pub mod embedded;
 pub mod http;
 pub mod installation;

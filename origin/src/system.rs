@@ -65,6 +65,17 @@ impl System {
         }
     }
 
+    /// Brings the schema to this program's version and sees that the default project is there: enough
+    /// for a command, which sets up no more than it touches.
+    ///
+    /// # Errors
+    /// MariaDB is out of reach or denies a right; the schema is newer.
+    pub async fn migrate(&self) -> Result<(), SystemError> {
+        self.admin.migrate().await?;
+        self.projects.record_default().await?;
+        Ok(())
+    }
+
     /// Brings the schema to this program's version, makes the default project and the first signing
     /// key, and sets every project's accounts right. Safe when several origins start at once; quick
     /// when there is nothing to do.

@@ -23,8 +23,8 @@ use super::connect::{connect, options};
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::secret::InstallationSecret;
 
-pub(crate) use accounts::patterns;
 pub use accounts::{AccountName, AccountState, Accounts, LoginCheck, Rights};
+pub(crate) use accounts::{exact_patterns, patterns};
 pub use databases::Created;
 pub use error::AdminError;
 pub use facts::{ServerFacts, StrangeGrant};

@@ -138,6 +138,11 @@ pub(crate) fn patterns(project: &ProjectName, databases: &[DatabaseName]) -> BTr
     databases.iter().map(exact).chain([own(project)]).collect()
 }
 
+/// The pattern of each of these databases, exactly.
+pub(crate) fn exact_patterns(databases: &[DatabaseName]) -> BTreeSet<String> {
+    databases.iter().map(exact).collect()
+}
+
 /// Whether MariaDB lets an account in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginCheck {
