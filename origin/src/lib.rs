@@ -24,4 +24,8 @@ pub mod logging;
 
 pub mod signal;
 
+pub mod dev;
+
+mod files;
+
 mod process;

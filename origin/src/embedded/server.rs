@@ -3,7 +3,7 @@
 //! Talks to it by signals and by the first bytes of its greeting only; the driver is `db`'s.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::EmbeddedError;
 use super::layout::Layout;
+use crate::files::{create_private, private_directory, remove_directory, remove_file};
 use crate::process;
-use crate::secret::private_directory;
 
 /// How long a new data directory may take to be made.
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
@@ -99,7 +99,7 @@ impl Server {
             .map_err(EmbeddedError::Spawn)?;
         let answered = self.wait_until_it_answers(&mut child).await;
         // It holds a password, and has been read or never will be.
-        let _ = std::fs::remove_file(self.layout.init_file());
+        let _ = remove_file(&self.layout.init_file());
         match answered {
             Ok(()) => Ok(child),
             Err(error) => {
@@ -127,13 +127,8 @@ impl Server {
         }
         let path = self.layout.init_file();
         remove_file(&path)?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
         let password = self.admin_password.expose_secret();
-        file.write_all(ADMIN_STATEMENTS.replace("{password}", password).as_bytes())
+        create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
     /// Every setting is here: the machine's own MariaDB configuration is not read.
@@ -297,18 +292,4 @@ fn reason(log: &[u8]) -> String {
         || "it gave no reason".to_owned(),
         |(_, fault)| fault.trim().to_owned(),
     )
-}
-
-fn remove_directory(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
