@@ -1,7 +1,6 @@
 //! The edge on this machine: wrangler, which runs the worker in workerd, behind a guard that ends both
 //! with us.
 
-use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +13,7 @@ use tokio::process::Child;
 
 use super::{EdgePlan, environment, probe};
 use crate::config::Config;
-use crate::process;
+use crate::process::{self, LastSignal};
 
 /// How long it may take to answer: it builds the worker first, where its sources changed.
 const START_LIMIT: Duration = Duration::from_secs(600);
@@ -101,7 +100,7 @@ impl Edge {
         let output = log_file(&log).map_err(EdgeError::Start)?;
         let errors = output.try_clone().map_err(EdgeError::Start)?;
         let this = std::env::current_exe().map_err(EdgeError::Start)?;
-        let mut command = process::tied(&this);
+        let mut command = process::tied(&this, LastSignal::Term);
         command
             .args(["guard", "--"])
             .arg(wrangler(&plan.root))
@@ -165,7 +164,7 @@ fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
     [
         ("WRANGLER_SEND_METRICS", "false".into()),
         ("WRANGLER_HIDE_BANNER", "true".into()),
-        ("CI", OsStr::new("1").to_owned()),
+        ("CI", "1".into()),
         ("WRANGLER_REGISTRY_PATH", registry),
         ("WRANGLER_LOG_PATH", logs),
     ]

@@ -17,7 +17,8 @@ use tokio::process::Child;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use crate::{process, signal};
+use crate::process::{self, LastSignal};
+use crate::signal;
 
 /// How long the programs may take to end by themselves.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<
     // Those whose parent ends before them become our children, so that we can wait for them too.
     set_child_subreaper(Some(getpid()))?;
     let stop = signal::stop_token()?;
-    let mut command = process::tied(program);
+    let mut command = process::tied(program, LastSignal::Term);
     command.args(arguments).stdin(Stdio::null());
     let mut child = process::spawn(command).await?;
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));

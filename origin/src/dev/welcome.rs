@@ -1,50 +1,70 @@
 //! What `selkie dev` prints once all of it answers: where it is, the keys, and calls to paste.
 
+use serde_json::json;
+
 use super::Running;
 
 /// The text for a person.
 #[must_use]
 pub fn welcome(running: &Running) -> String {
-    let edge = running.edge_url.as_deref();
-    let door = edge.unwrap_or(&running.origin_url);
-    let Running {
-        full_key,
-        read_key,
-        database,
-        ..
-    } = running;
+    let file = running.environment_file.display().to_string();
+    let mut text = String::from("\nSelkie runs. Ctrl-C stops it.\n\n");
+    let facts = [
+        ("origin", running.origin_url.as_str()),
+        ("edge", running.edge_url.as_deref().unwrap_or("(left out)")),
+        ("full key", &running.full_key),
+        ("read key", &running.read_key),
+        ("all this", &file),
+    ];
+    for (name, value) in facts {
+        text += &format!("  {name:<9} {value}\n");
+    }
+    for (purpose, call) in calls(running) {
+        text += &format!("\n# {purpose}\n{call}\n");
+    }
+    text
+}
+
+/// Five calls and what each is for. Pasted in a shell, each works by itself.
+fn calls(running: &Running) -> [(&'static str, String); 5] {
+    let door = running.edge_url.as_ref().unwrap_or(&running.origin_url);
+    let database = &running.database;
     let records = format!("{door}/api/v1/crud/{database}");
-    let read = format!("-H 'Authorization: Bearer {read_key}'");
-    let full = format!("-H 'Authorization: Bearer {full_key}' -H 'Content-Type: application/json'");
-    format!(
-        "\n\
-Selkie runs. Ctrl-C stops it.\n\
-\n\
-  origin     {origin}\n\
-  edge       {edge}\n\
-  full key   {full_key}\n\
-  read key   {read_key}\n\
-  all this   {file}\n\
-\n\
-# the three most read posts\n\
-curl -G '{records}/posts' {read} --data-urlencode 'query={{\"is_published\":1,\"views\":{{\"value\":100,\"equality\":\">\"}}}}' --data-urlencode 'order={{\"field\":\"views\",\"strategy\":\"DESC\"}}' -d selectFields=id,title,views -d limit=3\n\
-\n\
-# one author\n\
-curl '{records}/authors/1' {read}\n\
-\n\
-# a new comment; the answer is its id\n\
-curl -X POST '{records}/comments' {full} -d '{{\"post_id\":1,\"author_name\":\"A visitor\",\"body\":\"Good to read.\",\"rating\":5}}'\n\
-\n\
-# SQL\n\
-curl -X POST '{door}/api/v1/sql' {full} -d '{{\"database\":\"{database}\",\"query\":\"SELECT category, COUNT(*) AS posts, SUM(views) AS views FROM posts WHERE is_published = ? GROUP BY category ORDER BY posts DESC\",\"params\":[1]}}'\n\
-\n\
-# what a table holds, and what this key may do with it\n\
-curl -X OPTIONS '{records}/posts' {read}\n\
-\n",
-        origin = running.origin_url,
-        edge = edge.unwrap_or("(left out)"),
-        file = running.environment_file.display(),
-    )
+    let read = format!("-H 'Authorization: Bearer {}'", running.read_key);
+    let full = format!(
+        "-H 'Authorization: Bearer {}' -H 'Content-Type: application/json'",
+        running.full_key
+    );
+    let filter = r#"query={"is_published":1,"views":{"value":100,"equality":">"}}"#;
+    let order = r#"order={"field":"views","strategy":"DESC"}"#;
+    let comment = r#"{"post_id":1,"author_name":"A visitor","body":"Good to read.","rating":5}"#;
+    let sql = json!({
+        "database": database,
+        "query": "SELECT category, COUNT(*) AS posts FROM posts WHERE is_published = ? GROUP BY category",
+        "params": [1],
+    });
+    [
+        (
+            "the three most read posts",
+            format!(
+                "curl -G '{records}/posts' {read} --data-urlencode '{filter}' \
+                 --data-urlencode '{order}' -d selectFields=id,title,views -d limit=3"
+            ),
+        ),
+        ("one author", format!("curl '{records}/authors/1' {read}")),
+        (
+            "a new comment; the answer is its id",
+            format!("curl -X POST '{records}/comments' {full} -d '{comment}'"),
+        ),
+        (
+            "SQL",
+            format!("curl -X POST '{door}/api/v1/sql' {full} -d '{sql}'"),
+        ),
+        (
+            "what a table holds, and what this key may do with it",
+            format!("curl -X OPTIONS '{records}/posts' {read}"),
+        ),
+    ]
 }
 
 #[cfg(test)]
