@@ -6,23 +6,20 @@
 //! cli → config → installation (secret, then embedded or the URL's address) → serve
 //! ```
 
-pub mod cli;
-
-pub mod config;
-
-pub mod installation;
-
-pub mod secret;
-
 pub mod address;
-
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod db;
+pub mod demo;
 pub mod embedded;
-
-pub mod serve;
-
+pub mod installation;
 pub mod logging;
-
+pub mod plan;
+pub mod secret;
+pub mod serve;
 pub mod signal;
+pub mod sql;
 
 pub mod dev;
 
