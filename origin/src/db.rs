@@ -1,7 +1,12 @@
 //! MariaDB: connections by account, statements run, rows turned into JSON, the schema read, errors
 //! mapped. The only folder that knows the driver.
+//!
+//! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run under the
+//! accounts of their projects.
 
+pub mod admin;
 pub mod catalog;
+pub(crate) mod connect;
 pub mod error;
 mod geojson;
 mod json;

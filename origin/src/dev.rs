@@ -14,6 +14,7 @@ mod welcome;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -23,13 +24,13 @@ use self::edge::Edge;
 pub use self::edge::EdgeError;
 use self::environment::Environment;
 pub use self::guard::guard;
-pub use self::prepare::PrepareError;
-use self::prepare::Prepared;
+use self::prepare::{Prepared, Server};
 pub use self::welcome::welcome;
 use crate::config::Config;
 use crate::embedded::Role;
 use crate::installation::{Installation, InstallationError};
 use crate::serve::{self, ServeError};
+use crate::system::{System, SystemError};
 
 /// How long the origin may take to answer once it listens.
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
@@ -81,7 +82,7 @@ pub enum DevError {
     Installation(#[from] InstallationError),
     /// The project, its database or its keys can't be made.
     #[error(transparent)]
-    Prepare(#[from] PrepareError),
+    System(#[from] SystemError),
     /// The origin failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -117,13 +118,16 @@ pub async fn run(
         opened = opening => opened?,
         () = stop.cancelled() => return Ok(()),
     };
+    let secret = Arc::clone(&installation.secret);
     let service = Service {
         config,
+        system: System::new(&installation.database, secret, config),
         installation: &installation,
         edge,
         stop,
     };
     let outcome = service.run(listener, ready).await;
+    service.system.close().await;
     installation.close().await;
     outcome
 }
@@ -131,6 +135,7 @@ pub async fn run(
 /// What runs on an opened installation.
 struct Service<'a> {
     config: &'a Config,
+    system: System,
     installation: &'a Installation,
     edge: Option<&'a EdgePlan>,
     stop: &'a CancellationToken,
@@ -144,9 +149,22 @@ impl Service<'_> {
     ) -> Result<(), DevError> {
         let address = listener.local_addr().unwrap_or(self.config.listen);
         let remembered = Environment::read(&self.config.data_dir);
-        let prepared = prepare::prepare(self.config, self.installation, &remembered).await?;
+        let server = match self.config.database_url {
+            None => Server::Private,
+            Some(_) => Server::Named,
+        };
+        let prepared = tokio::select! {
+            prepared = prepare::prepare(&self.system, server, &remembered) => prepared?,
+            () = self.stop.cancelled() => return Ok(()),
+        };
         let ending = CancellationToken::new();
-        let serving = serve::run(self.config, self.installation, listener, ending.clone());
+        let serving = serve::run(
+            self.config,
+            &self.system,
+            self.installation.database_health(),
+            listener,
+            ending.clone(),
+        );
         tokio::pin!(serving);
         let outcome = tokio::select! {
             // The server ended before anyone asked it to.
@@ -194,8 +212,8 @@ impl Service<'_> {
             edge_url: self.edge.map(|edge| probe::url(edge.listen)),
             full_key: prepared.full_key.clone(),
             read_key: prepared.read_key.clone(),
-            project: prepared.project.clone(),
-            database: prepared.database.clone(),
+            project: prepared.project.to_string(),
+            database: prepared.database.to_string(),
             environment_file: environment::path(&self.config.data_dir),
         }
     }

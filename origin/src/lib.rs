@@ -9,20 +9,22 @@
 pub mod address;
 pub mod catalog;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod db;
 pub mod demo;
+pub mod dev;
+pub mod doctor;
 pub mod embedded;
+mod files;
 pub mod installation;
+pub mod keys;
 pub mod logging;
 pub mod plan;
+mod process;
+pub mod projects;
 pub mod secret;
 pub mod serve;
 pub mod signal;
 pub mod sql;
-
-pub mod dev;
-
-mod files;
-
-mod process;
+pub mod system;

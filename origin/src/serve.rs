@@ -3,10 +3,12 @@
 //! Knows neither where MariaDB came from nor who else runs in this process.
 
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::installation::Installation;
+use crate::embedded::Health;
+use crate::system::System;
 
 /// Why it ended before it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -17,17 +19,19 @@ pub enum ServeError {
 }
 
 /// Serves on `listener` until `stop` is cancelled, then lets running requests end, for
-/// `shutdown_grace` at most.
+/// `shutdown_grace` at most. The system must have been prepared. `database` tells whether a private
+/// MariaDB answers; without it, only asking can tell.
 ///
 /// # Errors
 /// The listener fails.
 pub async fn run(
     config: &Config,
-    installation: &Installation,
+    system: &System,
+    database: Option<watch::Receiver<Health>>,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let _ = (config, installation);
+    let _ = (config, system, database);
     let healthz = axum::routing::get(|| async { r#"{"success":true,"payload":{"status":"ok"}}"# });
     let router: axum::Router = axum::Router::new().route("/healthz", healthz);
     let serving = axum::serve(listener, router);

@@ -100,6 +100,7 @@ impl CliError {
             Self::Dev(DevError::Installation(InstallationError::Embedded(error))) => {
                 error.hint().map(str::to_owned)
             }
+            Self::Dev(DevError::System(error)) => error.hint(),
             Self::Dev(DevError::Edge(error)) => error.hint().map(str::to_owned),
             Self::Listen { setting, .. } => find_setting(setting)
                 .map(|setting| format!("set another address by {}", setting.spellings())),
