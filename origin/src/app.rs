@@ -4,13 +4,14 @@ use crate::config::Config;
 use crate::db::admin::Admin;
 use crate::db::catalog::Catalog;
 use crate::db::{PoolSettings, Pools};
-use crate::installation::Installation;
-use crate::keys::KeyRegistry;
+use crate::embedded::Health;
+use crate::keys::{KeyError, KeyRegistry};
 use crate::metrics::Metrics;
-use crate::system::{System, SystemError};
+use crate::system::System;
 use shared::cors::CorsOrigins;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,6 +34,7 @@ pub struct App {
     /// Bounds of one request.
     pub bounds: Bounds,
     admin: Admin,
+    database: Option<watch::Receiver<Health>>,
 }
 
 /// Bounds of one request, as configured.
@@ -47,18 +49,16 @@ pub struct Bounds {
 }
 
 impl App {
-    /// Puts the parts together: migrates the system schema, settles accounts, reads the keys.
+    /// Puts the parts together over a prepared system.
     ///
     /// # Errors
-    /// MariaDB can't be reached or refuses what an administrator must be able to do.
-    pub async fn open(config: &Config, installation: &Installation) -> Result<Self, SystemError> {
-        let system = System::new(
-            &installation.database,
-            Arc::clone(&installation.secret),
-            config,
-        );
-        system.prepare().await?;
-        let keys = Arc::new(KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?);
+    /// The signing keys can't be read.
+    pub async fn open(
+        config: &Config,
+        system: &System,
+        database: Option<watch::Receiver<Health>>,
+    ) -> Result<Self, KeyError> {
+        let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
         let settings = PoolSettings {
             size: config.pool_size,
             queue: config.pool_queue,
@@ -66,13 +66,10 @@ impl App {
             connect_timeout: config.connect_timeout,
             query_timeout: config.query_timeout,
         };
-        let pools = Arc::new(Pools::new(
-            settings,
-            installation.database.clone(),
-            system.projects,
-        ));
+        let pools = Pools::new(settings, system.address.clone(), system.projects.clone());
+        let pools = Arc::new(pools);
         Ok(Self {
-            keys,
+            keys: Arc::new(keys),
             catalog: Arc::new(Catalog::new(Arc::clone(&pools))),
             pools,
             metrics: Metrics::new(),
@@ -82,7 +79,8 @@ impl App {
                 body_timeout: config.body_read_timeout,
                 batch_max_rows: config.rows_batch_max,
             },
-            admin: system.admin,
+            admin: system.admin.clone(),
+            database,
         })
     }
 
@@ -103,6 +101,10 @@ impl App {
 
     /// Whether MariaDB answers.
     pub async fn is_ready(&self) -> bool {
-        self.admin.key_changes().await.is_ok()
+        let healthy = self
+            .database
+            .as_ref()
+            .is_none_or(|health| *health.borrow() == Health::Up);
+        healthy && self.admin.key_changes().await.is_ok()
     }
 }

@@ -24,7 +24,8 @@ use self::server::Server;
 pub use self::watch::Health;
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
-use crate::secret::{InstallationSecret, private_directory};
+use crate::files::private_directory;
+use crate::secret::InstallationSecret;
 
 /// The administrator's user name.
 const ADMIN_USER: &str = "selkie-admin";

@@ -21,6 +21,7 @@ pub mod clock;
 pub mod config;
 pub mod db;
 pub mod demo;
+pub mod dev;
 pub mod doctor;
 pub mod embedded;
 pub mod http;
@@ -36,4 +37,5 @@ pub mod signal;
 pub mod sql;
 pub mod system;
 
+mod files;
 mod process;
