@@ -196,14 +196,22 @@ impl Answer {
 
     /// The fields of a record as their exact JSON texts, so that no digit is lost in reading.
     #[track_caller]
-    pub(crate) fn raw_record(&self) -> BTreeMap<String, String> {
-        #[derive(serde::Deserialize)]
-        struct Body {
-            payload: BTreeMap<String, Box<RawValue>>,
-        }
-        let body: Body =
-            serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no record ({error}): {self}"));
-        body.payload.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect()
+    pub(crate) fn raw_record(&self) -> RawRecord {
+        let body: Raw<BTreeMap<String, Box<RawValue>>> = self.read();
+        texts(body.payload)
+    }
+
+    /// The same of the first of several rows.
+    #[track_caller]
+    pub(crate) fn raw_row(&self) -> RawRecord {
+        let body: Raw<Vec<BTreeMap<String, Box<RawValue>>>> = self.read();
+        texts(body.payload.into_iter().next().unwrap_or_else(|| panic!("no row: {self}")))
+    }
+
+    /// The body as a type of the case's own.
+    #[track_caller]
+    pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> T {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("another shape ({error}): {self}"))
     }
 }
 
@@ -211,6 +219,18 @@ impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}\n    → {} {}", self.what, self.status.as_u16(), excerpt(&self.body))
     }
+}
+
+/// Field names and their exact JSON texts.
+pub(crate) type RawRecord = BTreeMap<String, String>;
+
+#[derive(serde::Deserialize)]
+struct Raw<T> {
+    payload: T,
+}
+
+fn texts(fields: BTreeMap<String, Box<RawValue>>) -> RawRecord {
+    fields.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect()
 }
 
 fn excerpt(body: &[u8]) -> String {
