@@ -27,6 +27,7 @@ pub(crate) enum Doors {
 }
 
 /// One entry of a module's list.
+#[derive(Clone, Copy)]
 pub(crate) struct Case {
     module: &'static str,
     name: &'static str,
@@ -35,8 +36,18 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    pub(crate) const fn new(module: &'static str, name: &'static str, doors: Doors, body: fn(Door) -> Body) -> Self {
-        Self { module, name, doors, body }
+    pub(crate) const fn new(
+        module: &'static str,
+        name: &'static str,
+        doors: Doors,
+        body: fn(Door) -> Body,
+    ) -> Self {
+        Self {
+            module,
+            name,
+            doors,
+            body,
+        }
     }
 }
 
@@ -76,7 +87,8 @@ pub(crate) fn trials(case: Case) -> Vec<Trial> {
             Trial::test(name, move || {
                 runtime().block_on(async {
                     let body = tokio::time::timeout(CASE_MAX, (case.body)(door));
-                    body.await.map_err(|_| format!("still running after {CASE_MAX:?}").into())
+                    body.await
+                        .map_err(|_| format!("still running after {CASE_MAX:?}").into())
                 })
             })
             .with_ignored_flag(shut)
@@ -101,7 +113,10 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
         if let Some(value) = probe().await {
             return value;
         }
-        assert!(tokio::time::Instant::now() < deadline, "not within {limit:?}: {what}");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "not within {limit:?}: {what}"
+        );
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -63,7 +63,13 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(base: &str, method: Method, path: &str) -> Self {
-        Self { base: base.to_owned(), method, path: path.to_owned(), headers: Vec::new(), body: None }
+        Self {
+            base: base.to_owned(),
+            method,
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: None,
+        }
     }
 
     /// Sets (or replaces) the key: `Bearer <key>`.
@@ -88,7 +94,8 @@ impl Call {
     }
 
     pub(crate) fn json(self, body: &Value) -> Self {
-        self.bytes(body.to_string()).header("content-type", "application/json")
+        self.bytes(body.to_string())
+            .header("content-type", "application/json")
     }
 
     /// A body without any `Content-Type`.
@@ -99,7 +106,8 @@ impl Call {
 
     /// The request as reqwest has it, for cases that read the answer piecemeal.
     pub(crate) fn request(&self) -> reqwest::RequestBuilder {
-        let mut request = client().request(self.method.clone(), format!("{}{}", self.base, self.path));
+        let mut request =
+            client().request(self.method.clone(), format!("{}{}", self.base, self.path));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -123,7 +131,13 @@ impl Call {
         let response = self.request().send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await?.to_vec();
-        let answer = Answer { what: self.to_string(), method: self.method, status, headers, body };
+        let answer = Answer {
+            what: self.to_string(),
+            method: self.method,
+            status,
+            headers,
+            body,
+        };
         ledger::enter(&answer);
         Ok(answer)
     }
@@ -152,7 +166,9 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().expect("a readable header"))
+        self.headers
+            .get(name)
+            .map(|value| value.to_str().expect("a readable header"))
     }
 
     pub(crate) fn text(&self) -> String {
@@ -162,7 +178,8 @@ impl Answer {
     /// The body, whatever it says.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self}"))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {self}"))
     }
 
     /// The payload of a success.
@@ -189,7 +206,10 @@ impl Answer {
     pub(crate) fn code(&self) -> String {
         match serde_json::from_slice::<Value>(&self.body) {
             Ok(body) if body["success"] == true => "ok".to_owned(),
-            Ok(body) => body["error"]["code"].as_str().unwrap_or("no code").to_owned(),
+            Ok(body) => body["error"]["code"]
+                .as_str()
+                .unwrap_or("no code")
+                .to_owned(),
             Err(_) => format!("status {} without JSON", self.status),
         }
     }
@@ -205,19 +225,31 @@ impl Answer {
     #[track_caller]
     pub(crate) fn raw_row(&self) -> RawRecord {
         let body: Raw<Vec<BTreeMap<String, Box<RawValue>>>> = self.read();
-        texts(body.payload.into_iter().next().unwrap_or_else(|| panic!("no row: {self}")))
+        texts(
+            body.payload
+                .into_iter()
+                .next()
+                .unwrap_or_else(|| panic!("no row: {self}")),
+        )
     }
 
     /// The body as a type of the case's own.
     #[track_caller]
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> T {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("another shape ({error}): {self}"))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("another shape ({error}): {self}"))
     }
 }
 
 impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}\n    → {} {}", self.what, self.status.as_u16(), excerpt(&self.body))
+        write!(
+            f,
+            "{}\n    → {} {}",
+            self.what,
+            self.status.as_u16(),
+            excerpt(&self.body)
+        )
     }
 }
 
@@ -230,7 +262,10 @@ struct Raw<T> {
 }
 
 fn texts(fields: BTreeMap<String, Box<RawValue>>) -> RawRecord {
-    fields.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (name, value.get().to_owned()))
+        .collect()
 }
 
 fn excerpt(body: &[u8]) -> String {
@@ -246,15 +281,27 @@ fn excerpt(body: &[u8]) -> String {
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        builder.timeout(Duration::from_secs(100)).build().expect("a client")
+        let builder = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none());
+        builder
+            .timeout(Duration::from_secs(100))
+            .build()
+            .expect("a client")
     })
 }
 
 /// Whether the answer says that its body is JSON.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    value.is_some_and(|value| value.split(';').next().is_some_and(|mime| mime.trim() == "application/json"))
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| {
+        value
+            .split(';')
+            .next()
+            .is_some_and(|mime| mime.trim() == "application/json")
+    })
 }
 
 /// A name or value, percent-encoded for a path or a query.

@@ -38,7 +38,10 @@ fn encode(value: &Value) -> String {
 }
 
 async fn must_be_refused(door: Door, what: &str, token: &str) {
-    for call in [door.get("/api/v1/crud/demo/posts?limit=1"), door.sql(&json!({"query": "SELECT 1"}))] {
+    for call in [
+        door.get("/api/v1/crud/demo/posts?limit=1"),
+        door.sql(&json!({"query": "SELECT 1"})),
+    ] {
         let answer = call.key(token).send().await;
         let code = answer.code();
         assert_eq!(code, "invalid_key", "{what}: {answer}");
@@ -55,7 +58,12 @@ async fn a_token_without_a_signature_is_refused(door: Door) {
         let signature = shared().full_key.rsplit('.').next().unwrap();
         must_be_refused(door, "no signature", &format!("{signed}.")).await;
         must_be_refused(door, "no signature part", &signed).await;
-        must_be_refused(door, "another token's signature", &format!("{signed}.{signature}")).await;
+        must_be_refused(
+            door,
+            "another token's signature",
+            &format!("{signed}.{signature}"),
+        )
+        .await;
     }
 }
 
@@ -70,7 +78,12 @@ async fn a_token_signed_with_the_public_key_as_a_secret_is_refused(door: Door) {
             must_be_refused(door, alg, &format!("{signed}.{}", BASE64.encode(short))).await;
             let mut long = Hmac::<Sha512>::new_from_slice(&secret).unwrap();
             long.update(signed.as_bytes());
-            must_be_refused(door, alg, &format!("{signed}.{}", BASE64.encode(long.finalize().into_bytes()))).await;
+            must_be_refused(
+                door,
+                alg,
+                &format!("{signed}.{}", BASE64.encode(long.finalize().into_bytes())),
+            )
+            .await;
         }
     }
 }
@@ -88,9 +101,17 @@ fn public_key_texts() -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     for key in &found {
         let raw = BASE64.decode(key).unwrap_or_default();
-        let mut der = vec![0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+        let mut der = vec![
+            0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+        ];
         der.extend_from_slice(&raw);
-        texts.push(format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", STANDARD.encode(&der)).into_bytes());
+        texts.push(
+            format!(
+                "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+                STANDARD.encode(&der)
+            )
+            .into_bytes(),
+        );
         texts.push(key.clone().into_bytes());
         texts.extend([raw, der]);
     }
@@ -108,8 +129,12 @@ fn find_public_keys(dir: &Path, depth: usize, found: &mut Vec<String>) {
         if data.is_dir() && depth > 0 {
             find_public_keys(&path, depth - 1, found);
         } else if data.is_file() && data.len() < FILE_MAX_BYTES {
-            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).replace('\\', "");
-            let keys = text.split("\"x\":").skip(1).filter_map(|rest| rest.split('"').nth(1).map(str::to_owned));
+            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default())
+                .replace('\\', "");
+            let keys = text
+                .split("\"x\":")
+                .skip(1)
+                .filter_map(|rest| rest.split('"').nth(1).map(str::to_owned));
             found.extend(keys.filter(|key| key.len() == 43));
         }
     }
@@ -126,7 +151,12 @@ async fn a_token_of_another_installation_is_refused(door: Door) {
     for header in [own, other_kid, no_kid] {
         let signed = format!("{}.{}", encode(&header), encode(&claims));
         let signature = foreign.sign(signed.as_bytes()).to_bytes();
-        must_be_refused(door, "foreign", &format!("{signed}.{}", BASE64.encode(signature))).await;
+        must_be_refused(
+            door,
+            "foreign",
+            &format!("{signed}.{}", BASE64.encode(signature)),
+        )
+        .await;
     }
 }
 
@@ -134,9 +164,19 @@ async fn a_token_whose_claims_were_changed_is_refused(door: Door) {
     let parts: Vec<&str> = shared().read_key.split('.').collect();
     let mut claims = claims(&shared().read_key);
     claims["acc"] = json!("full");
-    must_be_refused(door, "promoted", &format!("{}.{}.{}", parts[0], encode(&claims), parts[2])).await;
+    must_be_refused(
+        door,
+        "promoted",
+        &format!("{}.{}.{}", parts[0], encode(&claims), parts[2]),
+    )
+    .await;
     let full: Vec<&str> = shared().full_key.split('.').collect();
-    must_be_refused(door, "mixed", &format!("{}.{}.{}", parts[0], full[1], parts[2])).await;
+    must_be_refused(
+        door,
+        "mixed",
+        &format!("{}.{}.{}", parts[0], full[1], parts[2]),
+    )
+    .await;
 }
 
 async fn a_token_whose_signature_was_changed_is_refused(door: Door) {
@@ -145,12 +185,32 @@ async fn a_token_whose_signature_was_changed_is_refused(door: Door) {
     for index in [0, 31, 32, 63] {
         let mut changed = bytes.clone();
         changed[index] ^= 1;
-        must_be_refused(door, "a bit", &format!("{signed}.{}", BASE64.encode(&changed))).await;
+        must_be_refused(
+            door,
+            "a bit",
+            &format!("{signed}.{}", BASE64.encode(&changed)),
+        )
+        .await;
     }
-    must_be_refused(door, "cut", &format!("{signed}.{}", BASE64.encode(&bytes[..63]))).await;
-    must_be_refused(door, "zeros", &format!("{signed}.{}", BASE64.encode([0_u8; 64]))).await;
+    must_be_refused(
+        door,
+        "cut",
+        &format!("{signed}.{}", BASE64.encode(&bytes[..63])),
+    )
+    .await;
+    must_be_refused(
+        door,
+        "zeros",
+        &format!("{signed}.{}", BASE64.encode([0_u8; 64])),
+    )
+    .await;
     must_be_refused(door, "padded", &format!("{signed}.{signature}==")).await;
-    must_be_refused(door, "four parts", &format!("{signed}.{signature}.{signature}")).await;
+    must_be_refused(
+        door,
+        "four parts",
+        &format!("{signed}.{signature}.{signature}"),
+    )
+    .await;
 }
 
 async fn a_token_that_carries_its_own_key_is_refused(door: Door) {
@@ -158,25 +218,66 @@ async fn a_token_that_carries_its_own_key_is_refused(door: Door) {
     let x = BASE64.encode(own.verifying_key().to_bytes());
     let claims = claims(&shared().full_key);
     let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "mine", "alg": "EdDSA", "use": "sig"});
-    let urls = json!({"alg": "EdDSA", "typ": "JWT", "kid": "mine", "jku": "http://127.0.0.1:1/jwks"});
-    for header in [json!({"alg": "EdDSA", "typ": "JWT", "kid": "mine", "jwk": jwk}), urls] {
+    let urls =
+        json!({"alg": "EdDSA", "typ": "JWT", "kid": "mine", "jku": "http://127.0.0.1:1/jwks"});
+    for header in [
+        json!({"alg": "EdDSA", "typ": "JWT", "kid": "mine", "jwk": jwk}),
+        urls,
+    ] {
         let signed = format!("{}.{}", encode(&header), encode(&claims));
         let signature = own.sign(signed.as_bytes()).to_bytes();
-        must_be_refused(door, "own key", &format!("{signed}.{}", BASE64.encode(signature))).await;
+        must_be_refused(
+            door,
+            "own key",
+            &format!("{signed}.{}", BASE64.encode(signature)),
+        )
+        .await;
     }
 }
 
 async fn what_is_no_token_is_refused(door: Door) {
     let long = "a".repeat(5_000);
     let many_dots = "a.".repeat(500);
-    for token in ["x", "a.b.c", "..", "...", "eyJ.eyJ.eyJ", "Bearer", "null", &long, &many_dots, "a b c", "%00", "\"x\""] {
-        let answer = door.get("/api/v1/crud/demo/posts").authorization(&format!("Bearer {token}")).send().await;
+    for token in [
+        "x",
+        "a.b.c",
+        "..",
+        "...",
+        "eyJ.eyJ.eyJ",
+        "Bearer",
+        "null",
+        &long,
+        &many_dots,
+        "a b c",
+        "%00",
+        "\"x\"",
+    ] {
+        let answer = door
+            .get("/api/v1/crud/demo/posts")
+            .authorization(&format!("Bearer {token}"))
+            .send()
+            .await;
         answer.refused(ErrorCode::InvalidKey);
-        let answer = door.get("/api/v1/crud/demo/posts").authorization(token).send().await;
+        let answer = door
+            .get("/api/v1/crud/demo/posts")
+            .authorization(token)
+            .send()
+            .await;
         // "Bearer" alone names no key at all.
-        let codes = if token == "Bearer" { vec!["missing_key", "invalid_key"] } else { vec!["invalid_key"] };
-        assert!(codes.contains(&answer.code().as_str()), "{token:?}: {answer}");
+        let codes = if token == "Bearer" {
+            vec!["missing_key", "invalid_key"]
+        } else {
+            vec!["invalid_key"]
+        };
+        assert!(
+            codes.contains(&answer.code().as_str()),
+            "{token:?}: {answer}"
+        );
     }
-    let other_scheme = door.get("/api/v1/crud/demo/posts").authorization("Basic dXNlcjpwYXNz").send().await;
+    let other_scheme = door
+        .get("/api/v1/crud/demo/posts")
+        .authorization("Basic dXNlcjpwYXNz")
+        .send()
+        .await;
     assert_eq!(other_scheme.status, 401, "{other_scheme}");
 }

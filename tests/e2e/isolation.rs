@@ -47,7 +47,11 @@ async fn leave_no_trace(room: &Room, statements: &[&str]) {
         let done = room.sql(statement).send().await;
         assert!(done.code() != "internal", "{done}");
         for answer in probes(room, PROBE).await {
-            assert_eq!(answer.payload(), before, "{statement} is seen by the next request");
+            assert_eq!(
+                answer.payload(),
+                before,
+                "{statement} is seen by the next request"
+            );
         }
     }
 }
@@ -109,13 +113,25 @@ async fn settings_made_in_disguise_do_not_leak(door: Door) {
     let before = room.exec(PROBE).await;
     room.get("v").await.payload();
     for answer in probes(&room, PROBE).await {
-        assert_eq!(answer.payload(), before, "reading a view is seen by the next request");
+        assert_eq!(
+            answer.payload(),
+            before,
+            "reading a view is seen by the next request"
+        );
     }
 }
 
 async fn temporary_tables_do_not_leak(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)"]).await;
-    for statement in ["CREATE TEMPORARY TABLE gone (n INT)", "CREATE /* x */ TEMPORARY TABLE gone AS SELECT 1 AS n", "CREATE OR REPLACE TEMPORARY TABLE gone (n INT)"] {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)"],
+    )
+    .await;
+    for statement in [
+        "CREATE TEMPORARY TABLE gone (n INT)",
+        "CREATE /* x */ TEMPORARY TABLE gone AS SELECT 1 AS n",
+        "CREATE OR REPLACE TEMPORARY TABLE gone (n INT)",
+    ] {
         room.exec(statement).await;
         for answer in probes(&room, "SELECT * FROM gone").await {
             answer.refused(shared::error::ErrorCode::TableNotFound);
@@ -132,20 +148,36 @@ async fn temporary_tables_do_not_leak(door: Door) {
 }
 
 async fn open_transactions_do_not_leak(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"]).await;
-    for opening in ["BEGIN", "START TRANSACTION", "SET autocommit = 0", "START TRANSACTION READ ONLY", "XA START 'x'"] {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"],
+    )
+    .await;
+    for opening in [
+        "BEGIN",
+        "START TRANSACTION",
+        "SET autocommit = 0",
+        "START TRANSACTION READ ONLY",
+        "XA START 'x'",
+    ] {
         room.sql(opening).send().await;
-        let inserts = join_all((0..PROBES).map(|_| room.sql("INSERT INTO t (n) VALUES (1)").send())).await;
+        let inserts =
+            join_all((0..PROBES).map(|_| room.sql("INSERT INTO t (n) VALUES (1)").send())).await;
         for answer in inserts {
             assert_eq!(answer.payload()["affectedRows"], 1, "after {opening}");
         }
         room.post("t", &json!({"n": 2})).await.payload();
         let seen = room.behind("SELECT COUNT(*) FROM t");
-        assert_eq!(seen.trim(), (PROBES + 1).to_string(), "after {opening} all is committed");
+        assert_eq!(
+            seen.trim(),
+            (PROBES + 1).to_string(),
+            "after {opening} all is committed"
+        );
         room.exec("DELETE FROM t").await;
     }
     // What a statement left uncommitted is rolled back.
-    room.exec("BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t (n) VALUES (5); END").await;
+    room.exec("BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t (n) VALUES (5); END")
+        .await;
     for answer in probes(&room, "SELECT COUNT(*) AS c FROM t").await {
         assert_eq!(answer.payload(), json!([{"c": 0}]));
     }
@@ -154,18 +186,30 @@ async fn open_transactions_do_not_leak(door: Door) {
 async fn locks_do_not_leak(door: Door) {
     let room = Room::new(door, &[]).await;
     let lock = unique("lock");
-    for query in [format!("SELECT GET_LOCK('{lock}', 5) AS v"), format!("DO GET_LOCK('{lock}', 5)"), format!("SELECT /* */ get_lock('{lock}', 5)")] {
+    for query in [
+        format!("SELECT GET_LOCK('{lock}', 5) AS v"),
+        format!("DO GET_LOCK('{lock}', 5)"),
+        format!("SELECT /* */ get_lock('{lock}', 5)"),
+    ] {
         room.exec(&query).await;
-        let free = crate::case::eventually("the lock is free", std::time::Duration::from_secs(5), || async {
-            (room.value(&format!("SELECT IS_FREE_LOCK('{lock}')")).await == 1).then_some(())
-        });
+        let free = crate::case::eventually(
+            "the lock is free",
+            std::time::Duration::from_secs(5),
+            || async {
+                (room.value(&format!("SELECT IS_FREE_LOCK('{lock}')")).await == 1).then_some(())
+            },
+        );
         free.await;
     }
 }
 
 async fn table_locks_do_not_leak(door: Door) {
     let room = Room::new(door, &["CREATE TABLE t (n INT)", "CREATE TABLE u (n INT)"]).await;
-    for statement in ["LOCK TABLES t WRITE", "LOCK TABLES t READ", "LOCK /* x */ TABLE t WRITE"] {
+    for statement in [
+        "LOCK TABLES t WRITE",
+        "LOCK TABLES t READ",
+        "LOCK /* x */ TABLE t WRITE",
+    ] {
         room.exec(statement).await;
         for answer in probes(&room, "INSERT INTO t VALUES (1)").await {
             assert_eq!(answer.payload()["affectedRows"], 1, "after {statement}");
@@ -186,7 +230,11 @@ async fn the_default_schema_does_not_leak(door: Door) {
     }
     let unnamed = || door.sql(&json!({"query": "SELECT DATABASE() AS d"})).send();
     for answer in join_all((0..PROBES).map(|_| unnamed())).await {
-        assert_eq!(answer.payload(), json!([{"d": Value::Null}]), "without `database` there is no default schema");
+        assert_eq!(
+            answer.payload(),
+            json!([{"d": Value::Null}]),
+            "without `database` there is no default schema"
+        );
     }
     let dropped = Room::new(door, &[]).await;
     dropped.exec(&format!("DROP DATABASE {}", dropped.db)).await;
@@ -204,13 +252,24 @@ async fn prepared_statements_do_not_leak(door: Door) {
 }
 
 async fn a_trigger_that_dirties_the_session_does_not_leak_through_records(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"]).await;
-    room.exec("CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @leak = NEW.n").await;
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"],
+    )
+    .await;
+    room.exec("CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @leak = NEW.n")
+        .await;
     let before = room.exec(PROBE).await;
     room.post("t", &json!({"n": 5})).await.payload();
-    room.post("t", &json!({"batchData": [{"n": 6}, {"n": 7}]})).await.payload();
+    room.post("t", &json!({"batchData": [{"n": 6}, {"n": 7}]}))
+        .await
+        .payload();
     for answer in probes(&room, PROBE).await {
-        assert_eq!(answer.payload(), before, "a trigger's variable is seen by the next request");
+        assert_eq!(
+            answer.payload(),
+            before,
+            "a trigger's variable is seen by the next request"
+        );
     }
 }
 
@@ -223,7 +282,9 @@ async fn a_failed_statement_leaves_nothing_open(door: Door) {
     ];
     leave_no_trace(&room, &statements).await;
     let batch = json!({"batchData": [{"id": 1}, {"id": 1}]});
-    room.post("t", &batch).await.refused(shared::error::ErrorCode::DuplicateKey);
+    room.post("t", &batch)
+        .await
+        .refused(shared::error::ErrorCode::DuplicateKey);
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
     assert_eq!(room.post("t", &json!({"id": 1})).await.payload(), 1);
     assert_eq!(room.behind("SELECT COUNT(*) FROM t").trim(), "1");
@@ -237,7 +298,8 @@ async fn projects_do_not_share_sessions(door: Door) {
     let room = Room::new(door, &[]).await;
     let own = room.exec("SELECT CURRENT_USER() AS u").await;
     for _ in 0..8 {
-        let (theirs, ours) = tokio::join!(door.sql(&body).key(&full).send(), door.sql(&body).send());
+        let (theirs, ours) =
+            tokio::join!(door.sql(&body).key(&full).send(), door.sql(&body).send());
         assert_eq!(ours.payload(), own);
         assert_ne!(theirs.payload(), own);
     }

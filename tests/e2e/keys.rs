@@ -36,7 +36,11 @@ cases! {
 }
 
 async fn a_request_without_a_key_is_refused(door: Door) {
-    for call in [door.get(POSTS), door.sql(&json!({"query": "SELECT 1"})), door.get(POSTS).authorization("")] {
+    for call in [
+        door.get(POSTS),
+        door.sql(&json!({"query": "SELECT 1"})),
+        door.get(POSTS).authorization(""),
+    ] {
         let answer = call.clone().no_key().send().await;
         answer.refused(ErrorCode::MissingKey);
     }
@@ -48,18 +52,41 @@ async fn a_request_without_a_key_is_refused(door: Door) {
 
 async fn the_word_bearer_counts_in_any_case(door: Door) {
     for word in ["Bearer", "bearer", "BEARER", "bEaReR"] {
-        door.get(POSTS).authorization(&format!("{word} {}", shared().read_key)).send().await.payload();
+        door.get(POSTS)
+            .authorization(&format!("{word} {}", shared().read_key))
+            .send()
+            .await
+            .payload();
     }
 }
 
 async fn a_bare_key_is_taken(door: Door) {
-    door.get(POSTS).authorization(&shared().read_key).send().await.payload();
-    door.get(POSTS).authorization(&shared().full_key).send().await.payload();
+    door.get(POSTS)
+        .authorization(&shared().read_key)
+        .send()
+        .await
+        .payload();
+    door.get(POSTS)
+        .authorization(&shared().full_key)
+        .send()
+        .await
+        .payload();
 }
 
 async fn a_key_in_the_url_is_not_taken(door: Door) {
-    for name in ["key", "apikey", "api_key", "access_token", "token", "authorization"] {
-        let answer = door.get(&format!("{POSTS}&{name}={}", shared().full_key)).no_key().send().await;
+    for name in [
+        "key",
+        "apikey",
+        "api_key",
+        "access_token",
+        "token",
+        "authorization",
+    ] {
+        let answer = door
+            .get(&format!("{POSTS}&{name}={}", shared().full_key))
+            .no_key()
+            .send()
+            .await;
         answer.refused(ErrorCode::MissingKey);
     }
 }
@@ -67,7 +94,10 @@ async fn a_key_in_the_url_is_not_taken(door: Door) {
 async fn two_keys_in_one_request_are_not_mixed(door: Door) {
     let call = door.get(POSTS).no_key();
     let call = call.header("authorization", "Bearer a.b.c");
-    let answer = call.header("authorization", &format!("Bearer {}", shared().full_key)).send().await;
+    let answer = call
+        .header("authorization", &format!("Bearer {}", shared().full_key))
+        .send()
+        .await;
     assert_eq!(answer.status, 401, "{answer}");
 }
 
@@ -87,7 +117,10 @@ async fn the_claims_are_the_documented_ones(door: Door) {
 async fn a_key_ends_with_its_lifetime(door: Door) {
     let key = shared().create_key("default", "read", &["--expires", "1s"]);
     let exp = claims(&key.token)["exp"].as_u64().expect("an exp");
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
     assert!(exp <= now + 2, "expires at {exp}, now {now}");
     let answer = eventually("the key expires", Duration::from_secs(10), || async {
         let answer = door.get(POSTS).key(&key.token).send().await;
@@ -105,9 +138,16 @@ async fn a_revoked_key_ends(door: Door) {
     let key = shared().create_key("default", "full", &["--name", "to be revoked"]);
     door.get(POSTS).key(&key.token).send().await.payload();
     shared().cli_ok(&["key", "revoke", &key.id]);
-    let answer = eventually("the key is revoked", REVOCATION_MAX, || refusal(door, &key.token)).await;
+    let answer = eventually("the key is revoked", REVOCATION_MAX, || {
+        refusal(door, &key.token)
+    })
+    .await;
     answer.refused(ErrorCode::RevokedKey);
-    let answer = door.sql(&json!({"query": "SELECT 1"})).key(&key.token).send().await;
+    let answer = door
+        .sql(&json!({"query": "SELECT 1"}))
+        .key(&key.token)
+        .send()
+        .await;
     answer.refused(ErrorCode::RevokedKey);
 }
 
@@ -119,13 +159,30 @@ async fn a_key_of_another_project_sees_no_database_of_this_one(door: Door) {
     let create = json!({"query": format!("CREATE DATABASE `{database}`")});
     door.sql(&create).key(&key).send().await.payload();
     // The project's only database is the default schema.
-    for query in ["CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)", "INSERT INTO items (name) VALUES ('a')"] {
-        door.sql(&json!({"query": query})).key(&key).send().await.payload();
+    for query in [
+        "CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)",
+        "INSERT INTO items (name) VALUES ('a')",
+    ] {
+        door.sql(&json!({"query": query}))
+            .key(&key)
+            .send()
+            .await
+            .payload();
     }
     let items = format!("/api/v1/crud/{database}/items");
-    assert_eq!(door.get(&items).key(&key).send().await.payload(), json!([{"id": 1, "name": "a"}]));
-    door.get(&items).send().await.refused(ErrorCode::DatabaseNotFound);
-    door.get(POSTS).key(&key).send().await.refused(ErrorCode::DatabaseNotFound);
+    assert_eq!(
+        door.get(&items).key(&key).send().await.payload(),
+        json!([{"id": 1, "name": "a"}])
+    );
+    door.get(&items)
+        .send()
+        .await
+        .refused(ErrorCode::DatabaseNotFound);
+    door.get(POSTS)
+        .key(&key)
+        .send()
+        .await
+        .refused(ErrorCode::DatabaseNotFound);
     let query = json!({"query": "SELECT * FROM posts", "database": "demo"});
     let answer = door.sql(&query).key(&key).send().await;
     answer.refused(ErrorCode::DatabaseNotFound);
@@ -133,7 +190,11 @@ async fn a_key_of_another_project_sees_no_database_of_this_one(door: Door) {
     let answer = door.sql(&qualified).key(&key).send().await;
     answer.refused(ErrorCode::PermissionDenied);
     let foreign = json!({"query": "CREATE DATABASE default_taken"});
-    door.sql(&foreign).key(&key).send().await.refused(ErrorCode::PermissionDenied);
+    door.sql(&foreign)
+        .key(&key)
+        .send()
+        .await
+        .refused(ErrorCode::PermissionDenied);
 }
 
 async fn a_foreign_database_is_answered_like_a_missing_one(door: Door) {
@@ -141,20 +202,43 @@ async fn a_foreign_database_is_answered_like_a_missing_one(door: Door) {
     shared().create_project(&project);
     let key = shared().create_key(&project, "full", &[]).token;
     let foreign = format!("{project}_here");
-    door.sql(&json!({"query": format!("CREATE DATABASE `{foreign}`")})).key(&key).send().await.payload();
+    door.sql(&json!({"query": format!("CREATE DATABASE `{foreign}`")}))
+        .key(&key)
+        .send()
+        .await
+        .payload();
     let missing = format!("{project}_gone");
     for rest in ["/t", "/t/1", "/t/_schema"] {
         let mut errors = Vec::new();
         for database in [&foreign, &missing] {
-            let answer = door.get(&format!("/api/v1/crud/{database}{rest}")).send().await;
+            let answer = door
+                .get(&format!("/api/v1/crud/{database}{rest}"))
+                .send()
+                .await;
             let error = answer.refused(ErrorCode::DatabaseNotFound);
-            let shown = |name: &str| error[name].as_str().unwrap_or_default().replace(database.as_str(), "…");
+            let shown = |name: &str| {
+                error[name]
+                    .as_str()
+                    .unwrap_or_default()
+                    .replace(database.as_str(), "…")
+            };
             errors.push((shown("message"), shown("hint")));
         }
         assert_eq!(errors[0], errors[1], "{rest}");
     }
-    for database in ["mysql", "information_schema", "performance_schema", "sys", "selkie", "MYSQL", "Selkie"] {
-        let answer = door.get(&format!("/api/v1/crud/{database}/user")).send().await;
+    for database in [
+        "mysql",
+        "information_schema",
+        "performance_schema",
+        "sys",
+        "selkie",
+        "MYSQL",
+        "Selkie",
+    ] {
+        let answer = door
+            .get(&format!("/api/v1/crud/{database}/user"))
+            .send()
+            .await;
         answer.refused(ErrorCode::DatabaseNotFound);
     }
 }
@@ -196,10 +280,24 @@ async fn a_key_needs_an_access_and_a_known_project(door: Door) {
 async fn project_names_are_checked(door: Door) {
     let _ = door;
     let long = "x".repeat(33);
-    for name in ["", "Has-Capitals", "under_score", "space d", "ünï", "a.b", long.as_str()] {
+    for name in [
+        "",
+        "Has-Capitals",
+        "under_score",
+        "space d",
+        "ünï",
+        "a.b",
+        long.as_str(),
+    ] {
         let output = shared().cli(&["project", "create", name]);
         assert!(!output.status.success(), "project {name:?} is made");
     }
-    assert!(!shared().cli(&["project", "create", "default"]).status.success(), "a project is made twice");
+    assert!(
+        !shared()
+            .cli(&["project", "create", "default"])
+            .status
+            .success(),
+        "a project is made twice"
+    );
     assert!(shared().cli_ok(&["project", "list"]).contains("default"));
 }

@@ -36,20 +36,42 @@ const LEAKS: &[&str] = &[
 ];
 
 /// What no error of a records request may hold: text of the statements that we made.
-const OUR_SQL: &[&str] = &["SELECT `", "INSERT INTO", "DELETE FROM", "UPDATE `", " WHERE `", "' at line "];
+const OUR_SQL: &[&str] = &[
+    "SELECT `",
+    "INSERT INTO",
+    "DELETE FROM",
+    "UPDATE `",
+    " WHERE `",
+    "' at line ",
+];
 
 /// The codes that this version's interface gives, but no case can produce from outside without breaking the machine, or
 /// that belong to parts which are still to come.
 pub(crate) const NOT_PRODUCED: &[(ErrorCode, &str)] = &[
-    (ErrorCode::FulltextIndexMissing, "full-text search is still to come"),
+    (
+        ErrorCode::FulltextIndexMissing,
+        "full-text search is still to come",
+    ),
     (ErrorCode::InvalidMedia, "media are still to come"),
     (ErrorCode::MediaNotFound, "media are still to come"),
     (ErrorCode::MediaExists, "media are still to come"),
-    (ErrorCode::IdempotencyInProgress, "idempotency keys are still to come"),
-    (ErrorCode::IdempotencyMismatch, "idempotency keys are still to come"),
+    (
+        ErrorCode::IdempotencyInProgress,
+        "idempotency keys are still to come",
+    ),
+    (
+        ErrorCode::IdempotencyMismatch,
+        "idempotency keys are still to come",
+    ),
     (ErrorCode::RateLimited, "rate limits are still to come"),
-    (ErrorCode::Internal, "a fault of ours: there is no request known that gives it"),
-    (ErrorCode::BadOriginAnswer, "unit tests of the edge feed its gateway such answers"),
+    (
+        ErrorCode::Internal,
+        "a fault of ours: there is no request known that gives it",
+    ),
+    (
+        ErrorCode::BadOriginAnswer,
+        "unit tests of the edge feed its gateway such answers",
+    ),
 ];
 
 /// Codes that only the edge gives.
@@ -79,7 +101,9 @@ pub(crate) fn enter(answer: &Answer) {
 /// Enters the breach of a rule that holds for every response.
 pub(crate) fn breach(rule: &str, example: &str) {
     let mut broken = BROKEN.lock().unwrap();
-    let entry = broken.entry(rule.to_owned()).or_insert_with(|| (0, example.to_owned()));
+    let entry = broken
+        .entry(rule.to_owned())
+        .or_insert_with(|| (0, example.to_owned()));
     entry.0 += 1;
 }
 
@@ -90,11 +114,22 @@ fn faults(answer: &Answer) -> Vec<String> {
             faults.push(rule.to_owned());
         }
     };
-    hold(answer.header("x-request-id").is_some_and(|id| !id.is_empty()), "every response carries X-Request-Id");
-    hold(answer.header("server-timing").is_some(), "every response carries Server-Timing");
+    hold(
+        answer
+            .header("x-request-id")
+            .is_some_and(|id| !id.is_empty()),
+        "every response carries X-Request-Id",
+    );
+    hold(
+        answer.header("server-timing").is_some(),
+        "every response carries Server-Timing",
+    );
     let bodiless = answer.method == Method::HEAD || matches!(answer.status.as_u16(), 204 | 304);
     if bodiless {
-        hold(answer.body.is_empty(), "204, 304 and answers to HEAD have no body");
+        hold(
+            answer.body.is_empty(),
+            "204, 304 and answers to HEAD have no body",
+        );
         return faults;
     }
     if answer.what.contains("/metrics") && answer.status.is_success() {
@@ -106,7 +141,10 @@ fn faults(answer: &Answer) -> Vec<String> {
         return faults;
     };
     if answer.status.is_success() {
-        hold(body["success"] == true && body.get("payload").is_some(), "a success has success and payload");
+        hold(
+            body["success"] == true && body.get("payload").is_some(),
+            "a success has success and payload",
+        );
         hold(body.get("error").is_none(), "a success has no error");
         return faults;
     }
@@ -122,47 +160,120 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
         }
     };
     let error = &body["error"];
-    let keys = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
-    hold(body["success"] == false && body.get("payload") == Some(&Value::Null), "a refusal has success and payload");
-    hold(keys(body).len() == 3, "a refusal has success, payload and error only");
-    let known = ["code", "details", "hint", "message", "requestId", "retryable"];
-    hold(keys(error).iter().all(|key| known.contains(&key.as_str())), "an error has the documented fields only");
-    hold(error["message"].as_str().is_some_and(|text| !text.is_empty()), "an error has a message");
-    hold(error.get("hint").is_none_or(Value::is_string), "a hint is text");
-    hold(error["requestId"].as_str() == answer.header("x-request-id"), "an error names its request id");
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .map(|map| map.keys().cloned().collect::<Vec<_>>())
+            .unwrap_or_default()
+    };
+    hold(
+        body["success"] == false && body.get("payload") == Some(&Value::Null),
+        "a refusal has success and payload",
+    );
+    hold(
+        keys(body).len() == 3,
+        "a refusal has success, payload and error only",
+    );
+    let known = [
+        "code",
+        "details",
+        "hint",
+        "message",
+        "requestId",
+        "retryable",
+    ];
+    hold(
+        keys(error).iter().all(|key| known.contains(&key.as_str())),
+        "an error has the documented fields only",
+    );
+    hold(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty()),
+        "an error has a message",
+    );
+    hold(
+        error.get("hint").is_none_or(Value::is_string),
+        "a hint is text",
+    );
+    hold(
+        error["requestId"].as_str() == answer.header("x-request-id"),
+        "an error names its request id",
+    );
     let code = error["code"].as_str().unwrap_or_default();
     let Some(code) = ErrorCode::ALL.iter().find(|known| known.as_str() == code) else {
         hold(false, "an error has a code of the table");
         return faults;
     };
     note_code(code.as_str());
-    hold(answer.status.as_u16() == code.status(), "an error has its code's status");
-    hold(error["retryable"] == code.retryable(), "an error is retryable as its code is");
-    let retry = answer.header("retry-after").map(|seconds| seconds.parse::<u32>().is_ok());
-    hold(retry == code.retryable().then_some(true), "Retry-After goes with what is retryable, in seconds");
+    hold(
+        answer.status.as_u16() == code.status(),
+        "an error has its code's status",
+    );
+    hold(
+        error["retryable"] == code.retryable(),
+        "an error is retryable as its code is",
+    );
+    let retry = answer
+        .header("retry-after")
+        .map(|seconds| seconds.parse::<u32>().is_ok());
+    hold(
+        retry == code.retryable().then_some(true),
+        "Retry-After goes with what is retryable, in seconds",
+    );
     let challenge = answer.header("www-authenticate");
-    hold(challenge == (code.status() == 401).then_some("Bearer"), "WWW-Authenticate: Bearer goes with 401");
-    hold(answer.header("allow").is_some() == (code.status() == 405), "Allow goes with 405");
+    hold(
+        challenge == (code.status() == 401).then_some("Bearer"),
+        "WWW-Authenticate: Bearer goes with 401",
+    );
+    hold(
+        answer.header("allow").is_some() == (code.status() == 405),
+        "Allow goes with 405",
+    );
     if let Some(details) = error.get("details") {
-        let sound = details["errno"].is_u64() && details["sqlState"].as_str().is_some_and(|state| state.len() == 5);
+        let sound = details["errno"].is_u64()
+            && details["sqlState"]
+                .as_str()
+                .is_some_and(|state| state.len() == 5);
         hold(sound, "details carry errno and sqlState");
     }
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     for leak in LEAKS.iter().filter(|leak| text.contains(**leak)) {
         hold(false, &format!("no error holds {leak:?}"));
     }
-    for leak in OUR_SQL.iter().filter(|leak| answer.what.contains("/crud/") && text.contains(**leak)) {
-        hold(false, &format!("no error of a records request holds {leak:?}"));
+    for leak in OUR_SQL
+        .iter()
+        .filter(|leak| answer.what.contains("/crud/") && text.contains(**leak))
+    {
+        hold(
+            false,
+            &format!("no error of a records request holds {leak:?}"),
+        );
     }
-    hold(!KEYS.lock().unwrap().iter().any(|key| text.contains(key.as_str())), "no error holds a key");
+    hold(
+        !KEYS
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|key| text.contains(key.as_str())),
+        "no error holds a key",
+    );
     faults
 }
 
 /// What the service wrote while it ran must hold no key and no value.
 pub(crate) fn read_log(log: &str) {
     // Answers of `dev` itself name its two keys on the terminal; those are not in `KEYS`.
-    if let Some(key) = KEYS.lock().unwrap().iter().find(|key| log.contains(key.as_str())) {
-        let line = log.lines().find(|line| line.contains(key.as_str())).unwrap_or_default();
+    if let Some(key) = KEYS
+        .lock()
+        .unwrap()
+        .iter()
+        .find(|key| log.contains(key.as_str()))
+    {
+        let line = log
+            .lines()
+            .find(|line| line.contains(key.as_str()))
+            .unwrap_or_default();
         breach("no key is logged", line);
     }
     if let Some(line) = log.lines().find(|line| line.contains(NEVER_LOGGED)) {
@@ -178,7 +289,9 @@ pub(crate) fn verdict(whole: bool) -> Vec<String> {
     let broken = BROKEN.lock().unwrap();
     let mut verdict: Vec<String> = broken
         .iter()
-        .map(|(rule, (times, example))| format!("rule broken {times} times: {rule}\n    first by {example}"))
+        .map(|(rule, (times, example))| {
+            format!("rule broken {times} times: {rule}\n    first by {example}")
+        })
         .collect();
     if whole {
         let missing: Vec<&str> = ErrorCode::ALL
@@ -189,7 +302,10 @@ pub(crate) fn verdict(whole: bool) -> Vec<String> {
             .map(|code| code.as_str())
             .collect();
         if !missing.is_empty() {
-            verdict.push(format!("codes that no case produced: {}", missing.join(", ")));
+            verdict.push(format!(
+                "codes that no case produced: {}",
+                missing.join(", ")
+            ));
         }
     }
     verdict

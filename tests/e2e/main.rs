@@ -11,6 +11,11 @@
     clippy::print_stderr,
     reason = "a test fails by panicking, and says why on the terminal"
 )]
+#![allow(
+    clippy::too_many_lines,
+    clippy::needless_pass_by_value,
+    reason = "tables of requests are long, and read best as literals"
+)]
 
 #[macro_use]
 mod case;
@@ -32,6 +37,7 @@ mod isolation;
 mod keys;
 mod limits;
 mod properties;
+mod protocol;
 mod records;
 mod sql;
 mod streaming;
@@ -60,18 +66,30 @@ fn main() -> ExitCode {
         keys::cases(),
         limits::cases(),
         properties::cases(),
+        protocol::cases(),
         records::cases(),
         sql::cases(),
         streaming::cases(),
         values::cases(),
         walk::cases(),
     ];
-    let trials = groups.into_iter().flatten().flat_map(case::trials).collect();
+    let trials = groups
+        .into_iter()
+        .flatten()
+        .flat_map(case::trials)
+        .collect();
     let whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
     let conclusion = run(&arguments, trials);
-    let faults = service::stop_shared().into_iter().chain(ledger::verdict(whole)).collect::<Vec<_>>();
+    let faults = service::stop_shared()
+        .into_iter()
+        .chain(ledger::verdict(whole))
+        .collect::<Vec<_>>();
     for fault in &faults {
         println!("after the last case: {fault}\n");
     }
-    if conclusion.has_failed() || !faults.is_empty() { ExitCode::from(101) } else { ExitCode::SUCCESS }
+    if conclusion.has_failed() || !faults.is_empty() {
+        ExitCode::from(101)
+    } else {
+        ExitCode::SUCCESS
+    }
 }

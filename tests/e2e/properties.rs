@@ -21,19 +21,32 @@ cases! {
 /// `count` values of a strategy, new ones in every run.
 fn samples<S: Strategy>(strategy: &S, count: usize) -> Vec<S::Value> {
     let mut runner = TestRunner::new(Config::default());
-    (0..count).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
+    (0..count)
+        .map(|_| strategy.new_tree(&mut runner).expect("a value").current())
+        .collect()
 }
 
 /// What MariaDB takes as a quoted name: the Basic Multilingual Plane without NUL, no blank at the end.
 fn legal_names() -> impl Strategy<Value = String> {
-    let special = prop::sample::select("`\"'.%/\\ ;-#?&=+[]{}()@$,:<>|~^!*\t\n".chars().collect::<Vec<_>>());
-    let any = any::<char>().prop_filter("in the plane", |c| *c != '\0' && u32::from(*c) < 0xFFFE && !c.is_control());
+    let special = prop::sample::select(
+        "`\"'.%/\\ ;-#?&=+[]{}()@$,:<>|~^!*\t\n"
+            .chars()
+            .collect::<Vec<_>>(),
+    );
+    let any = any::<char>().prop_filter("in the plane", |c| {
+        *c != '\0' && u32::from(*c) < 0xFFFE && !c.is_control()
+    });
     let plain = prop::char::range('a', 'z');
     let name = prop::collection::vec(prop_oneof![special, any, plain], 1..20);
-    name.prop_map(String::from_iter).prop_filter("legal", |name| {
-        let blank = |c: char| c.is_whitespace() || c.is_control();
-        !name.ends_with(blank) && !name.eq_ignore_ascii_case("id") && name != "." && name != ".." && name.chars().count() <= 20
-    })
+    name.prop_map(String::from_iter)
+        .prop_filter("legal", |name| {
+            let blank = |c: char| c.is_whitespace() || c.is_control();
+            !name.ends_with(blank)
+                && !name.eq_ignore_ascii_case("id")
+                && name != "."
+                && name != ".."
+                && name.chars().count() <= 20
+        })
 }
 
 fn quoted(name: &str) -> String {
@@ -43,7 +56,11 @@ fn quoted(name: &str) -> String {
 async fn any_legal_name_round_trips(door: Door) {
     let room = Room::new(door, &[]).await;
     for (table, field) in samples(&(legal_names(), legal_names()), 20) {
-        let create = format!("CREATE TABLE {} (id INT PRIMARY KEY AUTO_INCREMENT, {} INT)", quoted(&table), quoted(&field));
+        let create = format!(
+            "CREATE TABLE {} (id INT PRIMARY KEY AUTO_INCREMENT, {} INT)",
+            quoted(&table),
+            quoted(&field)
+        );
         let made = room.sql(&create).send().await;
         // What MariaDB itself takes for no name (there are such by collation) proves nothing of us.
         if !made.status.is_success() {
@@ -51,22 +68,48 @@ async fn any_legal_name_round_trips(door: Door) {
             continue;
         }
         let path = enc(&table);
-        assert_eq!(room.post(&path, &json!({field.as_str(): 7})).await.payload(), 1, "{table:?} {field:?}");
+        assert_eq!(
+            room.post(&path, &json!({field.as_str(): 7}))
+                .await
+                .payload(),
+            1,
+            "{table:?} {field:?}"
+        );
         let expected = json!({"id": 1, field.as_str(): 7});
-        assert_eq!(room.get(&format!("{path}/1")).await.payload(), expected, "{table:?} {field:?}");
+        assert_eq!(
+            room.get(&format!("{path}/1")).await.payload(),
+            expected,
+            "{table:?} {field:?}"
+        );
         let query = option("query", &json!({field.as_str(): 7}));
-        assert_eq!(room.get(&format!("{path}?{query}")).await.payload(), json!([expected]), "{table:?} {field:?}");
+        assert_eq!(
+            room.get(&format!("{path}?{query}")).await.payload(),
+            json!([expected]),
+            "{table:?} {field:?}"
+        );
         room.exec(&format!("DROP TABLE {}", quoted(&table))).await;
     }
 }
 
 fn texts() -> impl Strategy<Value = String> {
-    let special = prop::sample::select("\"'\\`%_\0\u{1}\n\r\t\u{1a}\u{7f}\u{2028}🦭é ".chars().collect::<Vec<_>>());
-    prop::collection::vec(prop_oneof![special, any::<char>(), prop::char::range(' ', '~')], 0..40).prop_map(String::from_iter)
+    let special = prop::sample::select(
+        "\"'\\`%_\0\u{1}\n\r\t\u{1a}\u{7f}\u{2028}🦭é "
+            .chars()
+            .collect::<Vec<_>>(),
+    );
+    prop::collection::vec(
+        prop_oneof![special, any::<char>(), prop::char::range(' ', '~')],
+        0..40,
+    )
+    .prop_map(String::from_iter)
 }
 
 async fn any_text_round_trips(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT COLLATE utf8mb4_nopad_bin)"]).await;
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT COLLATE utf8mb4_nopad_bin)"],
+    )
+    .await;
     let texts = samples(&texts(), 60);
     let rows: Vec<Value> = texts.iter().map(|text| json!({"v": text})).collect();
     let ids = room.post("t", &json!({"batchData": rows})).await.payload();
@@ -74,8 +117,15 @@ async fn any_text_round_trips(door: Door) {
     for (index, text) in texts.iter().enumerate() {
         assert_eq!(list[index], *text, "{text:?}");
         let found = room.ids("t", &json!({"v": text}), "").await;
-        assert!(found.contains(&ids[index].as_i64().unwrap()), "{text:?} is not found");
-        let bound = room.sql_with("SELECT ? AS v", json!([text])).send().await.payload();
+        assert!(
+            found.contains(&ids[index].as_i64().unwrap()),
+            "{text:?} is not found"
+        );
+        let bound = room
+            .sql_with("SELECT ? AS v", json!([text]))
+            .send()
+            .await
+            .payload();
         assert_eq!(bound[0]["v"], *text, "{text:?}");
     }
 }
@@ -91,13 +141,18 @@ fn json_values() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(5, 30, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::btree_map(texts(), inner, 0..5).prop_map(|map| Value::Object(Map::from_iter(map))),
+            prop::collection::btree_map(texts(), inner, 0..5)
+                .prop_map(|map| Value::Object(Map::from_iter(map))),
         ]
     })
 }
 
 async fn any_json_round_trips(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v JSON)"]).await;
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v JSON)"],
+    )
+    .await;
     for value in samples(&json_values(), 50) {
         let id = room.post("t", &json!({"v": value})).await.payload();
         let answer = room.get(&format!("t/{id}")).await;
@@ -110,13 +165,27 @@ async fn any_number_round_trips(door: Door) {
     let finite = any::<f64>().prop_filter("finite", |number| number.is_finite());
     for (i, u, d) in samples(&(any::<i64>(), any::<u64>(), finite), 40) {
         let body = format!("{{\"i\":{i},\"u\":{u},\"d\":{d:e}}}");
-        let id = room.call(reqwest::Method::POST, "t").bytes(body).send().await.payload();
+        let id = room
+            .call(reqwest::Method::POST, "t")
+            .bytes(body)
+            .send()
+            .await
+            .payload();
         let fields = room.get(&format!("t/{id}")).await.raw_record();
         assert_eq!(fields["i"].trim_matches('"'), i.to_string());
         assert_eq!(fields["u"].trim_matches('"'), u.to_string());
         let got: f64 = fields["d"].parse().expect("a number");
-        assert_eq!(got.to_bits(), d.to_bits(), "{d:e} comes back as {}", fields["d"]);
-        assert!(room.ids("t", &json!({"i": i, "u": u.to_string()}), "").await.contains(&id.as_i64().unwrap()));
+        assert_eq!(
+            got.to_bits(),
+            d.to_bits(),
+            "{d:e} comes back as {}",
+            fields["d"]
+        );
+        assert!(
+            room.ids("t", &json!({"i": i, "u": u.to_string()}), "")
+                .await
+                .contains(&id.as_i64().unwrap())
+        );
     }
 }
 
@@ -164,12 +233,24 @@ impl Condition {
 
 fn conditions() -> impl Strategy<Value = Condition> {
     let number = -4..5_i64;
-    let short = prop::collection::vec(prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()), 0..3).prop_map(String::from_iter);
+    let short = prop::collection::vec(
+        prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()),
+        0..3,
+    )
+    .prop_map(String::from_iter);
     prop_oneof![
-        (prop::sample::select(&["=", "!=", "<", "<=", ">", ">="][..]), number.clone()).prop_map(|(e, n)| Condition::Number(e, n)),
+        (
+            prop::sample::select(&["=", "!=", "<", "<=", ">", ">="][..]),
+            number.clone()
+        )
+            .prop_map(|(e, n)| Condition::Number(e, n)),
         prop::collection::vec(number.clone(), 1..4).prop_map(Condition::NumberIn),
         (number.clone(), number).prop_map(|(from, to)| Condition::Between(from, to)),
-        (prop::sample::select(&["=", "!=", "CONTAINS", "STARTS WITH", "ENDS WITH"][..]), short).prop_map(|(e, s)| Condition::Text(e, s)),
+        (
+            prop::sample::select(&["=", "!=", "CONTAINS", "STARTS WITH", "ENDS WITH"][..]),
+            short
+        )
+            .prop_map(|(e, s)| Condition::Text(e, s)),
         Just(Condition::Null),
     ]
 }
@@ -177,10 +258,16 @@ fn conditions() -> impl Strategy<Value = Condition> {
 async fn filters_select_what_a_plain_evaluation_selects(door: Door) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, s VARCHAR(20) COLLATE utf8mb4_nopad_bin NOT NULL)";
     let room = Room::new(door, &[create]).await;
-    let short = prop::collection::vec(prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()), 0..4).prop_map(String::from_iter);
+    let short = prop::collection::vec(
+        prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()),
+        0..4,
+    )
+    .prop_map(String::from_iter);
     let rows = samples(&(prop::option::weighted(0.9, -4..5_i64), short), 60);
     let batch: Vec<Value> = rows.iter().map(|(n, s)| json!({"n": n, "s": s})).collect();
-    let ids: Vec<i64> = serde_json::from_value(room.post("t", &json!({"batchData": batch})).await.payload()).unwrap();
+    let ids: Vec<i64> =
+        serde_json::from_value(room.post("t", &json!({"batchData": batch})).await.payload())
+            .unwrap();
     let queries = (prop::collection::vec(conditions(), 1..4), prop::bool::ANY);
     for (conditions, either) in samples(&queries, 60) {
         let group: Map<String, Value> = conditions
@@ -194,11 +281,25 @@ async fn filters_select_what_a_plain_evaluation_selects(door: Door) {
         let operator = if either { "OR" } else { "AND" };
         let holds = |n: Option<i64>, s: &str| {
             let mut each = conditions.iter().map(|condition| condition.holds(n, s));
-            if either { each.any(|held| held) } else { each.all(|held| held) }
+            if either {
+                each.any(|held| held)
+            } else {
+                each.all(|held| held)
+            }
         };
-        let expected: Vec<i64> =
-            rows.iter().zip(&ids).filter(|((n, s), _)| holds(*n, s)).map(|(_, id)| *id).collect();
-        let got = room.ids("t", &Value::Object(group), &format!("&searchOperator={operator}")).await;
+        let expected: Vec<i64> = rows
+            .iter()
+            .zip(&ids)
+            .filter(|((n, s), _)| holds(*n, s))
+            .map(|(_, id)| *id)
+            .collect();
+        let got = room
+            .ids(
+                "t",
+                &Value::Object(group),
+                &format!("&searchOperator={operator}"),
+            )
+            .await;
         assert_eq!(got, expected, "{operator} of {conditions:?}");
     }
 }

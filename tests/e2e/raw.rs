@@ -19,10 +19,13 @@ impl RawAnswer {
     #[track_caller]
     pub(crate) fn code(&self) -> String {
         let text = String::from_utf8_lossy(&self.body).into_owned();
-        let body: serde_json::Value =
-            serde_json::from_str(&text).unwrap_or_else(|_| panic!("no envelope, but {}: {text:?}", self.head));
+        let body: serde_json::Value = serde_json::from_str(&text)
+            .unwrap_or_else(|_| panic!("no envelope, but {}: {text:?}", self.head));
         assert_eq!(body["success"], false, "{text}");
-        body["error"]["code"].as_str().unwrap_or_else(|| panic!("no code: {text}")).to_owned()
+        body["error"]["code"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no code: {text}"))
+            .to_owned()
     }
 }
 
@@ -35,7 +38,11 @@ pub(crate) async fn exchange(url: &str, request: &[u8]) -> Option<RawAnswer> {
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
     let outcome = tokio::time::timeout(EXCHANGE_MAX, reading).await;
-    assert!(outcome.is_ok(), "no end of the answer to {:?}", String::from_utf8_lossy(&request[..request.len().min(200)]));
+    assert!(
+        outcome.is_ok(),
+        "no end of the answer to {:?}",
+        String::from_utf8_lossy(&request[..request.len().min(200)])
+    );
     parse(&answer)
 }
 
@@ -59,7 +66,11 @@ fn parse(answer: &[u8]) -> Option<RawAnswer> {
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let rest = &answer[end + 4..];
     let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-    let body = if chunked { dechunk(rest) } else { rest.to_vec() };
+    let body = if chunked {
+        dechunk(rest)
+    } else {
+        rest.to_vec()
+    };
     Some(RawAnswer { status, head, body })
 }
 
@@ -67,8 +78,12 @@ fn parse(answer: &[u8]) -> Option<RawAnswer> {
 fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(line) = rest.windows(2).position(|window| window == b"\r\n") {
-        let size = std::str::from_utf8(&rest[..line]).ok().and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
-        let Some(size) = size.filter(|size| *size > 0 && rest.len() >= line + 2 + size) else { break };
+        let size = std::str::from_utf8(&rest[..line])
+            .ok()
+            .and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
+        let Some(size) = size.filter(|size| *size > 0 && rest.len() >= line + 2 + size) else {
+            break;
+        };
         body.extend_from_slice(&rest[line + 2..line + 2 + size]);
         rest = rest.get(line + 2 + size + 2..).unwrap_or_default();
     }

@@ -21,8 +21,14 @@ pub(crate) fn unique(prefix: &str) -> String {
 impl Room {
     /// Makes the database and runs `statements` in it.
     pub(crate) async fn new(door: Door, statements: &[&str]) -> Self {
-        let room = Self { door, db: unique("default_t") };
-        door.sql(&json!({"query": format!("CREATE DATABASE {} CHARACTER SET utf8mb4", room.db)})).send().await.payload();
+        let room = Self {
+            door,
+            db: unique("default_t"),
+        };
+        door.sql(&json!({"query": format!("CREATE DATABASE {} CHARACTER SET utf8mb4", room.db)}))
+            .send()
+            .await
+            .payload();
         for statement in statements {
             room.exec(statement).await;
         }
@@ -41,13 +47,16 @@ impl Room {
 
     /// One statement with parameters, to be sent.
     pub(crate) fn sql_with(&self, query: &str, params: Value) -> Call {
-        self.door.sql(&json!({"query": query, "database": self.db, "params": params}))
+        self.door
+            .sql(&json!({"query": query, "database": self.db, "params": params}))
     }
 
     /// The single value of the single row that a query gives.
     pub(crate) async fn value(&self, query: &str) -> Value {
         let rows = self.exec(query).await;
-        let row = rows[0].as_object().unwrap_or_else(|| panic!("no row: {query}: {rows}"));
+        let row = rows[0]
+            .as_object()
+            .unwrap_or_else(|| panic!("no row: {query}: {rows}"));
         row.values().next().expect("a column").clone()
     }
 
@@ -57,7 +66,8 @@ impl Room {
     }
 
     pub(crate) fn call(&self, method: Method, rest: &str) -> Call {
-        self.door.call(method, &format!("/api/v1/crud/{}/{rest}", self.db))
+        self.door
+            .call(method, &format!("/api/v1/crud/{}/{rest}", self.db))
     }
 
     /// `GET …/{db}/{rest}`; `rest` is a table with what follows it, already encoded.
@@ -85,19 +95,31 @@ impl Room {
     pub(crate) async fn column(&self, rest: &str, field: &str) -> Vec<Value> {
         let answer = self.get(rest).await;
         let payload = answer.payload();
-        let rows = payload.as_array().unwrap_or_else(|| panic!("no list: {answer}"));
+        let rows = payload
+            .as_array()
+            .unwrap_or_else(|| panic!("no list: {answer}"));
         rows.iter().map(|row| row[field].clone()).collect()
     }
 
     /// The `id`s that a `query` (with more options, if any) selects, in the order of `id`.
     pub(crate) async fn ids(&self, table: &str, query: &Value, more: &str) -> Vec<i64> {
-        let rest = format!("{table}?order={}&{}{more}", enc(r#"{"field":"id"}"#), crate::door::option("query", query));
-        self.column(&rest, "id").await.iter().map(|id| id.as_i64().expect("an id")).collect()
+        let rest = format!(
+            "{table}?order={}&{}{more}",
+            enc(r#"{"field":"id"}"#),
+            crate::door::option("query", query)
+        );
+        self.column(&rest, "id")
+            .await
+            .iter()
+            .map(|id| id.as_i64().expect("an id"))
+            .collect()
     }
 
     /// Runs statements as root, behind the service's back, in this database.
     pub(crate) fn behind(&self, statements: &str) -> String {
         let text = format!("USE `{}`; {statements}", self.db);
-        shared().root_sql(&text).unwrap_or_else(|error| panic!("root: {statements}: {error}"))
+        shared()
+            .root_sql(&text)
+            .unwrap_or_else(|error| panic!("root: {statements}: {error}"))
     }
 }

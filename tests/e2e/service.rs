@@ -42,7 +42,11 @@ static SHARED: OnceLock<Result<Service, String>> = OnceLock::new();
 
 /// The service that all cases share, started by the first that asks.
 pub(crate) fn shared() -> &'static Service {
-    let edge = if crate::case::edge_is_open() { Edge::With } else { Edge::Without };
+    let edge = if crate::case::edge_is_open() {
+        Edge::With
+    } else {
+        Edge::Without
+    };
     match SHARED.get_or_init(|| Service::start(edge, &[])) {
         Ok(service) => service,
         Err(error) => panic!("the service did not start: {error}"),
@@ -61,17 +65,27 @@ pub(crate) fn stop_shared() -> Vec<String> {
 impl Service {
     /// Starts one with these `SELKIE_*` settings and waits until it answers.
     pub(crate) fn start(edge: Edge, settings: &[(&str, &str)]) -> Result<Self, String> {
-        let dir = tempfile::Builder::new().prefix("selkie-e2e-").tempdir().map_err(|e| e.to_string())?;
+        let dir = tempfile::Builder::new()
+            .prefix("selkie-e2e-")
+            .tempdir()
+            .map_err(|e| e.to_string())?;
         Self::start_in(dir, edge, settings)
     }
 
     /// Starts one on a data directory that may have been used before.
-    pub(crate) fn start_in(dir: TempDir, edge: Edge, settings: &[(&str, &str)]) -> Result<Self, String> {
+    pub(crate) fn start_in(
+        dir: TempDir,
+        edge: Edge,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, String> {
         let (origin_port, edge_port) = (free_port(), free_port());
         let mark = format!("{}-{}", std::process::id(), origin_port);
         let mut command = Self::command(dir.path(), origin_port, edge, edge_port)?;
         let output = File::create(dir.path().join("output.log")).map_err(|e| e.to_string())?;
-        command.stdout(output.try_clone().map_err(|e| e.to_string())?).stderr(output).stdin(Stdio::null());
+        command
+            .stdout(output.try_clone().map_err(|e| e.to_string())?)
+            .stderr(output)
+            .stdin(Stdio::null());
         command.env(MARK, &mark).envs(settings.iter().copied());
         let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
         let mut service = Self {
@@ -90,7 +104,12 @@ impl Service {
     }
 
     /// The command line of `selkie dev`, for cases that start it by themselves.
-    pub(crate) fn command(dir: &Path, origin_port: u16, edge: Edge, edge_port: u16) -> Result<Command, String> {
+    pub(crate) fn command(
+        dir: &Path,
+        origin_port: u16,
+        edge: Edge,
+        edge_port: u16,
+    ) -> Result<Command, String> {
         let mut command = Command::new(binary()?);
         clear_settings(&mut command);
         command.arg("dev").arg("--data-dir").arg(dir.join("data"));
@@ -106,35 +125,61 @@ impl Service {
     fn wait_until_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_MAX;
         loop {
-            if let Some(status) = self.child.lock().unwrap().try_wait().map_err(|e| e.to_string())? {
-                return Err(format!("it ended at once, {status}; it wrote:\n{}", self.log_tail()));
+            if let Some(status) = self
+                .child
+                .lock()
+                .unwrap()
+                .try_wait()
+                .map_err(|e| e.to_string())?
+            {
+                return Err(format!(
+                    "it ended at once, {status}; it wrote:\n{}",
+                    self.log_tail()
+                ));
             }
-            if self.read_env() && self.doors().all(|door| alive(door)) {
+            if self.read_env() && self.doors().all(alive) {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(format!("not ready after {START_MAX:?}; it wrote:\n{}", self.log_tail()));
+                return Err(format!(
+                    "not ready after {START_MAX:?}; it wrote:\n{}",
+                    self.log_tail()
+                ));
             }
             std::thread::sleep(PAUSE);
         }
     }
 
     fn doors(&self) -> impl Iterator<Item = &str> {
-        [Some(self.origin.as_str()), self.edge.as_deref()].into_iter().flatten()
+        [Some(self.origin.as_str()), self.edge.as_deref()]
+            .into_iter()
+            .flatten()
     }
 
     /// Reads `dev.env`; false while it is not there or not whole.
     fn read_env(&mut self) -> bool {
-        let Ok(text) = fs::read_to_string(self.data_dir().join("dev.env")) else { return false };
+        let Ok(text) = fs::read_to_string(self.data_dir().join("dev.env")) else {
+            return false;
+        };
         let get = |name: &str| {
             let value = text.lines().find_map(|line| {
-                line.trim_start_matches("export ").strip_prefix(name)?.strip_prefix('=')
+                line.trim_start_matches("export ")
+                    .strip_prefix(name)?
+                    .strip_prefix('=')
             })?;
             Some(value.trim().trim_matches(['"', '\'']).to_owned())
         };
-        let all = (get("SELKIE_FULL_KEY"), get("SELKIE_READ_KEY"), get("SELKIE_DATABASE"), get("SELKIE_PROJECT"));
-        let (Some(full), Some(read), Some(database), Some(project)) = all else { return false };
-        (self.full_key, self.read_key, self.database, self.project) = (full, read, database, project);
+        let all = (
+            get("SELKIE_FULL_KEY"),
+            get("SELKIE_READ_KEY"),
+            get("SELKIE_DATABASE"),
+            get("SELKIE_PROJECT"),
+        );
+        let (Some(full), Some(read), Some(database), Some(project)) = all else {
+            return false;
+        };
+        (self.full_key, self.read_key, self.database, self.project) =
+            (full, read, database, project);
         if let Some(url) = get("SELKIE_ORIGIN_URL") {
             self.origin = url.trim_end_matches('/').to_owned();
         }
@@ -164,15 +209,26 @@ impl Service {
     pub(crate) fn cli(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
-        command.arg("--data-dir").arg(self.data_dir()).args(arguments).current_dir(workspace());
+        command
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .args(arguments)
+            .current_dir(workspace());
         command.stdin(Stdio::null()).output().expect("the CLI runs")
     }
 
     /// Runs the CLI and gives what it printed; panics if it failed.
     pub(crate) fn cli_ok(&self, arguments: &[&str]) -> String {
         let output = self.cli(arguments);
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "selkie {arguments:?} failed ({}):\n{out}{err}", output.status);
+        let (out, err) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(
+            output.status.success(),
+            "selkie {arguments:?} failed ({}):\n{out}{err}",
+            output.status
+        );
         out.into_owned()
     }
 
@@ -183,7 +239,15 @@ impl Service {
 
     /// Issues a key, with more arguments if wanted.
     pub(crate) fn create_key(&self, project: &str, access: &str, more: &[&str]) -> IssuedKey {
-        let mut arguments = vec!["key", "create", "--access", access, "--project", project, "--json"];
+        let mut arguments = vec![
+            "key",
+            "create",
+            "--access",
+            access,
+            "--project",
+            project,
+            "--json",
+        ];
         arguments.extend(more);
         let printed = self.cli_ok(&arguments);
         let token = printed
@@ -192,7 +256,10 @@ impl Service {
             .unwrap_or_else(|| panic!("`key create` printed no key:\n{printed}"))
             .to_owned();
         crate::ledger::keep_secret(&token);
-        let id = crate::forged::claims(&token)["sub"].as_str().expect("a sub").to_owned();
+        let id = crate::forged::claims(&token)["sub"]
+            .as_str()
+            .expect("a sub")
+            .to_owned();
         IssuedKey { id, token }
     }
 
@@ -200,10 +267,21 @@ impl Service {
     pub(crate) fn root_sql(&self, statements: &str) -> Result<String, String> {
         let socket = find_socket(&self.data_dir()).ok_or("no socket in the data directory")?;
         let mut command = Command::new("mariadb");
-        command.args(["--no-defaults", "--user=root", "--batch", "--raw", "--skip-column-names"]);
+        command.args([
+            "--no-defaults",
+            "--user=root",
+            "--batch",
+            "--raw",
+            "--skip-column-names",
+        ]);
         command.args(["--default-character-set=utf8mb4"]);
-        command.arg(format!("--socket={}", socket.display())).arg(format!("--execute={statements}"));
-        let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
+        command
+            .arg(format!("--socket={}", socket.display()))
+            .arg(format!("--execute={statements}"));
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| e.to_string())?;
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
@@ -225,11 +303,20 @@ impl Service {
     pub(crate) fn wait(&self) -> Result<ExitStatus, String> {
         let deadline = Instant::now() + STOP_MAX;
         loop {
-            if let Some(status) = self.child.lock().unwrap().try_wait().map_err(|e| e.to_string())? {
+            if let Some(status) = self
+                .child
+                .lock()
+                .unwrap()
+                .try_wait()
+                .map_err(|e| e.to_string())?
+            {
                 return Ok(status);
             }
             if Instant::now() > deadline {
-                return Err(format!("it still runs {STOP_MAX:?} after the signal:\n{}", self.log_tail()));
+                return Err(format!(
+                    "it still runs {STOP_MAX:?} after the signal:\n{}",
+                    self.log_tail()
+                ));
             }
             std::thread::sleep(PAUSE);
         }
@@ -257,14 +344,25 @@ impl Service {
         crate::ledger::read_log(&self.log());
         // A helper process may still be on its way out when its parent is gone.
         self.wait_until_gone(Duration::from_secs(5))?;
-        if status.success() { Ok(()) } else { Err(format!("after SIGTERM it ended with {status}:\n{}", self.log_tail())) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!(
+                "after SIGTERM it ended with {status}:\n{}",
+                self.log_tail()
+            ))
+        }
     }
 
     /// Stops it and gives the directory, so that it can be started again.
-    pub(crate) fn stop_and_keep(mut self) -> Result<TempDir, String> {
+    pub(crate) fn stop_and_keep(self) -> Result<TempDir, String> {
         self.stop()?;
-        let empty = tempfile::tempdir().map_err(|e| e.to_string())?;
-        Ok(std::mem::replace(&mut self.dir, empty))
+        Ok(self.leave())
+    }
+
+    /// The directory of a service that is gone, so that another can be started on it.
+    pub(crate) fn leave(mut self) -> TempDir {
+        std::mem::replace(&mut self.dir, tempfile::tempdir().expect("a directory"))
     }
 }
 
@@ -297,7 +395,9 @@ pub(crate) fn processes_marked(mark: &str) -> Vec<(i32, String)> {
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     ids.filter_map(|id| {
         let environment = fs::read(format!("/proc/{id}/environ")).ok()?;
-        environment.split(|byte| *byte == 0).find(|entry| *entry == wanted.as_bytes())?;
+        environment
+            .split(|byte| *byte == 0)
+            .find(|entry| *entry == wanted.as_bytes())?;
         let command = fs::read(format!("/proc/{id}/cmdline")).ok()?;
         Some((id, String::from_utf8_lossy(&command).replace('\0', " ")))
     })
@@ -310,17 +410,27 @@ pub(crate) fn mark(command: &mut Command, mark: &str) {
 }
 
 fn alive(door: &str) -> bool {
-    let Some(address) = door.strip_prefix("http://") else { return false };
-    let Ok(answer) = crate::raw::exchange_blocking(address, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    else {
+    let Some(address) = door.strip_prefix("http://") else {
+        return false;
+    };
+    let Ok(answer) = crate::raw::exchange_blocking(
+        address,
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    ) else {
         return false;
     };
     answer.starts_with(b"HTTP/1.1 200")
 }
 
 fn find_socket(dir: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(dir.join("mariadb")).ok()?.flatten().chain(fs::read_dir(dir).ok()?.flatten());
-    entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|extension| extension == "sock"))
+    let entries = fs::read_dir(dir.join("mariadb"))
+        .ok()?
+        .flatten()
+        .chain(fs::read_dir(dir).ok()?.flatten());
+    entries.map(|entry| entry.path()).find(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "sock")
+    })
 }
 
 /// The newest of the binaries that `make` builds, or `SELKIE_BIN`.
@@ -328,14 +438,23 @@ pub(crate) fn binary() -> Result<PathBuf, String> {
     if let Ok(path) = std::env::var("SELKIE_BIN") {
         return Ok(PathBuf::from(path));
     }
-    let built = ["release", "debug"].map(|profile| workspace().join("target").join(profile).join("selkie"));
-    let newest = built.into_iter().filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path))).max();
-    newest.map(|(_, path)| path).ok_or_else(|| "no `selkie` in target/: run `make test`, or set SELKIE_BIN".to_owned())
+    let built =
+        ["release", "debug"].map(|profile| workspace().join("target").join(profile).join("selkie"));
+    let newest = built
+        .into_iter()
+        .filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path)))
+        .max();
+    newest
+        .map(|(_, path)| path)
+        .ok_or_else(|| "no `selkie` in target/: run `make test`, or set SELKIE_BIN".to_owned())
 }
 
 /// The root of the workspace.
 pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a parent")
+        .to_owned()
 }
 
 /// Settings of the terminal that the tests run in must not reach the service.

@@ -33,14 +33,23 @@ struct Row {
 }
 
 async fn big(door: Door) -> Room {
-    let room = Room::new(door, &["CREATE TABLE big (id INT PRIMARY KEY, name VARCHAR(100))"]).await;
+    let room = Room::new(
+        door,
+        &["CREATE TABLE big (id INT PRIMARY KEY, name VARCHAR(100))"],
+    )
+    .await;
     room.exec(&format!("INSERT INTO big SELECT seq, CONCAT('row number ', seq, ' ', REPEAT('x', 60)) FROM seq_1_to_{ROWS}")).await;
     room
 }
 
 async fn a_table_of_200_000_rows_is_read_whole(door: Door) {
     let room = big(door).await;
-    for answer in [room.get("big?order[field]=id").await, room.sql("SELECT id, name FROM big ORDER BY id").send().await] {
+    for answer in [
+        room.get("big?order[field]=id").await,
+        room.sql("SELECT id, name FROM big ORDER BY id")
+            .send()
+            .await,
+    ] {
         let list: List = answer.read();
         assert!(list.success);
         assert_eq!(list.payload.len(), ROWS);
@@ -67,19 +76,32 @@ async fn read_all(response: reqwest::Response) -> (Vec<u8>, bool) {
 fn must_not_pass_for_complete(body: &[u8], ended: bool) {
     let value: Result<Value, _> = serde_json::from_slice(body);
     match value {
-        Ok(value) => assert_eq!(value["success"], false, "an answer that failed midway reads as a success"),
-        Err(_) => assert!(!ended, "a cut answer came to a proper end: …{}", String::from_utf8_lossy(&body[body.len().saturating_sub(80)..])),
+        Ok(value) => assert_eq!(
+            value["success"], false,
+            "an answer that failed midway reads as a success"
+        ),
+        Err(_) => assert!(
+            !ended,
+            "a cut answer came to a proper end: …{}",
+            String::from_utf8_lossy(&body[body.len().saturating_sub(80)..])
+        ),
     }
 }
 
 async fn an_answer_that_fails_midway_is_cut(door: Door) {
     let room = big(door).await;
-    let query = "SELECT id, name, IF(id = 150000, (SELECT id FROM big WHERE id < 3), 1) AS x FROM big";
+    let query =
+        "SELECT id, name, IF(id = 150000, (SELECT id FROM big WHERE id < 3), 1) AS x FROM big";
     let response = room.sql(query).request().send().await.expect("a head");
     let (body, ended) = read_all(response).await;
     must_not_pass_for_complete(&body, ended);
     room.exec(&format!("CREATE VIEW failing AS {query}")).await;
-    let response = room.call(Method::GET, "failing").request().send().await.expect("a head");
+    let response = room
+        .call(Method::GET, "failing")
+        .request()
+        .send()
+        .await
+        .expect("a head");
     let (body, ended) = read_all(response).await;
     must_not_pass_for_complete(&body, ended);
     assert_eq!(room.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
@@ -90,7 +112,12 @@ fn thread_of(text: &str) -> Option<String> {
     let query = format!(
         "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{text}%' AND INFO NOT LIKE '%PROCESSLIST%' AND COMMAND <> 'Sleep'"
     );
-    shared().root_sql(&query).expect("the process list").lines().next().map(str::to_owned)
+    shared()
+        .root_sql(&query)
+        .expect("the process list")
+        .lines()
+        .next()
+        .map(str::to_owned)
 }
 
 /// A statement whose answer is longer than any buffer on the way, and that never ends by itself in time.
@@ -101,9 +128,19 @@ fn endless(mark: &str) -> String {
 async fn a_query_killed_midway_cuts_its_answer(door: Door) {
     let room = big(door).await;
     let mark = format!("cut_{}", room.db);
-    let response = room.sql(&endless(&mark)).request().send().await.expect("a head");
-    let thread = eventually("the statement runs", Duration::from_secs(10), || async { thread_of(&mark) }).await;
-    shared().root_sql(&format!("KILL QUERY {thread}")).expect("the kill");
+    let response = room
+        .sql(&endless(&mark))
+        .request()
+        .send()
+        .await
+        .expect("a head");
+    let thread = eventually("the statement runs", Duration::from_secs(10), || async {
+        thread_of(&mark)
+    })
+    .await;
+    shared()
+        .root_sql(&format!("KILL QUERY {thread}"))
+        .expect("the kill");
     let (body, ended) = read_all(response).await;
     must_not_pass_for_complete(&body, ended);
     assert!(!ended, "the answer was cut");
@@ -113,11 +150,19 @@ async fn a_reader_who_leaves_midway_frees_the_connection(door: Door) {
     let room = big(door).await;
     for n in 0..6 {
         let mark = format!("left_{n}_{}", room.db);
-        let response = room.sql(&endless(&mark)).request().send().await.expect("a head");
+        let response = room
+            .sql(&endless(&mark))
+            .request()
+            .send()
+            .await
+            .expect("a head");
         let mut chunks = response.bytes_stream();
         chunks.next().await.expect("a chunk").expect("bytes");
         drop(chunks);
-        eventually("the statement ends", Duration::from_secs(5), || async { thread_of(&mark).is_none().then_some(()) }).await;
+        eventually("the statement ends", Duration::from_secs(5), || async {
+            thread_of(&mark).is_none().then_some(())
+        })
+        .await;
     }
     assert_eq!(room.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
 }

@@ -12,7 +12,15 @@ use reqwest::Method;
 use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [numbers::cases(), others::cases(), texts::cases(), times::cases()].into_iter().flatten().collect()
+    [
+        numbers::cases(),
+        others::cases(),
+        texts::cases(),
+        times::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Whether equality in a filter finds what was inserted.
@@ -27,20 +35,39 @@ enum Found {
 /// Inserts each input (an exact JSON text) into a column of `kind`, and expects this exact JSON text back: as a record,
 /// by SQL without and with parameters, and after an update.
 async fn round_trips(door: Door, kind: &str, found: Found, pairs: &[(&str, &str)]) {
-    let room = Room::new(door, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
+    let room = Room::new(
+        door,
+        &[&format!(
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
+        )],
+    )
+    .await;
     for (input, expected) in pairs {
         let body = format!("{{\"v\":{input}}}");
-        let inserted = room.call(Method::POST, "t").bytes(body.clone()).send().await;
+        let inserted = room
+            .call(Method::POST, "t")
+            .bytes(body.clone())
+            .send()
+            .await;
         let id = inserted.payload();
         let one = format!("t/{id}");
         let check = |how: &str, fields: crate::door::RawRecord| {
             assert_eq!(fields["v"], *expected, "{kind} from {input}, {how}");
         };
         check("as a record", room.get(&one).await.raw_record());
-        check("in a list", room.get(&format!("t?query[id]={id}")).await.raw_row());
-        let bare = room.sql(&format!("SELECT v FROM t WHERE id = {id}")).send().await;
+        check(
+            "in a list",
+            room.get(&format!("t?query[id]={id}")).await.raw_row(),
+        );
+        let bare = room
+            .sql(&format!("SELECT v FROM t WHERE id = {id}"))
+            .send()
+            .await;
         check("by SQL", bare.raw_row());
-        let bound = room.sql_with("SELECT v FROM t WHERE id = ?", json!([id])).send().await;
+        let bound = room
+            .sql_with("SELECT v FROM t WHERE id = ?", json!([id]))
+            .send()
+            .await;
         check("by SQL with a parameter", bound.raw_row());
         let updated = room.call(Method::PUT, &one).bytes(body).send().await;
         assert_eq!(updated.payload(), 1, "{kind}: {input}");
@@ -48,18 +75,36 @@ async fn round_trips(door: Door, kind: &str, found: Found, pairs: &[(&str, &str)
         if found == Found::ByInput {
             let query = format!("t?query={}", enc(&format!("{{\"v\":{input}}}")));
             let ids = room.column(&query, "id").await;
-            assert!(ids.contains(&id), "{kind}: the filter {input} finds {ids:?}, not {id}");
+            assert!(
+                ids.contains(&id),
+                "{kind}: the filter {input} finds {ids:?}, not {id}"
+            );
         }
     }
 }
 
 /// Inserts that must be refused as `invalid_value`, naming the field, and leave nothing behind.
 async fn are_refused(door: Door, kind: &str, inputs: &[&str]) {
-    let room = Room::new(door, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
+    let room = Room::new(
+        door,
+        &[&format!(
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
+        )],
+    )
+    .await;
     for input in inputs {
-        let answer = room.call(Method::POST, "t").bytes(format!("{{\"v\":{input}}}")).send().await;
+        let answer = room
+            .call(Method::POST, "t")
+            .bytes(format!("{{\"v\":{input}}}"))
+            .send()
+            .await;
         let error = answer.refused(shared::error::ErrorCode::InvalidValue);
-        assert!(error["message"].as_str().is_some_and(|text| text.contains('v')), "{kind}: {answer}");
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains('v')),
+            "{kind}: {answer}"
+        );
     }
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0, "{kind}");
 }

@@ -25,15 +25,32 @@ struct Row {
     outcomes: [Outcome; 5],
 }
 
-const KINDS: [&str; 5] = ["no key", "a forged key", "a read key", "a full key", "another project's key"];
+const KINDS: [&str; 5] = [
+    "no key",
+    "a forged key",
+    "a read key",
+    "a full key",
+    "another project's key",
+];
 
 cases! {
     Both: [every_operation_answers_every_kind_of_key_as_the_table_says, a_key_of_an_empty_project_may_do_nothing_here],
 }
 
-const READS: [Outcome; 5] = [Code("missing_key"), Code("invalid_key"), Ok, Ok, Code("database_not_found")];
-const WRITES: [Outcome; 5] =
-    [Code("missing_key"), Code("invalid_key"), Code("full_access_required"), Ok, Code("database_not_found")];
+const READS: [Outcome; 5] = [
+    Code("missing_key"),
+    Code("invalid_key"),
+    Ok,
+    Ok,
+    Code("database_not_found"),
+];
+const WRITES: [Outcome; 5] = [
+    Code("missing_key"),
+    Code("invalid_key"),
+    Code("full_access_required"),
+    Ok,
+    Code("database_not_found"),
+];
 const SQL: [Outcome; 5] = WRITES;
 const OPEN: [Outcome; 5] = [Ok; 5];
 const NOWHERE: [Outcome; 5] = [Code("route_not_found"); 5];
@@ -54,34 +71,116 @@ fn table(room: &Room) -> Vec<Row> {
     let ddl = json!({"query": "CREATE TABLE IF NOT EXISTS u (id INT)", "database": room.db});
     vec![
         row("list", Method::GET, &at(""), None, READS),
-        row("list with options", Method::GET, &at("?limit=1&order[field]=id"), None, READS),
+        row(
+            "list with options",
+            Method::GET,
+            &at("?limit=1&order[field]=id"),
+            None,
+            READS,
+        ),
         row("one", Method::GET, &at("/1"), None, READS),
         row("schema", Method::GET, &at("/_schema"), None, READS),
         row("options", Method::OPTIONS, &at(""), None, READS),
-        row("query", Method::POST, &at("/query"), Some(json!({"limit": 1})), READS),
-        row("insert", Method::POST, &at(""), Some(json!({"name": "x"})), WRITES),
-        row("insert defaults", Method::POST, &at(""), Some(json!({})), WRITES),
-        row("insert batch", Method::POST, &at(""), Some(json!({"batchData": [{"name": "y"}]})), WRITES),
-        row("update", Method::PUT, &at("/1"), Some(json!({"name": "z"})), WRITES),
-        row("patch", Method::PATCH, &at("/1"), Some(json!({"name": "z"})), WRITES),
+        row(
+            "query",
+            Method::POST,
+            &at("/query"),
+            Some(json!({"limit": 1})),
+            READS,
+        ),
+        row(
+            "insert",
+            Method::POST,
+            &at(""),
+            Some(json!({"name": "x"})),
+            WRITES,
+        ),
+        row(
+            "insert defaults",
+            Method::POST,
+            &at(""),
+            Some(json!({})),
+            WRITES,
+        ),
+        row(
+            "insert batch",
+            Method::POST,
+            &at(""),
+            Some(json!({"batchData": [{"name": "y"}]})),
+            WRITES,
+        ),
+        row(
+            "update",
+            Method::PUT,
+            &at("/1"),
+            Some(json!({"name": "z"})),
+            WRITES,
+        ),
+        row(
+            "patch",
+            Method::PATCH,
+            &at("/1"),
+            Some(json!({"name": "z"})),
+            WRITES,
+        ),
         row("delete one", Method::DELETE, &at("/800"), None, WRITES),
-        row("delete by conditions", Method::DELETE, &at(""), Some(delete_one), WRITES),
-        row("delete by conditions in the URL", Method::DELETE, &at(&format!("?{in_url}")), None, WRITES),
+        row(
+            "delete by conditions",
+            Method::DELETE,
+            &at(""),
+            Some(delete_one),
+            WRITES,
+        ),
+        row(
+            "delete by conditions in the URL",
+            Method::DELETE,
+            &at(&format!("?{in_url}")),
+            None,
+            WRITES,
+        ),
         row("sql", Method::POST, "/api/v1/sql", Some(sql), SQL),
-        row("sql that changes", Method::POST, "/api/v1/sql", Some(ddl), SQL),
+        row(
+            "sql that changes",
+            Method::POST,
+            "/api/v1/sql",
+            Some(ddl),
+            SQL,
+        ),
         row("health", Method::GET, "/healthz", None, OPEN),
         row("readiness", Method::GET, "/readyz", None, OPEN),
-        row("no such path", Method::GET, "/api/v1/nothing", None, NOWHERE),
-        row("no such version", Method::GET, "/api/v2/crud/a/b", None, NOWHERE),
+        row(
+            "no such path",
+            Method::GET,
+            "/api/v1/nothing",
+            None,
+            NOWHERE,
+        ),
+        row(
+            "no such version",
+            Method::GET,
+            "/api/v2/crud/a/b",
+            None,
+            NOWHERE,
+        ),
     ]
 }
 
 async fn every_operation_answers_every_kind_of_key_as_the_table_says(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)", "INSERT INTO t VALUES (1, 'a')"]).await;
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)",
+            "INSERT INTO t VALUES (1, 'a')",
+        ],
+    )
+    .await;
     let project = unique("walker");
     shared().create_project(&project);
     let other = shared().create_key(&project, "full", &[]).token;
-    let forged = format!("{}A", shared().full_key.trim_end_matches(|c: char| c != '.'));
+    let forged = format!(
+        "{}A",
+        shared().full_key.trim_end_matches(|c: char| c != '.')
+    );
     let mut wrong = Vec::new();
     for row in table(&room) {
         for (kind, (name, expected)) in KINDS.iter().zip(row.outcomes).enumerate() {
@@ -103,7 +202,10 @@ async fn every_operation_answers_every_kind_of_key_as_the_table_says(door: Door)
                 (code, _) => Code(code.to_owned().leak()),
             };
             if outcome != expected {
-                wrong.push(format!("{} with {name}: {outcome:?}, expected {expected:?}\n    {answer}", row.name));
+                wrong.push(format!(
+                    "{} with {name}: {outcome:?}, expected {expected:?}\n    {answer}",
+                    row.name
+                ));
             }
         }
     }
@@ -121,8 +223,16 @@ async fn a_key_of_an_empty_project_may_do_nothing_here(door: Door) {
         let key = shared().create_key(&project, access, &[]).token;
         let answer = door.get("/api/v1/crud/demo/posts/1").key(&key).send().await;
         assert_eq!(answer.code(), "database_not_found", "{answer}");
-        let sql = door.sql(&json!({"query": "SELECT 1 AS one"})).key(&key).send().await;
-        let expected = if access == "full" { "ok" } else { "full_access_required" };
+        let sql = door
+            .sql(&json!({"query": "SELECT 1 AS one"}))
+            .key(&key)
+            .send()
+            .await;
+        let expected = if access == "full" {
+            "ok"
+        } else {
+            "full_access_required"
+        };
         assert_eq!(sql.code(), expected, "{sql}");
     }
 }

@@ -19,7 +19,14 @@ cases! {
 }
 
 async fn a_table_without_a_column_id_is_addressed_by_its_key(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (code INT PRIMARY KEY, x INT)", "INSERT INTO t VALUES (7, 1)"]).await;
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (code INT PRIMARY KEY, x INT)",
+            "INSERT INTO t VALUES (7, 1)",
+        ],
+    )
+    .await;
     assert_eq!(room.get("t/7").await.payload(), json!({"code": 7, "x": 1}));
     assert_eq!(room.put("t/7", &json!({"x": 2})).await.payload(), 1);
     assert_eq!(room.delete("t/7").await.payload(), 1);
@@ -29,13 +36,20 @@ async fn a_table_without_a_column_id_is_addressed_by_its_key(door: Door) {
 async fn a_column_id_counts_before_the_key(door: Door) {
     let room = Room::new(
         door,
-        &["CREATE TABLE t (pk INT PRIMARY KEY, id INT UNIQUE)", "INSERT INTO t VALUES (1, 20), (20, 1)"],
+        &[
+            "CREATE TABLE t (pk INT PRIMARY KEY, id INT UNIQUE)",
+            "INSERT INTO t VALUES (1, 20), (20, 1)",
+        ],
     )
     .await;
     assert_eq!(room.get("t/20").await.payload(), json!({"pk": 1, "id": 20}));
-    room.exec("CREATE TABLE upper (ID INT PRIMARY KEY, x INT)").await;
+    room.exec("CREATE TABLE upper (ID INT PRIMARY KEY, x INT)")
+        .await;
     room.exec("INSERT INTO upper VALUES (3, 4)").await;
-    assert_eq!(room.get("upper/3").await.payload(), json!({"ID": 3, "x": 4}));
+    assert_eq!(
+        room.get("upper/3").await.payload(),
+        json!({"ID": 3, "x": 4})
+    );
 }
 
 async fn a_composite_key_is_addressed_in_key_order(door: Door) {
@@ -56,22 +70,57 @@ async fn a_composite_key_is_addressed_in_key_order(door: Door) {
         let answer = room.get(wrong).await;
         assert!(answer.status.is_client_error(), "{answer}");
     }
-    assert_eq!(room.post("t", &json!({"a": 5, "b": "five"})).await.status, 200);
+    assert_eq!(
+        room.post("t", &json!({"a": 5, "b": "five"})).await.status,
+        200
+    );
 }
 
 async fn text_keys_are_taken_literally(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (word VARCHAR(80) COLLATE utf8mb4_bin PRIMARY KEY)"]).await;
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (word VARCHAR(80) COLLATE utf8mb4_bin PRIMARY KEY)"],
+    )
+    .await;
     let words = [
-        "plain", "with space", "a/b", "50%", "a%2Fb", "q?x=1", "hash#1", "ünï", "日本", "🦭", "a+b", "a,b", "'", "\"", "`", "\\",
-        "..x", "_schema!", "null", "0", "1e3", "a;b", "a&b=c",
+        "plain",
+        "with space",
+        "a/b",
+        "50%",
+        "a%2Fb",
+        "q?x=1",
+        "hash#1",
+        "ünï",
+        "日本",
+        "🦭",
+        "a+b",
+        "a,b",
+        "'",
+        "\"",
+        "`",
+        "\\",
+        "..x",
+        "_schema!",
+        "null",
+        "0",
+        "1e3",
+        "a;b",
+        "a&b=c",
     ];
     for word in words {
         assert_eq!(room.post("t", &json!({"word": word})).await.payload(), word);
-        assert_eq!(room.get(&format!("t/{}", enc(word))).await.payload(), json!({"word": word}));
+        assert_eq!(
+            room.get(&format!("t/{}", enc(word))).await.payload(),
+            json!({"word": word})
+        );
     }
     room.get("t/PLAIN").await.refused(ErrorCode::RecordNotFound);
     for word in words {
-        assert_eq!(room.delete(&format!("t/{}", enc(word))).await.payload(), 1, "{word}");
+        assert_eq!(
+            room.delete(&format!("t/{}", enc(word))).await.payload(),
+            1,
+            "{word}"
+        );
     }
 }
 
@@ -104,9 +153,17 @@ async fn dates_and_binaries_are_keys_too(door: Door) {
 }
 
 async fn a_table_without_any_key_has_no_single_records(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (x INT)", "INSERT INTO t VALUES (1)"]).await;
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (x INT)", "INSERT INTO t VALUES (1)"],
+    )
+    .await;
     assert_eq!(room.get("t").await.payload(), json!([{"x": 1}]));
-    for answer in [room.get("t/1").await, room.put("t/1", &json!({"x": 2})).await, room.delete("t/1").await] {
+    for answer in [
+        room.get("t/1").await,
+        room.put("t/1", &json!({"x": 2})).await,
+        room.delete("t/1").await,
+    ] {
         assert!(answer.status.is_client_error(), "{answer}");
     }
     assert_eq!(room.value("SELECT x FROM t").await, 1);
@@ -116,10 +173,24 @@ async fn a_table_without_any_key_has_no_single_records(door: Door) {
 async fn an_id_is_never_read_loosely(door: Door) {
     let room = Room::new(
         door,
-        &["CREATE TABLE t (id INT PRIMARY KEY, x INT)", "INSERT INTO t VALUES (0, 0), (1, 1), (2, 2)"],
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, x INT)",
+            "INSERT INTO t VALUES (0, 0), (1, 1), (2, 2)",
+        ],
     )
     .await;
-    for id in ["1abc", "abc", "1.0001", "1%20OR%201=1", "1;", "0x1", "1%00", "true", "", "%27%27"] {
+    for id in [
+        "1abc",
+        "abc",
+        "1.0001",
+        "1%20OR%201=1",
+        "1;",
+        "0x1",
+        "1%00",
+        "true",
+        "",
+        "%27%27",
+    ] {
         let rest = format!("t/{id}");
         let answer = room.get(&rest).await;
         assert!(answer.status.is_client_error(), "{answer}");
@@ -132,7 +203,11 @@ async fn an_id_is_never_read_loosely(door: Door) {
 }
 
 async fn an_auto_increment_key_of_another_name_is_answered(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (nr INT PRIMARY KEY AUTO_INCREMENT, x INT)"]).await;
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (nr INT PRIMARY KEY AUTO_INCREMENT, x INT)"],
+    )
+    .await;
     assert_eq!(room.post("t", &json!({"x": 5})).await.payload(), 1);
     assert_eq!(room.get("t/1").await.payload(), json!({"nr": 1, "x": 5}));
 }

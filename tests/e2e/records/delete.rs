@@ -36,7 +36,8 @@ async fn conditions_are_joined_by_and(door: Door) {
     let room = Room::new(door, ITEMS).await;
     let body = json!({"deleteKeyValues": [{"key": "name", "value": "apple"}, {"key": "qty", "value": 12}]});
     assert_eq!(room.delete_where("items", &body).await.payload(), 0);
-    let body = json!({"deleteKeyValues": [{"key": "name", "value": "apple"}, {"key": "qty", "value": 5}]});
+    let body =
+        json!({"deleteKeyValues": [{"key": "name", "value": "apple"}, {"key": "qty", "value": 5}]});
     assert_eq!(room.delete_where("items", &body).await.payload(), 1);
     assert_eq!(left(&room).await, [2, 3, 4, 5]);
 }
@@ -73,9 +74,20 @@ async fn conditions_take_lists_and_null(door: Door) {
 async fn conditions_may_stand_in_the_url(door: Door) {
     let room = Room::new(door, ITEMS).await;
     let conditions = option("deleteKeyValues", &json!([{"key": "id", "value": 3}]));
-    assert_eq!(room.delete(&format!("items?{conditions}")).await.payload(), 1);
-    let conditions = option("deleteKeyValues", &json!([{"key": "id", "value": 1}, {"key": "id", "value": 2}]));
-    assert_eq!(room.delete(&format!("items?{conditions}&deleteKeyValuesOperator=OR")).await.payload(), 2);
+    assert_eq!(
+        room.delete(&format!("items?{conditions}")).await.payload(),
+        1
+    );
+    let conditions = option(
+        "deleteKeyValues",
+        &json!([{"key": "id", "value": 1}, {"key": "id", "value": 2}]),
+    );
+    assert_eq!(
+        room.delete(&format!("items?{conditions}&deleteKeyValuesOperator=OR"))
+            .await
+            .payload(),
+        2
+    );
     assert_eq!(left(&room).await, [4, 5]);
 }
 
@@ -101,7 +113,14 @@ async fn nothing_is_deleted_by_omission(door: Door) {
         assert_eq!(answer.status, 400, "{answer}");
     }
     assert_eq!(room.delete("items").await.status, 400);
-    for query in ["deleteKeyValues=", "deleteKeyValues=[]", "deleteKeyValues={}", "deleteKeyValues=x", "id=1", "query[id]=1"] {
+    for query in [
+        "deleteKeyValues=",
+        "deleteKeyValues=[]",
+        "deleteKeyValues={}",
+        "deleteKeyValues=x",
+        "id=1",
+        "query[id]=1",
+    ] {
         let answer = room.delete(&format!("items?{query}")).await;
         assert_eq!(answer.status, 400, "{answer}");
     }
@@ -117,7 +136,12 @@ async fn both_forms_at_once_are_refused(door: Door) {
     let body = json!({"deleteKeyValues": conditions});
     assert_eq!(room.delete_where("items/1", &body).await.status, 400);
     assert_eq!(room.delete(&format!("items/1?{in_url}")).await.status, 400);
-    assert_eq!(room.delete_where(&format!("items?{in_url}"), &body).await.status, 400);
+    assert_eq!(
+        room.delete_where(&format!("items?{in_url}"), &body)
+            .await
+            .status,
+        400
+    );
     assert_eq!(left(&room).await, [1, 2, 3, 4, 5]);
 }
 
@@ -125,17 +149,35 @@ async fn malformed_conditions_are_refused(door: Door) {
     let room = Room::new(door, ITEMS).await;
     for (condition, code) in [
         (json!({"key": "nope", "value": 1}), ErrorCode::UnknownField),
-        (json!({"key": "1=1 OR id", "value": 1}), ErrorCode::UnknownField),
-        (json!({"key": "id", "value": 1, "operator": "RUN"}), ErrorCode::InvalidFilter),
-        (json!({"key": "id", "value": 1, "operator": "= 1 OR 1 ="}), ErrorCode::InvalidFilter),
-        (json!({"key": "id", "value": 1, "foo": 1}), ErrorCode::InvalidFilter),
+        (
+            json!({"key": "1=1 OR id", "value": 1}),
+            ErrorCode::UnknownField,
+        ),
+        (
+            json!({"key": "id", "value": 1, "operator": "RUN"}),
+            ErrorCode::InvalidFilter,
+        ),
+        (
+            json!({"key": "id", "value": 1, "operator": "= 1 OR 1 ="}),
+            ErrorCode::InvalidFilter,
+        ),
+        (
+            json!({"key": "id", "value": 1, "foo": 1}),
+            ErrorCode::InvalidFilter,
+        ),
         (json!({"key": 5, "value": 1}), ErrorCode::InvalidFilter),
         (json!(5), ErrorCode::InvalidFilter),
     ] {
-        let answer = room.delete_where("items", &json!({"deleteKeyValues": [condition]})).await;
+        let answer = room
+            .delete_where("items", &json!({"deleteKeyValues": [condition]}))
+            .await;
         answer.refused(code);
     }
-    let broken = room.call(Method::DELETE, "items").bytes("{\"deleteKeyValues\": [").send().await;
+    let broken = room
+        .call(Method::DELETE, "items")
+        .bytes("{\"deleteKeyValues\": [")
+        .send()
+        .await;
     broken.refused(ErrorCode::InvalidJson);
     assert_eq!(left(&room).await, [1, 2, 3, 4, 5]);
 }

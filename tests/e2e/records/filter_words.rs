@@ -46,7 +46,8 @@ async fn text_operators_take_text_literally(door: Door) {
     selects(&room, "note", "ENDS WITH", json!("wine"), &[5]).await;
     selects(&room, "note", "ENDS WITH", json!("%"), &[3]).await;
     selects(&room, "note", "ENDS WITH", json!("_"), &[]).await;
-    room.exec(r"INSERT INTO items (id, note) VALUES (6, 'back\\slash')").await;
+    room.exec(r"INSERT INTO items (id, note) VALUES (6, 'back\\slash')")
+        .await;
     selects(&room, "note", "CONTAINS", json!("\\"), &[6]).await;
     selects(&room, "note", "CONTAINS", json!("k\\s"), &[6]).await;
     selects(&room, "note", "STARTS WITH", json!("back\\"), &[6]).await;
@@ -104,21 +105,35 @@ async fn filters_follow_the_collation_of_the_field(door: Door) {
 async fn a_thousand_conditions_and_no_more(door: Door) {
     let room = Room::new(door, ITEMS).await;
     let conditions = |count: usize| -> Value {
-        let fields = (0..count).map(|n| (format!("c{n}"), json!({"fieldName": "id", "value": n, "equality": "!="})));
+        let fields = (0..count).map(|n| {
+            (
+                format!("c{n}"),
+                json!({"fieldName": "id", "value": n, "equality": "!="}),
+            )
+        });
         Value::Object(fields.collect())
     };
-    let answer = room.post("items/query", &json!({"query": conditions(1_000)})).await;
+    let answer = room
+        .post("items/query", &json!({"query": conditions(1_000)}))
+        .await;
     assert_eq!(answer.payload(), json!([]));
-    let answer = room.post("items/query", &json!({"query": conditions(5_000)})).await;
+    let answer = room
+        .post("items/query", &json!({"query": conditions(5_000)}))
+        .await;
     answer.refused(ErrorCode::InvalidFilter);
     let many: Vec<i64> = (0..20_000).collect();
-    let answer = room.post("items/query", &json!({"query": {"id": {"value": many}}})).await;
+    let answer = room
+        .post("items/query", &json!({"query": {"id": {"value": many}}}))
+        .await;
     answer.refused(ErrorCode::InvalidFilter);
 }
 
 async fn a_broken_regular_expression_is_the_callers_fault(door: Door) {
     let room = Room::new(door, ITEMS).await;
-    let query = option("query", &json!({"name": {"value": "([", "equality": "REGEXP"}}));
+    let query = option(
+        "query",
+        &json!({"name": {"value": "([", "equality": "REGEXP"}}),
+    );
     let answer = room.get(&format!("items?{query}")).await;
     assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
 }

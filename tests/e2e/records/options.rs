@@ -27,17 +27,50 @@ async fn refused(room: &Room, options: &str) {
     let answer = room.get(&format!("items?{options}")).await;
     let error = answer.refused(ErrorCode::InvalidQueryOption);
     let name = options.split(['=', '[', '&']).next().unwrap();
-    let (message, hint) = (error["message"].as_str().unwrap(), error["hint"].as_str().unwrap_or_default());
-    assert!(message.contains(name) || hint.contains(name), "{name} is not named: {answer}");
+    let (message, hint) = (
+        error["message"].as_str().unwrap(),
+        error["hint"].as_str().unwrap_or_default(),
+    );
+    assert!(
+        message.contains(name) || hint.contains(name),
+        "{name} is not named: {answer}"
+    );
 }
 
 async fn numbers_that_are_none_are_refused(door: Door) {
     let room = Room::new(door, ITEMS).await;
-    for value in ["-1", "1.5", "x", "", "1e3", "0x10", "%2B1", " 1", "1 ", "null", "true", "[]", "99999999999999999999", "١"] {
+    for value in [
+        "-1",
+        "1.5",
+        "x",
+        "",
+        "1e3",
+        "0x10",
+        "%2B1",
+        " 1",
+        "1 ",
+        "null",
+        "true",
+        "[]",
+        "99999999999999999999",
+        "١",
+    ] {
         for name in ["limit", "offset"] {
-            refused(&room, &format!("{name}={}{}", enc(value).replace("%25", "%"), if name == "offset" { "&limit=1" } else { "" })).await;
+            refused(
+                &room,
+                &format!(
+                    "{name}={}{}",
+                    enc(value).replace("%25", "%"),
+                    if name == "offset" { "&limit=1" } else { "" }
+                ),
+            )
+            .await;
         }
-        refused(&room, &format!("page={}&limit=1", enc(value).replace("%25", "%"))).await;
+        refused(
+            &room,
+            &format!("page={}&limit=1", enc(value).replace("%25", "%")),
+        )
+        .await;
     }
     refused(&room, "page=0&limit=1").await;
 }
@@ -54,12 +87,26 @@ async fn page_needs_a_limit(door: Door) {
 
 async fn unknown_options_are_refused(door: Door) {
     let room = Room::new(door, ITEMS).await;
-    for options in ["foo=1", "foo", "Limit=1", "LIMIT=1", "select=id", "where[id]=1", "id=1", "limit%00=1", "deleteKeyValues=[]"] {
+    for options in [
+        "foo=1",
+        "foo",
+        "Limit=1",
+        "LIMIT=1",
+        "select=id",
+        "where[id]=1",
+        "id=1",
+        "limit%00=1",
+        "deleteKeyValues=[]",
+    ] {
         let answer = room.get(&format!("items?{options}")).await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }
-    room.get("items/1?foo=1").await.refused(ErrorCode::InvalidQueryOption);
-    room.get("items/_schema?foo=1").await.refused(ErrorCode::InvalidQueryOption);
+    room.get("items/1?foo=1")
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
+    room.get("items/_schema?foo=1")
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
 }
 
 async fn repeated_options_are_refused(door: Door) {
@@ -70,9 +117,16 @@ async fn repeated_options_are_refused(door: Door) {
     refused(&room, "order[field]=id&order[field]=name").await;
     refused(&room, "selectFields=id&selectFields=name").await;
     let query = option("query", &json!({"id": 1}));
-    for repeated in [format!("{query}&{query}"), format!("{query}&query[id]=1"), "query[id]=1&query[id]=2".to_owned()] {
+    for repeated in [
+        format!("{query}&{query}"),
+        format!("{query}&query[id]=1"),
+        "query[id]=1&query[id]=2".to_owned(),
+    ] {
         let code = room.get(&format!("items?{repeated}")).await.code();
-        assert!(["invalid_query_option", "invalid_filter"].contains(&code.as_str()), "{repeated}: {code}");
+        assert!(
+            ["invalid_query_option", "invalid_filter"].contains(&code.as_str()),
+            "{repeated}: {code}"
+        );
     }
 }
 
@@ -93,20 +147,39 @@ async fn malformed_orders_are_refused(door: Door) {
         refused(&room, &option("order", &order)).await;
     }
     refused(&room, "order={").await;
-    room.get("items?order[field]=id%20DESC").await.refused(ErrorCode::UnknownField);
-    room.get("items?order[field]=1").await.refused(ErrorCode::UnknownField);
+    room.get("items?order[field]=id%20DESC")
+        .await
+        .refused(ErrorCode::UnknownField);
+    room.get("items?order[field]=1")
+        .await
+        .refused(ErrorCode::UnknownField);
 }
 
 async fn malformed_field_lists_are_refused(door: Door) {
     let room = Room::new(door, ITEMS).await;
-    for fields in [json!([1]), json!([null]), json!({"a": 1}), json!([{"alias": "x"}]), json!([{"fieldName": "id", "foo": 1}]), json!([[]])] {
+    for fields in [
+        json!([1]),
+        json!([null]),
+        json!({"a": 1}),
+        json!([{"alias": "x"}]),
+        json!([{"fieldName": "id", "foo": 1}]),
+        json!([[]]),
+    ] {
         refused(&room, &option("selectFields", &fields)).await;
     }
     refused(&room, &option("omitFields", &json!([{"fieldName": "id"}]))).await;
-    room.get("items?selectFields=*").await.refused(ErrorCode::UnknownField);
-    room.get("items?selectFields=COUNT(*)").await.refused(ErrorCode::UnknownField);
-    room.get("items?selectFields=id,nope").await.refused(ErrorCode::UnknownField);
-    room.get("items?omitFields=nope").await.refused(ErrorCode::UnknownField);
+    room.get("items?selectFields=*")
+        .await
+        .refused(ErrorCode::UnknownField);
+    room.get("items?selectFields=COUNT(*)")
+        .await
+        .refused(ErrorCode::UnknownField);
+    room.get("items?selectFields=id,nope")
+        .await
+        .refused(ErrorCode::UnknownField);
+    room.get("items?omitFields=nope")
+        .await
+        .refused(ErrorCode::UnknownField);
 }
 
 async fn select_and_omit_exclude_each_other(door: Door) {
@@ -116,10 +189,18 @@ async fn select_and_omit_exclude_each_other(door: Door) {
 
 async fn writes_take_no_read_options(door: Door) {
     let room = Room::new(door, ITEMS).await;
-    room.post("items?limit=1", &json!({"name": "x"})).await.refused(ErrorCode::InvalidQueryOption);
-    room.put("items/1?limit=1", &json!({"name": "x"})).await.refused(ErrorCode::InvalidQueryOption);
-    room.delete("items/1?limit=1").await.refused(ErrorCode::InvalidQueryOption);
-    room.post("items/query?limit=1", &json!({})).await.refused(ErrorCode::InvalidQueryOption);
+    room.post("items?limit=1", &json!({"name": "x"}))
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
+    room.put("items/1?limit=1", &json!({"name": "x"}))
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
+    room.delete("items/1?limit=1")
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
+    room.post("items/query?limit=1", &json!({}))
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
     assert_eq!(room.value("SELECT COUNT(*) FROM items").await, 5);
     assert_eq!(room.get("items/1").await.payload()["name"], "apple");
 }
@@ -133,22 +214,34 @@ async fn options_of_later_versions_are_refused_or_right(door: Door) {
     } else {
         answer.refused(ErrorCode::InvalidQueryOption);
     }
-    let answer = room.get("items?distinct=true&selectFields=note&query[note]=red").await;
+    let answer = room
+        .get("items?distinct=true&selectFields=note&query[note]=red")
+        .await;
     if answer.code() == "ok" {
         assert_eq!(answer.payload(), json!([{"note": "red"}]));
     } else {
         answer.refused(ErrorCode::InvalidQueryOption);
     }
     for options in [
-        option("join", &json!([{"tableName": "nope", "joinType": "JOIN", "match": {"source": "id", "target": "id"}}])),
-        option("fullTextSearch", &json!({"fields": ["name"], "searchTerm": "x"})),
+        option(
+            "join",
+            &json!([{"tableName": "nope", "joinType": "JOIN", "match": {"source": "id", "target": "id"}}]),
+        ),
+        option(
+            "fullTextSearch",
+            &json!({"fields": ["name"], "searchTerm": "x"}),
+        ),
         "after=garbage".to_owned(),
         "group=nope".to_owned(),
     ] {
         let answer = room.get(&format!("items?{options}")).await;
         assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
     }
-    let answer = room.call(Method::POST, "items?onConflict=nonsense").json(&json!({"name": "x"})).send().await;
+    let answer = room
+        .call(Method::POST, "items?onConflict=nonsense")
+        .json(&json!({"name": "x"}))
+        .send()
+        .await;
     answer.refused(ErrorCode::InvalidQueryOption);
 }
 
@@ -171,7 +264,11 @@ async fn the_post_twin_refuses_what_the_url_refuses(door: Door) {
         answer.refused(ErrorCode::InvalidQueryOption);
     }
     for body in [json!([]), json!("x"), json!(5), Value::Null] {
-        room.post("items/query", &body).await.refused(ErrorCode::InvalidBody);
+        room.post("items/query", &body)
+            .await
+            .refused(ErrorCode::InvalidBody);
     }
-    room.get("items?searchOperator=XOR").await.refused(ErrorCode::InvalidQueryOption);
+    room.get("items?searchOperator=XOR")
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
 }

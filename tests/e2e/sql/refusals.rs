@@ -64,14 +64,34 @@ async fn bodies_of_the_wrong_shape_are_refused(door: Door) {
         let answer = door.sql(&json!({"query": query})).send().await;
         assert_eq!(answer.status, 400, "{answer}");
     }
-    for broken in ["", "{", "{\"query\": \"SELECT 1\"", "SELECT 1", "{\"query\": \"SELECT 1\"} x"] {
-        let answer = door.call(Method::POST, "/api/v1/sql").bytes(broken).send().await;
-        assert!(["invalid_json", "invalid_body"].contains(&answer.code().as_str()), "{answer}");
+    for broken in [
+        "",
+        "{",
+        "{\"query\": \"SELECT 1\"",
+        "SELECT 1",
+        "{\"query\": \"SELECT 1\"} x",
+    ] {
+        let answer = door
+            .call(Method::POST, "/api/v1/sql")
+            .bytes(broken)
+            .send()
+            .await;
+        assert!(
+            ["invalid_json", "invalid_body"].contains(&answer.code().as_str()),
+            "{answer}"
+        );
     }
-    let twice = door.call(Method::POST, "/api/v1/sql").bytes(r#"{"query":"SELECT 1","query":"SELECT 2"}"#).send().await;
+    let twice = door
+        .call(Method::POST, "/api/v1/sql")
+        .bytes(r#"{"query":"SELECT 1","query":"SELECT 2"}"#)
+        .send()
+        .await;
     assert_eq!(twice.status, 400, "{twice}");
     for database in ["mysql", "selkie", "information_schema", "nope"] {
-        let answer = door.sql(&json!({"query": "SELECT 1", "database": database})).send().await;
+        let answer = door
+            .sql(&json!({"query": "SELECT 1", "database": database}))
+            .send()
+            .await;
         answer.refused(ErrorCode::DatabaseNotFound);
     }
 }
@@ -110,7 +130,10 @@ async fn faults_of_the_statement_are_sql_errors(door: Door) {
         let error = answer.refused(ErrorCode::SqlError);
         let got = error["details"]["errno"].as_u64();
         // `nofunction` may be called a missing one (1305), or denied (1630) elsewhere.
-        assert!(got == Some(errno) || query.contains("GROUP BY") || query.contains("nofunction"), "{answer}");
+        assert!(
+            got == Some(errno) || query.contains("GROUP BY") || query.contains("nofunction"),
+            "{answer}"
+        );
     }
 }
 
@@ -126,28 +149,84 @@ async fn refusals_of_mariadb_keep_their_meaning(door: Door) {
     )
     .await;
     for (query, errno, code) in [
-        ("INSERT INTO t (id, must) VALUES (1, 1)", 1062, ErrorCode::DuplicateKey),
-        ("DELETE FROM t WHERE id = 1", 1451, ErrorCode::ForeignKeyViolation),
-        ("INSERT INTO c VALUES (99)", 1452, ErrorCode::ForeignKeyViolation),
-        ("INSERT INTO t (id, must) VALUES (2, NULL)", 1048, ErrorCode::InvalidValue),
-        ("INSERT INTO t (id) VALUES (2)", 1364, ErrorCode::InvalidValue),
-        ("INSERT INTO t (id, must) VALUES (2, 'x')", 1366, ErrorCode::InvalidValue),
-        ("INSERT INTO t (id, must, day) VALUES (2, 1, '2026-02-30')", 1292, ErrorCode::InvalidValue),
-        ("INSERT INTO t (id, must, tiny) VALUES (2, 1, 300)", 1264, ErrorCode::InvalidValue),
-        ("INSERT INTO t (id, must, word) VALUES (2, 1, 'four')", 1406, ErrorCode::InvalidValue),
-        ("INSERT INTO t (id, must, pos) VALUES (2, 1, -1)", 4025, ErrorCode::InvalidValue),
+        (
+            "INSERT INTO t (id, must) VALUES (1, 1)",
+            1062,
+            ErrorCode::DuplicateKey,
+        ),
+        (
+            "DELETE FROM t WHERE id = 1",
+            1451,
+            ErrorCode::ForeignKeyViolation,
+        ),
+        (
+            "INSERT INTO c VALUES (99)",
+            1452,
+            ErrorCode::ForeignKeyViolation,
+        ),
+        (
+            "INSERT INTO t (id, must) VALUES (2, NULL)",
+            1048,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id) VALUES (2)",
+            1364,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must) VALUES (2, 'x')",
+            1366,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, day) VALUES (2, 1, '2026-02-30')",
+            1292,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, tiny) VALUES (2, 1, 300)",
+            1264,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, word) VALUES (2, 1, 'four')",
+            1406,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, pos) VALUES (2, 1, -1)",
+            4025,
+            ErrorCode::InvalidValue,
+        ),
         ("SELECT * FROM nope", 1146, ErrorCode::TableNotFound),
         ("SELECT nope FROM t", 1054, ErrorCode::UnknownField),
-        ("INSERT INTO t (nope) VALUES (1)", 1054, ErrorCode::UnknownField),
+        (
+            "INSERT INTO t (nope) VALUES (1)",
+            1054,
+            ErrorCode::UnknownField,
+        ),
         ("USE default_nowhere", 1049, ErrorCode::DatabaseNotFound),
-        ("SELECT n FROM mysql.user", 1142, ErrorCode::PermissionDenied),
+        (
+            "SELECT n FROM mysql.user",
+            1142,
+            ErrorCode::PermissionDenied,
+        ),
         ("USE mysql", 1044, ErrorCode::PermissionDenied),
-        ("SET GLOBAL max_connections = 5", 1227, ErrorCode::PermissionDenied),
+        (
+            "SET GLOBAL max_connections = 5",
+            1227,
+            ErrorCode::PermissionDenied,
+        ),
     ] {
         let answer = room.sql(query).send().await;
         let error = answer.refused(code);
         assert_eq!(error["details"]["errno"], errno, "{answer}");
-        assert_eq!(error["details"]["sqlState"].as_str().map(str::len), Some(5), "{answer}");
+        assert_eq!(
+            error["details"]["sqlState"].as_str().map(str::len),
+            Some(5),
+            "{answer}"
+        );
     }
 }
 
@@ -170,10 +249,15 @@ async fn other_schemas_are_denied(door: Door) {
     ] {
         denied(&room, query).await;
     }
-    let names = room.exec("SELECT SCHEMA_NAME AS n FROM information_schema.SCHEMATA").await;
+    let names = room
+        .exec("SELECT SCHEMA_NAME AS n FROM information_schema.SCHEMATA")
+        .await;
     for row in names.as_array().unwrap() {
         let name = row["n"].as_str().unwrap();
-        let own = name == "information_schema" || name == "demo" || name.starts_with("default") || name.starts_with("legacy");
+        let own = name == "information_schema"
+            || name == "demo"
+            || name.starts_with("default")
+            || name.starts_with("legacy");
         assert!(own, "the account sees the schema {name}");
     }
 }
@@ -193,9 +277,18 @@ async fn files_are_out_of_reach(door: Door) {
     }
     denied(&room, "LOAD DATA INFILE '/etc/passwd' INTO TABLE t").await;
     denied(&room, "SELECT 'x' INTO OUTFILE '/tmp/selkie-out'").await;
-    assert_eq!(room.value("SELECT LOAD_FILE('/etc/passwd')").await, Value::Null);
+    assert_eq!(
+        room.value("SELECT LOAD_FILE('/etc/passwd')").await,
+        Value::Null
+    );
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
-    let local = room.sql_with("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE t", json!([])).send().await;
+    let local = room
+        .sql_with(
+            "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE t",
+            json!([]),
+        )
+        .send()
+        .await;
     assert!(local.status.is_client_error(), "{local}");
 }
 
@@ -220,13 +313,19 @@ async fn the_server_is_out_of_reach(door: Door) {
         assert_eq!(answer.code(), "permission_denied", "{answer}");
     }
     // Without PROCESS an account sees its own connections only.
-    let users = room.exec("SELECT DISTINCT USER AS u FROM information_schema.PROCESSLIST").await;
+    let users = room
+        .exec("SELECT DISTINCT USER AS u FROM information_schema.PROCESSLIST")
+        .await;
     assert!(users.as_array().unwrap().len() <= 1, "{users}");
 }
 
 async fn a_read_key_runs_no_statement(door: Door) {
     for query in ["SELECT 1", "SHOW TABLES", "DROP DATABASE demo"] {
-        let answer = door.sql(&json!({"query": query})).key(&shared().read_key).send().await;
+        let answer = door
+            .sql(&json!({"query": query}))
+            .key(&shared().read_key)
+            .send()
+            .await;
         answer.refused(ErrorCode::FullAccessRequired);
     }
 }
@@ -237,7 +336,9 @@ async fn the_accounts_password_can_not_be_changed(door: Door) {
     shared().create_project(&project);
     let key = shared().create_key(&project, "full", &[]).token;
     let run = |query: &str| door.sql(&json!({"query": query})).key(&key).send();
-    run(&format!("CREATE DATABASE {project}_db")).await.payload();
+    run(&format!("CREATE DATABASE {project}_db"))
+        .await
+        .payload();
     for query in [
         "SET PASSWORD = PASSWORD('hijacked')",
         "ALTER USER CURRENT_USER() IDENTIFIED BY 'hijacked'",
@@ -247,7 +348,9 @@ async fn the_accounts_password_can_not_be_changed(door: Door) {
         let answer = run(query).await;
         assert!(answer.status.is_client_error(), "{answer}");
     }
-    let hashes = shared().root_sql("SELECT Priv FROM mysql.global_priv").unwrap();
+    let hashes = shared()
+        .root_sql("SELECT Priv FROM mysql.global_priv")
+        .unwrap();
     // What `hijacked` hashes to.
     assert!(!hashes.contains("*CC67043C7BCFF5EEA5566BD9B1F3C74FD9A5CF5D"));
 }
@@ -279,7 +382,8 @@ async fn a_statement_that_signals_gets_the_code_of_its_number(door: Door) {
         (1054, "42S22", ErrorCode::UnknownField),
         (1644, "45000", ErrorCode::SqlError),
     ] {
-        let query = format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
+        let query =
+            format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
         let answer = room.sql(&query).send().await;
         let error = answer.refused(code);
         assert_eq!(error["details"]["errno"], errno, "{answer}");
