@@ -1,0 +1,169 @@
+//! Who is compared, started and ready to be asked.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use mysql_async::Opts;
+use tokio::time::timeout;
+
+use crate::{
+    accounting,
+    arguments::{Compare, Contender, Style},
+    data::DATABASE,
+    http::Connection,
+    mariadb::MariaDb,
+    process::Started,
+    request::{Dialect, Requests},
+    selkie::{self, Door},
+    workload::{Random, Workload},
+};
+
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// The process whose time and memory count, if it is known.
+    pub(super) pid: Option<u32>,
+}
+
+pub(super) enum Kind {
+    Floor {
+        options: Opts,
+        connections: u16,
+    },
+    Server {
+        door: Door,
+        /// Kept so that it runs; none for an installation that was not started here.
+        _process: Option<Box<Started>>,
+    },
+}
+
+impl Subject {
+    /// Resident memory now; none for the floor, which lives in this process.
+    pub(super) fn resident(&self) -> Result<Option<u64>> {
+        match (&self.kind, self.pid) {
+            (Kind::Server { .. }, Some(pid)) => accounting::resident(pid).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Start all that were asked for, in the order in which they are then measured.
+pub(super) async fn start(
+    compare: &Compare,
+    mariadb: &MariaDb,
+    options: &Opts,
+) -> Result<Vec<Subject>> {
+    let wanted =
+        |contender| compare.contenders.is_empty() || compare.contenders.contains(&contender);
+    let mut subjects = Vec::new();
+    if wanted(Contender::Floor) {
+        let kind = Kind::Floor {
+            options: options.clone(),
+            connections: compare.pool,
+        };
+        subjects.push(Subject {
+            name: format!("floor ({})", compare.pool),
+            kind,
+            pid: Some(std::process::id()),
+        });
+    }
+    for (contender, style) in [
+        (Contender::Values, Style::Values),
+        (Contender::Streamed, Style::Streamed),
+    ] {
+        if wanted(contender) {
+            subjects.push(handwritten(style, compare.pool, mariadb).await?);
+        }
+    }
+    if wanted(Contender::Selkie) {
+        match selkie::binary(compare.selkie.as_deref())? {
+            Some(binary) => subjects.push(origin(&binary, mariadb).await?),
+            None if compare.contenders.is_empty() => {}
+            None => bail!(
+                "no `selkie` beside this program; build it (cargo build --release -p origin) or name it with --selkie"
+            ),
+        }
+    }
+    if let Some(dev_env) = &compare.running {
+        for (name, door) in selkie::running(dev_env).await? {
+            subjects.push(Subject {
+                name: name.to_owned(),
+                kind: Kind::Server {
+                    door,
+                    _process: None,
+                },
+                pid: None,
+            });
+        }
+    }
+    if subjects.is_empty() {
+        bail!("nothing to measure");
+    }
+    Ok(subjects)
+}
+
+async fn handwritten(style: Style, pool: u16, mariadb: &MariaDb) -> Result<Subject> {
+    let style_name = match style {
+        Style::Values => "values",
+        Style::Streamed => "streamed",
+    };
+    let mut process = Started::new(&std::env::current_exe()?, |command| {
+        command
+            .args([
+                "serve-handwritten",
+                "--style",
+                style_name,
+                "--pool",
+                &pool.to_string(),
+                "--socket",
+            ])
+            .arg(mariadb.socket())
+            .stdout(Stdio::piped());
+    })?;
+    let address = process
+        .first_line()
+        .await?
+        .parse()
+        .context("the hand-written server's address")?;
+    let requests = Requests {
+        dialect: Dialect::Handwritten,
+        host: format!("{address}"),
+        // As long as a key is, so that both read the same number of bytes.
+        key: "x".repeat(300),
+        database: DATABASE.to_owned(),
+    };
+    let pid = Some(process.pid());
+    let kind = Kind::Server {
+        door: Door { address, requests },
+        _process: Some(process),
+    };
+    Ok(Subject {
+        name: format!("axum, {style_name} ({pool})"),
+        kind,
+        pid,
+    })
+}
+
+async fn origin(binary: &Path, mariadb: &MariaDb) -> Result<Subject> {
+    let (process, door) = selkie::start(binary, mariadb).await?;
+    let pid = Some(process.pid());
+    Ok(Subject {
+        name: "selkie origin".to_owned(),
+        kind: Kind::Server {
+            door,
+            _process: Some(process),
+        },
+        pid,
+    })
+}
+
+/// One request of `workload`, with its whole answer.
+pub(super) async fn ask(door: &Door, workload: Workload) -> Result<(u16, Vec<u8>)> {
+    let mut request = Vec::new();
+    door.requests
+        .write(workload, &mut Random::new(0), &mut request);
+    let mut connection = Connection::open(door.address).await?;
+    Ok(timeout(Duration::from_secs(60), connection.fetch(&request))
+        .await
+        .context("no answer in time")??)
+}
