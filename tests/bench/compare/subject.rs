@@ -135,7 +135,7 @@ async fn handwritten(style: Style, pool: u16, mariadb: &MariaDb) -> Result<Subje
     let pid = Some(process.pid());
     let kind = Kind::Server {
         door: Door { address, requests },
-        _process: Some(process),
+        _process: Some(Box::new(process)),
     };
     Ok(Subject {
         name: format!("axum, {style_name} ({pool})"),
@@ -151,7 +151,7 @@ async fn origin(binary: &Path, mariadb: &MariaDb) -> Result<Subject> {
         name: "selkie origin".to_owned(),
         kind: Kind::Server {
             door,
-            _process: Some(process),
+            _process: Some(Box::new(process)),
         },
         pid,
     })
