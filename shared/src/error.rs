@@ -166,7 +166,13 @@ impl Problem {
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            inner: Box::new(Inner { code, message: message.into(), hint: None, details: None, allow: None }),
+            inner: Box::new(Inner {
+                code,
+                message: message.into(),
+                hint: None,
+                details: None,
+                allow: None,
+            }),
         }
     }
 
@@ -189,7 +195,10 @@ impl Problem {
     /// Adds what MariaDB said.
     #[must_use]
     pub fn with_details(mut self, errno: u16, sql_state: impl Into<String>) -> Self {
-        self.inner.details = Some(Details { errno, sql_state: sql_state.into() });
+        self.inner.details = Some(Details {
+            errno,
+            sql_state: sql_state.into(),
+        });
         self
     }
 
@@ -232,12 +241,16 @@ impl Problem {
 
     /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
-        let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
+        let allow = self
+            .inner
+            .allow
+            .map(|methods| ("allow", Cow::Borrowed(methods)));
         let retry = self
             .code()
             .retry_after_seconds()
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
-        let challenge = (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
+        let challenge =
+            (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
         [allow, retry, challenge].into_iter().flatten()
     }
 
@@ -295,9 +308,16 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
     let lower = wanted.to_lowercase();
     names
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), name))
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&lower, &name.to_lowercase()),
+                name,
+            )
+        })
         .min()
-        .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(wanted.chars().count()) / 3)
+        .filter(|(distance, name)| {
+            *distance <= 1 + name.chars().count().min(wanted.chars().count()) / 3
+        })
         .map(|(_, name)| name)
 }
 
@@ -310,7 +330,11 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for code in ErrorCode::ALL {
             assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
-            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+            assert!(
+                code.as_str()
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b == b'_')
+            );
             assert!((400..600).contains(&code.status()));
         }
     }

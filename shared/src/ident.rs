@@ -23,7 +23,10 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     } else {
         return Ok(());
     };
-    Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
+    Err(Problem::new(
+        ErrorCode::InvalidIdentifier,
+        format!("The {kind} name {} {fault}.", shown(name)),
+    ))
 }
 
 /// A name as it is shown in messages: quoted, control characters escaped, shortened.
@@ -91,7 +94,13 @@ impl DatabaseName {
     /// MariaDB's own schemas and ours: never served, whatever the grants say.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
+        const SYSTEM: [&str; 5] = [
+            "information_schema",
+            "mysql",
+            "performance_schema",
+            "sys",
+            "selkie",
+        ];
         SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
 }
@@ -147,7 +156,9 @@ mod tests {
 
     #[test]
     fn any_legal_mariadb_name_is_taken() {
-        for name in ["posts", "my table", "a`b", "a\"b", "a.b", "naïve", "日本", "1", "-- x", " lead"] {
+        for name in [
+            "posts", "my table", "a`b", "a\"b", "a.b", "naïve", "日本", "1", "-- x", " lead",
+        ] {
             assert_eq!(TableName::parse(name).unwrap().as_str(), name);
         }
     }
@@ -156,7 +167,10 @@ mod tests {
     fn impossible_names_are_refused() {
         let long = "x".repeat(65);
         for name in ["", "a\0b", "🦭", "trail ", long.as_str()] {
-            assert_eq!(TableName::parse(name).unwrap_err().code(), ErrorCode::InvalidIdentifier);
+            assert_eq!(
+                TableName::parse(name).unwrap_err().code(),
+                ErrorCode::InvalidIdentifier
+            );
         }
     }
 

@@ -1,15 +1,22 @@
 //! What the edge and the origin must agree on, in the order of the flow:
 //!
 //! ```text
-//! key::verify → Principal      operation::parse → Operation      policy::permit → ok | Problem
-//!                       envelope::Encoder(row, row, …) → body chunks
+//! key::verify → Principal      operation::parse_head → Pending → Operation
+//!                              policy::permit → ok | Problem
+//!                              envelope::Encoder(row, row, …) → body chunks
 //! ```
 //!
 //! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Both hosts
 //! parse with the same functions, so they can't disagree; the edge rejects early, the origin trusts
 //! nobody.
 
+pub mod cors;
+pub mod envelope;
 pub mod error;
 pub mod ident;
+pub mod json;
 pub mod key;
 pub mod limits;
+pub mod operation;
+pub mod policy;
+pub mod request_id;

@@ -38,6 +38,14 @@ pub const PROJECT_NAME_MAX_CHARS: usize = 32;
 /// Bytes of an `Authorization` header. Our tokens take about 350; verification never sees more.
 pub const AUTHORIZATION_MAX_BYTES: usize = 2_048;
 
+/// Live public signing keys at once. Rotation needs two; more leave room for a hand-over, and a token
+/// must never choose among many.
+pub const SIGNING_KEYS_MAX_COUNT: usize = 4;
+
+/// Seconds that a key's `iat` may lie ahead of the clock that reads it: machines disagree a little,
+/// but a key from next year is none of ours.
+pub const CLOCK_SKEW_MAX_SECONDS: u64 = 300;
+
 /// Bytes of an incoming `X-Request-Id` that is kept.
 pub const REQUEST_ID_MAX_BYTES: usize = 128;
 

@@ -1,0 +1,185 @@
+//! Cross-origin rules: which pages may call, and the headers that tell their browsers so.
+//!
+//! Keys are bearer tokens and no cookie is ever read, so any page may call by default. Both hosts
+//! answer with the same headers; neither a key nor a path plays a part here.
+
+use crate::error::{ErrorCode, Problem};
+use crate::ident::shown;
+
+/// A day: the longest that the interface promises a preflight to be cached.
+const PREFLIGHT_CACHE_SECONDS: &str = "86400";
+
+/// What a page may send. `*` does not cover `Authorization`, so that is named.
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, \
+                               Range, X-Request-Id, traceparent, tracestate, *";
+
+/// Every method of the interface.
+const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// What a page may read beside the few headers that browsers always show.
+const EXPOSED_HEADERS: &str = "Allow, Content-Range, ETag, RateLimit, RateLimit-Policy, Retry-After, \
+                               Server-Timing, WWW-Authenticate, X-Request-Id";
+
+/// The origins (scheme, host, port) whose pages may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorsOrigins {
+    /// Empty: any.
+    listed: Vec<Box<str>>,
+}
+
+impl CorsOrigins {
+    /// Any origin.
+    #[must_use]
+    pub const fn any() -> Self {
+        Self { listed: Vec::new() }
+    }
+
+    /// Reads a setting: `*`, or a comma list such as `https://a.example, http://localhost:3000`.
+    ///
+    /// # Errors
+    /// `invalid_value`, naming the entry that is no origin.
+    pub fn parse(setting: &str) -> Result<Self, Problem> {
+        if setting.trim() == "*" {
+            return Ok(Self::any());
+        }
+        let listed = setting
+            .split(',')
+            .map(|entry| parse_origin(entry.trim()))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { listed })
+    }
+
+    /// The headers of every answer, to a request with that `Origin` header.
+    pub fn answer_headers<'a>(
+        &self,
+        origin: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
+        let any = self.listed.is_empty();
+        let allowed = match origin {
+            _ if any => Some("*"),
+            Some(origin) => self
+                .listed
+                .iter()
+                .any(|listed| **listed == *origin)
+                .then_some(origin),
+            None => None,
+        };
+        let allow = allowed.map(|value| ("access-control-allow-origin", value));
+        let expose = allowed.map(|_| ("access-control-expose-headers", EXPOSED_HEADERS));
+        // Who asked decides the answer: a cache must know.
+        let vary = (!any).then_some(("vary", "Origin"));
+        [allow, expose, vary].into_iter().flatten()
+    }
+
+    /// The headers that a preflight's answer (204, no body) has beside those of every answer.
+    pub fn preflight_headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+        [
+            ("access-control-allow-methods", ALLOWED_METHODS),
+            ("access-control-allow-headers", ALLOWED_HEADERS),
+            ("access-control-max-age", PREFLIGHT_CACHE_SECONDS),
+        ]
+        .into_iter()
+    }
+}
+
+/// Whether a request is a browser's preflight, which is answered without a key. `OPTIONS` without
+/// these two headers asks for a table's metadata.
+#[must_use]
+pub fn is_preflight(
+    method: &str,
+    origin: Option<&str>,
+    access_control_request_method: Option<&str>,
+) -> bool {
+    method == "OPTIONS" && origin.is_some() && access_control_request_method.is_some()
+}
+
+/// An origin as browsers send it: lower case, no path.
+fn parse_origin(entry: &str) -> Result<Box<str>, Problem> {
+    let host = entry
+        .strip_prefix("https://")
+        .or_else(|| entry.strip_prefix("http://"));
+    let well_formed = host.is_some_and(|host| {
+        !host.is_empty()
+            && host
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b))
+    });
+    if well_formed {
+        return Ok(entry.into());
+    }
+    Err(Problem::new(
+        ErrorCode::InvalidValue,
+        format!("{} is no origin such as https://app.example.", shown(entry)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(origins: &CorsOrigins, origin: Option<&str>) -> Vec<(String, String)> {
+        origins
+            .answer_headers(origin)
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect()
+    }
+
+    #[test]
+    fn any_origin_is_answered_with_a_star_whoever_asks() {
+        let any = CorsOrigins::parse("*").unwrap();
+        for origin in [None, Some("https://a.example")] {
+            let headers = answer(&any, origin);
+            assert_eq!(
+                headers[0],
+                ("access-control-allow-origin".into(), "*".into())
+            );
+            assert!(headers.iter().all(|(name, _)| name != "vary"));
+        }
+    }
+
+    #[test]
+    fn a_listed_origin_is_named_and_others_are_told_nothing() {
+        let origins = CorsOrigins::parse("https://a.example, http://localhost:3000").unwrap();
+        let listed = answer(&origins, Some("http://localhost:3000"));
+        assert_eq!(
+            listed[0],
+            (
+                "access-control-allow-origin".into(),
+                "http://localhost:3000".into()
+            )
+        );
+        for origin in [
+            None,
+            Some("https://b.example"),
+            Some("https://a.example.evil"),
+        ] {
+            assert_eq!(
+                answer(&origins, origin),
+                [("vary".to_owned(), "Origin".to_owned())]
+            );
+        }
+    }
+
+    #[test]
+    fn a_setting_that_no_browser_would_send_is_refused() {
+        for setting in [
+            "",
+            "a.example",
+            "https://",
+            "https://A.example",
+            "https://a.example/",
+            "null",
+            "*, https://a",
+        ] {
+            assert!(CorsOrigins::parse(setting).is_err(), "{setting}");
+        }
+    }
+
+    #[test]
+    fn only_options_with_both_headers_is_a_preflight() {
+        assert!(is_preflight("OPTIONS", Some("https://a"), Some("PUT")));
+        assert!(!is_preflight("GET", Some("https://a"), Some("PUT")));
+        assert!(!is_preflight("OPTIONS", None, Some("PUT")));
+        assert!(!is_preflight("OPTIONS", Some("https://a"), None));
+    }
+}

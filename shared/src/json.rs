@@ -1,0 +1,308 @@
+//! JSON as callers write it: exact numbers, no duplicate keys, bounded depth.
+//!
+//! [`Value`] keeps what a conversion would lose: a number's digits as written, an object's text as
+//! written. Lists and objects stay text until somebody asks for their parts, so a value on its way to
+//! a JSON column is never taken apart.
+
+use crate::error::{ErrorCode, Problem};
+use crate::limits::JSON_NESTING_MAX_LEVELS;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A JSON value, one level deep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number's text, exactly as written.
+    Number(Box<str>),
+    /// A string, unescaped.
+    Text(Box<str>),
+    /// A list's text, exactly as written.
+    List(Box<str>),
+    /// An object's text, exactly as written.
+    Object(Box<str>),
+}
+
+impl Value {
+    /// What kind of value it is, for messages: "a number", "a list" ….
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    /// The JSON text of this value.
+    #[must_use]
+    pub fn to_json(&self) -> Cow<'_, str> {
+        match self {
+            Self::Null => Cow::Borrowed("null"),
+            Self::Bool(true) => Cow::Borrowed("true"),
+            Self::Bool(false) => Cow::Borrowed("false"),
+            Self::Number(text) | Self::List(text) | Self::Object(text) => Cow::Borrowed(text),
+            Self::Text(text) => Cow::Owned(serde_json::Value::from(&**text).to_string()),
+        }
+    }
+
+    fn from_raw(raw: &RawValue) -> Result<Self, serde_json::Error> {
+        let text = raw.get();
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Self::Null,
+            Some(b't') => Self::Bool(true),
+            Some(b'f') => Self::Bool(false),
+            Some(b'"') => Self::Text(serde_json::from_str::<String>(text)?.into()),
+            Some(b'[') => Self::List(text.into()),
+            Some(b'{') => Self::Object(text.into()),
+            _ => Self::Number(text.into()),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Self::from_raw(raw).map_err(de::Error::custom)
+    }
+}
+
+/// Checks a JSON text before anything parses it: UTF-8, and at most
+/// [`JSON_NESTING_MAX_LEVELS`] levels. The byte-order mark that some programs write is skipped.
+///
+/// # Errors
+/// `invalid_json`, naming the fault and its place.
+pub fn check(body: &[u8]) -> Result<&str, Problem> {
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    let text = std::str::from_utf8(body).map_err(|fault| {
+        let place = fault.valid_up_to();
+        Problem::new(
+            ErrorCode::InvalidJson,
+            format!("The body is not UTF-8: byte {place} is broken."),
+        )
+    })?;
+    if nesting(text.as_bytes()) > JSON_NESTING_MAX_LEVELS {
+        return Err(Problem::new(
+            ErrorCode::InvalidJson,
+            format!("The JSON nests deeper than {JSON_NESTING_MAX_LEVELS} levels."),
+        ));
+    }
+    Ok(text)
+}
+
+/// The deepest level of brackets outside of strings.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The members of an object, in order; a repeated key is an error.
+///
+/// # Errors
+/// serde_json's message, or one that names the repeated key.
+pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Error> {
+    serde_json::from_str::<Members<'_>>(text).map(|members| members.0)
+}
+
+/// The items of a list, in order.
+///
+/// # Errors
+/// serde_json's message.
+pub fn items(text: &str) -> Result<Vec<Value>, serde_json::Error> {
+    serde_json::from_str::<Items>(text).map(|items| items.0)
+}
+
+/// One value of any kind.
+///
+/// # Errors
+/// serde_json's message.
+pub fn value(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+struct Members<'a>(Vec<(Cow<'a, str>, Value)>);
+
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members: Vec<(Cow<'de, str>, Value)> = Vec::new();
+                let mut seen = std::collections::HashSet::new();
+                while let Some(Key(key)) = map.next_key()? {
+                    if !seen.insert(key.clone()) {
+                        return Err(de::Error::custom(format_args!(
+                            "the key {key:?} is repeated"
+                        )));
+                    }
+                    members.push((key, map.next_value()?));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct Items(Vec<Value>);
+
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ItemsVisitor;
+        impl<'de> Visitor<'de> for ItemsVisitor {
+            type Value = Items;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Items(items))
+            }
+        }
+        deserializer.deserialize_seq(ItemsVisitor)
+    }
+}
+
+/// The members of a request body that must be an object.
+///
+/// # Errors
+/// `invalid_json` if it is no JSON, `invalid_body` if it is no object or repeats a key.
+pub fn body_members(body: &[u8]) -> Result<Vec<(Cow<'_, str>, Value)>, Problem> {
+    let text = check(body)?;
+    if text.trim_ascii().is_empty() {
+        return Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")
+            .with_hint("Send a JSON object."));
+    }
+    members(text).map_err(|fault| body_fault(text, &fault))
+}
+
+fn body_fault(text: &str, fault: &serde_json::Error) -> Problem {
+    // A second, lenient look tells "no JSON at all" from "JSON of the wrong shape".
+    let Err(syntax) = serde_json::from_str::<serde_json::Value>(text) else {
+        return Problem::new(
+            ErrorCode::InvalidBody,
+            format!("The body must be one JSON object: {fault}."),
+        );
+    };
+    Problem::new(
+        ErrorCode::InvalidJson,
+        format!("The body is not valid JSON: {syntax}."),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_and_objects_keep_their_text() {
+        let members =
+            members(r#"{"a": 1.50, "b": {"x": 1e2}, "c": "\u00e9", "d": [1], "e": null}"#).unwrap();
+        assert_eq!(members[0].1, Value::Number("1.50".into()));
+        assert_eq!(members[1].1, Value::Object(r#"{"x": 1e2}"#.into()));
+        assert_eq!(members[2].1, Value::Text("é".into()));
+        assert_eq!(members[3].1, Value::List("[1]".into()));
+        assert_eq!(members[4].1, Value::Null);
+    }
+
+    #[test]
+    fn a_repeated_key_is_refused_also_when_escaped() {
+        assert_eq!(
+            body_members(br#"{"a":1,"\u0061":2}"#).unwrap_err().code(),
+            ErrorCode::InvalidBody
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_and_what_is_no_object_are_told_apart() {
+        for text in [
+            "",
+            "{",
+            "{'a':1}",
+            "{\"a\":NaN}",
+            "{\"a\":\"\\ud800\"}",
+            "{} {}",
+        ] {
+            assert_eq!(
+                body_members(text.as_bytes()).unwrap_err().code(),
+                ErrorCode::InvalidJson,
+                "{text}"
+            );
+        }
+        for text in ["[]", "1", "null", "\"x\""] {
+            assert_eq!(
+                body_members(text.as_bytes()).unwrap_err().code(),
+                ErrorCode::InvalidBody,
+                "{text}"
+            );
+        }
+        assert_eq!(
+            body_members(b"{\"a\":\"\xff\"}").unwrap_err().code(),
+            ErrorCode::InvalidJson
+        );
+    }
+
+    #[test]
+    fn nesting_counts_brackets_outside_of_strings() {
+        let deep = "[".repeat(33);
+        assert!(check(deep.as_bytes()).is_err());
+        assert!(check(format!("\"\\\"{deep}\"").as_bytes()).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = body_members(&bytes);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The cryptography that the JWT library runs on: Ed25519, nothing else.
+//!
+//! The library's own providers bring RSA and the NIST curves along, half of the edge's size. This one
+//! knows one algorithm, so that no confusion of algorithms can be configured in. Knows no claims.
+
+use ed25519_dalek::{Signature, VerifyingKey};
+use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
+use jsonwebtoken::errors::{ErrorKind, Result};
+use jsonwebtoken::signature::{Error, Verifier};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
+use std::sync::OnceLock;
+
+static PROVIDER: CryptoProvider = CryptoProvider {
+    signer_factory: no_signer,
+    verifier_factory: verifier,
+    key_utils: KeyUtils::new_unimplemented(),
+};
+
+/// Makes the library use this provider; to be called before the library is.
+pub(super) fn install() {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        // Fails only if a test installed another provider before; that one then refuses or verifies.
+        let _ = PROVIDER.install_default();
+    });
+}
+
+/// Signing is [`super::SigningKey`]'s, which can't fail.
+fn no_signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
+    Err(ErrorKind::UnsupportedAlgorithm.into())
+}
+
+fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
+    if *algorithm != Algorithm::EdDSA || key.family() != Algorithm::EdDSA.family() {
+        return Err(ErrorKind::InvalidAlgorithm.into());
+    }
+    let bytes =
+        <&[u8; 32]>::try_from(key.try_get_as_bytes()?).map_err(|_| ErrorKind::InvalidEddsaKey)?;
+    let key = VerifyingKey::from_bytes(bytes).map_err(|_| ErrorKind::InvalidEddsaKey)?;
+    Ok(Box::new(Ed25519(key)))
+}
+
+struct Ed25519(VerifyingKey);
+
+impl Verifier<Vec<u8>> for Ed25519 {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
+        let signature = Signature::from_slice(signature).map_err(|_| Error::new())?;
+        // Strict: refuses weak keys and signatures that some verifiers take and others don't.
+        self.0
+            .verify_strict(message, &signature)
+            .map_err(|_| Error::new())
+    }
+}
+
+impl JwtVerifier for Ed25519 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::EdDSA
+    }
+}

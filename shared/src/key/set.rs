@@ -1,0 +1,278 @@
+//! The installation's signing keys: the public ones that both doors hold, the private one that the
+//! command line signs with. Knows tokens as text; what their claims mean, `key.rs` decides.
+
+use super::{Claims, crypto};
+use crate::limits::SIGNING_KEYS_MAX_COUNT;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ed25519_dalek::{Signer as _, VerifyingKey};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Characters of a `kid`. Ours are UUIDs.
+const KID_MAX_CHARS: usize = 64;
+
+/// Why a set of public keys can't be used. None of the messages shows key material.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeySetError {
+    /// The text is no JWK set.
+    #[error("this is no JWK set: a JSON object with a list \"keys\" is expected")]
+    NotAJwkSet,
+    /// The set has no key or too many.
+    #[error("a JWK set holds 1 to {SIGNING_KEYS_MAX_COUNT} keys, this one {0}")]
+    Count(usize),
+    /// A key id is empty, too long, holds odd characters or occurs twice.
+    #[error("a key's \"kid\" is missing, malformed or occurs twice")]
+    KeyId,
+    /// A key is of another kind.
+    #[error("the key \"{0}\" is no Ed25519 key for signatures (kty OKP, crv Ed25519)")]
+    Unsupported(String),
+    /// A key's bytes are no usable point.
+    #[error("the key \"{0}\" holds no usable Ed25519 public key in \"x\"")]
+    Malformed(String),
+    /// A private key was given where a public one belongs.
+    #[error("the key \"{0}\" is a private key: it must not be here")]
+    Private(String),
+}
+
+/// One public signing key and its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    kid: String,
+    bytes: [u8; 32],
+}
+
+impl PublicKey {
+    /// The id that tokens name in their header.
+    #[must_use]
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+}
+
+/// The live public keys, checked and ready. At most [`SIGNING_KEYS_MAX_COUNT`].
+#[derive(Clone)]
+pub struct KeySet {
+    keys: Vec<(PublicKey, DecodingKey)>,
+    validation: Validation,
+}
+
+impl fmt::Debug for KeySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.keys.iter().map(|(key, _)| key.kid()))
+            .finish()
+    }
+}
+
+impl PartialEq for KeySet {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys
+            .iter()
+            .map(|(key, _)| key)
+            .eq(other.keys.iter().map(|(key, _)| key))
+    }
+}
+
+impl KeySet {
+    /// Checks the keys once, so that verification need not.
+    ///
+    /// # Errors
+    /// A [`KeySetError`] for no key, too many, a doubtful id, or bytes that are no point of the curve.
+    pub fn new(keys: Vec<PublicKey>) -> Result<Self, KeySetError> {
+        if keys.is_empty() || keys.len() > SIGNING_KEYS_MAX_COUNT {
+            return Err(KeySetError::Count(keys.len()));
+        }
+        let mut checked: Vec<(PublicKey, DecodingKey)> = Vec::with_capacity(keys.len());
+        for key in keys {
+            let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+            let well_formed =
+                (1..=KID_MAX_CHARS).contains(&key.kid.len()) && key.kid.bytes().all(allowed);
+            if !well_formed || checked.iter().any(|(other, _)| other.kid == key.kid) {
+                return Err(KeySetError::KeyId);
+            }
+            match VerifyingKey::from_bytes(&key.bytes) {
+                Ok(point) if !point.is_weak() => {}
+                _ => return Err(KeySetError::Malformed(key.kid)),
+            }
+            let decoding = DecodingKey::from_ed_der(&key.bytes);
+            checked.push((key, decoding));
+        }
+        crypto::install();
+        Ok(Self {
+            keys: checked,
+            validation: validation(),
+        })
+    }
+
+    /// Reads a JWK set (RFC 7517), as `selkie key jwks` prints it.
+    ///
+    /// # Errors
+    /// A [`KeySetError`] that names the key at fault.
+    pub fn from_jwks(text: &str) -> Result<Self, KeySetError> {
+        let set: JwkSet<Jwk> = serde_json::from_str(text).map_err(|_| KeySetError::NotAJwkSet)?;
+        if set.keys.len() > SIGNING_KEYS_MAX_COUNT {
+            return Err(KeySetError::Count(set.keys.len()));
+        }
+        Self::new(
+            set.keys
+                .into_iter()
+                .map(Jwk::into_public)
+                .collect::<Result<_, _>>()?,
+        )
+    }
+
+    /// The JWK set's text: public keys only.
+    #[must_use]
+    pub fn to_jwks(&self) -> String {
+        let keys = self.keys.iter().map(|(key, _)| Jwk::of(key)).collect();
+        // Strings only: serialisation to memory can't fail.
+        serde_json::to_string(&JwkSet { keys }).unwrap_or_default()
+    }
+
+    /// The ids of the live keys.
+    pub fn kids(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|(key, _)| key.kid())
+    }
+
+    /// The claims of a token, if one of these keys signed it.
+    pub(super) fn open(&self, token: &str) -> Option<Claims> {
+        let header = decode_header(token).ok()?;
+        // `crit` names extensions that must be understood; we know none (RFC 7515, 4.1.11).
+        if header.alg != Algorithm::EdDSA || header.crit.is_some() {
+            return None;
+        }
+        let kid = header.kid?;
+        let (_, key) = self.keys.iter().find(|(key, _)| key.kid == kid)?;
+        decode::<Claims>(token, key, &self.validation)
+            .ok()
+            .map(|data| data.claims)
+    }
+}
+
+/// The library checks the signature; the claims are ours to check, for it would ask the system's clock.
+fn validation() -> Validation {
+    let mut validation = Validation::new(Algorithm::EdDSA);
+    validation.required_spec_claims.clear();
+    validation.validate_exp = false;
+    validation.leeway = 0;
+    validation
+}
+
+/// A private key that signs tokens. Its seed is wiped when it is dropped.
+pub struct SigningKey {
+    kid: String,
+    key: ed25519_dalek::SigningKey,
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("kid", &self.kid)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SigningKey {
+    /// The key of a seed of 32 secret, uniformly random bytes.
+    #[must_use]
+    pub fn from_seed(kid: &str, seed: &[u8; 32]) -> Self {
+        Self {
+            kid: kid.to_owned(),
+            key: ed25519_dalek::SigningKey::from_bytes(seed),
+        }
+    }
+
+    /// Its public half.
+    #[must_use]
+    pub fn public(&self) -> PublicKey {
+        PublicKey {
+            kid: self.kid.clone(),
+            bytes: self.key.verifying_key().to_bytes(),
+        }
+    }
+
+    /// The token: about 350 characters of base64url and two dots.
+    #[must_use]
+    pub fn sign(&self, claims: &Claims) -> String {
+        #[derive(Serialize)]
+        struct Header<'a> {
+            typ: &'a str,
+            alg: &'a str,
+            kid: &'a str,
+        }
+        // Strings and numbers only: serialisation to memory can't fail.
+        let part =
+            |json: serde_json::Result<Vec<u8>>| URL_SAFE_NO_PAD.encode(json.unwrap_or_default());
+        let header = Header {
+            typ: "JWT",
+            alg: "EdDSA",
+            kid: &self.kid,
+        };
+        let message = format!(
+            "{}.{}",
+            part(serde_json::to_vec(&header)),
+            part(serde_json::to_vec(claims))
+        );
+        let signature = self.key.sign(message.as_bytes());
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct JwkSet<K> {
+    keys: Vec<K>,
+}
+
+/// One key as RFC 8037 writes it.
+#[derive(Serialize, Deserialize)]
+struct Jwk {
+    kid: Option<String>,
+    kty: String,
+    crv: Option<String>,
+    alg: Option<String>,
+    #[serde(rename = "use")]
+    usage: Option<String>,
+    x: Option<String>,
+    /// The private half: noticed in order to be refused.
+    #[serde(default, skip_serializing)]
+    d: Option<IgnoredAny>,
+}
+
+impl Jwk {
+    fn of(key: &PublicKey) -> Self {
+        Self {
+            kid: Some(key.kid.clone()),
+            kty: "OKP".to_owned(),
+            crv: Some("Ed25519".to_owned()),
+            alg: Some("EdDSA".to_owned()),
+            usage: Some("sig".to_owned()),
+            x: Some(URL_SAFE_NO_PAD.encode(key.bytes)),
+            d: None,
+        }
+    }
+
+    fn into_public(self) -> Result<PublicKey, KeySetError> {
+        let kid = self.kid.ok_or(KeySetError::KeyId)?;
+        let is = |field: Option<String>, expected: &str| {
+            field.as_deref().is_none_or(|text| text == expected)
+        };
+        if self.d.is_some() {
+            return Err(KeySetError::Private(kid));
+        }
+        let ed25519 = self.kty == "OKP" && self.crv.as_deref() == Some("Ed25519");
+        if !ed25519 || !is(self.alg, "EdDSA") || !is(self.usage, "sig") {
+            return Err(KeySetError::Unsupported(kid));
+        }
+        let bytes = self
+            .x
+            .and_then(|x| URL_SAFE_NO_PAD.decode(x).ok())
+            .and_then(|x| x.try_into().ok());
+        match bytes {
+            Some(bytes) => Ok(PublicKey { kid, bytes }),
+            None => Err(KeySetError::Malformed(kid)),
+        }
+    }
+}

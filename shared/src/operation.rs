@@ -1,0 +1,239 @@
+//! A request, understood: [`RequestHead`] → [`Pending`] → [`Operation`].
+//!
+//! Parsing has two steps, because policy is decided between them: the head names the action, and only
+//! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
+//! names exist is not known yet.
+
+pub mod filter;
+pub mod options;
+pub mod read;
+pub mod route;
+pub mod sql;
+pub mod write;
+
+use crate::error::{ErrorCode, Problem};
+use crate::ident::{DatabaseName, TableName};
+use crate::policy::Action;
+use read::{Read, ReadOne};
+use sql::SqlCall;
+use write::{Delete, Insert, Update};
+
+/// What of a request is known before its body.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method, in upper case.
+    pub method: &'a str,
+    /// The path, percent-encoded as received.
+    pub path: &'a str,
+    /// The query without its `?`, as received.
+    pub query: Option<&'a str>,
+    /// The `Content-Type`, if one was sent.
+    pub content_type: Option<&'a str>,
+    /// The `Idempotency-Key`, if one was sent.
+    pub idempotency_key: Option<&'a str>,
+}
+
+/// A table of a database, as named by the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablePath {
+    /// The database.
+    pub database: DatabaseName,
+    /// The table or view.
+    pub table: TableName,
+}
+
+/// The `{id}` of a path. Its meaning depends on the table's key, which the catalogue knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordId {
+    whole: String,
+    parts: Vec<String>,
+}
+
+impl RecordId {
+    /// Decodes a path segment: the commas that stand for themselves separate the parts of a composite
+    /// key; an encoded one (`%2C`) belongs to its part.
+    fn decode(segment: &str) -> Result<Self, Problem> {
+        let parts = segment
+            .split(',')
+            .map(route::decode_segment)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            whole: route::decode_segment(segment)?,
+            parts,
+        })
+    }
+
+    /// The id of a key of one field.
+    #[must_use]
+    pub fn whole(&self) -> &str {
+        &self.whole
+    }
+
+    /// The parts of a key of several fields.
+    #[must_use]
+    pub fn parts(&self) -> &[String] {
+        &self.parts
+    }
+}
+
+/// Everything a caller can ask of tables and SQL, completely parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Records of a table.
+    Read(Read),
+    /// One record.
+    ReadOne(ReadOne),
+    /// New records.
+    Insert(Insert),
+    /// Changes to one record.
+    Update(Update),
+    /// Records to delete.
+    Delete(Delete),
+    /// A table's methods and fields.
+    Describe(TablePath),
+    /// One SQL statement.
+    Sql(SqlCall),
+}
+
+/// A request whose head is understood and whose body is still to come.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    action: Action,
+    step: Step,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ready(Box<Operation>),
+    Query(TablePath),
+    Insert(TablePath),
+    Update(TablePath, RecordId),
+    Delete(TablePath, write::DeleteHead),
+    Sql,
+}
+
+impl Pending {
+    /// What the caller wants to do, for the policy.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        self.action
+    }
+
+    /// Whether [`Pending::finish`] looks at the body.
+    #[must_use]
+    pub fn wants_body(&self) -> bool {
+        !matches!(self.step, Step::Ready(_))
+    }
+
+    /// Parses the body. An operation without one ignores it.
+    ///
+    /// # Errors
+    /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`,
+    /// `invalid_identifier` or `unknown_field`, naming the thing at fault.
+    pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
+        Ok(match self.step {
+            Step::Ready(operation) => *operation,
+            Step::Query(table) => Operation::Read(Read::from_body(table, body)?),
+            Step::Insert(table) => Operation::Insert(Insert::from_body(table, body)?),
+            Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
+            Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
+            Step::Sql => Operation::Sql(SqlCall::from_body(body)?),
+        })
+    }
+}
+
+/// Understands a request's head: its route, method, options and content type.
+///
+/// # Errors
+/// `uri_too_long`, `route_not_found`, `method_not_allowed`, `unsupported_media_type`,
+/// `invalid_identifier`, `invalid_query_option`, `invalid_filter`.
+pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
+    use route::Resource;
+    let resource = route::resolve(head)?;
+    let pairs = options::pairs(head.query)?;
+    let (action, step) = match (resource, head.method) {
+        (Resource::Table(table), "GET" | "HEAD") => (
+            Action::Read,
+            ready(Operation::Read(Read::from_pairs(table, pairs)?)),
+        ),
+        (Resource::Table(table), "POST") => {
+            options::none(&pairs)?;
+            (Action::Insert, Step::Insert(table))
+        }
+        (Resource::Table(table), "DELETE") => (
+            Action::Delete,
+            Step::Delete(table, write::DeleteHead::from_pairs(None, pairs)?),
+        ),
+        (Resource::Table(table) | Resource::Schema(table), _) => {
+            options::none(&pairs)?;
+            (Action::Describe, ready(Operation::Describe(table)))
+        }
+        (Resource::Query(table), _) => {
+            options::none(&pairs)?;
+            (Action::Query, Step::Query(table))
+        }
+        (Resource::Record(table, id), "GET" | "HEAD") => (
+            Action::ReadOne,
+            ready(Operation::ReadOne(ReadOne::from_pairs(table, id, pairs)?)),
+        ),
+        (Resource::Record(table, id), "DELETE") => (
+            Action::Delete,
+            Step::Delete(table, write::DeleteHead::from_pairs(Some(id), pairs)?),
+        ),
+        (Resource::Record(table, id), _) => {
+            options::none(&pairs)?;
+            (Action::Update, Step::Update(table, id))
+        }
+        (Resource::Sql, _) => {
+            options::none(&pairs)?;
+            (Action::Sql, Step::Sql)
+        }
+    };
+    refuse_unbuilt_headers(head)?;
+    if !matches!(step, Step::Ready(_)) {
+        expect_json(head.content_type)?;
+    }
+    Ok(Pending { action, step })
+}
+
+fn ready(operation: Operation) -> Step {
+    Step::Ready(Box::new(operation))
+}
+
+/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it.
+fn refuse_unbuilt_headers(head: &RequestHead<'_>) -> Result<(), Problem> {
+    match head.idempotency_key {
+        None => Ok(()),
+        Some(_) => Err(Problem::new(
+            ErrorCode::InvalidQueryOption,
+            "The header Idempotency-Key is not available yet.",
+        )
+        .with_hint("Leave it out; nothing was done.")),
+    }
+}
+
+/// A missing type is taken for JSON; another one is refused.
+fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
+    let Some(content_type) = content_type else {
+        return Ok(());
+    };
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let is_json = essence.is_empty()
+        || essence.eq_ignore_ascii_case("application/json")
+        || (essence.len() > 5
+            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
+    if is_json {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::UnsupportedMediaType,
+        format!(
+            "The Content-Type {} is not read here.",
+            crate::ident::shown(essence)
+        ),
+    )
+    .with_hint("Send Content-Type: application/json."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! Options of a read or a delete, however they were spelled: as query parameters (words, comma lists,
+//! JSON, bracket form) or as members of a JSON body. All become `(name, Value)` here; what a name
+//! means is not known here.
+
+use super::route::decode;
+use crate::error::{ErrorCode, Problem};
+use crate::ident::{FieldName, shown};
+use crate::json::{self, Value};
+use std::borrow::Cow;
+
+/// Options in the order given; no name stands twice.
+pub(super) type Options = Vec<(String, Value)>;
+
+/// Takes a query string apart.
+pub(super) fn pairs(query: Option<&str>) -> Result<Options, Problem> {
+    let mut plain: Options = Vec::new();
+    let mut brackets: Vec<(String, Node)> = Vec::new();
+    for pair in query
+        .unwrap_or_default()
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+    {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (name, value) = (decode_part(name)?, decode_part(value)?);
+        match split_brackets(&name) {
+            Some((root, path)) => {
+                let at = position(&mut brackets, root);
+                brackets[at]
+                    .1
+                    .insert(&path, value)
+                    .map_err(|()| repeated(&name))?;
+            }
+            None if plain.iter().any(|(known, _)| *known == name) => return Err(repeated(&name)),
+            None => {
+                let value = word_or_json(&name, &value)?;
+                plain.push((name, value));
+            }
+        }
+    }
+    for (name, node) in brackets {
+        if plain.iter().any(|(known, _)| *known == name) {
+            return Err(repeated(&name));
+        }
+        plain.push((name, node.into_value()));
+    }
+    Ok(plain)
+}
+
+fn position(brackets: &mut Vec<(String, Node)>, root: &str) -> usize {
+    brackets
+        .iter()
+        .position(|(known, _)| known == root)
+        .unwrap_or_else(|| {
+            brackets.push((root.to_owned(), Node::Map(Vec::new())));
+            brackets.len() - 1
+        })
+}
+
+/// The options of a POST twin's body.
+pub(super) fn members(body: &[u8]) -> Result<Options, Problem> {
+    Ok(json::body_members(body)?
+        .into_iter()
+        .map(|(name, value)| (name.into_owned(), value))
+        .collect())
+}
+
+/// For requests that take no options.
+pub(super) fn none(options: &Options) -> Result<(), Problem> {
+    match options.first() {
+        None => Ok(()),
+        Some((name, _)) => Err(unknown(name, &[])),
+    }
+}
+
+/// The answer to an option that does not exist here.
+pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
+    let problem = Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("There is no option {} here.", shown(name)),
+    );
+    match crate::error::nearest(name, known.iter().copied()) {
+        Some(near) => problem.with_hint(format!("Did you mean {near:?}?")),
+        None if known.is_empty() => problem.with_hint("This request takes no options."),
+        None => problem.with_hint(format!("Options: {}.", known.join(", "))),
+    }
+}
+
+/// An option of the wrong form.
+pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
+    let got = match got {
+        Value::Text(text) => shown(text),
+        Value::Number(text) => text.to_string(),
+        other => other.kind().to_owned(),
+    };
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("The option {name} must be {expected}, not {got}."),
+    )
+}
+
+fn repeated(name: &str) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("The option {} is given more than once.", shown(name)),
+    )
+}
+
+fn decode_part(text: &str) -> Result<String, Problem> {
+    let spaced: Cow<'_, str> = if text.contains('+') {
+        text.replace('+', " ").into()
+    } else {
+        text.into()
+    };
+    decode(&spaced).map_err(|fault| {
+        Problem::new(
+            ErrorCode::InvalidQueryOption,
+            format!("The query part {} {fault}.", shown(text)),
+        )
+        .with_hint("Percent-encode the query as UTF-8.")
+    })
+}
+
+/// `[…`, `{…` and `"…` are JSON; everything else is the word itself.
+fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
+    if !text.trim_start().starts_with(['[', '{', '"']) {
+        return Ok(Value::Text(text.into()));
+    }
+    json::check(text.as_bytes())
+        .and_then(|_| {
+            json::value(text).map_err(|fault| {
+                Problem::new(
+                    ErrorCode::InvalidQueryOption,
+                    format!("The option {} is not valid JSON: {fault}.", shown(name)),
+                )
+            })
+        })
+        .map_err(|problem| {
+            Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned())
+        })
+}
+
+/// `a[b][c]` → (`a`, [`b`, `c`]); `None` if it is no bracket form.
+fn split_brackets(name: &str) -> Option<(&str, Vec<&str>)> {
+    let (root, rest) = name.split_once('[')?;
+    let inner = rest.strip_suffix(']')?;
+    let path: Vec<&str> = inner.split("][").collect();
+    let sound = !root.is_empty() && path.len() < crate::limits::JSON_NESTING_MAX_LEVELS;
+    sound.then_some((root, path))
+}
+
+/// A tree grown from bracket forms. A level whose keys are empty or count 0, 1, 2 … is a list.
+enum Node {
+    Leaf(String),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    fn insert(&mut self, path: &[&str], value: String) -> Result<(), ()> {
+        let Self::Map(members) = self else {
+            return Err(());
+        };
+        let Some((key, rest)) = path.split_first() else {
+            return Err(());
+        };
+        // `a[]=x&a[]=y` appends; any other key stands once.
+        let key = if key.is_empty() {
+            members.len().to_string()
+        } else {
+            (*key).to_owned()
+        };
+        let known = members.iter().position(|(name, _)| *name == key);
+        match (known, rest) {
+            (Some(_), []) => Err(()),
+            (None, []) => {
+                members.push((key, Self::Leaf(value)));
+                Ok(())
+            }
+            (Some(at), rest) => members[at].1.insert(rest, value),
+            (None, rest) => {
+                let mut child = Self::Map(Vec::new());
+                child.insert(rest, value)?;
+                members.push((key, child));
+                Ok(())
+            }
+        }
+    }
+
+    fn into_value(self) -> Value {
+        match self {
+            Self::Leaf(text) => Value::Text(text.into()),
+            Self::Map(_) => {
+                let json = self.to_json();
+                if json.starts_with('[') {
+                    Value::List(json.into())
+                } else {
+                    Value::Object(json.into())
+                }
+            }
+        }
+    }
+
+    fn to_json(&self) -> String {
+        match self {
+            Self::Leaf(text) => serde_json::Value::from(text.as_str()).to_string(),
+            Self::Map(members) if is_list(members) => {
+                let mut items: Vec<_> = members.iter().collect();
+                items.sort_by_key(|(index, _)| index.parse::<usize>().unwrap_or_default());
+                let items: Vec<_> = items.into_iter().map(|(_, item)| item.to_json()).collect();
+                format!("[{}]", items.join(","))
+            }
+            Self::Map(members) => {
+                let members: Vec<_> = members
+                    .iter()
+                    .map(|(name, member)| {
+                        format!(
+                            "{}:{}",
+                            serde_json::Value::from(name.as_str()),
+                            member.to_json()
+                        )
+                    })
+                    .collect();
+                format!("{{{}}}", members.join(","))
+            }
+        }
+    }
+}
+
+fn is_list(members: &[(String, Node)]) -> bool {
+    let mut indexes: Vec<usize> = members
+        .iter()
+        .filter_map(|(name, _)| name.parse().ok())
+        .collect();
+    indexes.sort_unstable();
+    indexes.len() == members.len() && indexes.iter().enumerate().all(|(at, index)| at == *index)
+}
+
+/// A whole number of zero or more.
+pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
+    let digits = match value {
+        Value::Number(text) | Value::Text(text) => text,
+        other => return Err(wrong(name, "a whole number", other)),
+    };
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // MariaDB counts rows in 63 bits where it matters.
+    match digits.parse::<u64>() {
+        Ok(number) if plain && i64::try_from(number).is_ok() => Ok(number),
+        _ => Err(wrong(name, "a whole number of zero or more", value)),
+    }
+}
+
+/// Field names as a JSON list or a comma list.
+pub(super) fn field_names(name: &str, value: &Value) -> Result<Vec<FieldName>, Problem> {
+    let names: Vec<Cow<'_, str>> = match value {
+        Value::Text(text) if text.trim().is_empty() => Vec::new(),
+        Value::Text(text) => text
+            .split(',')
+            .map(|part| Cow::Borrowed(part.trim()))
+            .collect(),
+        Value::List(text) => items(name, text)?
+            .into_iter()
+            .map(|item| match item {
+                Value::Text(text) => Ok(Cow::Owned(text.into())),
+                other => Err(wrong(name, "a list of field names", &other)),
+            })
+            .collect::<Result<_, _>>()?,
+        other => return Err(wrong(name, "a list of field names", other)),
+    };
+    let mut fields: Vec<FieldName> = Vec::with_capacity(names.len());
+    for field in &names {
+        let field = FieldName::parse(field)?;
+        if fields.contains(&field) {
+            return Err(Problem::new(
+                ErrorCode::InvalidQueryOption,
+                format!(
+                    "The option {name} names {} more than once.",
+                    shown(field.as_str())
+                ),
+            ));
+        }
+        fields.push(field);
+    }
+    if fields.is_empty() {
+        return Err(Problem::new(
+            ErrorCode::InvalidQueryOption,
+            format!("The option {name} names no field."),
+        ));
+    }
+    Ok(fields)
+}
+
+/// The items of an option's list.
+pub(super) fn items(name: &str, text: &str) -> Result<Vec<Value>, Problem> {
+    json::items(text).map_err(|fault| invalid_part(name, &fault))
+}
+
+/// The members of an option's object.
+pub(super) fn object<'a>(name: &str, text: &'a str) -> Result<Vec<(Cow<'a, str>, Value)>, Problem> {
+    json::members(text).map_err(|fault| invalid_part(name, &fault))
+}
+
+fn invalid_part(name: &str, fault: &serde_json::Error) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("The option {name} can't be read: {fault}."),
+    )
+}

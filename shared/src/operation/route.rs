@@ -1,0 +1,139 @@
+//! From a path and a method to the resource they address.
+
+use super::{RecordId, RequestHead, TablePath};
+use crate::error::{ErrorCode, Problem};
+use crate::ident::{DatabaseName, TableName};
+use crate::limits::URL_MAX_BYTES;
+use percent_encoding::percent_decode_str;
+
+/// What a path addresses; the method is known to fit.
+#[derive(Debug)]
+pub(super) enum Resource {
+    /// `/api/v1/crud/{db}/{table}`
+    Table(TablePath),
+    /// `/api/v1/crud/{db}/{table}/_schema`
+    Schema(TablePath),
+    /// `/api/v1/crud/{db}/{table}/query`, by POST
+    Query(TablePath),
+    /// `/api/v1/crud/{db}/{table}/{id}`
+    Record(TablePath, RecordId),
+    /// `/api/v1/sql`
+    Sql,
+}
+
+const TABLE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
+
+/// Finds the resource and checks the method.
+pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
+    refuse_long_urls(head)?;
+    let path = head
+        .path
+        .strip_prefix("/api/v1/")
+        .ok_or_else(|| not_found(head))?;
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let mut segments = path.split('/');
+    match (
+        segments.next(),
+        segments.next(),
+        segments.next(),
+        segments.next(),
+        segments.next(),
+    ) {
+        (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
+        (Some("crud"), Some(database), Some(table), last, None)
+            if !database.is_empty() && !table.is_empty() =>
+        {
+            below_table(head.method, table_path(database, table)?, last)
+        }
+        _ => Err(not_found(head)),
+    }
+}
+
+fn below_table(method: &str, table: TablePath, last: Option<&str>) -> Result<Resource, Problem> {
+    match (last, method) {
+        (None, _) => allow(method, TABLE_METHODS).map(|()| Resource::Table(table)),
+        (Some("_schema"), _) => allow(method, "GET, HEAD").map(|()| Resource::Schema(table)),
+        // Only POST: a record may well have the key "query".
+        (Some("query"), "POST") => Ok(Resource::Query(table)),
+        (Some(id), _) => {
+            allow(method, RECORD_METHODS)?;
+            Ok(Resource::Record(table, RecordId::decode(id)?))
+        }
+    }
+}
+
+fn table_path(database: &str, table: &str) -> Result<TablePath, Problem> {
+    Ok(TablePath {
+        database: DatabaseName::parse(&decode_segment(database)?)?,
+        table: TableName::parse(&decode_segment(table)?)?,
+    })
+}
+
+/// Decodes one path segment strictly: a `%` that encodes nothing, or bytes that are no UTF-8, are
+/// refused instead of guessed at.
+pub(super) fn decode_segment(segment: &str) -> Result<String, Problem> {
+    decode(segment).map_err(|fault| {
+        Problem::new(
+            ErrorCode::InvalidIdentifier,
+            format!("The path segment {} {fault}.", crate::ident::shown(segment)),
+        )
+        .with_hint("Percent-encode names as UTF-8.")
+    })
+}
+
+/// Strict percent-decoding; `Err` says what is wrong with the text.
+pub(super) fn decode(text: &str) -> Result<String, &'static str> {
+    let bytes = text.as_bytes();
+    let broken = bytes.iter().enumerate().any(|(at, byte)| {
+        *byte == b'%'
+            && !bytes
+                .get(at + 1..at + 3)
+                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
+    });
+    if broken {
+        return Err("has a % that encodes nothing");
+    }
+    percent_decode_str(text)
+        .decode_utf8()
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| "is not UTF-8")
+}
+
+fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
+    if methods.split(", ").any(|allowed| allowed == method) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::MethodNotAllowed,
+        format!(
+            "The method {} is not allowed here.",
+            crate::ident::shown(method)
+        ),
+    )
+    .with_hint(format!("Allowed: {methods}."))
+    .with_allow(methods))
+}
+
+/// The answer to a path that leads nowhere.
+fn not_found(head: &RequestHead<'_>) -> Problem {
+    Problem::new(
+        ErrorCode::RouteNotFound,
+        format!("There is nothing at {}.", crate::ident::shown(head.path)),
+    )
+    .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")
+}
+
+fn refuse_long_urls(head: &RequestHead<'_>) -> Result<(), Problem> {
+    let length = head.path.len() + head.query.map_or(0, |query| query.len() + 1);
+    if length <= URL_MAX_BYTES {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::UriTooLong,
+        format!("The URL has {length} bytes; {URL_MAX_BYTES} are read."),
+    )
+    .with_hint(
+        "Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.",
+    ))
+}

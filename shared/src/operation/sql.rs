@@ -1,0 +1,72 @@
+//! Raw SQL: one statement of the caller's own.
+
+use crate::error::{ErrorCode, Problem};
+use crate::ident::{DatabaseName, shown};
+use crate::json::{self, Value};
+use crate::limits::SQL_PARAMS_MAX_COUNT;
+
+/// One statement with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SqlCall {
+    /// The text, as the caller wrote it.
+    pub query: String,
+    /// The default schema; `None` is the project's only one.
+    pub database: Option<DatabaseName>,
+    /// What the `?` stand for.
+    pub params: Vec<Value>,
+}
+
+impl SqlCall {
+    pub(super) fn from_body(body: &[u8]) -> Result<Self, Problem> {
+        let (mut query, mut database, mut params) = (None, None, Vec::new());
+        for (name, value) in json::body_members(body)? {
+            match (&*name, value) {
+                ("query", Value::Text(text)) => query = Some(String::from(text)),
+                ("database", Value::Text(name)) => database = Some(DatabaseName::parse(&name)?),
+                ("database" | "params", Value::Null) => {}
+                ("params", Value::List(text)) => {
+                    params = json::items(&text)
+                        .map_err(|fault| invalid(format!("params can't be read: {fault}.")))?;
+                }
+                ("query" | "database", other) => {
+                    return Err(invalid(format!(
+                        "{name} must be a string, not {}.",
+                        other.kind()
+                    )));
+                }
+                ("params", other) => {
+                    return Err(invalid(format!(
+                        "params must be a list, not {}.",
+                        other.kind()
+                    )));
+                }
+                (other, _) => {
+                    return Err(invalid(format!("There is no key {} here.", shown(other)))
+                        .with_hint("Use {\"query\": …, \"database\"?: …, \"params\"?: […]}."));
+                }
+            }
+        }
+        let query = query.ok_or_else(|| invalid("The body has no query.".to_owned()))?;
+        if query.trim().is_empty() {
+            return Err(invalid("The query is empty.".to_owned()));
+        }
+        if query.contains('\0') {
+            return Err(invalid("The query holds a NUL character.".to_owned())
+                .with_hint("Pass such text in params."));
+        }
+        if params.len() > SQL_PARAMS_MAX_COUNT {
+            return Err(invalid(format!(
+                "There are more than {SQL_PARAMS_MAX_COUNT} params."
+            )));
+        }
+        Ok(Self {
+            query,
+            database,
+            params,
+        })
+    }
+}
+
+fn invalid(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidBody, message)
+}

@@ -1,0 +1,308 @@
+//! What requests mean, told by example.
+
+use super::*;
+use filter::{Comparison, Condition, Test};
+use read::Selection;
+
+fn head<'a>(method: &'a str, path: &'a str, query: &'a str) -> RequestHead<'a> {
+    RequestHead {
+        method,
+        path,
+        query: Some(query),
+        content_type: None,
+        idempotency_key: None,
+    }
+}
+
+fn parse(method: &str, path: &str, query: &str, body: &str) -> Result<Operation, Problem> {
+    parse_head(&head(method, path, query))?.finish(body.as_bytes())
+}
+
+fn read(query: &str) -> Read {
+    match parse("GET", "/api/v1/crud/demo/posts", query, "") {
+        Ok(Operation::Read(read)) => read,
+        other => panic!("{query}: {other:?}"),
+    }
+}
+
+fn code(method: &str, path: &str, query: &str, body: &str) -> ErrorCode {
+    match parse(method, path, query, body) {
+        Err(problem) => problem.code(),
+        Ok(operation) => panic!("accepted: {operation:?}"),
+    }
+}
+
+const POSTS: &str = "/api/v1/crud/demo/posts";
+
+#[test]
+fn every_spelling_of_a_read_means_the_same() {
+    let json = read(
+        r#"limit=10&order={"field":"id","strategy":"DESC"}&query={"views":{"value":"5","equality":">"}}&selectFields=["id","title"]"#,
+    );
+    let encoded = read(
+        "limit=10&order=%7B%22field%22%3A%22id%22%2C%22strategy%22%3A%22desc%22%7D&query=%7B%22views%22:%7B%22value%22:%225%22,%22equality%22:%22GREATER+THAN%22%7D%7D&selectFields=id,title",
+    );
+    let brackets = read(
+        "limit=10&order[field]=id&order[strategy]=DESC&query[views][value]=5&query[views][equality]=%3E&selectFields[]=id&selectFields[]=title",
+    );
+    let indexed = read(
+        "limit=10&order[0][field]=id&order[0][strategy]=DESC&query[views][value]=5&query[views][equality]=%3E&selectFields[1]=title&selectFields[0]=id",
+    );
+    let Ok(Operation::Read(body)) = parse(
+        "POST",
+        "/api/v1/crud/demo/posts/query",
+        "",
+        r#"{"limit":10,"order":[{"field":"id","strategy":"DESC"}],"query":{"views":{"value":"5","equality":">"}},"selectFields":["id","title"]}"#,
+    ) else {
+        panic!("the POST twin is refused");
+    };
+    for other in [encoded, brackets, indexed, body] {
+        assert_eq!(json, other);
+    }
+}
+
+#[test]
+fn paging_counts_from_one_and_excludes_offset() {
+    assert_eq!(
+        (
+            read("limit=10&page=3").limit,
+            read("limit=10&page=3").offset
+        ),
+        (Some(10), 20)
+    );
+    assert_eq!(
+        (read("limit=0").limit, read("offset=5").offset),
+        (Some(0), 5)
+    );
+    for query in [
+        "page=1",
+        "limit=5&page=0",
+        "limit=5&page=1&offset=0",
+        "limit=-1",
+        "limit=1.5",
+        "limit=",
+        "limit=x",
+        "limit=99999999999999999999",
+    ] {
+        assert_eq!(
+            code("GET", POSTS, query, ""),
+            ErrorCode::InvalidQueryOption,
+            "{query}"
+        );
+    }
+}
+
+#[test]
+fn unknown_repeated_and_later_options_are_refused_by_name() {
+    for query in [
+        "limits=1",
+        "limit=1&limit=2",
+        "join=[]",
+        "count=true",
+        "query[a]=1&query[a]=2",
+        "selectFields=a&omitFields=b",
+        "order=id",
+        "order={\"field\":\"id\",\"strategy\":\"UP\"}",
+        "selectFields=",
+        "limit=%zz",
+        "limit=%ff",
+    ] {
+        assert_eq!(
+            code("GET", POSTS, query, ""),
+            ErrorCode::InvalidQueryOption,
+            "{query}"
+        );
+    }
+    let problem = parse("GET", POSTS, "limits=1", "").unwrap_err();
+    assert_eq!(problem.hint(), Some("Did you mean \"limit\"?"));
+}
+
+#[test]
+fn conditions_nest_and_lists_read_as_in() {
+    let read = read(
+        r#"query={"a":1,"b":[1,2],"c":null,"g":{"__query":{"d":{"value":[1,9],"equality":"not between"},"e":{"value":null,"equality":"!="}},"operator":"or"}}"#,
+    );
+    let field = |name: &str| crate::ident::FieldName::parse(name).unwrap();
+    let number = |text: &str| crate::json::Value::Number(text.into());
+    assert_eq!(
+        read.filter,
+        Some(Condition::All(vec![
+            Condition::Test(field("a"), Test::Compare(Comparison::Equal, number("1"))),
+            Condition::Test(field("b"), Test::In(vec![number("1"), number("2")])),
+            Condition::Test(field("c"), Test::IsNull),
+            Condition::Any(vec![
+                Condition::Not(Box::new(Condition::Test(
+                    field("d"),
+                    Test::Between(number("1"), number("9"))
+                ))),
+                Condition::Not(Box::new(Condition::Test(field("e"), Test::IsNull))),
+            ]),
+        ]))
+    );
+}
+
+#[test]
+fn a_filter_that_can_not_be_meant_is_refused() {
+    for query in [
+        r#"query={"a":{"value":1,"equality":"~"}}"#,
+        r#"query={"a":{"value":null,"equality":">"}}"#,
+        r#"query={"a":{"value":1,"equality":"BETWEEN"}}"#,
+        r#"query={"a":{"equality":"="}}"#,
+        r#"query={"a":{"value":1,"foo":2}}"#,
+        r#"query={"a":{"value":[],"equality":"LIKE"}}"#,
+        r#"query={"g":{"__query":{}}}"#,
+        r#"query=[1]"#,
+        "query=5",
+        r#"query={"a":1,"a":2}"#,
+    ] {
+        assert_eq!(
+            code("GET", POSTS, query, ""),
+            ErrorCode::InvalidFilter,
+            "{query}"
+        );
+    }
+}
+
+#[test]
+fn routes_and_methods() {
+    for path in [
+        "/",
+        "/api",
+        "/api/v2/crud/a/b",
+        "/api/v1/crud/demo",
+        "/api/v1/crud//t",
+        "/api/v1/crud/a/b/c/d",
+        "/api/v1/sqlx",
+    ] {
+        assert_eq!(
+            code("GET", path, "", ""),
+            ErrorCode::RouteNotFound,
+            "{path}"
+        );
+    }
+    assert_eq!(code("PUT", POSTS, "", "{}"), ErrorCode::MethodNotAllowed);
+    assert_eq!(
+        code("GET", "/api/v1/sql", "", ""),
+        ErrorCode::MethodNotAllowed
+    );
+    assert_eq!(
+        code("POST", "/api/v1/crud/demo/posts/5", "", "{}"),
+        ErrorCode::MethodNotAllowed
+    );
+    assert_eq!(
+        code("GET", "/api/v1/crud/demo/a%zz", "", ""),
+        ErrorCode::InvalidIdentifier
+    );
+    assert_eq!(
+        code("GET", "/api/v1/crud/demo/%ff", "", ""),
+        ErrorCode::InvalidIdentifier
+    );
+    let long = "x".repeat(17_000);
+    assert_eq!(code("GET", POSTS, &long, ""), ErrorCode::UriTooLong);
+}
+
+#[test]
+fn names_are_decoded_from_the_path() {
+    let Ok(Operation::ReadOne(one)) =
+        parse("GET", "/api/v1/crud/my%20db/a%2Fb%60c/1%2C2,3", "", "")
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (one.table.database.as_str(), one.table.table.as_str()),
+        ("my db", "a/b`c")
+    );
+    assert_eq!(
+        (one.id.whole(), one.id.parts()),
+        ("1,2,3", &["1,2".to_owned(), "3".to_owned()][..])
+    );
+    assert_eq!(one.select, Selection::All);
+}
+
+#[test]
+fn batches_are_brought_under_one_list_of_fields() {
+    let Ok(Operation::Insert(insert)) = parse(
+        "POST",
+        POSTS,
+        "",
+        r#"{"batchData":[{"a":1},{"b":"x","a":null}]}"#,
+    ) else {
+        panic!()
+    };
+    let names: Vec<_> = insert
+        .fields
+        .iter()
+        .map(crate::ident::FieldName::as_str)
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(
+        insert.rows.as_slice()[0],
+        vec![Some(crate::json::Value::Number("1".into())), None]
+    );
+    assert_eq!(
+        insert.rows.as_slice()[1],
+        vec![
+            Some(crate::json::Value::Null),
+            Some(crate::json::Value::Text("x".into()))
+        ]
+    );
+    for body in [
+        r#"{"batchData":[]}"#,
+        r#"{"batchData":{}}"#,
+        r#"{"batchData":[1]}"#,
+        r#"{"batchData":[{}],"a":1}"#,
+        "[]",
+    ] {
+        assert_eq!(
+            code("POST", POSTS, "", body),
+            ErrorCode::InvalidBody,
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn no_delete_without_a_target_and_none_with_two() {
+    assert_eq!(code("DELETE", POSTS, "", ""), ErrorCode::InvalidBody);
+    assert_eq!(code("DELETE", POSTS, "", "{}"), ErrorCode::InvalidBody);
+    assert_eq!(
+        code("DELETE", POSTS, "", r#"{"deleteKeyValues":[]}"#),
+        ErrorCode::InvalidFilter
+    );
+    assert_eq!(
+        code(
+            "DELETE",
+            "/api/v1/crud/demo/posts/1",
+            "",
+            r#"{"deleteKeyValues":[{"key":"a","value":1}]}"#
+        ),
+        ErrorCode::InvalidBody
+    );
+    let in_body = parse(
+        "DELETE",
+        POSTS,
+        "",
+        r#"{"deleteKeyValues":[{"key":"a","value":1,"operator":">"}]}"#,
+    )
+    .unwrap();
+    let in_url = parse(
+        "DELETE",
+        POSTS,
+        r#"deleteKeyValues=[{"key":"a","value":1,"operator":">"}]"#,
+        "",
+    )
+    .unwrap();
+    assert_eq!(in_body, in_url);
+}
+
+#[test]
+fn another_content_type_is_refused() {
+    let mut request = head("POST", POSTS, "");
+    request.content_type = Some("text/plain");
+    assert_eq!(
+        parse_head(&request).unwrap_err().code(),
+        ErrorCode::UnsupportedMediaType
+    );
+    request.content_type = Some("application/json; charset=utf-8");
+    assert!(parse_head(&request).is_ok());
+}

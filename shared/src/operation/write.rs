@@ -1,0 +1,311 @@
+//! Writes: records to insert, change and delete.
+
+use super::filter::{self, Condition, Joiner};
+use super::options::{self, Options};
+use super::{RecordId, TablePath};
+use crate::error::{ErrorCode, Problem};
+use crate::ident::{FieldName, shown};
+use crate::json::{self, Value};
+use crate::limits::BATCH_MAX_ROWS;
+use std::collections::HashMap;
+
+/// New records. Every row has as many cells as there are fields; `None` is the column's default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    /// The table.
+    pub table: TablePath,
+    /// The fields that any of the rows names.
+    pub fields: Vec<FieldName>,
+    /// The rows, in order.
+    pub rows: Rows,
+}
+
+/// The rows of an insert, and with them the form of its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// One record; answered by its id.
+    One(Vec<Option<Value>>),
+    /// A batch; answered by the list of ids.
+    Batch(Vec<Vec<Option<Value>>>),
+}
+
+impl Rows {
+    /// The rows, whatever their form.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Vec<Option<Value>>] {
+        match self {
+            Self::One(row) => std::slice::from_ref(row),
+            Self::Batch(rows) => rows,
+        }
+    }
+}
+
+/// The key that makes a body a batch.
+const BATCH_KEY: &str = "batchData";
+
+impl Insert {
+    pub(super) fn from_body(table: TablePath, body: &[u8]) -> Result<Self, Problem> {
+        let members = json::body_members(body)?;
+        match members.iter().find(|(name, _)| name == BATCH_KEY) {
+            None => {
+                let (fields, row) = columns(members)?;
+                Ok(Self {
+                    table,
+                    fields,
+                    rows: Rows::One(row.into_iter().map(Some).collect()),
+                })
+            }
+            Some((_, batch)) if members.len() == 1 => Self::batch(table, batch),
+            Some(_) => Err(Problem::new(
+                ErrorCode::InvalidBody,
+                "batchData stands beside other keys.",
+            )
+            .with_hint("Send either one record, or {\"batchData\": [record, …]} alone.")),
+        }
+    }
+
+    fn batch(table: TablePath, batch: &Value) -> Result<Self, Problem> {
+        let Value::List(text) = batch else {
+            return Err(body(format!(
+                "batchData must be a list of records, not {}.",
+                batch.kind()
+            )));
+        };
+        let items = json::items(text)
+            .map_err(|fault| body(format!("batchData can't be read: {fault}.")))?;
+        if items.is_empty() {
+            return Err(body("batchData is empty.".to_owned()));
+        }
+        if items.len() > BATCH_MAX_ROWS {
+            return Err(body(format!(
+                "batchData has {} rows; {BATCH_MAX_ROWS} are taken at a time.",
+                items.len()
+            )));
+        }
+        let mut table_of_rows = RowTable::default();
+        for (at, item) in items.iter().enumerate() {
+            table_of_rows.push(at, item)?;
+        }
+        let (fields, rows) = table_of_rows.finish();
+        Ok(Self {
+            table,
+            fields,
+            rows: Rows::Batch(rows),
+        })
+    }
+}
+
+/// Rows with different keys, brought under one list of fields.
+#[derive(Default)]
+struct RowTable {
+    fields: Vec<FieldName>,
+    places: HashMap<Box<str>, usize>,
+    rows: Vec<Vec<Option<Value>>>,
+}
+
+impl RowTable {
+    fn push(&mut self, at: usize, item: &Value) -> Result<(), Problem> {
+        let Value::Object(text) = item else {
+            return Err(body(format!(
+                "batchData[{at}] must be an object, not {}.",
+                item.kind()
+            )));
+        };
+        let members = json::members(text)
+            .map_err(|fault| body(format!("batchData[{at}] can't be read: {fault}.")))?;
+        let mut row = vec![None; self.fields.len()];
+        for (name, value) in members {
+            let place = match self.places.get(&*name) {
+                Some(place) => *place,
+                None => {
+                    self.fields.push(field(&name)?);
+                    self.places.insert(name.into(), self.fields.len() - 1);
+                    row.push(None);
+                    self.fields.len() - 1
+                }
+            };
+            row[place] = Some(value);
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn finish(mut self) -> (Vec<FieldName>, Vec<Vec<Option<Value>>>) {
+        let width = self.fields.len();
+        for row in &mut self.rows {
+            row.resize(width, None);
+        }
+        (self.fields, self.rows)
+    }
+}
+
+/// Changes to one record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    /// The table.
+    pub table: TablePath,
+    /// Which record.
+    pub id: RecordId,
+    /// The fields that change; at least one.
+    pub fields: Vec<FieldName>,
+    /// Their new values, in the same order.
+    pub values: Vec<Value>,
+}
+
+impl Update {
+    pub(super) fn from_body(table: TablePath, id: RecordId, bytes: &[u8]) -> Result<Self, Problem> {
+        let (fields, values) = columns(json::body_members(bytes)?)?;
+        if fields.is_empty() {
+            return Err(body("The body names no field to change.".to_owned()));
+        }
+        Ok(Self {
+            table,
+            id,
+            fields,
+            values,
+        })
+    }
+}
+
+fn columns(
+    members: Vec<(std::borrow::Cow<'_, str>, Value)>,
+) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {
+    let mut fields = Vec::with_capacity(members.len());
+    let mut values = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        fields.push(field(&name)?);
+        values.push(value);
+    }
+    Ok((fields, values))
+}
+
+/// A body's key that no column can have is an unknown field, like one that this table has not.
+fn field(name: &str) -> Result<FieldName, Problem> {
+    FieldName::parse(name).map_err(|problem| {
+        Problem::new(
+            ErrorCode::UnknownField,
+            format!("There is no field {}. {}", shown(name), problem.message()),
+        )
+    })
+}
+
+fn body(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidBody, message)
+}
+
+/// Records to delete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    /// The table.
+    pub table: TablePath,
+    /// Which records.
+    pub target: Target,
+}
+
+/// Which records a delete means: never all by omission.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// The one with this id.
+    Record(RecordId),
+    /// Those that satisfy this.
+    Matching(Condition),
+}
+
+/// What the head of a delete already says.
+#[derive(Clone, Debug)]
+pub(super) struct DeleteHead {
+    id: Option<RecordId>,
+    key_values: KeyValues,
+}
+
+/// `deleteKeyValues` and its operator, wherever they stood.
+#[derive(Clone, Debug, Default)]
+struct KeyValues {
+    list: Option<Value>,
+    joiner: Option<Value>,
+}
+
+impl KeyValues {
+    fn collect(
+        members: impl IntoIterator<Item = (String, Value)>,
+        unknown: fn(&str) -> Problem,
+    ) -> Result<Self, Problem> {
+        let mut collected = Self::default();
+        for (name, value) in members {
+            match name.as_str() {
+                "deleteKeyValues" => collected.list = Some(value),
+                "deleteKeyValuesOperator" => collected.joiner = Some(value),
+                other => return Err(unknown(other)),
+            }
+        }
+        Ok(collected)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.list.is_none() && self.joiner.is_none()
+    }
+
+    fn condition(&self) -> Result<Option<Condition>, Problem> {
+        let joiner = match &self.joiner {
+            Some(value) => filter::joiner("deleteKeyValuesOperator", value)?,
+            None => Joiner::And,
+        };
+        self.list
+            .as_ref()
+            .map(|list| Condition::from_key_values(list, joiner))
+            .transpose()
+    }
+}
+
+const DELETE_PARTS: [&str; 2] = ["deleteKeyValues", "deleteKeyValuesOperator"];
+
+impl DeleteHead {
+    pub(super) fn from_pairs(id: Option<RecordId>, options: Options) -> Result<Self, Problem> {
+        let key_values = KeyValues::collect(options, |name| options::unknown(name, &DELETE_PARTS))?;
+        Ok(Self { id, key_values })
+    }
+}
+
+impl Delete {
+    pub(super) fn from_body(
+        table: TablePath,
+        head: DeleteHead,
+        bytes: &[u8],
+    ) -> Result<Self, Problem> {
+        let in_body = if bytes.trim_ascii().is_empty() {
+            KeyValues::default()
+        } else {
+            let members = json::body_members(bytes)?
+                .into_iter()
+                .map(|(name, value)| (name.into_owned(), value));
+            KeyValues::collect(members, |name| {
+                body(format!("A delete has no part {}.", shown(name)))
+                    .with_hint("Use {\"deleteKeyValues\": [{key, value}, …]}.")
+            })?
+        };
+        if !in_body.is_empty() && !head.key_values.is_empty() {
+            return Err(body(
+                "deleteKeyValues stands in the body and in the URL.".to_owned(),
+            ));
+        }
+        let key_values = if in_body.is_empty() {
+            head.key_values
+        } else {
+            in_body
+        };
+        let target = match (head.id, key_values.condition()?) {
+            (Some(id), None) => Target::Record(id),
+            (None, Some(condition)) => Target::Matching(condition),
+            (Some(_), Some(_)) => {
+                return Err(body(
+                    "The id in the path and deleteKeyValues exclude each other.".to_owned(),
+                ));
+            }
+            (None, None) => {
+                return Err(body("The request does not say which records to delete.".to_owned())
+                    .with_hint("Name one by its id in the path, or several by {\"deleteKeyValues\": [{key, value}, …]}."));
+            }
+        };
+        Ok(Self { table, target })
+    }
+}

@@ -1,0 +1,128 @@
+//! Who may do what: one table of actions and kinds of key.
+//!
+//! MariaDB's grants enforce the same a second time; this table answers early and plainly.
+
+use crate::error::{ErrorCode, Problem};
+use crate::key::Access;
+
+/// What a request wants to do, as far as its head tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Read records.
+    Read,
+    /// Read records, options in a POST body.
+    Query,
+    /// Read one record.
+    ReadOne,
+    /// Insert records.
+    Insert,
+    /// Update a record.
+    Update,
+    /// Delete records.
+    Delete,
+    /// Read a table's schema.
+    Describe,
+    /// Run SQL.
+    Sql,
+}
+
+impl Action {
+    /// All actions.
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Query,
+        Self::ReadOne,
+        Self::Insert,
+        Self::Update,
+        Self::Delete,
+        Self::Describe,
+        Self::Sql,
+    ];
+
+    /// The least access that may do it.
+    #[must_use]
+    pub const fn needs(self) -> Access {
+        match self {
+            Self::Read | Self::Query | Self::ReadOne | Self::Describe => Access::Read,
+            Self::Insert | Self::Update | Self::Delete | Self::Sql => Access::Full,
+        }
+    }
+
+    /// The route's pattern, a label of bounded variety for logs and metrics.
+    #[must_use]
+    pub const fn route(self) -> &'static str {
+        match self {
+            Self::Read | Self::Insert | Self::Describe => "/api/v1/crud/{db}/{table}",
+            Self::Query => "/api/v1/crud/{db}/{table}/query",
+            Self::ReadOne | Self::Update => "/api/v1/crud/{db}/{table}/{id}",
+            Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
+            Self::Sql => "/api/v1/sql",
+        }
+    }
+
+    const fn described(self) -> &'static str {
+        match self {
+            Self::Read | Self::Query | Self::ReadOne => "read records",
+            Self::Insert => "insert records",
+            Self::Update => "update records",
+            Self::Delete => "delete records",
+            Self::Describe => "read a schema",
+            Self::Sql => "run SQL",
+        }
+    }
+}
+
+/// Decides whether a key of this access may do this.
+///
+/// # Errors
+/// `full_access_required`.
+pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
+    match (action.needs(), access) {
+        (_, Access::Full) | (Access::Read, Access::Read) => Ok(()),
+        (Access::Full, Access::Read) => Err(Problem::new(
+            ErrorCode::FullAccessRequired,
+            format!("A read-only key may not {}.", action.described()),
+        )
+        .with_hint("Use a key issued with full access.")),
+    }
+}
+
+/// The methods that a key may use on a table: the `methods` of its metadata.
+#[must_use]
+pub const fn table_methods(access: Access) -> &'static [&'static str] {
+    match access {
+        Access::Full => &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"],
+        Access::Read => &["GET", "HEAD", "OPTIONS"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_key_may_do_everything() {
+        assert!(
+            Action::ALL
+                .iter()
+                .all(|action| permit(*action, Access::Full).is_ok())
+        );
+    }
+
+    #[test]
+    fn a_read_key_may_only_read() {
+        let allowed: Vec<_> = Action::ALL
+            .into_iter()
+            .filter(|action| permit(*action, Access::Read).is_ok())
+            .collect();
+        assert_eq!(
+            allowed,
+            [
+                Action::Read,
+                Action::Query,
+                Action::ReadOne,
+                Action::Describe
+            ]
+        );
+    }
+}

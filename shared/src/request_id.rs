@@ -1,0 +1,89 @@
+//! Request ids: one name for a request in every log, header and error that it causes.
+//!
+//! Where the clock and the randomness come from is the host's affair: both are parameters.
+
+use crate::limits::REQUEST_ID_MAX_BYTES;
+use std::fmt;
+
+/// The header that carries it, in and out.
+pub const HEADER: &str = "x-request-id";
+
+/// A request id: 1 to 128 characters that need no quoting in a header, a log line or a URL.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RequestId(Box<str>);
+
+impl RequestId {
+    /// Keeps an incoming id if it is well-formed: letters, digits and `-_.~:+/=@`, 128 at most.
+    #[must_use]
+    pub fn from_incoming(header: &str) -> Option<Self> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.~:+/=@".contains(&b);
+        let well_formed =
+            (1..=REQUEST_ID_MAX_BYTES).contains(&header.len()) && header.bytes().all(allowed);
+        well_formed.then(|| Self(header.into()))
+    }
+
+    /// Makes a UUIDv7 of the time in milliseconds since 1970 and ten random bytes.
+    #[must_use]
+    pub fn generate(unix_millis: u64, random: &[u8; 10]) -> Self {
+        let id = uuid::Builder::from_unix_timestamp_millis(unix_millis, random).into_uuid();
+        Self(id.hyphenated().to_string().into())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestId({})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_well_formed_incoming_id_is_kept() {
+        for id in [
+            "1",
+            "abc-DEF_0.1",
+            "019c9a4e-7b5a-7000-8000-000000000000",
+            &"x".repeat(128),
+        ] {
+            assert_eq!(RequestId::from_incoming(id).unwrap().as_str(), id);
+        }
+    }
+
+    #[test]
+    fn an_id_that_could_forge_a_log_line_or_a_header_is_not_kept() {
+        for id in [
+            "",
+            "a b",
+            "a\nb",
+            "a\"b",
+            "é",
+            "a,b",
+            "<x>",
+            &"x".repeat(129),
+        ] {
+            assert_eq!(RequestId::from_incoming(id), None, "{id:?}");
+        }
+    }
+
+    #[test]
+    fn a_generated_id_is_a_uuid_of_version_7_that_begins_with_its_time() {
+        let id = RequestId::generate(0x0199_aabb_ccdd, &[0xff; 10]);
+        assert_eq!(id.as_str(), "0199aabb-ccdd-7fff-bfff-ffffffffffff");
+        assert!(RequestId::from_incoming(id.as_str()).is_some());
+    }
+}

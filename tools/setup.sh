@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Makes the machine ready to build and run Selkie, and does nothing where it already is.
+#
+# Usage: tools/setup.sh [build|run]     build: compilers and the worker's tools; run (default): MariaDB too.
+# It must not know how anything is built. Each step tells what is missing, why it is wanted, and
+# what to do where it can't help itself.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+WORKER_BUILD_VERSION=0.8.7   # as `worker` in Cargo.lock
+WASM_BINDGEN_VERSION=0.2.129 # as `wasm-bindgen` in Cargo.lock: the two must be equal
+NODE_MIN_MAJOR=20            # what wrangler in package.json asks for
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+stop() { printf '\033[1;31mset-up stopped:\033[0m %s\n' "$*" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# install_packages WHY PACKAGE…: from apt, as root or through sudo.
+install_packages() {
+  local why=$1 root=()
+  shift
+  local by_hand="apt-get install --no-install-recommends $*"
+  have apt-get || stop "$why. There is no apt-get here: install what Debian calls '$*' by your system's means, then run this again."
+  if [ "$(id -u)" -ne 0 ]; then
+    have sudo || stop "$why. Neither root nor sudo is at hand: have an administrator run '$by_hand', then run this again."
+    root=(sudo)
+  fi
+  say "$why: installing $* with apt"
+  "${root[@]}" apt-get update -q >&2 || say "apt-get update failed: going on with the lists that are there"
+  # Never trade one package of the machine for another.
+  if apt-get install -s --no-install-recommends "$@" | grep -q '^Remv '; then
+    stop "apt would remove other packages to install $*. See '$by_hand' and decide yourself."
+  fi
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2 ||
+    stop "$why, and apt failed (see above). Once '$by_hand' works, run this again."
+}
+
+compiler() {
+  have cc || install_packages "Rust needs a C compiler and linker" gcc libc6-dev
+}
+
+rust() {
+  local cargo_home=${CARGO_HOME:-$HOME/.cargo} channel sysroot
+  [ -d "$cargo_home/bin" ] && PATH=$PATH:$cargo_home/bin
+  have rustup || stop "rustup is missing. Install it from https://rustup.rs, then run this again."
+  channel=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml)
+  for sysroot in "${RUSTUP_HOME:-$HOME/.rustup}"/toolchains/"$channel"-*; do
+    if [ -x "$sysroot/bin/cargo-clippy" ] && [ -x "$sysroot/bin/rustfmt" ] &&
+      [ -d "$sysroot/lib/rustlib/wasm32-unknown-unknown/lib" ]; then
+      return
+    fi
+  done
+  say "Rust $channel with its wasm32 target is missing: installing it with rustup"
+  rustup toolchain install "$channel" --profile minimal --component clippy,rustfmt \
+    --target wasm32-unknown-unknown ||
+    stop "rustup could not install Rust $channel (see above)."
+}
+
+# tool CRATE VERSION WHY: from its published lock file, into .tools/; cargo's own record says what is there.
+tool() {
+  if [ -f .tools/.crates.toml ] && grep -q "^\"$1 $2 " .tools/.crates.toml; then
+    return
+  fi
+  say "$1 $2 is missing: $3. Compiling it into .tools/ (once, 2 to 4 minutes)"
+  cargo install --locked --root .tools --target-dir .tools/target "$1@$2" ||
+    stop "cargo could not install $1 $2 (see above)."
+  rm -rf .tools/target
+}
+
+worker_tools() {
+  if ! grep -qs "^\"worker-build $WORKER_BUILD_VERSION " .tools/.crates.toml; then
+    { have pkg-config && pkg-config --exists openssl; } ||
+      install_packages "worker-build is linked with OpenSSL" pkg-config libssl-dev
+  fi
+  tool wasm-bindgen-cli "$WASM_BINDGEN_VERSION" "it joins the worker's wasm to JavaScript"
+  tool worker-build "$WORKER_BUILD_VERSION" "it packs the edge crate as a worker"
+}
+
+node_packages() {
+  have node || stop "Node is missing. Install Node $NODE_MIN_MAJOR or later with npm (https://nodejs.org), then run this again."
+  local version
+  version=$(node -p 'process.versions.node')
+  [ "${version%%.*}" -ge "$NODE_MIN_MAJOR" ] || stop "Node is $version here; wrangler needs $NODE_MIN_MAJOR or later."
+  if cmp -s package-lock.json node_modules/.installed-from; then
+    return
+  fi
+  have npm || stop "npm is missing (Debian has it in a package of its own). Install it, then run this again."
+  say "wrangler, esbuild and binaryen are missing or of another version: installing them with npm into node_modules/"
+  # No install script is needed; not running any is one worry less.
+  npm ci --ignore-scripts --no-audit --no-fund || stop "npm could not install the packages of package-lock.json (see above)."
+  cp package-lock.json node_modules/.installed-from
+}
+
+# The core package alone: it holds the server but no service, so nothing is started at boot and a
+# service that is already there is left in peace.
+mariadb() {
+  PATH=$PATH:/usr/sbin:/usr/local/sbin have mariadbd && return
+  [ -n "${SELKIE_DATABASE_URL:-}" ] && return
+  install_packages "Selkie's private database needs MariaDB's server program (set SELKIE_DATABASE_URL to use a server of yours)" \
+    mariadb-server-core mariadb-client-core
+}
+
+compiler
+rust
+worker_tools
+node_packages
+if [ "${1:-run}" = run ]; then mariadb; fi
