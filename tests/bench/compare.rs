@@ -45,7 +45,7 @@ async fn measure_all(compare: &Compare) -> Result<()> {
     };
     let mut report = Report::new(compare);
     for subject in &subjects {
-        report.idle(&subject.name, subject.resident()?);
+        report.idle(&subject.name, subject.idle_bytes);
     }
     for workload in workloads {
         for subject in &subjects {
@@ -111,7 +111,6 @@ async fn measure(
 ) -> Result<Sample> {
     drive(compare, subject, workload, WARM_UP).await?;
     let server = subject.pid;
-    let before = server.map(accounting::resident).transpose()?;
     if let Some(pid) = server {
         accounting::forget_peak(pid)?;
     }
@@ -133,10 +132,10 @@ async fn measure(
         sample.server_micros = Some(per_request(after.saturating_sub(before)));
         sample.database_micros = Some(per_request(database_after.saturating_sub(database_before)));
     }
-    if let (Some(pid), Some(before), Kind::Server { .. }) = (server, before, &subject.kind) {
+    if let (Some(pid), Some(idle)) = (server, subject.idle_bytes) {
         let peak = accounting::peak(pid)?;
         sample.peak_bytes = Some(peak);
-        sample.grown_bytes = Some(peak.saturating_sub(before));
+        sample.grown_bytes = Some(peak.saturating_sub(idle));
     }
     Ok(sample)
 }

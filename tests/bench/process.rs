@@ -10,7 +10,10 @@ use tokio::{
     time::timeout,
 };
 
-/// A started program. Dropping it kills it.
+/// How long a dropped program's end is awaited.
+const END_TRIES: u32 = 200;
+
+/// A started program. Dropping it kills it and waits for its end, so that nothing of it is left behind.
 #[derive(Debug)]
 pub(crate) struct Started {
     child: Child,
@@ -62,6 +65,19 @@ impl Started {
         match self.child.try_wait()? {
             Some(status) => bail!("the program ended: {status}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Killing what has ended already is no fault.
+        let _ = self.child.start_kill();
+        for _ in 0..END_TRIES {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }

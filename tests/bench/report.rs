@@ -27,7 +27,7 @@ pub(crate) struct Sample {
     pub(crate) first_byte: f64,
     /// Highest resident memory of the server.
     pub(crate) peak_bytes: Option<u64>,
-    /// How much that is above what it held before.
+    /// How much that is above what it held before its first request.
     pub(crate) grown_bytes: Option<u64>,
 }
 

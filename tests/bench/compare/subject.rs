@@ -23,6 +23,8 @@ pub(super) struct Subject {
     pub(super) kind: Kind,
     /// The process whose time and memory count, if it is known.
     pub(super) pid: Option<u32>,
+    /// Its resident memory before the first request, in bytes; none for the floor, which lives in this process.
+    pub(super) idle_bytes: Option<u64>,
 }
 
 pub(super) enum Kind {
@@ -38,11 +40,43 @@ pub(super) enum Kind {
 }
 
 impl Subject {
-    /// Resident memory now; none for the floor, which lives in this process.
-    pub(super) fn resident(&self) -> Result<Option<u64>> {
-        match (&self.kind, self.pid) {
-            (Kind::Server { .. }, Some(pid)) => accounting::resident(pid).map(Some),
-            _ => Ok(None),
+    fn floor(options: Opts, connections: u16) -> Self {
+        let kind = Kind::Floor {
+            options,
+            connections,
+        };
+        Self {
+            name: format!("floor ({connections})"),
+            kind,
+            pid: Some(std::process::id()),
+            idle_bytes: None,
+        }
+    }
+
+    fn started(name: String, process: Started, door: Door) -> Result<Self> {
+        let pid = process.pid();
+        let kind = Kind::Server {
+            door,
+            _process: Some(Box::new(process)),
+        };
+        Ok(Self {
+            name,
+            kind,
+            pid: Some(pid),
+            idle_bytes: Some(accounting::resident(pid)?),
+        })
+    }
+
+    fn running(name: &str, door: Door) -> Self {
+        let kind = Kind::Server {
+            door,
+            _process: None,
+        };
+        Self {
+            name: name.to_owned(),
+            kind,
+            pid: None,
+            idle_bytes: None,
         }
     }
 }
@@ -57,15 +91,7 @@ pub(super) async fn start(
         |contender| compare.contenders.is_empty() || compare.contenders.contains(&contender);
     let mut subjects = Vec::new();
     if wanted(Contender::Floor) {
-        let kind = Kind::Floor {
-            options: options.clone(),
-            connections: compare.pool,
-        };
-        subjects.push(Subject {
-            name: format!("floor ({})", compare.pool),
-            kind,
-            pid: Some(std::process::id()),
-        });
+        subjects.push(Subject::floor(options.clone(), compare.pool));
     }
     for (contender, style) in [
         (Contender::Values, Style::Values),
@@ -86,14 +112,7 @@ pub(super) async fn start(
     }
     if let Some(dev_env) = &compare.running {
         for (name, door) in selkie::running(dev_env).await? {
-            subjects.push(Subject {
-                name: name.to_owned(),
-                kind: Kind::Server {
-                    door,
-                    _process: None,
-                },
-                pid: None,
-            });
+            subjects.push(Subject::running(name, door));
         }
     }
     if subjects.is_empty() {
@@ -132,29 +151,13 @@ async fn handwritten(style: Style, pool: u16, mariadb: &MariaDb) -> Result<Subje
         key: "x".repeat(300),
         database: DATABASE.to_owned(),
     };
-    let pid = Some(process.pid());
-    let kind = Kind::Server {
-        door: Door { address, requests },
-        _process: Some(Box::new(process)),
-    };
-    Ok(Subject {
-        name: format!("axum, {style_name} ({pool})"),
-        kind,
-        pid,
-    })
+    let name = format!("axum, {style_name} ({pool})");
+    Subject::started(name, process, Door { address, requests })
 }
 
 async fn origin(binary: &Path, mariadb: &MariaDb) -> Result<Subject> {
     let (process, door) = selkie::start(binary, mariadb).await?;
-    let pid = Some(process.pid());
-    Ok(Subject {
-        name: "selkie origin".to_owned(),
-        kind: Kind::Server {
-            door,
-            _process: Some(Box::new(process)),
-        },
-        pid,
-    })
+    Subject::started("selkie origin".to_owned(), process, door)
 }
 
 /// One request of `workload`, with its whole answer.
