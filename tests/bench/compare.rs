@@ -114,8 +114,7 @@ async fn measure(
     if let Some(pid) = server {
         accounting::forget_peak(pid)?;
     }
-    let cpu = |pid: Option<u32>| pid.map(accounting::cpu).transpose();
-    let (server_before, database_before) = (cpu(server)?, accounting::cpu(mariadb.pid())?);
+    let before = Cpu::now(mariadb, subject)?;
     let began = Instant::now();
     let outcome = drive(
         compare,
@@ -125,12 +124,18 @@ async fn measure(
     )
     .await?;
     let elapsed = began.elapsed();
-    let (server_after, database_after) = (cpu(server)?, accounting::cpu(mariadb.pid())?);
+    let after = Cpu::now(mariadb, subject)?;
     let mut sample = Sample::of(&outcome, elapsed)?;
-    let per_request = |used: Duration| used.as_secs_f64() * 1e6 / outcome.requests.max(1) as f64;
-    if let (Some(before), Some(after)) = (server_before, server_after) {
-        sample.server_micros = Some(per_request(after.saturating_sub(before)));
-        sample.database_micros = Some(per_request(database_after.saturating_sub(database_before)));
+    let micros = |after: Duration, before: Duration| {
+        after.saturating_sub(before).as_secs_f64() * 1e6 / outcome.requests.max(1) as f64
+    };
+    // An installation that was not started here has a MariaDB of its own.
+    if let (Some(server_after), Some(server_before)) = (after.server, before.server) {
+        sample.server_micros = Some(micros(server_after, server_before));
+        sample.database_micros = Some(micros(after.database, before.database));
+    }
+    if let Kind::Server { .. } = subject.kind {
+        sample.load_micros = Some(micros(after.load, before.load));
     }
     if let (Some(pid), Some(idle)) = (server, subject.idle_bytes) {
         let peak = accounting::peak(pid)?;
@@ -138,6 +143,23 @@ async fn measure(
         sample.grown_bytes = Some(peak.saturating_sub(idle));
     }
     Ok(sample)
+}
+
+/// Processor time used so far.
+struct Cpu {
+    server: Option<Duration>,
+    database: Duration,
+    load: Duration,
+}
+
+impl Cpu {
+    fn now(mariadb: &MariaDb, subject: &Subject) -> Result<Self> {
+        Ok(Self {
+            server: subject.pid.map(accounting::cpu).transpose()?,
+            database: accounting::cpu(mariadb.pid())?,
+            load: accounting::cpu(std::process::id())?,
+        })
+    }
 }
 
 async fn drive(

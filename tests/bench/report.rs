@@ -18,6 +18,8 @@ pub(crate) struct Sample {
     pub(crate) server_micros: Option<f64>,
     /// Processor time of MariaDB for one request.
     pub(crate) database_micros: Option<f64>,
+    /// Processor time of the load itself for one request; none for the floor, where it is the server's.
+    pub(crate) load_micros: Option<f64>,
     /// Milliseconds to the last byte.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
@@ -47,6 +49,7 @@ impl Sample {
             megabytes_per_second: outcome.bytes as f64 / 1e6 / seconds,
             server_micros: None,
             database_micros: None,
+            load_micros: None,
             p50: at(&outcome.latency, 0.5),
             p99: at(&outcome.latency, 0.99),
             p999: at(&outcome.latency, 0.999),
@@ -74,6 +77,7 @@ impl Sample {
             megabytes_per_second: of(|sample| sample.megabytes_per_second),
             server_micros: maybe(|sample| sample.server_micros),
             database_micros: maybe(|sample| sample.database_micros),
+            load_micros: maybe(|sample| sample.load_micros),
             p50: of(|sample| sample.p50),
             p99: of(|sample| sample.p99),
             p999: of(|sample| sample.p999),
@@ -204,12 +208,13 @@ fn print_table(out: &mut impl Write, title: &str, rows: &[(&str, &Sample)]) -> R
     writeln!(out, "\n{title}")?;
     writeln!(
         out,
-        "  {:<24} {:>9} {:>8} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8} {:>8}",
+        "  {:<24} {:>9} {:>8} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8}",
         "",
         "req/s",
         "MB/s",
         "server µs",
         "db µs",
+        "load µs",
         "p50 ms",
         "p99",
         "p99.9",
@@ -228,11 +233,12 @@ fn print_table(out: &mut impl Write, title: &str, rows: &[(&str, &Sample)]) -> R
         };
         writeln!(
             out,
-            "  {name:<24} {:>9.1} {:>8.1} {:>9} {:>8} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>9.2} {peak:>8}",
+            "  {name:<24} {:>9.1} {:>8.1} {:>9} {:>8} {:>8} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>9.2} {peak:>8}",
             sample.requests_per_second,
             sample.megabytes_per_second,
             number(sample.server_micros),
             number(sample.database_micros),
+            number(sample.load_micros),
             sample.p50,
             sample.p99,
             sample.p999,
