@@ -26,6 +26,8 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use self::error::CliError;
 pub use self::output::{Output, Table};
 use crate::config::{Config, Doors, Layers, SETTINGS, Sources};
+use crate::embedded::Role;
+use crate::installation::Installation;
 
 /// What went well, what failed, and what was asked wrongly, as the shell sees it.
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage or configuration.\n\
@@ -74,6 +76,16 @@ pub struct Context {
     pub config: Config,
     /// Where answers go.
     pub output: Output,
+}
+
+impl Context {
+    /// Opens the installation for one command; the command closes it when it is done.
+    ///
+    /// # Errors
+    /// There is no secret, or the private MariaDB doesn't run.
+    pub async fn open(&self) -> Result<Installation, CliError> {
+        Ok(Installation::open(&self.config, Role::Command).await?)
+    }
 }
 
 /// Runs the command that the arguments name; answers with the process's exit code. Faults go to

@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use secrecy::SecretString;
+use shared::cors::CorsOrigins;
 
 pub use self::accounts::{Account, ProjectAccounts};
 pub use self::layers::{Found, Layers, Origin, Sources};
-pub use self::setting::{Doors, SETTINGS, Setting, Visibility};
-pub use self::value::{CorsOrigins, LogFormat};
+pub use self::setting::{Doors, SETTINGS, Setting, Visibility, find_setting};
+pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
 /// The configuration in force. Every value has been checked; every path is absolute.
@@ -224,7 +225,7 @@ fn checked<T>(
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, ConfigError> {
     parse(&found.text).map_err(|expected| {
-        let setting = setting::find(name);
+        let setting = find_setting(name);
         let is_secret = setting.is_some_and(|setting| setting.visibility == Visibility::Secret);
         let value = if is_secret {
             "another value".to_owned()

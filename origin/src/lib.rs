@@ -1,12 +1,24 @@
 //! The origin of Selkie: runs queries on MariaDB and answers over HTTP; its binary is `selkie`.
 //!
-//! The modules stand in the order in which a start meets them:
+//! A start runs through:
 //!
 //! ```text
-//! cli::main → Config → logging → InstallationSecret → DatabaseAddress (a URL's, or embedded's) → serve
+//! cli → config → installation (secret, then embedded or the URL's address) → serve
 //! ```
 
 pub mod address;
+pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod db;
+pub mod demo;
+pub mod embedded;
+pub mod installation;
+pub mod logging;
+pub mod plan;
 pub mod secret;
+pub mod serve;
+pub mod signal;
+pub mod sql;
+
+mod process;

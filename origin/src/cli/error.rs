@@ -1,10 +1,12 @@
 //! How a command fails: one clear line, a hint, and the exit code.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::config::ConfigError;
-use crate::secret::SecretError;
+use crate::config::{ConfigError, find_setting};
+use crate::installation::InstallationError;
+use crate::serve::ServeError;
 
 /// The exit code of a failure.
 const FAILURE: u8 = 1;
@@ -18,9 +20,25 @@ pub enum CliError {
     /// The configuration was refused.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// There is no installation secret.
+    /// The installation can't be opened.
     #[error(transparent)]
-    Secret(#[from] SecretError),
+    Installation(#[from] InstallationError),
+    /// An address can't be listened on.
+    #[error("{address} can't be listened on: {}", taken(source))]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The setting that names it.
+        setting: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The server failed.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Signals can't be listened to.
+    #[error("signals can't be listened to: {0}")]
+    Signals(#[source] io::Error),
     /// The answer couldn't be written.
     #[error("the answer couldn't be written: {0}")]
     Output(#[source] io::Error),
@@ -56,10 +74,15 @@ impl CliError {
 
     /// How to mend it, if that can be said.
     #[must_use]
-    pub fn hint(&self) -> Option<&str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Usage { hint, .. } | Self::Failed { hint, .. } => hint.as_deref(),
-            Self::Config(_) => Some("`selkie serve --help` lists every setting"),
+            Self::Usage { hint, .. } | Self::Failed { hint, .. } => hint.clone(),
+            Self::Config(_) => Some("`selkie serve --help` lists every setting".to_owned()),
+            Self::Installation(InstallationError::Embedded(error)) => {
+                error.hint().map(str::to_owned)
+            }
+            Self::Listen { setting, .. } => find_setting(setting)
+                .map(|setting| format!("set another address by {}", setting.spellings())),
             _ => None,
         }
     }
@@ -87,5 +110,12 @@ impl CliError {
         if let Some(hint) = self.hint() {
             let _ = writeln!(stderr, "  hint: {hint}");
         }
+    }
+}
+
+fn taken(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "its port is in use".to_owned(),
+        _ => error.to_string(),
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::ConfigError;
 use super::accounts::AccountsFile;
-use super::setting::{self, SETTINGS, Setting};
+use super::setting::{SETTINGS, Setting, find_setting};
 
 /// The file that is read when none is named, if it exists.
 const DEFAULT_FILE: &str = "selkie.toml";
@@ -160,7 +160,7 @@ fn file_texts(
     let path = path.unwrap_or(Path::new(DEFAULT_FILE));
     let mut texts = BTreeMap::new();
     for (key, value) in table {
-        let Some(setting) = setting::find(&key) else {
+        let Some(setting) = find_setting(&key) else {
             return Err(ConfigError::unknown_key(&key, path));
         };
         let text = scalar_text(value).ok_or(ConfigError::NotScalar {

@@ -102,7 +102,8 @@ impl Setting {
 }
 
 /// The row named `name`.
-pub(super) fn find(name: &str) -> Option<&'static Setting> {
+#[must_use]
+pub fn find_setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 

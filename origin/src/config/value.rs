@@ -4,14 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Which web origins browsers may call from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CorsOrigins {
-    /// Any: keys are bearer tokens, so that a foreign page gains nothing.
-    Any,
-    /// These, each as `scheme://host[:port]`.
-    Only(Vec<String>),
-}
+use shared::cors::CorsOrigins;
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,18 +60,6 @@ pub(super) fn log_level(text: &str) -> Parsed<tracing::Level> {
 }
 
 pub(super) fn cors_origins(text: &str) -> Parsed<CorsOrigins> {
-    let hint = || "* or a comma list of origins such as https://app.example.org".to_owned();
-    if text.trim() == "*" {
-        return Ok(CorsOrigins::Any);
-    }
-    let origins: Option<Vec<String>> = text.split(',').map(web_origin).collect();
-    origins.map(CorsOrigins::Only).ok_or_else(hint)
-}
-
-/// As a browser writes it in `Origin`: scheme, host, a port that isn't the scheme's own; no path.
-fn web_origin(text: &str) -> Option<String> {
-    let url = url::Url::parse(text.trim()).ok()?;
-    let bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
-    let web = matches!(url.scheme(), "http" | "https");
-    (bare && web).then(|| url.origin().ascii_serialization())
+    CorsOrigins::parse(text)
+        .map_err(|_| "* or a comma list of origins such as https://app.example.org".to_owned())
 }

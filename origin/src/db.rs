@@ -1,0 +1,14 @@
+//! MariaDB: connections by account, statements run, rows turned into JSON, the schema read, errors
+//! mapped. The only folder that knows the driver.
+
+pub mod catalog;
+pub mod error;
+mod geojson;
+mod json;
+pub mod pool;
+pub mod run;
+mod schema;
+pub mod user_sql;
+
+pub use error::DbError;
+pub use pool::{Credentials, Lease, PoolSettings, Pools};
