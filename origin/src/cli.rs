@@ -13,6 +13,7 @@ pub mod key;
 mod output;
 pub mod project;
 pub mod serve;
+mod system;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

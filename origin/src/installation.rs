@@ -1,6 +1,8 @@
 //! An opened installation: its secret and the way to its MariaDB, which is started if it is the private
 //! one. What `serve`, `dev` and every command that touches the database begin with.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 
 use crate::address::DatabaseAddress;
@@ -12,7 +14,7 @@ use crate::secret::{InstallationSecret, SecretError};
 #[derive(Debug)]
 pub struct Installation {
     /// What everything secret derives from.
-    pub secret: InstallationSecret,
+    pub secret: Arc<InstallationSecret>,
     /// How to reach MariaDB as its administrator.
     pub database: DatabaseAddress,
     embedded: Option<Embedded>,
@@ -36,7 +38,7 @@ impl Installation {
     /// # Errors
     /// No secret, or no private MariaDB. A named MariaDB is not contacted.
     pub async fn open(config: &Config, role: Role) -> Result<Self, InstallationError> {
-        let secret = InstallationSecret::load_or_create(config)?;
+        let secret = Arc::new(InstallationSecret::load_or_create(config)?);
         if let Some(database) = config.database_url.clone() {
             return Ok(Self {
                 secret,

@@ -2,37 +2,44 @@
 //!
 //! Knows neither where MariaDB came from nor who else runs in this process.
 
+use crate::app::App;
+use crate::config::Config;
+use crate::http;
+use crate::installation::Installation;
+use crate::system::SystemError;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::config::Config;
-use crate::installation::Installation;
-
-/// Why it ended before it was told to.
+/// Why the service can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The server couldn't go on.
+    /// MariaDB can't be used.
+    #[error(transparent)]
+    System(#[from] SystemError),
+    /// The server ended by itself.
     #[error("the origin stopped: {0}")]
     Server(#[source] std::io::Error),
 }
 
-/// Serves on `listener` until `stop` is cancelled, then lets running requests end, for
-/// `shutdown_grace` at most.
+/// Serves on `listener` until `stop` is cancelled, then drains for as long as `shutdown_grace` allows.
 ///
 /// # Errors
-/// The listener fails.
+/// The service can't begin, or ends by itself.
 pub async fn run(
     config: &Config,
     installation: &Installation,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let _ = (config, installation);
-    let healthz = axum::routing::get(|| async { r#"{"success":true,"payload":{"status":"ok"}}"# });
-    let router: axum::Router = axum::Router::new().route("/healthz", healthz);
-    let serving = axum::serve(listener, router);
-    tokio::select! {
-        served = async { serving.await } => served.map_err(ServeError::Server),
-        () = stop.cancelled() => Ok(()),
-    }
+    let app = Arc::new(App::open(config, installation).await?);
+    let tasks = TaskTracker::new();
+    app.start_background(&tasks, &stop);
+    let router = http::router(Arc::clone(&app));
+    let served = http::server::serve(listener, router, config, &stop).await;
+    stop.cancel();
+    tasks.close();
+    tasks.wait().await;
+    served.map_err(ServeError::Server)
 }
