@@ -1,6 +1,7 @@
 //! MariaDB's refusals, mapped to problems in one place.
 
 use shared::error::{ErrorCode, Problem};
+use shared::ident::DatabaseName;
 
 /// What can go wrong between a statement and its rows.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +18,9 @@ pub enum DbError {
     /// The statement ran for too long and was killed.
     #[error("the statement ran for too long")]
     Timeout,
-    /// The key's project has no account here.
-    #[error("the project has no account")]
-    NoAccount,
+    /// The default schema of a statement does not exist for this account.
+    #[error("there is no such database")]
+    NoDatabase(DatabaseName),
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
@@ -114,11 +115,7 @@ impl DbError {
                 ErrorCode::QueryTimeout,
                 "The statement ran for longer than allowed and was stopped.",
             ),
-            // A key is only issued for a project that exists; after that, it is as if it never was.
-            Self::NoAccount => Problem::new(
-                ErrorCode::DatabaseNotFound,
-                "The key's project has no database.",
-            ),
+            Self::NoDatabase(name) => super::catalog::no_database(&name, &[]),
             Self::ResultsTooLarge => Problem::new(
                 ErrorCode::SqlError,
                 "The result sets of this statement are too large.",

@@ -4,7 +4,7 @@
 //! see or leave session state runs on a connection that was just reset, and is reset after it.
 
 use super::error::DbError;
-use super::pool::{DefaultSchema, Lease, SessionState};
+use super::pool::{Connection, DefaultSchema, Lease, SessionState};
 use super::run::{self, CHUNK_BYTES, Chunks, Progress, within};
 use crate::sql::Statement;
 use crate::sql::session::{Effects, Results, Session};
@@ -100,9 +100,8 @@ async fn prepare_session(
 ) -> Result<(), DbError> {
     lease.begin();
     let connection = lease.connection()?;
-    let wanted = schema.map_or(DefaultSchema::Unset, DefaultSchema::Set);
-    let outcome = async {
-        if connection.schema != wanted && wanted == DefaultSchema::Unset {
+    let prepared = async {
+        if schema.is_none() && connection.schema != DefaultSchema::Unset {
             // Nothing un-chooses a schema but a new login.
             connection
                 .conn
@@ -114,16 +113,36 @@ async fn prepare_session(
         if effects.session == Session::Stateful && connection.session != SessionState::Pristine {
             connection.reset().await?;
         }
-        if let DefaultSchema::Set(name) = &wanted
-            && connection.schema != wanted
-        {
-            connection.conn.query_drop(use_schema(name)).await?;
-            connection.schema = wanted;
+        match schema {
+            Some(name) => choose(connection, name).await,
+            None => Ok(()),
         }
-        Ok(())
     }
     .await;
-    outcome.map_err(|error: mysql_async::Error| lease.failed(error.into()))
+    prepared.map_err(|error| lease.failed(error))
+}
+
+/// Makes a database the default schema. One that the account may not see is as if it were not there.
+async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
+    const DENIED: u16 = 1044;
+    const UNKNOWN: u16 = 1049;
+    let wanted = DefaultSchema::Set(name);
+    if connection.schema == wanted {
+        return Ok(());
+    }
+    let DefaultSchema::Set(name) = &wanted else {
+        return Ok(());
+    };
+    match connection.conn.query_drop(use_schema(name)).await {
+        Ok(()) => {
+            connection.schema = wanted;
+            Ok(())
+        }
+        Err(mysql_async::Error::Server(error)) if matches!(error.code, DENIED | UNKNOWN) => {
+            Err(DbError::NoDatabase(name.clone()))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn use_schema(name: &DatabaseName) -> String {
