@@ -1,5 +1,6 @@
 //! MariaDB's refusals, mapped to problems in one place.
 
+use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
 
@@ -21,6 +22,9 @@ pub enum DbError {
     /// The default schema of a statement does not exist for this account.
     #[error("there is no such database")]
     NoDatabase(DatabaseName),
+    /// A statement has so many `?`, and was given so many values.
+    #[error("the statement has {0} parameters, {1} were given")]
+    ParamCount(u16, usize),
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
@@ -43,6 +47,9 @@ impl From<mysql_async::Error> for DbError {
                     message: error.message,
                 },
             ),
+            mysql_async::Error::Driver(DriverError::StmtParamsMismatch { required, supplied }) => {
+                Self::ParamCount(required, supplied)
+            }
             other => Self::Unavailable(other.to_string().into()),
         }
     }
@@ -116,6 +123,10 @@ impl DbError {
                 "The statement ran for longer than allowed and was stopped.",
             ),
             Self::NoDatabase(name) => super::catalog::no_database(&name, &[]),
+            Self::ParamCount(required, given) => Problem::new(
+                ErrorCode::InvalidBody,
+                format!("The query has {required} placeholders, params has {given} values."),
+            ),
             Self::ResultsTooLarge => Problem::new(
                 ErrorCode::SqlError,
                 "The result sets of this statement are too large.",

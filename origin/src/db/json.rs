@@ -144,6 +144,8 @@ impl Decoder {
                 integer(false, number, out);
             }
             Self::Geometry => geojson::write(bytes, out),
+            // Numbers that came as text, as they do from statements that can't be prepared.
+            Self::Integer | Self::Float => number_text(bytes, out),
             // The column's check can be switched off, so what it holds is looked at before it is trusted.
             Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
                 out.extend_from_slice(bytes)
@@ -153,6 +155,22 @@ impl Decoder {
                 Err(_) => write_string(out, &String::from_utf8_lossy(bytes)),
             },
         }
+    }
+}
+
+fn number_text(bytes: &[u8], out: &mut Vec<u8>) {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    match (
+        text.parse::<i64>(),
+        text.parse::<u64>(),
+        text.parse::<f64>(),
+    ) {
+        (Ok(number), ..) => integer(number < 0, number.unsigned_abs(), out),
+        (_, Ok(number), _) => integer(false, number, out),
+        (.., Ok(number)) if number.is_finite() => {
+            out.extend_from_slice(zmij::Buffer::new().format(number).as_bytes());
+        }
+        _ => write_string(out, text),
     }
 }
 

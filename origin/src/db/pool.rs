@@ -415,7 +415,7 @@ impl Lease {
     /// given up; one whose statement still runs is killed when the lease is dropped.
     pub(super) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
-            DbError::NoDatabase(_) => self.stage = Stage::Idle,
+            DbError::NoDatabase(_) | DbError::ParamCount(..) => self.stage = Stage::Idle,
             DbError::Refused(..) if !error.is_lost() => self.stage = Stage::Idle,
             DbError::Refused(..) | DbError::Unavailable(_) => {
                 self.stage = Stage::Idle;
