@@ -2,6 +2,8 @@
 //!
 //! The edge is not started here; what stands for wrangler is a shell that starts programs of its own.
 
+#![expect(clippy::unwrap_used, reason = "these are tests, their helpers too")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
