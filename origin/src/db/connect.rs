@@ -1,48 +1,29 @@
-//! From an address to the driver's options: the one place that maps them.
+//! Connections of the system's own, outside the projects' pools.
 
 use std::time::Duration;
 
-use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
+use mysql_async::{Conn, Opts, OptsBuilder};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::address::{DatabaseAddress, Endpoint, Tls, Verify};
+use super::pool::endpoint;
+use crate::address::DatabaseAddress;
 
 /// The driver's options for `user` at the address.
-pub(crate) fn options(
+pub(super) fn options(
     address: &DatabaseAddress,
     user: &str,
     password: &SecretString,
 ) -> OptsBuilder {
-    let options = OptsBuilder::default()
+    let builder = OptsBuilder::default()
         .user(Some(user))
         .pass(Some(password.expose_secret()))
         // A TCP address means TCP: the driver would else look for a socket behind it.
         .prefer_socket(false);
-    match &address.endpoint {
-        Endpoint::Socket(path) => options.socket(Some(path.to_string_lossy())),
-        Endpoint::Tcp { host, port, tls } => options
-            .ip_or_hostname(host.clone())
-            .tcp_port(*port)
-            .tcp_nodelay(true)
-            .ssl_opts(encryption(tls)),
-    }
+    endpoint(builder, &address.endpoint)
 }
 
-fn encryption(tls: &Tls) -> Option<SslOpts> {
-    let Tls::Required { ca_file, verify } = tls else {
-        return None;
-    };
-    let roots = ca_file.iter().cloned().map(Into::into).collect();
-    Some(
-        SslOpts::default()
-            .with_root_certs(roots)
-            .with_danger_skip_domain_validation(*verify != Verify::Identity)
-            .with_danger_accept_invalid_certs(*verify == Verify::Nothing),
-    )
-}
-
-/// One connection, outside any pool, within `limit`; `None` if the time ran out.
-pub(crate) async fn connect(
+/// One connection within `limit`; `None` if the time ran out.
+pub(super) async fn connect(
     options: impl Into<Opts>,
     limit: Duration,
 ) -> Option<mysql_async::Result<Conn>> {
