@@ -125,8 +125,9 @@ impl Projects {
     pub async fn ensure_default(&self) -> Result<(), ProjectError> {
         let default = default_project()?;
         match self.admin.insert_project(&default, now()).await? {
-            Inserted::New => self.mend(&default).await,
-            Inserted::Existing => Ok(()),
+            // Ready-made accounts have rights on databases that are still to be adopted.
+            Inserted::New if !self.is_ready_made(&default) => self.mend(&default).await,
+            _ => Ok(()),
         }
     }
 

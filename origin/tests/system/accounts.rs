@@ -385,12 +385,21 @@ async fn an_admin_who_may_not_make_users_is_told_so_and_ready_made_accounts_do()
         "{refused:?}"
     );
 
+    server.sql(&["DELETE FROM selkie.projects"]).await;
     let installation = Installation::new(READY_MADE);
     let system = installation.system(&address);
     let name = project("default");
+    system.migrate().await.unwrap();
     // They have rights on a database that is no project's yet.
-    let early = system.prepare().await.unwrap_err().to_string();
-    assert!(early.contains("which is not the project's"), "{early}");
+    let early = system.prepare().await.unwrap_err();
+    assert!(
+        early.to_string().contains("which is not the project's"),
+        "{early}"
+    );
+    assert!(
+        early.hint().unwrap().contains("database adopt"),
+        "{early:?}"
+    );
     system
         .projects
         .adopt_database(&name, &database("app_data"))
