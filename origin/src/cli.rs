@@ -9,6 +9,7 @@ pub mod database;
 pub mod dev;
 pub mod doctor;
 mod error;
+pub mod guard;
 pub mod key;
 mod output;
 pub mod project;
@@ -68,6 +69,9 @@ enum Command {
     Config(config::ConfigArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// Run a program, and end it with all that it started when standard input is closed
+    #[command(hide = true)]
+    Guard(guard::GuardArgs),
 }
 
 /// What every command is given.
@@ -109,9 +113,10 @@ pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
-    // Completions are wanted before there is any configuration, and whatever state it is in.
+    // These two are wanted whatever state the configuration is in.
     let command = match cli.command {
         Command::Completions(args) => return args.run(),
+        Command::Guard(args) => return args.run().await,
         command => command,
     };
     let layers = Layers::read(sources(cli.config, matches)?)?;
@@ -128,6 +133,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),
         Command::Completions(args) => args.run(),
+        Command::Guard(args) => args.run().await,
     }
 }
 

@@ -1,8 +1,8 @@
 //! MariaDB: connections by account, statements run, rows turned into JSON, the schema read, errors
 //! mapped. The only folder that knows the driver.
 //!
-//! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run under the
-//! accounts of their projects.
+//! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run in
+//! [`run`] and [`user_sql`], under the accounts of their projects.
 
 pub mod admin;
 pub mod catalog;
@@ -16,4 +16,4 @@ mod schema;
 pub mod user_sql;
 
 pub use error::DbError;
-pub use pool::{Credentials, Lease, PoolSettings, Pools};
+pub use pool::{Lease, PoolSettings, Pools};

@@ -24,7 +24,8 @@ use self::server::Server;
 pub use self::watch::Health;
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
-use crate::secret::{InstallationSecret, private_directory};
+use crate::files::private_directory;
+use crate::secret::InstallationSecret;
 
 /// The administrator's user name.
 const ADMIN_USER: &str = "selkie-admin";
@@ -171,6 +172,7 @@ impl Embedded {
     async fn start(server: Server, lock: OwnerLock) -> Result<Self, EmbeddedError> {
         server.install().await?;
         let child = server.start().await?;
+        tracing::info!("the private MariaDB answers");
         let address = address(&server, None);
         let (sender, health) = channel::channel(Health::Up);
         let stop = CancellationToken::new();

@@ -3,26 +3,39 @@
 //! A start runs through:
 //!
 //! ```text
-//! cli → config → installation (secret, then embedded or the URL's address) → serve
+//! cli → config → installation (secret, then embedded or the URL's address) → system (migrations,
+//! accounts, keys) → serve
+//! ```
+//!
+//! A request runs through:
+//!
+//! ```text
+//! http → keys::authenticate → operation → policy → catalog → plan → sql → db → envelope
 //! ```
 
 pub mod address;
+pub mod app;
 pub mod catalog;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod db;
 pub mod demo;
+pub mod dev;
 pub mod doctor;
 pub mod embedded;
+pub mod http;
 pub mod installation;
 pub mod keys;
 pub mod logging;
+pub mod metrics;
 pub mod plan;
-mod process;
 pub mod projects;
 pub mod secret;
 pub mod serve;
 pub mod signal;
 pub mod sql;
 pub mod system;
+
+mod files;
+mod process;

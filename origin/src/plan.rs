@@ -6,11 +6,10 @@ mod read;
 mod write;
 
 use crate::catalog::Table;
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
 use shared::operation::Operation;
 use shared::operation::filter::{Comparison, MatchMode};
 use shared::operation::read::Direction;
-use std::sync::Arc;
 
 /// What is to be done, in terms of columns. Fields of a table are named by their place in it.
 #[derive(Debug, PartialEq)]
@@ -156,21 +155,23 @@ pub enum Form {
     Json,
 }
 
-/// Resolves an operation on a table.
+/// Resolves an operation on a table; a batch may have so many rows.
 ///
 /// # Errors
 /// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`: the first fault found, naming
 /// its field.
-pub fn build(operation: Operation, table: &Arc<Table>) -> Result<Plan, Problem> {
+pub fn build(operation: &Operation, table: &Table, batch_max_rows: usize) -> Result<Plan, Problem> {
     match operation {
         Operation::Read(operation) => read::records(operation, table).map(Plan::Select),
-        Operation::ReadOne(operation) => read::one(&operation, table).map(Plan::Select),
-        Operation::Insert(operation) => write::insert(&operation, table).map(Plan::Insert),
-        Operation::Update(operation) => write::update(&operation, table).map(Plan::Update),
+        Operation::ReadOne(operation) => read::one(operation, table).map(Plan::Select),
+        Operation::Insert(operation) => {
+            write::insert(operation, table, batch_max_rows).map(Plan::Insert)
+        }
+        Operation::Update(operation) => write::update(operation, table).map(Plan::Update),
         Operation::Delete(operation) => write::delete(operation, table).map(Plan::Delete),
         // These two have no plan: metadata is the catalogue itself, SQL is the caller's own.
-        Operation::Describe(_) | Operation::Sql(_) => Err(shared::error::Problem::new(
-            shared::error::ErrorCode::Internal,
+        Operation::Describe(_) | Operation::Sql(_) => Err(Problem::new(
+            ErrorCode::Internal,
             "The request was planned as something it is not.",
         )),
     }

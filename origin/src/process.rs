@@ -1,6 +1,6 @@
 //! Child processes whose lives end with ours, however ours ends.
 //!
-//! The kernel sends SIGTERM to a child when the *thread* that spawned it ends. Threads of the async
+//! The kernel sends a signal to a child when the *thread* that spawned it ends. Threads of the async
 //! runtime come and go, so every child is spawned by one thread that stays as long as the process.
 
 use std::ffi::OsStr;
@@ -49,13 +49,26 @@ pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
         .find(runs)
 }
 
-/// A command that gets SIGTERM when this process ends, in a process group of its own, so that Ctrl-C
+/// What a child gets when this process ends without having stopped it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastSignal {
+    /// SIGTERM, for one that tidies up.
+    Term,
+    /// SIGKILL, for one that may not heed the other.
+    Kill,
+}
+
+/// A command that gets `last` when this process ends, in a process group of its own, so that Ctrl-C
 /// reaches us alone and things stop in order. Start it with [`spawn`].
-pub(crate) fn tied(program: &Path) -> Command {
+pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
+    let signal = match last {
+        LastSignal::Term => "TERM",
+        LastSignal::Kill => "KILL",
+    };
     let mut command = match find_program(&["setpriv"]) {
         Some(setpriv) => {
             let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+            command.args(["--pdeathsig", signal, "--"]).arg(program);
             command
         }
         // Without util-linux the tie is only as good as our own tidying-up.

@@ -3,9 +3,9 @@
 //!
 //! Knows labels, not what they are for.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret, SecretBox, SecretString};
 use sha2::Sha256;
 
 use crate::config::Config;
+use crate::files::{create_private, private_directory};
 
 /// Fewest bytes of a secret: those of the derived keys.
 const SECRET_MIN_BYTES: usize = 32;
@@ -187,13 +188,7 @@ fn stage(staged: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = staged.parent() {
         private_directory(directory)?;
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(staged)?;
-    writeln!(file, "{}", STANDARD.encode(bytes))?;
-    file.sync_all()
+    create_private(staged, &format!("{}\n", STANDARD.encode(bytes)))
 }
 
 fn publish(staged: &Path, path: &Path) -> io::Result<()> {
@@ -203,15 +198,6 @@ fn publish(staged: &Path, path: &Path) -> io::Result<()> {
     }?;
     path.parent()
         .map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-}
-
-/// Makes a directory, and those above it, that only this user may look into; leaves an existing one as
-/// it is.
-pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@ mod insert;
 mod predicate;
 mod select;
 pub mod session;
+mod tokens;
 mod update;
 
 use crate::catalog::Table;
-use crate::plan::{Param, Plan};
+use crate::plan::{self, Param};
 use shared::operation::sql::SqlCall;
 
 /// A statement: made only here.
@@ -40,21 +41,33 @@ impl Statement {
     }
 }
 
-/// Renders a plan on its table. An insert of many rows takes several statements, which must run in one
-/// transaction; everything else is one.
+/// Renders a read.
 #[must_use]
-pub fn render(plan: Plan, table: &Table) -> Vec<Statement> {
-    match plan {
-        Plan::Select(select) => vec![select::render(select, table)],
-        Plan::Insert(insert) => insert::render(insert, table),
-        Plan::Update(update) => vec![update::render(update, table)],
-        Plan::Delete(delete) => vec![delete::render(delete, table)],
-    }
+pub fn select(plan: plan::Select, table: &Table) -> Statement {
+    select::render(plan, table)
+}
+
+/// Renders an insert. Many rows take several statements, which must run in one transaction.
+#[must_use]
+pub fn insert(plan: plan::Insert, table: &Table) -> Vec<Statement> {
+    insert::render(plan, table)
+}
+
+/// Renders a change of one record.
+#[must_use]
+pub fn update(plan: plan::Update, table: &Table) -> Statement {
+    update::render(plan, table)
+}
+
+/// Renders a delete.
+#[must_use]
+pub fn delete(plan: plan::Delete, table: &Table) -> Statement {
+    delete::render(plan, table)
 }
 
 /// Users' own SQL, verbatim.
 #[must_use]
-pub fn verbatim(call: SqlCall) -> Statement {
+pub fn verbatim(call: &SqlCall) -> Statement {
     let mut builder = builder::Builder::new();
     builder.verbatim(&call.query);
     for value in &call.params {

@@ -13,6 +13,8 @@ use crate::secret::InstallationSecret;
 /// The system of one installation.
 #[derive(Clone, Debug)]
 pub struct System {
+    /// Where MariaDB is.
+    pub address: DatabaseAddress,
     /// The administrator.
     pub admin: Admin,
     /// Projects, databases and accounts.
@@ -59,6 +61,7 @@ impl System {
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
         let keys = Keys::new(admin.clone(), secret, projects.clone());
         Self {
+            address: address.clone(),
             admin,
             projects,
             keys,

@@ -10,6 +10,7 @@
 //! parse with the same functions, so they can't disagree; the edge rejects early, the origin trusts
 //! nobody.
 
+pub mod admission;
 pub mod cors;
 pub mod envelope;
 pub mod error;

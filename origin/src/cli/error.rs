@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::config::{ConfigError, find_setting};
+use crate::dev::{DevError, EdgeError};
 use crate::installation::InstallationError;
 use crate::serve::ServeError;
 
@@ -36,6 +37,15 @@ pub enum CliError {
     /// The server failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// A part of `selkie dev` failed.
+    #[error(transparent)]
+    Dev(#[from] DevError),
+    /// A guarded program couldn't be started.
+    #[error("the program couldn't be started: {0}")]
+    Guard(#[source] io::Error),
+    /// A guarded program failed.
+    #[error("the program ended with {0}")]
+    GuardedFailed(std::process::ExitStatus),
     /// Signals can't be listened to.
     #[error("signals can't be listened to: {0}")]
     Signals(#[source] io::Error),
@@ -63,6 +73,12 @@ pub enum CliError {
     },
 }
 
+impl From<EdgeError> for CliError {
+    fn from(error: EdgeError) -> Self {
+        Self::Dev(error.into())
+    }
+}
+
 impl CliError {
     /// A failure with a hint.
     pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -81,6 +97,11 @@ impl CliError {
             Self::Installation(InstallationError::Embedded(error)) => {
                 error.hint().map(str::to_owned)
             }
+            Self::Dev(DevError::Installation(InstallationError::Embedded(error))) => {
+                error.hint().map(str::to_owned)
+            }
+            Self::Dev(DevError::System(error)) => error.hint(),
+            Self::Dev(DevError::Edge(error)) => error.hint().map(str::to_owned),
             Self::Listen { setting, .. } => find_setting(setting)
                 .map(|setting| format!("set another address by {}", setting.spellings())),
             _ => None,

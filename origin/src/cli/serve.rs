@@ -1,13 +1,17 @@
 //! `selkie serve`: the origin, and its private MariaDB where none is named.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use clap::Args;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use super::{CliError, Context};
+use crate::config::Config;
 use crate::embedded::Role;
 use crate::installation::Installation;
+use crate::system::System;
 use crate::{logging, serve, signal};
 
 /// Arguments of `selkie serve`.
@@ -29,10 +33,28 @@ impl ServeArgs {
             opened = opening => opened?,
             () = stop.cancelled() => return Ok(()),
         };
-        let served = serve::run(config, &installation, listener, stop).await;
+        let secret = Arc::clone(&installation.secret);
+        let system = System::new(&installation.database, secret, config);
+        let outcome = run(config, &system, &installation, listener, stop).await;
+        system.close().await;
         installation.close().await;
-        Ok(served?)
+        outcome
     }
+}
+
+async fn run(
+    config: &Config,
+    system: &System,
+    installation: &Installation,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> Result<(), CliError> {
+    tokio::select! {
+        prepared = system.prepare() => prepared?,
+        () = stop.cancelled() => return Ok(()),
+    }
+    let health = installation.database_health();
+    Ok(serve::run(config, system, health, listener, stop).await?)
 }
 
 /// Listens on `address`, which the setting `setting` names; a taken one is told by both.

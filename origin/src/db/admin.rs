@@ -6,6 +6,7 @@
 
 mod accounts;
 mod databases;
+mod demo;
 mod error;
 mod facts;
 mod keys;

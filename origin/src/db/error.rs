@@ -1,6 +1,8 @@
 //! MariaDB's refusals, mapped to problems in one place.
 
+use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem};
+use shared::ident::DatabaseName;
 
 /// What can go wrong between a statement and its rows.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +19,12 @@ pub enum DbError {
     /// The statement ran for too long and was killed.
     #[error("the statement ran for too long")]
     Timeout,
-    /// The key's project has no account here.
-    #[error("the project has no account")]
-    NoAccount,
+    /// The default schema of a statement does not exist for this account.
+    #[error("there is no such database")]
+    NoDatabase(DatabaseName),
+    /// A statement has so many `?`, and was given so many values.
+    #[error("the statement has {0} parameters, {1} were given")]
+    ParamCount(u16, usize),
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
@@ -42,6 +47,9 @@ impl From<mysql_async::Error> for DbError {
                     message: error.message,
                 },
             ),
+            mysql_async::Error::Driver(DriverError::StmtParamsMismatch { required, supplied }) => {
+                Self::ParamCount(required, supplied)
+            }
             other => Self::Unavailable(other.to_string().into()),
         }
     }
@@ -114,10 +122,10 @@ impl DbError {
                 ErrorCode::QueryTimeout,
                 "The statement ran for longer than allowed and was stopped.",
             ),
-            // A key is only issued for a project that exists; after that, it is as if it never was.
-            Self::NoAccount => Problem::new(
-                ErrorCode::DatabaseNotFound,
-                "The key's project has no database.",
+            Self::NoDatabase(name) => super::catalog::no_database(&name, &[]),
+            Self::ParamCount(required, given) => Problem::new(
+                ErrorCode::InvalidBody,
+                format!("The query has {required} placeholders, params has {given} values."),
             ),
             Self::ResultsTooLarge => Problem::new(
                 ErrorCode::SqlError,

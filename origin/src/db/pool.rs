@@ -3,13 +3,14 @@
 //! A connection goes back as it is: what dirtied its session says so ([`Lease::mark_dirty`]) and pays
 //! for the reset. A lease that is dropped in the middle of a statement kills it in MariaDB.
 
+use super::connect;
 use super::error::DbError;
-use crate::address::{DatabaseAddress, Endpoint, Tls, Verify};
+use crate::address::DatabaseAddress;
+use crate::config;
+use crate::projects::Projects;
 use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult, Timeouts};
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
-use secrecy::ExposeSecret as _;
-use secrecy::SecretString;
+use mysql_async::{Conn, Opts};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::collections::HashMap;
@@ -37,15 +38,6 @@ const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit
      sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
 
-/// Who a connection is.
-#[derive(Clone, Debug)]
-pub struct Credentials {
-    /// The account's user.
-    pub user: String,
-    /// Its password.
-    pub password: SecretString,
-}
-
 /// Bounds of the pools.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
@@ -61,13 +53,11 @@ pub struct PoolSettings {
     pub query_timeout: Duration,
 }
 
-type CredentialsOf = dyn Fn(&ProjectName, Access) -> Option<Credentials> + Send + Sync;
-
 /// The pools of all accounts, opened when first used.
 pub struct Pools {
     settings: PoolSettings,
     address: DatabaseAddress,
-    credentials: Box<CredentialsOf>,
+    projects: Projects,
     accounts: RwLock<HashMap<(ProjectName, Access), Arc<Account>>>,
 }
 
@@ -96,17 +86,13 @@ pub struct PoolGauge {
 }
 
 impl Pools {
-    /// Pools of a server. `credentials` says who a project's account is; `None` if there is no such
-    /// project.
-    pub fn new(
-        settings: PoolSettings,
-        address: DatabaseAddress,
-        credentials: impl Fn(&ProjectName, Access) -> Option<Credentials> + Send + Sync + 'static,
-    ) -> Self {
+    /// Pools of a server, for the accounts of these projects.
+    #[must_use]
+    pub fn new(settings: PoolSettings, address: DatabaseAddress, projects: Projects) -> Self {
         Self {
             settings,
             address,
-            credentials: Box::new(credentials),
+            projects,
             accounts: RwLock::default(),
         }
     }
@@ -156,9 +142,9 @@ impl Pools {
     }
 
     fn open(&self, project: &ProjectName, access: Access) -> Result<Account, DbError> {
-        let credentials = (self.credentials)(project, access).ok_or(DbError::NoAccount)?;
+        let account = self.projects.account(project, access);
         let connector = Connector {
-            opts: options(&self.address, &credentials),
+            opts: options(&self.address, &account),
             epoch: AtomicU64::new(0),
             kills: Arc::new(Semaphore::new(KILLS_AT_ONCE)),
         };
@@ -245,42 +231,15 @@ fn pool_error(error: managed::PoolError<mysql_async::Error>, account: &Account) 
     }
 }
 
-/// The driver's options for an account.
-pub(super) fn options(address: &DatabaseAddress, credentials: &Credentials) -> Opts {
-    let builder = OptsBuilder::default()
-        .user(Some(credentials.user.clone()))
-        .pass(Some(credentials.password.expose_secret().to_owned()))
-        .prefer_socket(false)
+/// The driver's options for a project's account.
+fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
+    connect::options(address, &account.user, &account.password)
         .stmt_cache_size(STATEMENT_CACHE_SIZE)
         .max_allowed_packet(Some(PACKET_MAX_BYTES))
         // Rows matched, not rows changed: an update to the same values counts.
         .client_found_rows(true)
-        .setup(vec![SESSION_SETUP]);
-    endpoint(builder, &address.endpoint).into()
-}
-
-pub(super) fn endpoint(builder: OptsBuilder, endpoint: &Endpoint) -> OptsBuilder {
-    match endpoint {
-        Endpoint::Socket(path) => builder.socket(Some(path.display().to_string())),
-        Endpoint::Tcp { host, port, tls } => {
-            let builder = builder
-                .ip_or_hostname(host.clone())
-                .tcp_port(*port)
-                .tcp_nodelay(true);
-            match tls {
-                Tls::Off => builder,
-                Tls::Required { ca_file, verify } => {
-                    let roots = ca_file.iter().map(|path| path.clone().into()).collect();
-                    builder.ssl_opts(Some(
-                        SslOpts::default()
-                            .with_root_certs(roots)
-                            .with_danger_skip_domain_validation(*verify != Verify::Identity)
-                            .with_danger_accept_invalid_certs(*verify == Verify::Nothing),
-                    ))
-                }
-            }
-        }
-    }
+        .setup(vec![SESSION_SETUP])
+        .into()
 }
 
 /// A connection and what is known of its session.
@@ -456,6 +415,7 @@ impl Lease {
     /// given up; one whose statement still runs is killed when the lease is dropped.
     pub(super) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
+            DbError::NoDatabase(_) | DbError::ParamCount(..) => self.stage = Stage::Idle,
             DbError::Refused(..) if !error.is_lost() => self.stage = Stage::Idle,
             DbError::Refused(..) | DbError::Unavailable(_) => {
                 self.stage = Stage::Idle;
@@ -466,10 +426,7 @@ impl Lease {
                     drop(Object::take(object));
                 }
             }
-            DbError::Timeout
-            | DbError::Overloaded
-            | DbError::NoAccount
-            | DbError::ResultsTooLarge => {}
+            DbError::Timeout | DbError::Overloaded | DbError::ResultsTooLarge => {}
         }
         error
     }

@@ -4,13 +4,13 @@
 //! see or leave session state runs on a connection that was just reset, and is reset after it.
 
 use super::error::DbError;
-use super::pool::{DefaultSchema, Lease, SessionState};
+use super::pool::{Connection, DefaultSchema, Lease, SessionState};
 use super::run::{self, CHUNK_BYTES, Chunks, Progress, within};
 use crate::sql::Statement;
 use crate::sql::session::{Effects, Results, Session};
 use bytes::Bytes;
-use mysql_async::prelude::Queryable as _;
-use mysql_async::{BinaryProtocol, ChangeUserOpts, Column, QueryResult};
+use mysql_async::prelude::{Protocol, Queryable as _};
+use mysql_async::{ChangeUserOpts, Column, QueryResult};
 use shared::envelope::{Encoder, Keys, Shape};
 use shared::ident::DatabaseName;
 use std::collections::HashSet;
@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// form of the answer, so it is held until then.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
+/// `ER_UNSUPPORTED_PS`
+const NOT_PREPARABLE: u16 = 1295;
+
 /// Runs the statement in a default schema, for at most `limit`.
 pub fn run(
     mut lease: Lease,
@@ -30,6 +33,7 @@ pub fn run(
     limit: Duration,
     progress: Arc<Progress>,
 ) -> Chunks {
+    let unbound = statement.params().is_empty();
     Box::pin(async_stream::try_stream! {
         let deadline = Deadline { at: Instant::now() + limit };
         within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
@@ -41,10 +45,15 @@ pub fn run(
         lease.begin();
         let started = Instant::now();
         let conn = &mut lease.connection()?.conn;
-        let began = within(deadline.left(), run::driver(conn.exec_iter(text, run::bind(params)))).await;
+        let began = within(deadline.left(), run::driver(conn.exec_iter(text.as_str(), run::bind(params)))).await;
         progress.add_time(started);
         let mut result = match began {
             Ok(result) => result,
+            Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound => {
+                let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
+                yield Bytes::from(tail.map_err(|error| lease.failed(error))?);
+                return;
+            }
             Err(error) => Err(lease.failed(error))?,
         };
         let columns = result.columns().unwrap_or_default();
@@ -100,9 +109,8 @@ async fn prepare_session(
 ) -> Result<(), DbError> {
     lease.begin();
     let connection = lease.connection()?;
-    let wanted = schema.map_or(DefaultSchema::Unset, DefaultSchema::Set);
-    let outcome = async {
-        if connection.schema != wanted && wanted == DefaultSchema::Unset {
+    let prepared = async {
+        if schema.is_none() && connection.schema != DefaultSchema::Unset {
             // Nothing un-chooses a schema but a new login.
             connection
                 .conn
@@ -114,16 +122,36 @@ async fn prepare_session(
         if effects.session == Session::Stateful && connection.session != SessionState::Pristine {
             connection.reset().await?;
         }
-        if let DefaultSchema::Set(name) = &wanted
-            && connection.schema != wanted
-        {
-            connection.conn.query_drop(use_schema(name)).await?;
-            connection.schema = wanted;
+        match schema {
+            Some(name) => choose(connection, name).await,
+            None => Ok(()),
         }
-        Ok(())
     }
     .await;
-    outcome.map_err(|error: mysql_async::Error| lease.failed(error.into()))
+    prepared.map_err(|error| lease.failed(error))
+}
+
+/// Makes a database the default schema. One that the account may not see is as if it were not there.
+async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
+    const DENIED: u16 = 1044;
+    const UNKNOWN: u16 = 1049;
+    let wanted = DefaultSchema::Set(name);
+    if connection.schema == wanted {
+        return Ok(());
+    }
+    let DefaultSchema::Set(name) = &wanted else {
+        return Ok(());
+    };
+    match connection.conn.query_drop(use_schema(name)).await {
+        Ok(()) => {
+            connection.schema = wanted;
+            Ok(())
+        }
+        Err(mysql_async::Error::Server(error)) if matches!(error.code, DENIED | UNKNOWN) => {
+            Err(DbError::NoDatabase(name.clone()))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn use_schema(name: &DatabaseName) -> String {
@@ -131,7 +159,7 @@ fn use_schema(name: &DatabaseName) -> String {
 }
 
 /// `{affectedRows, insertId, warnings}`
-fn done(result: &QueryResult<'_, '_, BinaryProtocol>) -> Vec<u8> {
+fn done<P: Protocol>(result: &QueryResult<'_, '_, P>) -> Vec<u8> {
     let mut encoder = Encoder::begin(Shape::Row, 128);
     encoder.row(
         &Keys::new(["affectedRows", "insertId", "warnings"]),
@@ -148,9 +176,23 @@ fn done(result: &QueryResult<'_, '_, BinaryProtocol>) -> Vec<u8> {
     encoder.finish()
 }
 
+/// Runs one of the few statements that can't be prepared (PREPARE, EXECUTE and their like). That it is
+/// only one, MariaDB has checked already: it parses before it finds that it can't prepare.
+async fn unprepared(
+    lease: &mut Lease,
+    text: &str,
+    progress: &Progress,
+) -> Result<Vec<u8>, DbError> {
+    let conn = &mut lease.connection()?.conn;
+    let mut result = run::driver(conn.query_iter(text)).await?;
+    let tail = several(&mut result, progress).await?;
+    lease.end();
+    Ok(tail)
+}
+
 /// A CALL or a compound statement: nothing, one list of rows, or a list of lists.
-async fn several(
-    result: &mut QueryResult<'_, '_, BinaryProtocol>,
+async fn several<P: Protocol>(
+    result: &mut QueryResult<'_, '_, P>,
     progress: &Progress,
 ) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);

@@ -3,7 +3,7 @@
 //! Talks to it by signals and by the first bytes of its greeting only; the driver is `db`'s.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::EmbeddedError;
 use super::layout::Layout;
-use crate::process;
-use crate::secret::private_directory;
+use crate::files::{create_private, private_directory, remove_directory, remove_file};
+use crate::process::{self, LastSignal};
 
 /// How long a new data directory may take to be made.
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
@@ -29,6 +29,9 @@ pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a stop may take, which writes its pages to disk, before it is ended by force.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long one that a killed process left may go on shutting down.
+const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long one greeting may take.
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
@@ -63,7 +66,7 @@ impl Server {
         let staged = self.layout.staged_data();
         self.clear_temporary()?;
         remove_directory(&staged).map_err(EmbeddedError::files(&staged))?;
-        let mut command = process::tied(&installer);
+        let mut command = process::tied(&installer, LastSignal::Kill);
         command
             .arg("--no-defaults")
             .arg(path_argument("--datadir", &staged))
@@ -99,11 +102,12 @@ impl Server {
             .map_err(EmbeddedError::Spawn)?;
         let answered = self.wait_until_it_answers(&mut child).await;
         // It holds a password, and has been read or never will be.
-        let _ = std::fs::remove_file(self.layout.init_file());
+        let _ = remove_file(&self.layout.init_file());
         match answered {
             Ok(()) => Ok(child),
             Err(error) => {
-                stop(&mut child).await;
+                // For the same reason as in `command`. If it has ended, so much the better.
+                let _ = child.kill().await;
                 Err(error)
             }
         }
@@ -127,13 +131,8 @@ impl Server {
         }
         let path = self.layout.init_file();
         remove_file(&path)?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
         let password = self.admin_password.expose_secret();
-        file.write_all(ADMIN_STATEMENTS.replace("{password}", password).as_bytes())
+        create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
     /// Every setting is here: the machine's own MariaDB configuration is not read.
@@ -145,7 +144,9 @@ impl Server {
             .mode(0o600)
             .open(layout.log())
             .map_err(EmbeddedError::files(&layout.log()))?;
-        let mut command = process::tied(&find(&["mariadbd", "mysqld"])?);
+        // A SIGTERM that comes while it starts is lost on it: it neither ends nor starts. What SIGKILL
+        // costs is a replay of InnoDB's log at the next start.
+        let mut command = process::tied(&find(&["mariadbd", "mysqld"])?, LastSignal::Kill);
         command
             .arg("--no-defaults")
             .arg(layout.data_argument())
@@ -191,7 +192,7 @@ impl Server {
             .and_then(|text| Pid::from_raw(text.trim().parse().ok()?))
             .filter(|pid| process::runs_with(*pid, &argument));
         let Some(pid) = left else { return };
-        let deadline = Instant::now() + STOP_LIMIT;
+        let deadline = Instant::now() + LEFTOVER_LIMIT;
         // Failures mean that it is gone, which the loop sees.
         let _ = kill_process(pid, Signal::TERM);
         while test_kill_process(pid).is_ok() && process::runs_with(pid, &argument) {
@@ -297,18 +298,4 @@ fn reason(log: &[u8]) -> String {
         || "it gave no reason".to_owned(),
         |(_, fault)| fault.trim().to_owned(),
     )
-}
-
-fn remove_directory(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }

@@ -10,11 +10,12 @@ use shared::operation::RecordId;
 use shared::operation::filter::{Condition, Place, Test};
 use shared::operation::read::{Read, ReadOne, Selection};
 
-pub(super) fn records(read: Read, table: &Table) -> Result<Select, Problem> {
+pub(super) fn records(read: &Read, table: &Table) -> Result<Select, Problem> {
     Ok(Select {
         columns: selection(&read.select, table)?,
         filter: read
             .filter
+            .as_ref()
             .map(|condition| predicate(condition, table))
             .transpose()?,
         order: read
@@ -112,43 +113,43 @@ pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> 
 }
 
 /// A condition, resolved.
-pub(super) fn predicate(condition: Condition, table: &Table) -> Result<Predicate, Problem> {
-    let all = |conditions: Vec<Condition>| {
+pub(super) fn predicate(condition: &Condition, table: &Table) -> Result<Predicate, Problem> {
+    let all = |conditions: &[Condition]| {
         conditions
-            .into_iter()
+            .iter()
             .map(|condition| predicate(condition, table))
             .collect::<Result<Vec<_>, _>>()
     };
     Ok(match condition {
-        Condition::Test(field, test) => tested(table.field(&field)?, test, table)?,
+        Condition::Test(field, test) => tested(table.field(field)?, test, table)?,
         Condition::All(conditions) => Predicate::All(all(conditions)?),
         Condition::Any(conditions) => Predicate::Any(all(conditions)?),
-        Condition::Not(condition) => Predicate::Not(Box::new(predicate(*condition, table)?)),
+        Condition::Not(condition) => Predicate::Not(Box::new(predicate(condition, table)?)),
     })
 }
 
-fn tested(at: usize, test: Test, table: &Table) -> Result<Predicate, Problem> {
+fn tested(at: usize, test: &Test, table: &Table) -> Result<Predicate, Problem> {
     let column = &table.columns()[at];
     let operand = |value: &Value| bind::value(column, value, Purpose::Filter);
     Ok(match test {
         Test::Compare(comparison, value) => {
-            bind::comparable(column, comparison)?;
-            Predicate::Compare(at, comparison, operand(&value)?)
+            bind::comparable(column, *comparison)?;
+            Predicate::Compare(at, *comparison, operand(value)?)
         }
-        Test::In(values) => member(at, &values, table)?,
+        Test::In(values) => member(at, values, table)?,
         Test::Between(low, high) => {
             bind::comparable(column, shared::operation::filter::Comparison::Less)?;
-            Predicate::Between(at, operand(&low)?, operand(&high)?)
+            Predicate::Between(at, operand(low)?, operand(high)?)
         }
         Test::IsNull => Predicate::IsNull(at),
-        Test::Like(pattern) => Predicate::Like(at, LikePattern::Raw, bind::text(column, &pattern)?),
-        Test::Regexp(pattern) => Predicate::Regexp(at, bind::text(column, &pattern)?),
+        Test::Like(pattern) => Predicate::Like(at, LikePattern::Raw, bind::text(column, pattern)?),
+        Test::Regexp(pattern) => Predicate::Regexp(at, bind::text(column, pattern)?),
         Test::Text(place, text) => Predicate::Like(
             at,
             LikePattern::Literal,
-            Param::Text(literal(place, &text).into()),
+            Param::Text(literal(*place, text).into()),
         ),
-        Test::Match(mode, term) => Predicate::Match(at, mode, Param::Text(term.into())),
+        Test::Match(mode, term) => Predicate::Match(at, *mode, Param::Text(term.as_str().into())),
     })
 }
 

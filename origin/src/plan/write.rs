@@ -8,7 +8,18 @@ use shared::ident::{FieldName, shown};
 use shared::json::Value;
 use shared::operation::write;
 
-pub(super) fn insert(insert: &write::Insert, table: &Table) -> Result<Insert, Problem> {
+pub(super) fn insert(
+    insert: &write::Insert,
+    table: &Table,
+    batch_max_rows: usize,
+) -> Result<Insert, Problem> {
+    let count = insert.rows.as_slice().len();
+    if count > batch_max_rows {
+        return Err(Problem::new(
+            ErrorCode::InvalidBody,
+            format!("batchData has {count} rows; {batch_max_rows} are taken at a time."),
+        ));
+    }
     let columns = places(&insert.fields, table)?;
     let rows = insert
         .rows
@@ -67,9 +78,9 @@ pub(super) fn update(update: &write::Update, table: &Table) -> Result<Update, Pr
     })
 }
 
-pub(super) fn delete(delete: write::Delete, table: &Table) -> Result<Delete, Problem> {
-    let filter = match delete.target {
-        write::Target::Record(id) => read::by_id(&id, table)?,
+pub(super) fn delete(delete: &write::Delete, table: &Table) -> Result<Delete, Problem> {
+    let filter = match &delete.target {
+        write::Target::Record(id) => read::by_id(id, table)?,
         write::Target::Matching(condition) => read::predicate(condition, table)?,
     };
     Ok(Delete { filter })
