@@ -29,6 +29,7 @@ cases! {
         a_trigger_that_dirties_the_session_does_not_leak_through_records,
         a_failed_statement_leaves_nothing_open,
         projects_do_not_share_sessions,
+        one_text_means_each_databases_own_table,
     ],
 }
 
@@ -245,7 +246,8 @@ async fn the_default_schema_does_not_leak(door: Door) {
 
 async fn prepared_statements_do_not_leak(door: Door) {
     let room = Room::new(door, &[]).await;
-    room.exec("PREPARE kept FROM 'SELECT 1'").await;
+    // Taken or refused: in neither case is it there afterwards.
+    room.sql("PREPARE kept FROM 'SELECT 1'").send().await;
     for answer in probes(&room, "EXECUTE kept").await {
         assert!(answer.status.is_client_error(), "{answer}");
     }
@@ -302,5 +304,56 @@ async fn projects_do_not_share_sessions(door: Door) {
             tokio::join!(door.sql(&body).key(&full).send(), door.sql(&body).send());
         assert_eq!(ours.payload(), own);
         assert_ne!(theirs.payload(), own);
+    }
+}
+
+/// A statement that was prepared for one database must not be run for another that sends the same text.
+async fn one_text_means_each_databases_own_table(door: Door) {
+    let first = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+        ],
+    )
+    .await;
+    let second = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT, v TEXT)",
+            "INSERT INTO t VALUES (1, 'two')",
+        ],
+    )
+    .await;
+    for _ in 0..3 {
+        for (room, expected) in [
+            (&first, json!([{"v": 1}])),
+            (&second, json!([{"v": "two"}])),
+        ] {
+            for answer in probes(room, "SELECT v FROM t WHERE id = 1").await {
+                assert_eq!(answer.payload(), expected, "rows of another database");
+            }
+            let bound = (0..PROBES).map(|_| {
+                room.sql_with("SELECT v FROM t WHERE id = ?", json!([1]))
+                    .send()
+            });
+            for answer in join_all(bound).await {
+                assert_eq!(answer.payload(), expected, "rows of another database");
+            }
+        }
+    }
+    for room in [&first, &second] {
+        room.sql_with("UPDATE t SET v = ? WHERE id = ?", json!([7, 1]))
+            .send()
+            .await
+            .payload();
+        assert_eq!(room.behind("SELECT v FROM t").trim(), "7");
+    }
+    // The same when a database is made anew, or `USE` and `DROP` took the default schema away.
+    first.exec("DROP TABLE t").await;
+    first.exec("CREATE TABLE t (id INT, v DATE)").await;
+    first.exec("INSERT INTO t VALUES (1, '2026-01-01')").await;
+    for answer in probes(&first, "SELECT v FROM t WHERE id = 1").await {
+        assert_eq!(answer.payload(), json!([{"v": "2026-01-01"}]));
     }
 }
