@@ -157,6 +157,9 @@ impl Service<'_> {
             prepared = prepare::prepare(&self.system, server, &remembered) => prepared?,
             () = self.stop.cancelled() => return Ok(()),
         };
+        let running = self.running(address, &prepared);
+        // Before anything answers: who finds both an answer and the file must find the right file.
+        environment::write(self.config, &running, &prepared.jwks)?;
         let ending = CancellationToken::new();
         let serving = serve::run(
             self.config,
@@ -169,7 +172,7 @@ impl Service<'_> {
         let outcome = tokio::select! {
             // The server ended before anyone asked it to.
             served = &mut serving => return Ok(served?),
-            outcome = self.run_before(address, &prepared, ready) => outcome,
+            outcome = self.run_before(address, || ready(&running)) => outcome,
         };
         ending.cancel();
         let served = serving.await;
@@ -178,28 +181,21 @@ impl Service<'_> {
     }
 
     /// What stands before the origin, from its first answer to the order to stop.
-    async fn run_before(
-        &self,
-        address: SocketAddr,
-        prepared: &Prepared,
-        ready: impl FnOnce(&Running),
-    ) -> Result<(), DevError> {
+    async fn run_before(&self, address: SocketAddr, ready: impl FnOnce()) -> Result<(), DevError> {
         tokio::select! {
             answered = probe::answers_within(address, ORIGIN_LIMIT) => {
                 answered.then_some(()).ok_or(DevError::Silent(address))?;
             }
             () = self.stop.cancelled() => return Ok(()),
         }
-        let running = self.running(address, prepared);
-        environment::write(self.config, &running, &prepared.jwks)?;
         let Some(plan) = self.edge else {
-            ready(&running);
+            ready();
             self.stop.cancelled().await;
             return Ok(());
         };
         let mut edge = Edge::start(self.config, plan).await?;
         let outcome = tokio::select! {
-            outcome = edge.run(|| ready(&running)) => outcome.map_err(DevError::from),
+            outcome = edge.run(ready) => outcome.map_err(DevError::from),
             () = self.stop.cancelled() => Ok(()),
         };
         edge.stop().await;

@@ -172,6 +172,7 @@ impl Embedded {
     async fn start(server: Server, lock: OwnerLock) -> Result<Self, EmbeddedError> {
         server.install().await?;
         let child = server.start().await?;
+        tracing::info!("the private MariaDB answers");
         let address = address(&server, None);
         let (sender, health) = channel::channel(Health::Up);
         let stop = CancellationToken::new();

@@ -16,7 +16,7 @@ const LATENCY_BUCKETS: [f64; 12] = [
 ];
 
 /// Labels of a request. All have few values: routes are patterns.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// The method; `OTHER` for those we do not know.
     pub method: &'static str,

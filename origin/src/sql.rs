@@ -7,6 +7,7 @@ mod insert;
 mod predicate;
 mod select;
 pub mod session;
+mod tokens;
 mod update;
 
 use crate::catalog::Table;

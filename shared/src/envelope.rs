@@ -241,7 +241,7 @@ mod tests {
         let mut chunks = Vec::new();
         for row in 0..3 {
             encoder.row(&keys, |at, out| {
-                out.extend_from_slice(format!("{}", row * 10 + at).as_bytes())
+                out.extend_from_slice(format!("{}", row * 10 + at).as_bytes());
             });
             chunks.extend(encoder.take());
         }

@@ -83,10 +83,10 @@ impl Decoder {
             Value::Int(number) => integer(*number < 0, number.unsigned_abs(), out),
             Value::UInt(number) => integer(false, *number, out),
             Value::Float(number) => {
-                out.extend_from_slice(zmij::Buffer::new().format(*number).as_bytes())
+                out.extend_from_slice(zmij::Buffer::new().format(*number).as_bytes());
             }
             Value::Double(number) => {
-                out.extend_from_slice(zmij::Buffer::new().format(*number).as_bytes())
+                out.extend_from_slice(zmij::Buffer::new().format(*number).as_bytes());
             }
             Value::Date(year, month, day, hour, minute, second, micros) => {
                 out.push(b'"');
@@ -148,7 +148,7 @@ impl Decoder {
             Self::Integer | Self::Float => number_text(bytes, out),
             // The column's check can be switched off, so what it holds is looked at before it is trusted.
             Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
-                out.extend_from_slice(bytes)
+                out.extend_from_slice(bytes);
             }
             _ => match std::str::from_utf8(bytes) {
                 Ok(text) => write_string(out, text),
@@ -218,34 +218,34 @@ fn digits(number: u32, width: usize, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn json(decoder: Decoder, value: Value) -> String {
+    fn json(decoder: Decoder, value: &Value) -> String {
         let mut out = Vec::new();
-        decoder.write(&value, &mut out);
+        decoder.write(value, &mut out);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn integers_beyond_two_to_the_53_are_strings() {
         assert_eq!(
-            json(Decoder::Integer, Value::Int(9_007_199_254_740_991)),
+            json(Decoder::Integer, &Value::Int(9_007_199_254_740_991)),
             "9007199254740991"
         );
         assert_eq!(
-            json(Decoder::Integer, Value::Int(9_007_199_254_740_992)),
+            json(Decoder::Integer, &Value::Int(9_007_199_254_740_992)),
             "\"9007199254740992\""
         );
         assert_eq!(
-            json(Decoder::Integer, Value::Int(i64::MIN)),
+            json(Decoder::Integer, &Value::Int(i64::MIN)),
             "\"-9223372036854775808\""
         );
-        assert_eq!(json(Decoder::Bit, Value::Bytes(vec![1, 0])), "256");
+        assert_eq!(json(Decoder::Bit, &Value::Bytes(vec![1, 0])), "256");
     }
 
     #[test]
     fn floats_are_the_shortest_that_read_back_equal() {
-        assert_eq!(json(Decoder::Float, Value::Float(0.1)), "0.1");
+        assert_eq!(json(Decoder::Float, &Value::Float(0.1)), "0.1");
         assert_eq!(
-            json(Decoder::Float, Value::Double(1e300))
+            json(Decoder::Float, &Value::Double(1e300))
                 .parse::<f64>()
                 .unwrap(),
             1e300
@@ -257,16 +257,16 @@ mod tests {
         assert_eq!(
             json(
                 Decoder::DateTime(3),
-                Value::Date(2026, 1, 2, 3, 4, 5, 67_000)
+                &Value::Date(2026, 1, 2, 3, 4, 5, 67_000)
             ),
             "\"2026-01-02 03:04:05.067\""
         );
         assert_eq!(
-            json(Decoder::Date, Value::Date(0, 0, 0, 0, 0, 0, 0)),
+            json(Decoder::Date, &Value::Date(0, 0, 0, 0, 0, 0, 0)),
             "\"0000-00-00\""
         );
         assert_eq!(
-            json(Decoder::Time(0), Value::Time(true, 34, 22, 59, 59, 0)),
+            json(Decoder::Time(0), &Value::Time(true, 34, 22, 59, 59, 0)),
             "\"-838:59:59\""
         );
     }
@@ -274,11 +274,11 @@ mod tests {
     #[test]
     fn what_is_no_json_is_never_written_as_json() {
         assert_eq!(
-            json(Decoder::Json, Value::Bytes(b"{\"a\": 1}".to_vec())),
+            json(Decoder::Json, &Value::Bytes(b"{\"a\": 1}".to_vec())),
             "{\"a\": 1}"
         );
         assert_eq!(
-            json(Decoder::Json, Value::Bytes(b"{broken".to_vec())),
+            json(Decoder::Json, &Value::Bytes(b"{broken".to_vec())),
             "\"{broken\""
         );
     }

@@ -118,6 +118,7 @@ impl Edge {
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors);
+        tracing::info!(log = %log.display(), "starting the edge; it is built first where it changed");
         let guard = process::spawn(command).await.map_err(EdgeError::Start)?;
         Ok(Self {
             guard,

@@ -188,7 +188,7 @@ impl HttpBody for Watched {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
-                self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64)
+                self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
             }
             Poll::Ready(None) => self.ending = Ending::Whole,
             Poll::Ready(Some(Err(_))) | Poll::Pending => {}

@@ -2,6 +2,7 @@
 //! names, [`Builder::param`] for values, [`Builder::verbatim`] for users' own statements.
 
 use super::Statement;
+use super::tokens::{Token, Tokens};
 use crate::catalog::Table;
 use crate::plan::{Form, Operand, Param};
 
@@ -121,8 +122,8 @@ impl Builder {
     /// which the space would matter (labels, `:=`).
     pub(super) fn verbatim(&mut self, text: &str) {
         let mut rest = text;
-        for token in super::session::Tokens::new(text) {
-            if let super::session::Token::Colon(at) = token {
+        for token in Tokens::new(text) {
+            if let Token::Colon(at) = token {
                 let consumed = text.len() - rest.len();
                 self.text.push_str(&rest[..=at - consumed]);
                 self.text.push(' ');

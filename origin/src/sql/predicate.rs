@@ -19,7 +19,7 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
         }
         Predicate::In(at, operands) if table.columns()[at].kind == Kind::Geometry => {
             group(sql, " OR ", operands, |sql, operand| {
-                compare(sql, table, at, Comparison::Equal, operand)
+                compare(sql, table, at, Comparison::Equal, operand);
             });
         }
         Predicate::In(at, operands) => {
