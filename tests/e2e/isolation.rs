@@ -30,6 +30,7 @@ cases! {
         a_failed_statement_leaves_nothing_open,
         projects_do_not_share_sessions,
         one_text_means_each_databases_own_table,
+        records_run_in_clean_sessions,
     ],
 }
 
@@ -355,5 +356,61 @@ async fn one_text_means_each_databases_own_table(door: Door) {
     first.exec("INSERT INTO t VALUES (1, '2026-01-01')").await;
     for answer in probes(&first, "SELECT v FROM t WHERE id = 1").await {
         assert_eq!(answer.payload(), json!([{"v": "2026-01-01"}]));
+    }
+}
+
+/// Records requests run on the same connections as statements: no setting of a statement may change what they do.
+async fn records_run_in_clean_sessions(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE parent (id INT PRIMARY KEY)",
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, p INT, word VARCHAR(3), at TIMESTAMP NULL, FOREIGN KEY (p) REFERENCES parent (id))",
+            "INSERT INTO t (word, at) VALUES ('ü', '2026-01-01 12:00:00'), ('b', NULL)",
+        ],
+    )
+    .await;
+    let expected = room.get("t").await.payload();
+    for statement in [
+        "SET sql_select_limit = 1",
+        "SET time_zone = '+05:00'",
+        "SET NAMES latin1",
+        "SET autocommit = 0",
+        "SET SESSION TRANSACTION READ ONLY",
+        "SET foreign_key_checks = 0",
+        "SET sql_mode = ''",
+        "SET SESSION max_statement_time = 0.001",
+        "SET innodb_lock_wait_timeout = 0",
+        "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, p INT, word VARCHAR(3), at TIMESTAMP NULL)",
+        "BEGIN",
+        "LOCK TABLES parent WRITE",
+        "SET SESSION collation_connection = utf8mb4_bin",
+        "SET last_insert_id = 77, insert_id = 99",
+    ] {
+        room.sql(statement).send().await;
+        for answer in join_all((0..PROBES).map(|_| room.get("t"))).await {
+            assert_eq!(answer.payload(), expected, "a list after {statement}");
+        }
+        room.sql(statement).send().await;
+        let orphan = json!({"p": 99});
+        for answer in join_all((0..PROBES).map(|_| room.post("t", &orphan))).await {
+            answer.refused(shared::error::ErrorCode::ForeignKeyViolation);
+        }
+        room.sql(statement).send().await;
+        let long = json!({"word": "far too long"});
+        for answer in join_all((0..PROBES).map(|_| room.post("t", &long))).await {
+            answer.refused(shared::error::ErrorCode::InvalidValue);
+        }
+        room.sql(statement).send().await;
+        let inserted = room.post("t", &json!({"word": "new"})).await.payload();
+        let seen = room.behind(&format!(
+            "SELECT COUNT(*) FROM t WHERE word = 'new' AND id = {inserted}"
+        ));
+        assert_eq!(
+            seen.trim(),
+            "1",
+            "an insert after {statement} is committed, under the id that was answered"
+        );
+        room.delete(&format!("t/{inserted}")).await.payload();
     }
 }
