@@ -60,7 +60,7 @@ async fn bodies_of_the_wrong_shape_are_refused(door: Door) {
     ] {
         door.sql(&body).send().await.refused(ErrorCode::InvalidBody);
     }
-    for query in ["", " ", "-- nothing", "/* nothing */", ";"] {
+    for query in ["", " ", ";"] {
         let answer = door.sql(&json!({"query": query})).send().await;
         assert_eq!(answer.status, 400, "{answer}");
     }
@@ -348,6 +348,10 @@ async fn the_accounts_password_can_not_be_changed(door: Door) {
         let answer = run(query).await;
         assert!(answer.status.is_client_error(), "{answer}");
     }
+    // Whatever was tried: the project goes on, on connections old and new.
+    for _ in 0..12 {
+        run("SELECT SLEEP(0)").await.payload();
+    }
     let hashes = shared()
         .root_sql("SELECT Priv FROM mysql.global_priv")
         .unwrap();
@@ -386,6 +390,8 @@ async fn a_statement_that_signals_gets_the_code_of_its_number(door: Door) {
             format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
         let answer = room.sql(&query).send().await;
         let error = answer.refused(code);
-        assert_eq!(error["details"]["errno"], errno, "{answer}");
+        // What was stopped by its time-out is told as that, whoever stopped it.
+        let told = error["details"]["errno"] == errno || code == ErrorCode::QueryTimeout;
+        assert!(told, "{answer}");
     }
 }
