@@ -3,6 +3,8 @@
 
 mod builder;
 mod delete;
+#[cfg(test)]
+mod golden;
 mod insert;
 mod predicate;
 mod select;
