@@ -334,6 +334,13 @@ fn key_value(text: &str) -> Result<Condition, Problem> {
             )));
         }
     };
+    if matches!(&value, Value::List(text) if json::items(text).is_ok_and(|items| items.is_empty()))
+    {
+        return Err(invalid(format!(
+            "The list of {} in deleteKeyValues is empty.",
+            shown(key.as_str())
+        )));
+    }
     let test = resolve(key.as_str(), equality.0, value, Joiner::Or)?;
     Ok(negate(test.of(key), equality.1))
 }
