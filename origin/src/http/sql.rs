@@ -24,12 +24,8 @@ pub(super) async fn run(
         Some(name) => Some(name.clone()),
         None => app.catalog.only_database(principal.project()).await?,
     };
-    let effects = effects(&call.query).ok_or_else(|| {
-        Problem::new(
-            ErrorCode::InvalidBody,
-            "The query holds no statement, only comments.",
-        )
-    })?;
+    let effects = effects(&call.query)
+        .ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
     let statement = sql::verbatim(&call, schema.as_ref());
     let lease = app
         .pools

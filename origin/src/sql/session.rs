@@ -46,14 +46,15 @@ pub enum Results {
     Any,
 }
 
-/// Judges a statement by its text; `None` if there is none, only comments.
+/// Judges a statement by its text; `None` if there is none: only comments, or a lone `;`.
 #[must_use]
 pub fn effects(text: &str) -> Option<Effects> {
-    let mut tokens = Tokens::new(text).filter(|token| *token != Token::Open);
-    let first = match tokens.next()? {
-        Token::Word(word) => word.to_ascii_uppercase(),
-        _ => String::new(),
-    };
+    let first = Tokens::new(text).find_map(|token| match token {
+        Token::Word(word) => Some(word.to_ascii_uppercase()),
+        // Code in a comment: anything.
+        Token::Executable => Some(String::new()),
+        _ => None,
+    })?;
     let reads = [
         "SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC",
     ];
@@ -348,6 +349,13 @@ mod tests {
             "CALL p()",
         ] {
             assert_eq!(session(text), Session::Stateful, "{text}");
+        }
+    }
+
+    #[test]
+    fn comments_alone_are_no_statement() {
+        for text in ["", " ", "-- x", "/* x */", ";", "# x\n;"] {
+            assert_eq!(effects(text), None, "{text}");
         }
     }
 
