@@ -152,7 +152,7 @@ async fn only_the_edges_hosts_know_the_worker_crate(_: Door) {
             || mentions(&code, "js_sys")
             || mentions(&code, "wasm_bindgen")
     };
-    let others = sources(&["shared", "edge", "origin"]);
+    let others = sources(&["shared/src", "edge/src", "origin/src"]);
     let breaches: Vec<String> = others
         .into_iter()
         .filter(|source| !hosts.contains(&source.path.as_str()) && knows(source))
@@ -168,7 +168,7 @@ async fn only_the_database_stage_knows_the_driver(_: Door) {
             .iter()
             .any(|name| mentions(&source.split().0, name))
     };
-    let others = sources(&["shared", "edge", "origin"]);
+    let others = sources(&["shared/src", "edge/src", "origin/src"]);
     let breaches: Vec<String> = others
         .into_iter()
         .filter(|s| !inside(&s.path) && knows(s))
