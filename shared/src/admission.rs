@@ -30,23 +30,46 @@ impl Admitted {
     }
 }
 
-/// Admits a request: its route, then its key (`verify` is asked once at most), then the rest of its
-/// head, then the policy.
+/// A request whose route is known to exist, before its key is looked at.
+#[derive(Debug)]
+pub struct Knock(Result<Pending, Problem>);
+
+/// Looks at a request's head: a path that leads nowhere, or a method that it does not have, is told to
+/// anybody; every other fault only to who has a key.
 ///
 /// # Errors
-/// Those of [`parse_head`], of `verify` and of [`permit`], the first in that order. A stranger learns
-/// only what the interface's description says anyway.
+/// `route_not_found`, `method_not_allowed`, `uri_too_long`.
+pub fn knock(head: &RequestHead<'_>) -> Result<Knock, Problem> {
+    match parse_head(head) {
+        Err(problem) if is_public(problem.code()) => Err(problem),
+        parsed => Ok(Knock(parsed)),
+    }
+}
+
+impl Knock {
+    /// Lets a caller in whose key is verified: the rest of the head, then the policy.
+    ///
+    /// # Errors
+    /// Those of [`parse_head`] and of [`permit`], in that order.
+    pub fn admit(self, principal: &Principal) -> Result<Pending, Problem> {
+        let pending = self.0?;
+        permit(pending.action(), principal.access())?;
+        Ok(pending)
+    }
+}
+
+/// Admits a request where verifying needs no waiting: [`knock`], then `verify`, then
+/// [`Knock::admit`].
+///
+/// # Errors
+/// Those of the three, the first in that order.
 pub fn admit(
     head: &RequestHead<'_>,
     verify: impl FnOnce() -> Result<Principal, Problem>,
 ) -> Result<Admitted, Problem> {
-    let parsed = match parse_head(head) {
-        Err(problem) if is_public(problem.code()) => return Err(problem),
-        parsed => parsed,
-    };
+    let knock = knock(head)?;
     let principal = verify()?;
-    let pending = parsed?;
-    permit(pending.action(), principal.access())?;
+    let pending = knock.admit(&principal)?;
     Ok(Admitted { principal, pending })
 }
 

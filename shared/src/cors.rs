@@ -5,6 +5,7 @@
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
+use std::fmt;
 
 /// A day: the longest that the interface promises a preflight to be cached.
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
@@ -25,6 +26,16 @@ const EXPOSED_HEADERS: &str = "Allow, Content-Range, ETag, RateLimit, RateLimit-
 pub struct CorsOrigins {
     /// Empty: any.
     listed: Vec<Box<str>>,
+}
+
+/// As [`CorsOrigins::parse`] reads it.
+impl fmt::Display for CorsOrigins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.listed.is_empty() {
+            return f.write_str("*");
+        }
+        f.write_str(&self.listed.join(","))
+    }
 }
 
 impl CorsOrigins {

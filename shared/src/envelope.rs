@@ -1,6 +1,9 @@
 //! The envelope of a success, written as bytes while its rows arrive: nothing is kept but the chunk
 //! that is being filled.
 
+/// What every success begins with.
+const PREFIX: &[u8] = b"{\"success\":true,\"payload\":";
+
 /// Whether the payload is a list of rows or one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -8,7 +11,7 @@ pub enum Shape {
     Rows,
     /// `"payload":{…}`; exactly one row must be written.
     Row,
-    /// `"payload":[[{…}],[{…}]]`: several result sets.
+    /// `"payload":[[{…}],[{…}]]`: several result sets; only one set comes out as [`Shape::Rows`].
     Sets,
 }
 
@@ -66,7 +69,7 @@ impl Encoder {
     #[must_use]
     pub fn begin(shape: Shape, capacity: usize) -> Self {
         let mut out = Vec::with_capacity(capacity);
-        out.extend_from_slice(b"{\"success\":true,\"payload\":");
+        out.extend_from_slice(PREFIX);
         if shape != Shape::Row {
             out.push(b'[');
         }
@@ -128,9 +131,20 @@ impl Encoder {
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
     }
 
-    /// Ends the envelope and gives its last bytes.
+    /// Result sets begun so far.
+    #[must_use]
+    pub fn sets(&self) -> u64 {
+        self.sets
+    }
+
+    /// Ends the envelope and gives its last bytes. [`Shape::Sets`] with only one set becomes that
+    /// set's rows, which needs all of its bytes: nothing may have been taken.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
+        if self.shape == Shape::Sets && self.sets == 1 && self.out.starts_with(PREFIX) {
+            self.out.remove(PREFIX.len());
+            self.shape = Shape::Rows;
+        }
         let end: &[u8] = match (self.shape, self.sets) {
             (Shape::Row, _) => b"}",
             (Shape::Sets, 1..) => b"]]}",
@@ -145,7 +159,7 @@ impl Encoder {
 #[must_use]
 pub fn success(payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 32);
-    out.extend_from_slice(b"{\"success\":true,\"payload\":");
+    out.extend_from_slice(PREFIX);
     out.extend_from_slice(payload);
     out.push(b'}');
     out
@@ -227,7 +241,7 @@ mod tests {
         let mut chunks = Vec::new();
         for row in 0..3 {
             encoder.row(&keys, |at, out| {
-                out.extend_from_slice(format!("{}", row * 10 + at).as_bytes())
+                out.extend_from_slice(format!("{}", row * 10 + at).as_bytes());
             });
             chunks.extend(encoder.take());
         }

@@ -95,6 +95,28 @@ pub enum Operation {
     Sql(SqlCall),
 }
 
+impl Operation {
+    /// The table it is about; SQL names its own.
+    #[must_use]
+    pub fn table(&self) -> Option<&TablePath> {
+        match self {
+            Self::Read(read) => Some(&read.table),
+            Self::ReadOne(read) => Some(&read.table),
+            Self::Insert(insert) => Some(&insert.table),
+            Self::Update(update) => Some(&update.table),
+            Self::Delete(delete) => Some(&delete.table),
+            Self::Describe(table) => Some(table),
+            Self::Sql(_) => None,
+        }
+    }
+
+    /// Whether running it twice is as good as once, because it changes nothing.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::Read(_) | Self::ReadOne(_) | Self::Describe(_))
+    }
+}
+
 /// A request whose head is understood and whose body is still to come.
 #[derive(Clone, Debug)]
 pub struct Pending {

@@ -1,1 +1,42 @@
-fn main() {}
+//! Load and comparison: what a request costs through Selkie, next to what it costs without any HTTP, and next to an
+//! axum server written by hand for just these requests.
+//!
+//! Everything runs on this machine's loopback, against one private MariaDB with default settings that is started and
+//! removed here. All contenders are measured in the same run, in turn (A B A B …), because absolute figures drift with
+//! whatever else the machine does; the medians are printed, and the ratios between them are what counts.
+
+mod accounting;
+mod arguments;
+mod compare;
+mod data;
+mod floor;
+mod handwritten;
+mod http;
+mod load;
+mod mariadb;
+mod process;
+mod report;
+mod request;
+mod selkie;
+mod workload;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Command};
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    match arguments.command {
+        Some(Command::ServeHandwritten(serve)) => runtime.block_on(handwritten::serve(serve)),
+        None => runtime.block_on(async {
+            tokio::select! {
+                result = compare::run(arguments.compare) => result,
+                // Dropping the comparison stops what it started.
+                () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
+    }
+}

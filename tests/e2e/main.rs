@@ -1,1 +1,95 @@
-fn main() {}
+//! The end-to-end suite: every promise of the interface, through both doors, against a real MariaDB.
+//!
+//! One service is started for the whole run (see `service.rs`), each case makes its own tables in it, and
+//! when the last case is over the service is stopped and what it left behind is looked at. Cases know the
+//! interface only; they must not know how the service is built (`architecture.rs` is the exception).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says why on the terminal"
+)]
+#![allow(
+    clippy::too_many_lines,
+    clippy::needless_pass_by_value,
+    reason = "tables of requests are long, and read best as literals"
+)]
+
+#[macro_use]
+mod case;
+mod door;
+mod ledger;
+mod raw;
+mod room;
+mod service;
+
+mod architecture;
+mod around;
+mod codes;
+mod edge;
+mod envelope;
+mod forged;
+mod freshness;
+mod input;
+mod isolation;
+mod keys;
+mod limits;
+mod properties;
+mod protocol;
+mod records;
+mod sql;
+mod streaming;
+mod values;
+mod walk;
+
+#[path = "../faults/faults.rs"]
+mod faults;
+
+use libtest_mimic::{Arguments, run};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let groups = [
+        architecture::cases(),
+        around::cases(),
+        codes::cases(),
+        edge::cases(),
+        envelope::cases(),
+        faults::cases(),
+        forged::cases(),
+        freshness::cases(),
+        input::cases(),
+        isolation::cases(),
+        keys::cases(),
+        limits::cases(),
+        properties::cases(),
+        protocol::cases(),
+        records::cases(),
+        sql::cases(),
+        streaming::cases(),
+        values::cases(),
+        walk::cases(),
+    ];
+    let trials = groups
+        .into_iter()
+        .flatten()
+        .flat_map(case::trials)
+        .collect();
+    let whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
+    let conclusion = run(&arguments, trials);
+    let faults = service::stop_shared()
+        .into_iter()
+        .chain(ledger::verdict(whole))
+        .collect::<Vec<_>>();
+    for fault in &faults {
+        println!("after the last case: {fault}\n");
+    }
+    if conclusion.has_failed() || !faults.is_empty() {
+        ExitCode::from(101)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

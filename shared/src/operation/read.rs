@@ -279,10 +279,10 @@ fn order(text: &str) -> Result<Order, Problem> {
         match (&*name, &value) {
             ("field", Value::Text(name)) => field = Some(FieldName::parse(name)?),
             ("strategy", Value::Text(word)) if word.eq_ignore_ascii_case("ASC") => {
-                direction = Direction::Ascending
+                direction = Direction::Ascending;
             }
             ("strategy", Value::Text(word)) if word.eq_ignore_ascii_case("DESC") => {
-                direction = Direction::Descending
+                direction = Direction::Descending;
             }
             ("field", other) => return Err(options::wrong("order.field", "a field's name", other)),
             ("strategy", other) => {

@@ -1,0 +1,252 @@
+//! Where MariaDB is and who administers it: what both a `database_url` and the embedded server give.
+//!
+//! Knows nothing of the driver; `db` maps it to the driver's options.
+
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
+use secrecy::SecretString;
+use url::Url;
+
+/// The port of a URL without one.
+const DEFAULT_PORT: u16 = 3306;
+
+/// How to reach MariaDB as its administrator.
+#[derive(Debug, Clone)]
+pub struct DatabaseAddress {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// The account that makes the projects' accounts and databases.
+    pub admin_user: String,
+    /// Its password; may be empty.
+    pub admin_password: SecretString,
+}
+
+/// Where a MariaDB listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix socket on this machine.
+    Socket(PathBuf),
+    /// TCP.
+    Tcp {
+        /// Name or address, an IPv6 one without brackets.
+        host: String,
+        /// Port.
+        port: u16,
+        /// Whether and how the connection is encrypted.
+        tls: Tls,
+    },
+}
+
+/// Encryption of a TCP connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tls {
+    /// None.
+    Off,
+    /// Required.
+    Required {
+        /// Certificate authorities to trust (PEM), besides the built-in ones.
+        ca_file: Option<PathBuf>,
+        /// What of the server's certificate is checked.
+        verify: Verify,
+    },
+}
+
+/// What of a server's certificate is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verify {
+    /// Its issuer and its name.
+    Identity,
+    /// Its issuer.
+    Issuer,
+    /// Nothing: the connection is encrypted, to whomever.
+    Nothing,
+}
+
+impl DatabaseAddress {
+    /// Reads `mysql://user:password@host:port` (or `mariadb://`), user and password percent-encoded,
+    /// with these parameters, spelled as the driver's own URLs spell them: `socket=/path`,
+    /// `require_ssl=true`, `verify_identity=false`, `verify_ca=false`, `ssl_ca=/path.pem`. A path
+    /// (`/database`) is read over: the administrator works in no database of its own.
+    ///
+    /// # Errors
+    /// What the text must be instead; never repeats the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let form = || "a URL such as mysql://user:password@host:3306".to_owned();
+        let url = Url::parse(text).map_err(|_| form())?;
+        if !matches!(url.scheme(), "mysql" | "mariadb") || url.fragment().is_some() {
+            return Err(form());
+        }
+        let parameters = Parameters::read(&url)?;
+        let admin_user = decoded(url.username())?;
+        if admin_user.is_empty() {
+            return Err("a URL with a user, such as mysql://user:password@host:3306".to_owned());
+        }
+        let admin_password = SecretString::from(decoded(url.password().unwrap_or_default())?);
+        Ok(Self {
+            endpoint: parameters.endpoint(&url)?,
+            admin_user,
+            admin_password,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Parameters {
+    socket: Option<PathBuf>,
+    require_ssl: Option<bool>,
+    verify_ca: Option<bool>,
+    verify_identity: Option<bool>,
+    ssl_ca: Option<PathBuf>,
+}
+
+impl Parameters {
+    fn read(url: &Url) -> Result<Self, String> {
+        let mut read = Self::default();
+        for (name, value) in url.query_pairs() {
+            match name.as_ref() {
+                "socket" => read.socket = Some(PathBuf::from(value.as_ref())),
+                "ssl_ca" => read.ssl_ca = Some(PathBuf::from(value.as_ref())),
+                "require_ssl" => read.require_ssl = Some(truth(&name, &value)?),
+                "verify_ca" => read.verify_ca = Some(truth(&name, &value)?),
+                "verify_identity" => read.verify_identity = Some(truth(&name, &value)?),
+                _ => {
+                    return Err("a URL with no other parameters than socket, require_ssl, \
+                                verify_ca, verify_identity and ssl_ca"
+                        .to_owned());
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    fn endpoint(self, url: &Url) -> Result<Endpoint, String> {
+        let tls = self.tls()?;
+        if let Some(socket) = self.socket {
+            return if tls != Tls::Off {
+                Err("a URL with either socket or require_ssl: a socket is not encrypted".to_owned())
+            } else if socket.is_absolute() {
+                Ok(Endpoint::Socket(socket))
+            } else {
+                Err("a URL whose socket is an absolute path".to_owned())
+            };
+        }
+        let host = url.host_str().filter(|host| !host.is_empty());
+        let host = host.ok_or("a URL with a host, or with ?socket=/path")?;
+        Ok(Endpoint::Tcp {
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: url.port().unwrap_or(DEFAULT_PORT),
+            tls,
+        })
+    }
+
+    fn tls(&self) -> Result<Tls, String> {
+        let asks = self.verify_ca.or(self.verify_identity).is_some() || self.ssl_ca.is_some();
+        if !self.require_ssl.unwrap_or(false) {
+            return if asks {
+                Err("a URL with require_ssl=true, which its other parameters ask for".to_owned())
+            } else {
+                Ok(Tls::Off)
+            };
+        }
+        let verify = match (self.verify_ca, self.verify_identity) {
+            (Some(false), _) => Verify::Nothing,
+            (_, Some(false)) => Verify::Issuer,
+            _ => Verify::Identity,
+        };
+        Ok(Tls::Required {
+            ca_file: self.ssl_ca.clone(),
+            verify,
+        })
+    }
+}
+
+fn truth(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(format!("a URL whose {name} is true or false")),
+    }
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    percent_decode_str(text)
+        .decode_utf8()
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| "a URL whose user and password are UTF-8, percent-encoded".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn user_and_password_are_percent_decoded_and_the_port_has_a_default() {
+        let address =
+            DatabaseAddress::parse("mysql://ad%40min:p%2Fw%3A@db.example.org/ignored").unwrap();
+        assert_eq!(address.admin_user, "ad@min");
+        assert_eq!(address.admin_password.expose_secret(), "p/w:");
+        let (host, port, tls) = ("db.example.org".to_owned(), 3306, Tls::Off);
+        assert_eq!(address.endpoint, Endpoint::Tcp { host, port, tls });
+    }
+
+    #[test]
+    fn an_ipv6_host_loses_its_brackets() {
+        let address = DatabaseAddress::parse("mariadb://u:p@[::1]:3307").unwrap();
+        let (host, port, tls) = ("::1".to_owned(), 3307, Tls::Off);
+        assert_eq!(address.endpoint, Endpoint::Tcp { host, port, tls });
+    }
+
+    #[test]
+    fn a_socket_needs_no_host_name_of_its_own() {
+        let address = DatabaseAddress::parse("mysql://u:p@localhost?socket=/run/db.sock").unwrap();
+        assert_eq!(address.endpoint, Endpoint::Socket("/run/db.sock".into()));
+    }
+
+    #[test]
+    fn tls_is_verified_whole_unless_the_url_says_less() {
+        let cases = [
+            ("", Verify::Identity),
+            ("&verify_identity=false", Verify::Issuer),
+            ("&verify_ca=false", Verify::Nothing),
+        ];
+        for (parameters, expected) in cases {
+            let url = format!("mysql://u:p@h?require_ssl=true{parameters}");
+            let Endpoint::Tcp { tls, .. } = DatabaseAddress::parse(&url).unwrap().endpoint else {
+                panic!("not TCP");
+            };
+            let expected = Tls::Required {
+                ca_file: None,
+                verify: expected,
+            };
+            assert_eq!(tls, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_never_repeated() {
+        let refused = [
+            "mysql://hunter2",
+            "postgres://u:hunter2@h",
+            "mysql://u:hunter2@h?pool_max=3",
+            "mysql://u:hunter2@h?verify_ca=false",
+            "mysql://u:hunter2@h?require_ssl=maybe",
+            "mysql://u:hunter2@h?socket=relative",
+            "mysql://:hunter2@h",
+            "mysql://u:%ffhunter2@h",
+            "hunter2",
+        ];
+        for text in refused {
+            let expected = DatabaseAddress::parse(text).unwrap_err();
+            assert!(!expected.contains("hunter2"), "{expected}");
+        }
+    }
+
+    #[test]
+    fn debug_output_hides_the_password() {
+        let address = DatabaseAddress::parse("mysql://u:hunter2@h").unwrap();
+        assert!(!format!("{address:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,110 @@
+//! What every request needs, put together once at the start.
+
+use crate::config::Config;
+use crate::db::admin::Admin;
+use crate::db::catalog::Catalog;
+use crate::db::{PoolSettings, Pools};
+use crate::embedded::Health;
+use crate::keys::{KeyError, KeyRegistry};
+use crate::metrics::Metrics;
+use crate::system::System;
+use shared::cors::CorsOrigins;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How often idle connections are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The service's parts.
+#[derive(Debug)]
+pub struct App {
+    /// Who may call.
+    pub keys: Arc<KeyRegistry>,
+    /// Connections.
+    pub pools: Arc<Pools>,
+    /// The schema.
+    pub catalog: Arc<Catalog>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Which web pages may read answers.
+    pub cors: CorsOrigins,
+    /// Bounds of one request.
+    pub bounds: Bounds,
+    admin: Admin,
+    database: Option<watch::Receiver<Health>>,
+}
+
+/// Bounds of one request, as configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Bytes of a JSON body.
+    pub body_max_bytes: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// Rows of one batch.
+    pub batch_max_rows: usize,
+}
+
+impl App {
+    /// Puts the parts together over a prepared system.
+    ///
+    /// # Errors
+    /// The signing keys can't be read.
+    pub async fn open(
+        config: &Config,
+        system: &System,
+        database: Option<watch::Receiver<Health>>,
+    ) -> Result<Self, KeyError> {
+        let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
+        let settings = PoolSettings {
+            size: config.pool_size,
+            queue: config.pool_queue,
+            wait_timeout: config.pool_wait_timeout,
+            connect_timeout: config.connect_timeout,
+            query_timeout: config.query_timeout,
+        };
+        let pools = Pools::new(settings, system.address.clone(), system.projects.clone());
+        let pools = Arc::new(pools);
+        Ok(Self {
+            keys: Arc::new(keys),
+            catalog: Arc::new(Catalog::new(Arc::clone(&pools))),
+            pools,
+            metrics: Metrics::new(),
+            cors: config.cors_origins.clone(),
+            bounds: Bounds {
+                body_max_bytes: config.json_body_max_bytes,
+                body_timeout: config.body_read_timeout,
+                batch_max_rows: config.rows_batch_max,
+            },
+            admin: system.admin.clone(),
+            database,
+        })
+    }
+
+    /// Starts what runs beside requests, until `stop`.
+    pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
+        tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
+        let (app, stop) = (Arc::clone(self), stop.clone());
+        tasks.spawn(async move {
+            let mut tick = tokio::time::interval(SWEEP_INTERVAL);
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    _ = tick.tick() => app.pools.close_idle(),
+                }
+            }
+        });
+    }
+
+    /// Whether MariaDB answers.
+    pub async fn is_ready(&self) -> bool {
+        let healthy = self
+            .database
+            .as_ref()
+            .is_none_or(|health| *health.borrow() == Health::Up);
+        healthy && self.admin.key_changes().await.is_ok()
+    }
+}

@@ -1,0 +1,194 @@
+//! What the database holds, as far as plans need it: tables, columns and their kinds.
+//!
+//! Values of these types are facts read from MariaDB by `db::catalog`; nothing here does I/O or knows
+//! the driver.
+
+use shared::error::{ErrorCode, Problem, nearest};
+use shared::ident::{DatabaseName, FieldName, TableName, shown};
+use std::collections::HashMap;
+
+/// A table or view.
+#[derive(Debug)]
+pub struct Table {
+    database: DatabaseName,
+    name: TableName,
+    columns: Vec<Column>,
+    by_name: HashMap<Box<str>, usize>,
+    key: Vec<usize>,
+    traits: Traits,
+}
+
+/// Facts about a table as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// Whether it is a view.
+    pub view: bool,
+    /// Whether using it may run stored code (triggers, functions behind a view), which can leave
+    /// something in the session.
+    pub stored_code: bool,
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: FieldName,
+    /// What it holds, as far as values must know.
+    pub kind: Kind,
+    /// What characters it can hold, if it holds text.
+    pub charset: Charset,
+    /// Its type as MariaDB writes it: `varchar(200)`.
+    pub type_text: String,
+    /// Whether NULL is allowed.
+    pub nullable: bool,
+    /// Its default, as MariaDB writes it.
+    pub default: Option<String>,
+    /// Whether it counts by itself.
+    pub auto_increment: bool,
+    /// Whether MariaDB computes it.
+    pub generated: bool,
+    /// Whether it belongs to the primary key.
+    pub primary: bool,
+    /// Whether a unique key holds it alone.
+    pub unique: bool,
+    /// The values of an ENUM or SET.
+    pub values: Vec<String>,
+    /// What its foreign key points at.
+    pub references: Option<Reference>,
+    /// Its comment.
+    pub comment: String,
+}
+
+/// The target of a foreign key of one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The table.
+    pub table: String,
+    /// The field.
+    pub field: String,
+}
+
+/// What a column holds: decides how values are read, bound and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// TINYINT to BIGINT, YEAR.
+    Integer,
+    /// BIT.
+    Bit,
+    /// DECIMAL.
+    Decimal,
+    /// FLOAT.
+    Float,
+    /// DOUBLE.
+    Double,
+    /// CHAR to LONGTEXT, ENUM, SET, UUID, INET.
+    Text,
+    /// DATE.
+    Date,
+    /// DATETIME, TIMESTAMP.
+    DateTime,
+    /// TIME.
+    Time,
+    /// JSON: LONGTEXT that must be valid JSON.
+    Json,
+    /// BINARY to LONGBLOB.
+    Bytes,
+    /// GEOMETRY and its kinds.
+    Geometry,
+}
+
+/// What characters a column of text can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    /// All of Unicode, or its first plane: any text can be compared with it.
+    Unicode,
+    /// Fewer, as latin1 does: MariaDB refuses to compare it with text that it can't hold.
+    Limited,
+}
+
+impl Table {
+    /// Puts a table together.
+    #[must_use]
+    pub fn new(
+        database: DatabaseName,
+        name: TableName,
+        columns: Vec<Column>,
+        primary: Vec<usize>,
+        traits: Traits,
+    ) -> Self {
+        let by_name: HashMap<Box<str>, usize> = columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| (column.name.as_str().into(), at))
+            .collect();
+        // The interface: `{id}` is the column `id`, else the primary key.
+        let key = by_name.get("id").map_or(primary, |at| vec![*at]);
+        Self {
+            database,
+            name,
+            columns,
+            by_name,
+            key,
+            traits,
+        }
+    }
+
+    /// The database it is in.
+    #[must_use]
+    pub fn database(&self) -> &DatabaseName {
+        &self.database
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &TableName {
+        &self.name
+    }
+
+    /// Its columns, in order.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The places of the columns that `{id}` addresses; empty if it has no key.
+    #[must_use]
+    pub fn key(&self) -> &[usize] {
+        &self.key
+    }
+
+    /// Facts about the whole.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        self.traits
+    }
+
+    /// The place of a field.
+    ///
+    /// # Errors
+    /// `unknown_field`, with the nearest name as its hint.
+    pub fn field(&self, name: &FieldName) -> Result<usize, Problem> {
+        self.by_name.get(name.as_str()).copied().ok_or_else(|| {
+            let names = self.columns.iter().map(|column| column.name.as_str());
+            Problem::new(
+                ErrorCode::UnknownField,
+                format!(
+                    "The table {} has no field {}.",
+                    shown(self.name.as_str()),
+                    shown(name.as_str())
+                ),
+            )
+            .with_hint_if(
+                nearest(name.as_str(), names).map(|near| format!("Did you mean {near:?}?")),
+            )
+        })
+    }
+}
+
+impl Column {
+    /// Whether an insert must name it: no NULL, no default, not counted or computed.
+    #[must_use]
+    pub fn required(&self) -> bool {
+        !self.nullable && self.default.is_none() && !self.auto_increment && !self.generated
+    }
+}

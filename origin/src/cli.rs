@@ -1,0 +1,222 @@
+//! The command line: names and arguments of every command, and what they share. Each command's work is
+//! in a file of its own under `cli/`.
+//!
+//! Knows no SQL and no HTTP.
+
+pub mod completions;
+pub mod config;
+pub mod database;
+pub mod dev;
+pub mod doctor;
+mod error;
+pub mod guard;
+pub mod key;
+mod output;
+pub mod project;
+pub mod serve;
+mod system;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+pub use self::error::CliError;
+pub use self::output::{Output, Table};
+use crate::config::{Config, Doors, Layers, SETTINGS, Sources};
+use crate::embedded::Role;
+use crate::installation::Installation;
+
+/// What went well, what failed, and what was asked wrongly, as the shell sees it.
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage or configuration.\n\
+    Every setting may also stand in the environment (SELKIE_…) or in selkie.toml; \
+    flags come first, then the environment, then the file. `selkie config` shows what is in force.";
+
+/// A JSON API over MariaDB.
+#[derive(Debug, Parser)]
+#[command(name = "selkie", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(arg_required_else_help = true, subcommand_required = true)]
+struct Cli {
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// The configuration file [env: SELKIE_CONFIG] [default: selkie.toml, if it exists]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the origin
+    Serve(serve::ServeArgs),
+    /// Run everything on this machine: a private MariaDB, the origin, the edge, and a demo database
+    Dev(dev::DevArgs),
+    /// Issue, list and revoke keys
+    Key(key::KeyArgs),
+    /// Create and list projects
+    Project(project::ProjectArgs),
+    /// Create, adopt, list and drop a project's databases
+    Database(database::DatabaseArgs),
+    /// Check the installation and say what to mend
+    Doctor(doctor::DoctorArgs),
+    /// Show the configuration in force, and where each value comes from
+    Config(config::ConfigArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+    /// Run a program, and end it with all that it started when standard input is closed
+    #[command(hide = true)]
+    Guard(guard::GuardArgs),
+}
+
+/// What every command is given.
+#[derive(Debug)]
+pub struct Context {
+    /// The configuration in force.
+    pub config: Config,
+    /// Where answers go.
+    pub output: Output,
+}
+
+impl Context {
+    /// Opens the installation for one command; the command closes it when it is done.
+    ///
+    /// # Errors
+    /// There is no secret, or the private MariaDB doesn't run.
+    pub async fn open(&self) -> Result<Installation, CliError> {
+        Ok(Installation::open(&self.config, Role::Command).await?)
+    }
+}
+
+/// Runs the command that the arguments name; answers with the process's exit code. Faults go to
+/// standard error: one line, and a hint where there is one.
+pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let parsed = command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
+    let outcome = match parsed {
+        Ok((cli, matches)) => Box::pin(run(cli, &matches)).await,
+        Err(error) => return usage(&error),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error.report();
+            error.exit_code()
+        }
+    }
+}
+
+async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
+    // These two are wanted whatever state the configuration is in.
+    let command = match cli.command {
+        Command::Completions(args) => return args.run(),
+        Command::Guard(args) => return args.run().await,
+        command => command,
+    };
+    let layers = Layers::read(sources(cli.config, matches)?)?;
+    let context = Context {
+        config: Config::from_layers(&layers)?,
+        output: Output::new(cli.json),
+    };
+    match command {
+        Command::Serve(args) => args.run(&context).await,
+        Command::Dev(args) => args.run(&context).await,
+        Command::Key(args) => args.run(&context).await,
+        Command::Project(args) => args.run(&context).await,
+        Command::Database(args) => args.run(&context).await,
+        Command::Doctor(args) => args.run(&context).await,
+        Command::Config(args) => args.run(&context, &layers),
+        Command::Completions(args) => args.run(),
+        Command::Guard(args) => args.run().await,
+    }
+}
+
+/// The whole command line: the commands, and a flag for each setting.
+fn command() -> clap::Command {
+    let settings = SETTINGS
+        .iter()
+        .filter(|setting| setting.doors == Doors::All)
+        .map(|setting| {
+            let default = setting
+                .default
+                .map_or_else(String::new, |text| format!(" [default: {text}]"));
+            Arg::new(setting.name)
+                .long(setting.flag())
+                .value_name(setting.value_name)
+                .help(format!(
+                    "{} [env: {}]{default}",
+                    setting.help,
+                    setting.variable()
+                ))
+                .help_heading("Settings")
+                .hide_short_help(true)
+                .global(true)
+        });
+    Cli::command().args(settings)
+}
+
+fn sources(file: Option<PathBuf>, matches: &ArgMatches) -> Result<Sources, CliError> {
+    let flags: BTreeMap<&'static str, String> = SETTINGS
+        .iter()
+        .filter(|setting| setting.doors == Doors::All)
+        .filter(|setting| matches.value_source(setting.name) == Some(ValueSource::CommandLine))
+        .filter_map(|setting| {
+            let text = matches.get_one::<String>(setting.name)?;
+            Some((setting.name, text.clone()))
+        })
+        .collect();
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with("SELKIE_"))
+        .collect();
+    Ok(Sources {
+        flags,
+        environment,
+        file,
+        directory: std::env::current_dir().map_err(CliError::WorkingDirectory)?,
+    })
+}
+
+fn usage(error: &clap::Error) -> ExitCode {
+    // Help and version are answers; a closed pipe behind them is nobody's fault.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => ExitCode::from(error::USAGE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_flag_counts_before_and_after_the_command() {
+        for line in ["selkie --pool-size 3 serve", "selkie serve --pool-size 3"] {
+            let matches = command().try_get_matches_from(line.split(' ')).unwrap();
+            let sources = sources(None, &matches).unwrap();
+            assert_eq!(
+                sources.flags.get("pool_size").map(String::as_str),
+                Some("3"),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_flag_takes_the_installation_secret() {
+        let refused = command().try_get_matches_from(["selkie", "serve", "--secret", "x"]);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::UnknownArgument);
+    }
+}

@@ -1,0 +1,75 @@
+//! `selkie config`: what is in force, and where each value comes from.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{CliError, Context, Table};
+use crate::config::{Layers, Origin, SETTINGS, Setting, Visibility};
+
+/// Arguments of `selkie config`.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {}
+
+#[derive(Serialize)]
+struct Line {
+    name: &'static str,
+    /// Null where nothing is set.
+    value: Option<String>,
+    origin: Origin,
+    variable: String,
+}
+
+impl ConfigArgs {
+    pub(super) fn run(self, context: &Context, layers: &Layers) -> Result<(), CliError> {
+        let mut lines: Vec<Line> = SETTINGS.iter().map(|row| line(row, layers)).collect();
+        lines.extend(accounts(context));
+        context.output.answer(&lines, |lines| text(lines, context))
+    }
+}
+
+fn line(setting: &Setting, layers: &Layers) -> Line {
+    let found = layers.get(setting.name);
+    let shown = found.map(|found| match setting.visibility {
+        Visibility::Plain => found.text.clone(),
+        Visibility::Secret => "(hidden)".to_owned(),
+    });
+    Line {
+        name: setting.name,
+        value: shown,
+        origin: found.map_or(Origin::Default, |found| found.origin),
+        variable: setting.variable(),
+    }
+}
+
+/// Ready-made accounts: whose, never which.
+fn accounts(context: &Context) -> Option<Line> {
+    let projects: Vec<&str> = context.config.accounts.keys().map(String::as_str).collect();
+    (!projects.is_empty()).then(|| Line {
+        name: "accounts",
+        value: Some(format!("(hidden) for {}", projects.join(", "))),
+        origin: Origin::File,
+        variable: String::new(),
+    })
+}
+
+fn text(lines: &[Line], context: &Context) -> String {
+    let mut table = Table::new(["setting", "value", "from", "variable"]);
+    for line in lines {
+        let value = line.value.as_deref().unwrap_or("-").to_owned();
+        let from = match line.origin {
+            Origin::Flag => "flag",
+            Origin::Environment => "environment",
+            Origin::File => "file",
+            Origin::Default => "default",
+        };
+        table.row([
+            line.name.to_owned(),
+            value,
+            from.to_owned(),
+            line.variable.clone(),
+        ]);
+    }
+    let file = context.config.file.as_ref();
+    let file = file.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+    format!("{table}\nfile: {file}\n")
+}

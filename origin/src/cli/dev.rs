@@ -1,0 +1,67 @@
+//! `selkie dev`: everything on this machine.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::serve::listen;
+use super::{CliError, Context};
+use crate::dev::{self, EdgePlan, Running};
+use crate::{logging, signal};
+
+/// Arguments of `selkie dev`.
+#[derive(Debug, Args)]
+pub struct DevArgs {
+    /// Leave the edge out
+    #[arg(long)]
+    no_edge: bool,
+    /// Where wrangler.toml, node_modules and the built worker are
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        conflicts_with = "no_edge"
+    )]
+    edge_root: PathBuf,
+    /// Go on when the program that started this one ends
+    #[arg(long)]
+    outlive_parent: bool,
+}
+
+impl DevArgs {
+    /// Runs until a signal to stop.
+    ///
+    /// # Errors
+    /// An address is taken, or a part doesn't start or ends by itself.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let config = &context.config;
+        let _log = logging::init(config);
+        let stop = signal::stop_token().map_err(CliError::Signals)?;
+        if !self.outlive_parent {
+            signal::stop_with_parent(&stop);
+        }
+        // Both addresses are tried before anything is started.
+        let listener = listen(config.listen, "listen").await?;
+        let edge = self.edge(config.edge_listen).await?;
+        let mut told = Ok(());
+        let ready = |running: &Running| told = context.output.answer(running, dev::welcome);
+        dev::run(config, edge.as_ref(), listener, &stop, ready).await?;
+        told
+    }
+
+    async fn edge(self, address: SocketAddr) -> Result<Option<EdgePlan>, CliError> {
+        if self.no_edge {
+            return Ok(None);
+        }
+        let plan = EdgePlan {
+            root: std::path::absolute(self.edge_root).map_err(CliError::WorkingDirectory)?,
+            listen: listen(address, "edge_listen")
+                .await?
+                .local_addr()
+                .unwrap_or(address),
+        };
+        plan.check()?;
+        Ok(Some(plan))
+    }
+}

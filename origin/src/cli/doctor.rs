@@ -1,0 +1,68 @@
+//! `selkie doctor`: checks the installation, and says what to mend. Exit code 1 if something is wrong.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::system::Opened;
+use super::{CliError, Context};
+use crate::doctor::{Finding, Verdict, examine};
+
+/// Arguments of `selkie doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {}
+
+#[derive(Serialize)]
+struct Report {
+    healthy: bool,
+    findings: Vec<Finding>,
+}
+
+impl DoctorArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The installation can't be opened, or something is wrong with it.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let opened = Opened::plain(context).await?;
+        let findings = examine(&opened.system, &context.config).await;
+        opened.close(Ok(())).await?;
+        let wrong = findings
+            .iter()
+            .filter(|finding| finding.verdict == Verdict::Wrong)
+            .count();
+        let report = Report {
+            healthy: wrong == 0,
+            findings,
+        };
+        context.output.answer(&report, text)?;
+        if wrong == 0 {
+            return Ok(());
+        }
+        Err(CliError::Failed {
+            message: format!(
+                "{wrong} of {} checks found something to mend",
+                report.findings.len()
+            ),
+            hint: None,
+        })
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        let mark = match finding.verdict {
+            Verdict::Ok => "ok     ",
+            Verdict::Warning => "warning",
+            Verdict::Wrong => "WRONG  ",
+        };
+        text.push_str(&format!(
+            "{mark}  {:<11}  {}\n",
+            finding.check, finding.message
+        ));
+        if let Some(hint) = &finding.hint {
+            text.push_str(&format!("                      {hint}\n"));
+        }
+    }
+    text
+}

@@ -1,0 +1,293 @@
+//! `selkie key`: issue, list and revoke keys; rotate what signs them; print what the edge verifies with.
+
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use shared::ident::ProjectName;
+use shared::key::Access;
+use uuid::Uuid;
+
+use super::system::{Consent, Opened, confirm, note, project, time, time_or_dash};
+use super::{CliError, Context, Table};
+use crate::clock::now;
+use crate::db::admin::{KeyRow, KeyStatus};
+use crate::keys::{Keys, Rotation};
+
+/// Arguments of `selkie key`.
+#[derive(Debug, Args)]
+pub struct KeyArgs {
+    #[command(subcommand)]
+    command: KeyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeyCommand {
+    /// Issue a key; it is printed once and stored nowhere
+    Create(CreateArgs),
+    /// List keys: id, name, access, when they were made and used, whether they work
+    List(ListArgs),
+    /// Revoke a key: the origins refuse it within a second
+    Revoke(RevokeArgs),
+    /// Sign with a new signing key from now on; keys signed by the one before the last end
+    Rotate(RotateArgs),
+    /// Print the public keys as a JWK set, for the edge
+    Jwks,
+}
+
+#[derive(Debug, Args)]
+struct CreateArgs {
+    /// What the key may do: everything, or reading
+    #[arg(long, value_parser = PossibleValuesParser::new(["full", "read"]).try_map(|text| text.parse::<Access>()))]
+    access: Access,
+    /// The project whose data it opens
+    #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
+    project: ProjectName,
+    /// What it is for, shown in lists
+    #[arg(long, value_name = "NAME", default_value = "")]
+    name: String,
+    /// When it ends by itself, counted from now, as 90d or 12h [default: never]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    expires: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// Only this project's
+    #[arg(long, value_name = "PROJECT", value_parser = project)]
+    project: Option<ProjectName>,
+}
+
+#[derive(Debug, Args)]
+struct RevokeArgs {
+    /// The key's id, as `selkie key list` shows it
+    #[arg(value_name = "ID")]
+    id: Uuid,
+}
+
+#[derive(Debug, Args)]
+struct RotateArgs {
+    /// Don't ask, even if keys that work end with it
+    #[arg(long)]
+    yes: bool,
+}
+
+impl KeyArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The installation can't be opened, or what was asked can't be done.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let opened = Opened::migrated(context).await?;
+        let keys = &opened.system.keys;
+        let outcome = match self.command {
+            KeyCommand::Create(args) => args.run(context, keys).await,
+            KeyCommand::List(args) => args.run(context, keys).await,
+            KeyCommand::Revoke(args) => args.run(context, keys).await,
+            KeyCommand::Rotate(args) => args.run(context, keys).await,
+            KeyCommand::Jwks => jwks(context, keys).await,
+        };
+        opened.close(outcome).await
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct IssuedAnswer<'a> {
+    id: Uuid,
+    key: &'a str,
+    project: &'a str,
+    access: Access,
+    name: &'a str,
+    expires_at: Option<String>,
+}
+
+impl CreateArgs {
+    async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
+        let issued = keys
+            .issue(&self.project, self.access, &self.name, self.expires)
+            .await?;
+        let answer = IssuedAnswer {
+            id: issued.id,
+            key: &issued.token,
+            project: self.project.as_str(),
+            access: self.access,
+            name: &self.name,
+            expires_at: issued.expires_at.map(time),
+        };
+        let end = answer.expires_at.as_deref().map_or_else(
+            || "never expires".to_owned(),
+            |end| format!("expires at {end}"),
+        );
+        note(&format!(
+            "key {} of project {}, access {}, {end}; it is shown only now",
+            issued.id, self.project, self.access
+        ));
+        // The key alone goes to standard output: it is there to be piped.
+        context
+            .output
+            .answer(&answer, |answer| answer.key.to_owned())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyLine {
+    id: Uuid,
+    name: String,
+    project: String,
+    access: Access,
+    state: &'static str,
+    created_at: String,
+    last_used_at: Option<String>,
+    expires_at: Option<String>,
+    revoked_at: Option<String>,
+}
+
+impl ListArgs {
+    async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
+        let now = now();
+        let rows = keys.list(self.project.as_ref()).await?;
+        let live: Vec<String> = keys
+            .public_keys()
+            .await
+            .map(|set| set.kids().map(str::to_owned).collect())
+            .unwrap_or_default();
+        let lines: Vec<KeyLine> = rows.iter().map(|row| line(row, &live, now)).collect();
+        context.output.answer(&lines, |lines| table(lines))
+    }
+}
+
+fn line(row: &KeyRow, live: &[String], now: u64) -> KeyLine {
+    let state = if row.revoked_at.is_some() {
+        "revoked"
+    } else if row.expires_at.is_some_and(|end| end <= now) {
+        "expired"
+    } else if !live.contains(&row.kid) {
+        "retired"
+    } else {
+        "live"
+    };
+    KeyLine {
+        id: row.id,
+        name: row.name.clone(),
+        project: row.project.to_string(),
+        access: row.access,
+        state,
+        created_at: time(row.created_at),
+        last_used_at: row.last_used_at.map(time),
+        expires_at: row.expires_at.map(time),
+        revoked_at: row.revoked_at.map(time),
+    }
+}
+
+fn table(lines: &[KeyLine]) -> String {
+    let dash = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
+    let mut table = Table::new([
+        "id",
+        "name",
+        "project",
+        "access",
+        "state",
+        "created",
+        "last used",
+        "expires",
+    ]);
+    for line in lines {
+        table.row([
+            line.id.to_string(),
+            line.name.clone(),
+            line.project.clone(),
+            line.access.to_string(),
+            line.state.to_owned(),
+            line.created_at.clone(),
+            dash(&line.last_used_at),
+            dash(&line.expires_at),
+        ]);
+    }
+    table.to_string()
+}
+
+#[derive(Serialize)]
+struct RevokedAnswer {
+    id: Uuid,
+    revoked: bool,
+}
+
+impl RevokeArgs {
+    async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
+        let before = keys.revoke(self.id).await?;
+        let answer = RevokedAnswer {
+            id: self.id,
+            revoked: true,
+        };
+        context.output.answer(&answer, |answer| match before {
+            KeyStatus::Live => format!(
+                "key {} is revoked; origins refuse it within a second",
+                answer.id
+            ),
+            _ => format!("key {} was revoked before", answer.id),
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RotatedAnswer {
+    retired_signing_keys: Vec<String>,
+    ended_keys: Vec<Uuid>,
+}
+
+impl RotateArgs {
+    async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
+        let plan = keys.plan_rotation().await?;
+        if !plan.lost.is_empty() {
+            confirm(Consent::of(self.yes), &losses(&plan), "rotate")?;
+        }
+        let done = keys.rotate().await?;
+        note(
+            "give the edge the new set before you issue keys: `selkie key jwks` prints it; \
+             origins know it within a second",
+        );
+        let answer = RotatedAnswer {
+            ended_keys: done.lost.iter().map(|key| key.id).collect(),
+            retired_signing_keys: done.retired,
+        };
+        context.output.answer(&answer, |answer| {
+            format!(
+                "a new signing key signs from now on; {} retired, {} keys ended",
+                answer.retired_signing_keys.len(),
+                answer.ended_keys.len()
+            )
+        })
+    }
+}
+
+fn losses(plan: &Rotation) -> String {
+    let keys: Vec<String> = plan
+        .lost
+        .iter()
+        .map(|key| {
+            let used = time_or_dash(key.last_used_at);
+            format!(
+                "  {} {:?} of {} (last used {used})",
+                key.id, key.name, key.project
+            )
+        })
+        .collect();
+    format!(
+        "{} keys that still work were signed by the signing key that retires, and end with it:\n{}",
+        keys.len(),
+        keys.join("\n")
+    )
+}
+
+async fn jwks(context: &Context, keys: &Keys) -> Result<(), CliError> {
+    keys.prepare().await?;
+    let set = keys.public_keys().await?.to_jwks();
+    let value = serde_json::from_str::<serde_json::Value>(&set)
+        .map_err(|error| CliError::Output(error.into()))?;
+    // The set is JSON either way; on one line it fits into a variable.
+    context.output.answer(&value, |_| set.clone())
+}

@@ -1,0 +1,110 @@
+//! Answers of commands: text or tables for people, JSON with `--json`.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::CliError;
+
+/// Spaces between two columns.
+const GUTTER: usize = 2;
+
+/// Where answers go, and in which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Text for people.
+    Text,
+    /// One JSON value.
+    Json,
+}
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+
+    /// Gives one answer: `value` with `--json`, else what `text` makes of it. A command answers once.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn answer<T: Serialize>(
+        self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), CliError> {
+        let text = match self {
+            Self::Text => text(value),
+            Self::Json => serde_json::to_string_pretty(value)
+                .map_err(|error| CliError::Output(error.into()))?,
+        };
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let mut stdout = io::stdout().lock();
+        write!(stdout, "{text}{end}")
+            .and_then(|()| stdout.flush())
+            .map_err(CliError::Output)
+    }
+}
+
+/// Rows in aligned columns; its `Display` ends with a line break.
+#[derive(Debug, Clone)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings and no rows.
+    #[must_use]
+    pub fn new<const N: usize>(headings: [&str; N]) -> Self {
+        Self {
+            rows: vec![headings.map(str::to_uppercase).to_vec()],
+        }
+    }
+
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(Vec::from(cells));
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let cell_width =
+            |row: &Vec<String>, at: usize| row.get(at).map_or(0, |cell| cell.chars().count());
+        (0..columns)
+            .map(|at| {
+                self.rows
+                    .iter()
+                    .map(|row| cell_width(row, at))
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
+        for row in &self.rows {
+            let cells = row.iter().zip(&widths);
+            let line: String = cells
+                .map(|(cell, width)| format!("{cell:<width$}", width = width + GUTTER))
+                .collect();
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(["id", "name"]);
+        table.row(["1".to_owned(), "größer".to_owned()]);
+        table.row(["1000".to_owned(), String::new()]);
+        assert_eq!(table.to_string(), "ID    NAME\n1     größer\n1000\n");
+    }
+}

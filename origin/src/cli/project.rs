@@ -1,0 +1,116 @@
+//! `selkie project`: make and list projects.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use shared::ident::ProjectName;
+
+use super::system::{Opened, project, time};
+use super::{CliError, Context, Table};
+use crate::db::admin::Inserted;
+use crate::projects::{Claim, Projects};
+
+/// Arguments of `selkie project`.
+#[derive(Debug, Args)]
+pub struct ProjectArgs {
+    #[command(subcommand)]
+    command: ProjectCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ProjectCommand {
+    /// Make a project and its two MariaDB accounts
+    Create(CreateArgs),
+    /// List projects
+    List,
+}
+
+#[derive(Debug, Args)]
+struct CreateArgs {
+    /// Lower-case letters, digits and inner hyphens, 32 at most
+    #[arg(value_name = "NAME", value_parser = project)]
+    name: ProjectName,
+    /// Take databases named <project>_… that are there already
+    #[arg(long)]
+    claim: bool,
+}
+
+impl ProjectArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The installation can't be opened, or what was asked can't be done.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let opened = Opened::migrated(context).await?;
+        let projects = &opened.system.projects;
+        let outcome = match self.command {
+            ProjectCommand::Create(args) => args.run(context, projects).await,
+            ProjectCommand::List => list(context, projects).await,
+        };
+        opened.close(outcome).await
+    }
+}
+
+#[derive(Serialize)]
+struct CreatedAnswer {
+    name: String,
+    created: bool,
+}
+
+impl CreateArgs {
+    async fn run(self, context: &Context, projects: &Projects) -> Result<(), CliError> {
+        let claim = if self.claim {
+            Claim::Take
+        } else {
+            Claim::Refuse
+        };
+        let inserted = projects.create(&self.name, claim).await?;
+        let answer = CreatedAnswer {
+            name: self.name.to_string(),
+            created: inserted == Inserted::New,
+        };
+        context.output.answer(&answer, |answer| {
+            if answer.created {
+                format!("project {} is made", answer.name)
+            } else {
+                format!("project {} was there; its accounts are right", answer.name)
+            }
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProjectLine {
+    name: String,
+    created_at: String,
+    databases: Vec<String>,
+}
+
+async fn list(context: &Context, projects: &Projects) -> Result<(), CliError> {
+    let databases = projects.databases(None).await?;
+    let lines: Vec<ProjectLine> = projects
+        .list()
+        .await?
+        .into_iter()
+        .map(|row| ProjectLine {
+            name: row.name.to_string(),
+            created_at: time(row.created_at),
+            databases: databases
+                .iter()
+                .filter(|database| database.project == row.name)
+                .map(|database| database.name.to_string())
+                .collect(),
+        })
+        .collect();
+    context.output.answer(&lines, |lines| {
+        let mut table = Table::new(["name", "created", "databases"]);
+        for line in lines {
+            table.row([
+                line.name.clone(),
+                line.created_at.clone(),
+                line.databases.join(", "),
+            ]);
+        }
+        table.to_string()
+    })
+}

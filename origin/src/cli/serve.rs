@@ -1,0 +1,72 @@
+//! `selkie serve`: the origin, and its private MariaDB where none is named.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{CliError, Context};
+use crate::config::Config;
+use crate::embedded::Role;
+use crate::installation::Installation;
+use crate::system::System;
+use crate::{logging, serve, signal};
+
+/// Arguments of `selkie serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {}
+
+impl ServeArgs {
+    /// Serves until a signal to stop.
+    ///
+    /// # Errors
+    /// The address is taken, the installation can't be opened, or the server fails.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let config = &context.config;
+        let _log = logging::init(config);
+        let stop = signal::stop_token().map_err(CliError::Signals)?;
+        let listener = listen(config.listen, "listen").await?;
+        let opening = Installation::open(config, Role::Service);
+        let installation = tokio::select! {
+            opened = opening => opened?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        let secret = Arc::clone(&installation.secret);
+        let system = System::new(&installation.database, secret, config);
+        let outcome = run(config, &system, &installation, listener, stop).await;
+        system.close().await;
+        installation.close().await;
+        outcome
+    }
+}
+
+async fn run(
+    config: &Config,
+    system: &System,
+    installation: &Installation,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> Result<(), CliError> {
+    tokio::select! {
+        prepared = system.prepare() => prepared?,
+        () = stop.cancelled() => return Ok(()),
+    }
+    let health = installation.database_health();
+    Ok(serve::run(config, system, health, listener, stop).await?)
+}
+
+/// Listens on `address`, which the setting `setting` names; a taken one is told by both.
+pub(super) async fn listen(
+    address: SocketAddr,
+    setting: &'static str,
+) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| CliError::Listen {
+            address,
+            setting,
+            source,
+        })
+}

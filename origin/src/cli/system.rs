@@ -1,0 +1,149 @@
+//! What the commands on projects, databases and keys share: an opened system, times as text, notes on
+//! standard error, and a question before what can't be undone.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+use shared::ident::{DatabaseName, ProjectName};
+
+use super::{CliError, Context};
+use crate::db::admin::AdminError;
+use crate::installation::Installation;
+use crate::keys::KeyError;
+use crate::projects::ProjectError;
+use crate::system::{System, SystemError};
+
+/// An installation that is open for one command.
+pub(super) struct Opened {
+    pub(super) system: System,
+    installation: Installation,
+}
+
+impl Opened {
+    /// Opens the installation; contacts nothing but the private MariaDB.
+    pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
+        let installation = context.open().await?;
+        let system = System::new(
+            &installation.database,
+            installation.secret.clone(),
+            &context.config,
+        );
+        Ok(Self {
+            system,
+            installation,
+        })
+    }
+
+    /// Opens the installation with its schema at this program's version.
+    pub(super) async fn migrated(context: &Context) -> Result<Self, CliError> {
+        let opened = Self::plain(context).await?;
+        match opened.system.migrate().await {
+            Ok(()) => Ok(opened),
+            Err(error) => opened.close(Err(error.into())).await,
+        }
+    }
+
+    /// Closes it after the command's work, whose outcome it hands on.
+    pub(super) async fn close<T>(self, outcome: Result<T, CliError>) -> Result<T, CliError> {
+        self.system.close().await;
+        self.installation.close().await;
+        outcome
+    }
+}
+
+fn failed(message: String, hint: Option<String>) -> CliError {
+    CliError::Failed { message, hint }
+}
+
+impl From<AdminError> for CliError {
+    fn from(error: AdminError) -> Self {
+        failed(error.to_string(), error.hint().map(str::to_owned))
+    }
+}
+
+impl From<ProjectError> for CliError {
+    fn from(error: ProjectError) -> Self {
+        failed(error.to_string(), error.hint())
+    }
+}
+
+impl From<KeyError> for CliError {
+    fn from(error: KeyError) -> Self {
+        failed(error.to_string(), error.hint())
+    }
+}
+
+impl From<SystemError> for CliError {
+    fn from(error: SystemError) -> Self {
+        failed(error.to_string(), error.hint())
+    }
+}
+
+/// Parses an argument that names a project.
+pub(super) fn project(text: &str) -> Result<ProjectName, String> {
+    ProjectName::parse(text).map_err(|problem| match problem.hint() {
+        Some(hint) => format!("{} {hint}", problem.message()),
+        None => problem.message().to_owned(),
+    })
+}
+
+/// Parses an argument that names a database.
+pub(super) fn database(text: &str) -> Result<DatabaseName, String> {
+    DatabaseName::parse(text).map_err(|problem| problem.message().to_owned())
+}
+
+/// Seconds since 1970 as `2026-11-20T12:00:00Z`.
+pub(super) fn time(seconds: u64) -> String {
+    match UNIX_EPOCH.checked_add(Duration::from_secs(seconds)) {
+        Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
+        None => seconds.to_string(),
+    }
+}
+
+/// As [`time`]; `-` for never.
+pub(super) fn time_or_dash(seconds: Option<u64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), time)
+}
+
+/// Says something beside the answer, on standard error.
+pub(super) fn note(text: &str) {
+    // Nothing is left to tell it to if standard error is closed.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether the command line already said yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consent {
+    Given,
+    ToBeAsked,
+}
+
+impl Consent {
+    pub(super) fn of(yes: bool) -> Self {
+        if yes { Self::Given } else { Self::ToBeAsked }
+    }
+}
+
+/// Asks before what can't be undone. `word` is what to type.
+pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(), CliError> {
+    if consent == Consent::Given {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        return Err(CliError::Usage {
+            message: warning.to_owned(),
+            hint: Some("add --yes to do it".to_owned()),
+        });
+    }
+    note(&format!("{warning}\nType {word} to go on:"));
+    let mut answer = String::new();
+    // A line longer than any name is no consent either.
+    let read = io::stdin().lock().read_line(&mut answer);
+    if read.is_ok() && answer.trim() == word {
+        return Ok(());
+    }
+    Err(CliError::Failed {
+        message: "nothing was done".to_owned(),
+        hint: None,
+    })
+}

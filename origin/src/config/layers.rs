@@ -1,0 +1,189 @@
+//! Finds each setting's text: flags before environment before file before default.
+//!
+//! Knows texts and where they stood, not what they mean; that is `Config`'s.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::ConfigError;
+use super::accounts::AccountsFile;
+use super::setting::{SETTINGS, Setting, find_setting};
+
+/// The file that is read when none is named, if it exists.
+const DEFAULT_FILE: &str = "selkie.toml";
+
+/// Where configuration can stand; what a process is started with, as plain values.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// Flags given, by setting name.
+    pub flags: BTreeMap<&'static str, String>,
+    /// The environment, or the part of it that starts with `SELKIE_`.
+    pub environment: BTreeMap<String, String>,
+    /// The file named by `--config`.
+    pub file: Option<PathBuf>,
+    /// The working directory, against which relative paths are read.
+    pub directory: PathBuf,
+}
+
+/// Where a value stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A flag.
+    Flag,
+    /// An environment variable.
+    Environment,
+    /// The TOML file.
+    File,
+    /// Nowhere: the default.
+    Default,
+}
+
+/// A setting's text and where it stood.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The value as written.
+    pub text: String,
+    /// Where.
+    pub origin: Origin,
+}
+
+/// Every setting's text.
+#[derive(Debug)]
+pub struct Layers {
+    found: BTreeMap<&'static str, Found>,
+    /// The `[accounts]` table of the file, if any.
+    pub accounts: AccountsFile,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// The working directory.
+    pub directory: PathBuf,
+}
+
+impl Layers {
+    /// Reads the file, if there is one, and lays the layers over one another.
+    ///
+    /// # Errors
+    /// The file can't be read, is no TOML, or holds a key that is no setting.
+    pub fn read(sources: Sources) -> Result<Self, ConfigError> {
+        let file = locate_file(&sources);
+        let mut table = match &file {
+            Some(path) => read_table(path)?,
+            None => toml::Table::new(),
+        };
+        let accounts = AccountsFile::take(&mut table, file.as_deref())?;
+        let mut in_file = file_texts(table, file.as_deref())?;
+        let mut found = BTreeMap::new();
+        for setting in SETTINGS {
+            let value = pick(setting, &sources, &mut in_file);
+            if let Some(value) = value {
+                found.insert(setting.name, value);
+            }
+        }
+        Ok(Self {
+            found,
+            accounts,
+            file,
+            directory: sources.directory,
+        })
+    }
+
+    /// The text of the setting `name`, if it has one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Found> {
+        self.found.get(name)
+    }
+}
+
+fn pick(
+    setting: &'static Setting,
+    sources: &Sources,
+    in_file: &mut BTreeMap<&'static str, String>,
+) -> Option<Found> {
+    let flag = sources.flags.get(setting.name).cloned();
+    // An empty variable is how scripts and composed containers say "not set".
+    let variable = sources
+        .environment
+        .get(&setting.variable())
+        .filter(|text| !text.is_empty())
+        .cloned();
+    let layers = [
+        (flag, Origin::Flag),
+        (variable, Origin::Environment),
+        (in_file.remove(setting.name), Origin::File),
+        (setting.default.map(str::to_owned), Origin::Default),
+    ];
+    layers
+        .into_iter()
+        .find_map(|(text, origin)| text.map(|text| Found { text, origin }))
+}
+
+fn locate_file(sources: &Sources) -> Option<PathBuf> {
+    let named = sources.file.clone().or_else(|| {
+        sources
+            .environment
+            .get("SELKIE_CONFIG")
+            .filter(|text| !text.is_empty())
+            .map(PathBuf::from)
+    });
+    match named {
+        Some(path) => Some(sources.directory.join(path)),
+        None => Some(sources.directory.join(DEFAULT_FILE)).filter(|path| path.is_file()),
+    }
+}
+
+fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::UnreadableFile {
+        path: path.to_owned(),
+        source,
+    })?;
+    // The parser's full message quotes the line, which may hold a password; its plain one doesn't.
+    text.parse::<toml::Table>()
+        .map_err(|error| ConfigError::NotToml {
+            path: path.to_owned(),
+            line: line_of(&text, error.span()),
+            reason: error.message().to_owned(),
+        })
+}
+
+fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
+    let end = span.map_or(0, |span| span.start.min(text.len()));
+    1 + text.bytes().take(end).filter(|byte| *byte == b'\n').count()
+}
+
+fn file_texts(
+    table: toml::Table,
+    path: Option<&Path>,
+) -> Result<BTreeMap<&'static str, String>, ConfigError> {
+    let path = path.unwrap_or(Path::new(DEFAULT_FILE));
+    let mut texts = BTreeMap::new();
+    for (key, value) in table {
+        let Some(setting) = find_setting(&key) else {
+            return Err(ConfigError::unknown_key(&key, path));
+        };
+        let text = scalar_text(value).ok_or(ConfigError::NotScalar {
+            name: setting.name,
+            path: path.to_owned(),
+        })?;
+        texts.insert(setting.name, text);
+    }
+    Ok(texts)
+}
+
+/// A list of words reads like the comma list that flags and variables take.
+fn scalar_text(value: toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Array(items) => {
+            let words: Option<Vec<String>> = items
+                .into_iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect();
+            words.map(|words| words.join(","))
+        }
+        _ => None,
+    }
+}

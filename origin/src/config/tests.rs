@@ -1,0 +1,132 @@
+use super::*;
+
+fn sources(file: &str) -> (tempfile::TempDir, Sources) {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("selkie.toml"), file).unwrap();
+    let sources = Sources {
+        directory: directory.path().to_owned(),
+        ..Sources::default()
+    };
+    (directory, sources)
+}
+
+fn with_variable(mut sources: Sources, name: &str, value: &str) -> Sources {
+    sources
+        .environment
+        .insert(name.to_owned(), value.to_owned());
+    sources
+}
+
+fn refusal(sources: Sources) -> String {
+    Config::load(sources).unwrap_err().to_string()
+}
+
+#[test]
+fn every_default_passes_its_own_check() {
+    let config = Config::load(Sources::default()).unwrap();
+    assert_eq!(config.listen.port(), 8080);
+    assert_eq!(config.pool_size, 8);
+    assert!(config.database_url.is_none());
+}
+
+#[test]
+fn every_setting_of_the_table_is_checked() {
+    for setting in SETTINGS.iter().filter(|setting| setting.name != "data_dir") {
+        let sources = with_variable(Sources::default(), &setting.variable(), "\u{1}");
+        let message = refusal(sources);
+        assert!(message.starts_with(setting.name), "{message}");
+        assert!(message.contains(&setting.variable()), "{message}");
+    }
+}
+
+#[test]
+fn flags_come_before_the_environment_before_the_file_before_the_default() {
+    let (_directory, mut sources) = sources("pool_size = 5\npool_queue = 6\nrows_batch_max = 7\n");
+    sources.flags.insert("pool_size", "3".to_owned());
+    let sources = with_variable(sources, "SELKIE_POOL_SIZE", "4");
+    let sources = with_variable(sources, "SELKIE_POOL_QUEUE", "9");
+    let config = Config::load(sources).unwrap();
+    let values = (config.pool_size, config.pool_queue, config.rows_batch_max);
+    assert_eq!(values, (3, 9, 7));
+    assert_eq!(config.json_body_max_bytes, 16 * 1024 * 1024);
+}
+
+#[test]
+fn an_empty_variable_is_an_unset_one() {
+    let sources = with_variable(Sources::default(), "SELKIE_DATABASE_URL", "");
+    assert!(Config::load(sources).unwrap().database_url.is_none());
+}
+
+#[test]
+fn a_named_file_must_exist_and_the_default_one_need_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut sources = Sources {
+        directory: directory.path().to_owned(),
+        ..Sources::default()
+    };
+    sources.file = Some("other.toml".into());
+    assert!(refusal(sources).contains("other.toml can't be read"));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_name() {
+    let (_directory, sources) = sources("pool_sise = 5\n");
+    let message = refusal(sources);
+    assert!(message.contains("`pool_sise`"), "{message}");
+    assert!(message.contains("did you mean `pool_size`?"), "{message}");
+}
+
+#[test]
+fn a_bad_value_is_named_with_the_spelling_that_was_used_and_all_others() {
+    let sources = with_variable(Sources::default(), "SELKIE_QUERY_TIMEOUT", "30");
+    let message = refusal(sources);
+    for part in [
+        "query_timeout must be a time",
+        "SELKIE_QUERY_TIMEOUT says \"30\"",
+        "--query-timeout",
+        "in the file",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn no_message_and_no_debug_output_repeats_a_secret() {
+    let url = "mysql://root:hunter2@h?nonsense=1";
+    let sources = with_variable(Sources::default(), "SELKIE_DATABASE_URL", url);
+    assert!(!refusal(sources).contains("hunter2"));
+    let sources = with_variable(Sources::default(), "SELKIE_SECRET", "hunter2");
+    assert!(!refusal(sources).contains("hunter2"));
+    let (_directory, sources) = self::sources("database_url = 'hunter2\n");
+    let message = refusal(sources);
+    assert!(
+        message.contains("line 1") && !message.contains("hunter2"),
+        "{message}"
+    );
+    let secret = "hunter2".repeat(10) + "ab";
+    let sources = with_variable(Sources::default(), "SELKIE_SECRET", &secret);
+    assert!(!format!("{:?}", Config::load(sources)).contains("hunter2"));
+}
+
+#[test]
+fn ready_made_accounts_stand_in_a_table_of_the_file() {
+    let (_directory, sources) = sources(
+        "[accounts.default]\nrw = { user = 'a', password = 'hunter2' }\nro = { user = 'b', password = '' }\n",
+    );
+    let config = Config::load(sources).unwrap();
+    assert_eq!(config.accounts["default"].rw.user, "a");
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn an_account_without_a_password_is_refused() {
+    let (_directory, sources) = sources("[accounts.default]\nrw = { user = 'a' }\n");
+    assert!(refusal(sources).contains("missing field `password`"));
+}
+
+#[test]
+fn a_list_in_the_file_reads_as_its_comma_list() {
+    let (_directory, sources) = sources("cors_origins = ['https://a.example', 'http://b:3000']\n");
+    let expected = CorsOrigins::parse("https://a.example,http://b:3000").unwrap();
+    assert_eq!(Config::load(sources).unwrap().cors_origins, expected);
+}

@@ -1,0 +1,65 @@
+//! From a setting's text to its value. Each function answers with what the value must be, a clause
+//! that completes "`name` must be …"; none repeats the text, which may be secret.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use shared::cors::CorsOrigins;
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Pretty,
+    /// Pretty on a terminal, else JSON.
+    Auto,
+}
+
+/// Longest time that a setting may name: a mistaken unit should be told, not waited for.
+const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+type Parsed<T> = Result<T, String>;
+
+pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
+    let text = text.replace("localhost:", "127.0.0.1:");
+    text.parse()
+        .map_err(|_| "an IP address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+pub(super) fn time(text: &str) -> Parsed<Duration> {
+    let hint = || "a time from 1ms to 24h with its unit, such as 500ms, 30s or 2m".to_owned();
+    let time = humantime::parse_duration(text).map_err(|_| hint())?;
+    match time {
+        Duration::ZERO => Err(hint()),
+        time if time > TIME_MAX => Err(hint()),
+        time => Ok(time),
+    }
+}
+
+pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {
+    let number = text.replace('_', "").parse::<usize>().ok();
+    number
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("a whole number from {least} to {most}"))
+}
+
+pub(super) fn log_format(text: &str) -> Parsed<LogFormat> {
+    match text {
+        "json" => Ok(LogFormat::Json),
+        "pretty" => Ok(LogFormat::Pretty),
+        "auto" => Ok(LogFormat::Auto),
+        _ => Err("json, pretty or auto".to_owned()),
+    }
+}
+
+pub(super) fn log_level(text: &str) -> Parsed<tracing::Level> {
+    text.parse()
+        .map_err(|_| "error, warn, info, debug or trace".to_owned())
+}
+
+pub(super) fn cors_origins(text: &str) -> Parsed<CorsOrigins> {
+    CorsOrigins::parse(text)
+        .map_err(|_| "* or a comma list of origins such as https://app.example.org".to_owned())
+}

@@ -1,0 +1,19 @@
+//! MariaDB: connections by account, statements run, rows turned into JSON, the schema read, errors
+//! mapped. The only folder that knows the driver.
+//!
+//! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run in
+//! [`run`] and [`user_sql`], under the accounts of their projects.
+
+pub mod admin;
+pub mod catalog;
+mod connect;
+pub mod error;
+mod geojson;
+mod json;
+pub mod pool;
+pub mod run;
+mod schema;
+pub mod user_sql;
+
+pub use error::DbError;
+pub use pool::{Lease, PoolSettings, Pools};

@@ -1,0 +1,181 @@
+//! The schema, cached: fresh at once after our own DDL, within [`STALE_AFTER`] after anybody else's.
+//!
+//! A description that grows old is read again beside the request that uses it; only one that is too old
+//! makes a request wait.
+
+use super::error::DbError;
+use super::pool::Pools;
+use super::schema::{self, Found};
+use crate::catalog::Table;
+use quick_cache::sync::Cache;
+use shared::error::{ErrorCode, Problem, nearest};
+use shared::ident::{DatabaseName, ProjectName, shown};
+use shared::key::Access;
+use shared::operation::TablePath;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Tables that are remembered.
+const TABLES_MAX: usize = 10_000;
+/// From this age on, a description is read again beside the request that uses it.
+const REFRESH_AFTER: Duration = Duration::from_secs(2);
+/// From this age on, a description is not used.
+const STALE_AFTER: Duration = Duration::from_secs(4);
+/// How long reading a description may take.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+type Key = (ProjectName, DatabaseName, shared::ident::TableName);
+
+/// Descriptions of tables by project.
+pub struct Catalog {
+    pools: Arc<Pools>,
+    tables: Cache<Key, Arc<Entry>>,
+    /// Counts our own DDL: what was read before it is not used.
+    version: AtomicU64,
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog")
+            .field("tables", &self.tables.len())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Entry {
+    table: Arc<Table>,
+    read_at: Instant,
+    version: u64,
+    refreshing: AtomicBool,
+}
+
+impl Catalog {
+    /// An empty cache before these pools.
+    #[must_use]
+    pub fn new(pools: Arc<Pools>) -> Self {
+        Self {
+            pools,
+            tables: Cache::new(TABLES_MAX),
+            version: AtomicU64::new(0),
+        }
+    }
+
+    /// A table of a project.
+    ///
+    /// # Errors
+    /// `database_not_found` or `table_not_found` with the nearest name as hint; what MariaDB gave.
+    pub async fn table(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        path: &TablePath,
+    ) -> Result<Arc<Table>, Problem> {
+        if path.database.is_system() {
+            return Err(no_database(&path.database, &[]));
+        }
+        let key = (project.clone(), path.database.clone(), path.table.clone());
+        if let Some(entry) = self.tables.get(&key).filter(|entry| self.is_usable(entry)) {
+            if entry.read_at.elapsed() > REFRESH_AFTER
+                && !entry.refreshing.swap(true, Ordering::Relaxed)
+            {
+                let (catalog, key) = (Arc::clone(self), key);
+                tokio::spawn(async move {
+                    if catalog.load(key.clone()).await.is_err() {
+                        catalog.tables.remove(&key);
+                    }
+                });
+            }
+            return Ok(Arc::clone(&entry.table));
+        }
+        self.load(key).await
+    }
+
+    /// A table, read anew: what was known of it did not fit.
+    ///
+    /// # Errors
+    /// As [`Catalog::table`].
+    pub async fn reload(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        path: &TablePath,
+    ) -> Result<Arc<Table>, Problem> {
+        self.load((project.clone(), path.database.clone(), path.table.clone()))
+            .await
+    }
+
+    /// Our own DDL ran: everything is read anew when it is next used.
+    pub fn forget_all(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The project's only database, if it has only one.
+    ///
+    /// # Errors
+    /// What MariaDB gave.
+    pub async fn only_database(
+        &self,
+        project: &ProjectName,
+    ) -> Result<Option<DatabaseName>, Problem> {
+        let names = async {
+            let mut lease = self.pools.lease(project, Access::Full).await?;
+            schema::databases(&mut lease, LOAD_TIMEOUT).await
+        };
+        match names.await.map_err(DbError::into_problem)?.as_slice() {
+            [name] => Ok(DatabaseName::parse(name).ok()),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_usable(&self, entry: &Entry) -> bool {
+        entry.version == self.version.load(Ordering::Acquire)
+            && entry.read_at.elapsed() < STALE_AFTER
+    }
+
+    async fn load(&self, key: Key) -> Result<Arc<Table>, Problem> {
+        let version = self.version.load(Ordering::Acquire);
+        let read_at = Instant::now();
+        let found = async {
+            // The account with all rights sees everything there is to describe.
+            let mut lease = self.pools.lease(&key.0, Access::Full).await?;
+            schema::load(&mut lease, &key.1, &key.2, LOAD_TIMEOUT).await
+        };
+        match found.await.map_err(DbError::into_problem)? {
+            Found::Table(table) => {
+                let table = Arc::<Table>::from(table);
+                let entry = Entry {
+                    table: Arc::clone(&table),
+                    read_at,
+                    version,
+                    refreshing: AtomicBool::new(false),
+                };
+                self.tables.insert(key, Arc::new(entry));
+                Ok(table)
+            }
+            Found::OtherTables(others) => {
+                let near = nearest(key.2.as_str(), others.iter().map(String::as_str));
+                self.tables.remove(&key);
+                Err(Problem::new(
+                    ErrorCode::TableNotFound,
+                    format!(
+                        "The database {} has no table {}.",
+                        shown(key.1.as_str()),
+                        shown(key.2.as_str())
+                    ),
+                )
+                .with_hint_if(near.map(|near| format!("Did you mean {near:?}?"))))
+            }
+            Found::OtherDatabases(others) => Err(no_database(&key.1, &others)),
+        }
+    }
+}
+
+/// The same for a database of another project as for one that does not exist.
+#[must_use]
+pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
+    let near = nearest(name.as_str(), others.iter().map(String::as_str));
+    Problem::new(
+        ErrorCode::DatabaseNotFound,
+        format!("There is no database {}.", shown(name.as_str())),
+    )
+    .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
+}

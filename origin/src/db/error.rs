@@ -1,0 +1,259 @@
+//! MariaDB's refusals, mapped to problems in one place.
+
+use mysql_async::DriverError;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::DatabaseName;
+
+/// What can go wrong between a statement and its rows.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// MariaDB refused.
+    #[error("MariaDB refused with {0}")]
+    Refused(u16, Refusal),
+    /// The driver failed, or the connection broke.
+    #[error("the connection to MariaDB failed")]
+    Unavailable(Box<str>),
+    /// Too many requests wait for a connection.
+    #[error("too many requests wait for a connection")]
+    Overloaded,
+    /// The statement ran for too long and was killed.
+    #[error("the statement ran for too long")]
+    Timeout,
+    /// The default schema of a statement does not exist for this account.
+    #[error("there is no such database")]
+    NoDatabase(DatabaseName),
+    /// A statement has so many `?`, and was given so many values.
+    #[error("the statement has {0} parameters, {1} were given")]
+    ParamCount(u16, usize),
+    /// The result sets of a CALL are larger than what is held of them.
+    #[error("the result sets are too large")]
+    ResultsTooLarge,
+}
+
+/// What MariaDB said.
+#[derive(Debug)]
+pub struct Refusal {
+    state: String,
+    message: String,
+}
+
+impl From<mysql_async::Error> for DbError {
+    fn from(error: mysql_async::Error) -> Self {
+        match error {
+            mysql_async::Error::Server(error) => Self::Refused(
+                error.code,
+                Refusal {
+                    state: error.state,
+                    message: error.message,
+                },
+            ),
+            mysql_async::Error::Driver(DriverError::StmtParamsMismatch { required, supplied }) => {
+                Self::ParamCount(required, supplied)
+            }
+            other => Self::Unavailable(other.to_string().into()),
+        }
+    }
+}
+
+impl DbError {
+    /// An error while connecting: whatever MariaDB says then (a wrong password, say) is not the
+    /// caller's to know.
+    pub(super) fn connecting(error: mysql_async::Error) -> Self {
+        match error {
+            mysql_async::Error::Server(error)
+                if code(error.code, &error.state) == Some(ErrorCode::Overloaded) =>
+            {
+                Self::Overloaded
+            }
+            other => Self::Unavailable(other.to_string().into()),
+        }
+    }
+
+    /// Whether the connection, or MariaDB itself, is gone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Refused(errno, refusal) => {
+                code(*errno, &refusal.state) == Some(ErrorCode::DatabaseUnavailable)
+            }
+            Self::Unavailable(_) => true,
+            _ => false,
+        }
+    }
+
+    /// MariaDB's number, if it was MariaDB that refused.
+    #[must_use]
+    pub fn errno(&self) -> Option<u16> {
+        match self {
+            Self::Refused(errno, _) => Some(*errno),
+            _ => None,
+        }
+    }
+
+    /// Whether the schema that the plan was made with is out of date: unknown table or column.
+    #[must_use]
+    pub fn means_stale_schema(&self) -> bool {
+        matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
+    }
+
+    /// Whether the same statement may be run once more: a deadlock rolled it back.
+    #[must_use]
+    pub fn is_deadlock(&self) -> bool {
+        self.errno() == Some(1213)
+    }
+
+    /// The problem that the caller is shown.
+    #[must_use]
+    pub fn into_problem(self) -> Problem {
+        match self {
+            Self::Refused(errno, refusal) => refused(errno, refusal),
+            Self::Unavailable(cause) => {
+                tracing::error!(%cause, "MariaDB is not available");
+                Problem::new(
+                    ErrorCode::DatabaseUnavailable,
+                    "The database can't be reached at the moment.",
+                )
+            }
+            Self::Overloaded => Problem::new(
+                ErrorCode::Overloaded,
+                "Too many requests wait for the database.",
+            ),
+            Self::Timeout => Problem::new(
+                ErrorCode::QueryTimeout,
+                "The statement ran for longer than allowed and was stopped.",
+            ),
+            Self::NoDatabase(name) => super::catalog::no_database(&name, &[]),
+            Self::ParamCount(required, given) => Problem::new(
+                ErrorCode::InvalidBody,
+                format!("The query has {required} placeholders, params has {given} values."),
+            ),
+            Self::ResultsTooLarge => Problem::new(
+                ErrorCode::SqlError,
+                "The result sets of this statement are too large.",
+            )
+            .with_hint("Let it give one result set a call, or page through them."),
+        }
+    }
+}
+
+fn refused(errno: u16, refusal: Refusal) -> Problem {
+    let Some(code) = code(errno, &refusal.state) else {
+        tracing::error!(errno, message = %refusal.message, "MariaDB failed");
+        return Problem::new(ErrorCode::Internal, "The database failed to do this.");
+    };
+    let problem = Problem::new(code, sentence(&refusal.message)).with_details(errno, refusal.state);
+    match code {
+        ErrorCode::DatabaseUnavailable => {
+            Problem::new(code, "The database is not available at the moment.")
+        }
+        ErrorCode::Deadlock => problem.with_hint("Try again: another transaction was in the way."),
+        ErrorCode::FulltextIndexMissing => {
+            problem.with_hint("Add a FULLTEXT index over exactly these fields.")
+        }
+        _ => problem,
+    }
+}
+
+/// The one table of MariaDB's numbers (`ER_…` in its `errmsg-utf8.txt`). `None`: a fault that is not
+/// the statement's.
+#[must_use]
+pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
+    use ErrorCode::{
+        BodyTooLarge, DatabaseNotFound, DatabaseUnavailable, Deadlock, DuplicateKey,
+        ForeignKeyViolation, FulltextIndexMissing, InvalidValue, LockTimeout, Overloaded,
+        PermissionDenied, QueryTimeout, SqlError, TableNotFound, UnknownField,
+    };
+    Some(match errno {
+        1022 | 1062 | 1169 | 1586 => DuplicateKey,
+        1216 | 1217 | 1451 | 1452 | 1557 | 1761 | 1762 => ForeignKeyViolation,
+        1048
+        | 1263
+        | 1264
+        | 1265
+        | 1292
+        | 1364
+        | 1365
+        | 1366
+        | 1367
+        | 1406
+        | 1411
+        | 1416
+        | 1690
+        | 1906
+        | 1907
+        | 3020
+        | 4025
+        | 4026
+        | 4035..=4040
+        | 4048..=4050 => InvalidValue,
+        1044 | 1045 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419
+        | 1698 | 1873 | 4134 => PermissionDenied,
+        1049 | 1008 => DatabaseNotFound,
+        1051 | 1109 | 1146 => TableNotFound,
+        1054 | 1072 | 1091 => UnknownField,
+        1191 => FulltextIndexMissing,
+        1213 | 1614 => Deadlock,
+        1205 | 1689 => LockTimeout,
+        1317 | 1969 | 3024 | 4192 => QueryTimeout,
+        1040 | 1041 | 1203 | 1226 => Overloaded,
+        1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => {
+            DatabaseUnavailable
+        }
+        1153 | 1162 | 1301 => BodyTooLarge,
+        // Storage engine, disk and memory: not the statement's fault.
+        1004 | 1005 if state == "HY000" => SqlError,
+        1021 | 1023..=1030 | 1032..=1039 | 1114 | 1194 | 1195 | 1296 => return None,
+        _ => match state.get(..2) {
+            Some("23") => DuplicateKey,
+            Some("22") => InvalidValue,
+            Some("08") => DatabaseUnavailable,
+            _ => SqlError,
+        },
+    })
+}
+
+/// MariaDB's message as one sentence: without account names, and without paths on its machine.
+fn sentence(message: &str) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    let mut skip = 0;
+    let tokens: Vec<&str> = message.split(' ').collect();
+    for (at, word) in tokens.iter().enumerate() {
+        if skip > 0 {
+            skip -= 1;
+        } else if matches!(*word, "to" | "for") && tokens.get(at + 1) == Some(&"user") {
+            // "denied to user 'selkie-shop-ro'@'localhost'"
+            skip = 2;
+        } else if is_path(word) {
+            words.push("…");
+        } else {
+            words.push(word);
+        }
+    }
+    let mut text = words.join(" ");
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text
+}
+
+fn is_path(word: &str) -> bool {
+    let bare = word.trim_start_matches(['\'', '"', '`', '(']);
+    (bare.starts_with('/') || bare.starts_with("./")) && bare.len() > 2 && bare[1..].contains('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lose_account_names_and_paths() {
+        assert_eq!(
+            sentence("SELECT command denied to user 'selkie-a-ro'@'localhost' for table `x`.`t`"),
+            "SELECT command denied for table `x`.`t`."
+        );
+        assert_eq!(
+            sentence("Can't create file '/var/lib/mysql/x' (errno: 13)"),
+            "Can't create file … (errno: 13)."
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! The driver's values as JSON text, written straight into the answer.
+
+use super::geojson;
+use crate::catalog::Kind;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mysql_async::consts::ColumnType;
+use mysql_async::{Column, Value};
+use shared::envelope::write_string;
+
+/// The largest integer that every JSON reader holds exactly: 2^53 − 1 (RFC 8259, section 6).
+const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// The collation "binary", by which bytes are told from text.
+const BINARY_CHARSET: u16 = 63;
+
+/// How a column's values become JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decoder {
+    /// A number, or digits in a string where a number would not be exact.
+    Integer,
+    /// Big-endian bits, as an integer.
+    Bit,
+    /// A string as it is.
+    Text,
+    /// The shortest number that reads back equal.
+    Float,
+    /// `YYYY-MM-DD`
+    Date,
+    /// `YYYY-MM-DD HH:MM:SS[.f]`, with so many digits of fraction.
+    DateTime(u8),
+    /// `[-]HHH:MM:SS[.f]`
+    Time(u8),
+    /// JSON as it is.
+    Json,
+    /// Base64.
+    Bytes,
+    /// GeoJSON.
+    Geometry,
+}
+
+impl Decoder {
+    /// By the catalogue's kind where that knows more than the result set, else by the result set.
+    pub(super) fn new(kind: Option<Kind>, column: &Column) -> Self {
+        match kind {
+            Some(Kind::Json) => Self::Json,
+            Some(Kind::Text) => Self::Text,
+            _ => Self::of(column),
+        }
+    }
+
+    /// By the result set's own metadata.
+    fn of(column: &Column) -> Self {
+        use ColumnType as T;
+        let fraction = column.decimals().min(6);
+        match column.column_type() {
+            T::MYSQL_TYPE_TINY
+            | T::MYSQL_TYPE_SHORT
+            | T::MYSQL_TYPE_INT24
+            | T::MYSQL_TYPE_LONG
+            | T::MYSQL_TYPE_LONGLONG
+            | T::MYSQL_TYPE_YEAR => Self::Integer,
+            T::MYSQL_TYPE_BIT => Self::Bit,
+            T::MYSQL_TYPE_FLOAT | T::MYSQL_TYPE_DOUBLE => Self::Float,
+            T::MYSQL_TYPE_DATE | T::MYSQL_TYPE_NEWDATE => Self::Date,
+            T::MYSQL_TYPE_DATETIME
+            | T::MYSQL_TYPE_TIMESTAMP
+            | T::MYSQL_TYPE_DATETIME2
+            | T::MYSQL_TYPE_TIMESTAMP2 => Self::DateTime(fraction),
+            T::MYSQL_TYPE_TIME | T::MYSQL_TYPE_TIME2 => Self::Time(fraction),
+            T::MYSQL_TYPE_GEOMETRY => Self::Geometry,
+            T::MYSQL_TYPE_DECIMAL | T::MYSQL_TYPE_NEWDECIMAL => Self::Text,
+            _ if column.character_set() == BINARY_CHARSET => Self::Bytes,
+            _ => Self::Text,
+        }
+    }
+
+    /// Appends a value's JSON text.
+    pub(super) fn write(self, value: &Value, out: &mut Vec<u8>) {
+        match value {
+            Value::NULL => out.extend_from_slice(b"null"),
+            Value::Bytes(bytes) => self.write_bytes(bytes, out),
+            Value::Int(number) => integer(*number < 0, number.unsigned_abs(), out),
+            Value::UInt(number) => integer(false, *number, out),
+            Value::Float(number) => {
+                out.extend_from_slice(zmij::Buffer::new().format(*number).as_bytes());
+            }
+            Value::Double(number) => {
+                out.extend_from_slice(zmij::Buffer::new().format(*number).as_bytes());
+            }
+            Value::Date(year, month, day, hour, minute, second, micros) => {
+                out.push(b'"');
+                digits(u32::from(*year), 4, out);
+                out.push(b'-');
+                digits(u32::from(*month), 2, out);
+                out.push(b'-');
+                digits(u32::from(*day), 2, out);
+                if let Self::DateTime(fraction) = self {
+                    out.push(b' ');
+                    clock(u32::from(*hour), *minute, *second, *micros, fraction, out);
+                }
+                out.push(b'"');
+            }
+            Value::Time(negative, days, hours, minute, second, micros) => {
+                out.push(b'"');
+                if *negative {
+                    out.push(b'-');
+                }
+                let fraction = if let Self::Time(fraction) = self {
+                    fraction
+                } else {
+                    0
+                };
+                clock(
+                    days * 24 + u32::from(*hours),
+                    *minute,
+                    *second,
+                    *micros,
+                    fraction,
+                    out,
+                );
+                out.push(b'"');
+            }
+        }
+    }
+
+    fn write_bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes => {
+                out.push(b'"');
+                let start = out.len();
+                out.resize(start + bytes.len().div_ceil(3) * 4, 0);
+                // The room is exact, so this can't fail.
+                let written = STANDARD
+                    .encode_slice(bytes, &mut out[start..])
+                    .unwrap_or_default();
+                out.truncate(start + written);
+                out.push(b'"');
+            }
+            Self::Bit => {
+                let number = bytes
+                    .iter()
+                    .fold(0u64, |number, byte| (number << 8) | u64::from(*byte));
+                integer(false, number, out);
+            }
+            Self::Geometry => geojson::write(bytes, out),
+            // Numbers that came as text, as they do from statements that can't be prepared.
+            Self::Integer | Self::Float => number_text(bytes, out),
+            // The column's check can be switched off, so what it holds is looked at before it is trusted.
+            Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
+                out.extend_from_slice(bytes);
+            }
+            _ => match std::str::from_utf8(bytes) {
+                Ok(text) => write_string(out, text),
+                Err(_) => write_string(out, &String::from_utf8_lossy(bytes)),
+            },
+        }
+    }
+}
+
+fn number_text(bytes: &[u8], out: &mut Vec<u8>) {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    match (
+        text.parse::<i64>(),
+        text.parse::<u64>(),
+        text.parse::<f64>(),
+    ) {
+        (Ok(number), ..) => integer(number < 0, number.unsigned_abs(), out),
+        (_, Ok(number), _) => integer(false, number, out),
+        (.., Ok(number)) if number.is_finite() => {
+            out.extend_from_slice(zmij::Buffer::new().format(number).as_bytes());
+        }
+        _ => write_string(out, text),
+    }
+}
+
+fn integer(negative: bool, magnitude: u64, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    let text = buffer.format(magnitude).as_bytes();
+    let exact = magnitude <= SAFE_INTEGER_MAX;
+    if !exact {
+        out.push(b'"');
+    }
+    if negative {
+        out.push(b'-');
+    }
+    out.extend_from_slice(text);
+    if !exact {
+        out.push(b'"');
+    }
+}
+
+fn clock(hours: u32, minute: u8, second: u8, micros: u32, fraction: u8, out: &mut Vec<u8>) {
+    digits(hours, 2, out);
+    out.push(b':');
+    digits(u32::from(minute), 2, out);
+    out.push(b':');
+    digits(u32::from(second), 2, out);
+    if fraction > 0 {
+        out.push(b'.');
+        digits(
+            micros / 10u32.pow(6 - u32::from(fraction)),
+            usize::from(fraction),
+            out,
+        );
+    }
+}
+
+/// A number with at least so many digits.
+fn digits(number: u32, width: usize, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    let text = buffer.format(number).as_bytes();
+    out.resize(out.len() + width.saturating_sub(text.len()), b'0');
+    out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(decoder: Decoder, value: &Value) -> String {
+        let mut out = Vec::new();
+        decoder.write(value, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn integers_beyond_two_to_the_53_are_strings() {
+        assert_eq!(
+            json(Decoder::Integer, &Value::Int(9_007_199_254_740_991)),
+            "9007199254740991"
+        );
+        assert_eq!(
+            json(Decoder::Integer, &Value::Int(9_007_199_254_740_992)),
+            "\"9007199254740992\""
+        );
+        assert_eq!(
+            json(Decoder::Integer, &Value::Int(i64::MIN)),
+            "\"-9223372036854775808\""
+        );
+        assert_eq!(json(Decoder::Bit, &Value::Bytes(vec![1, 0])), "256");
+    }
+
+    #[test]
+    fn floats_are_the_shortest_that_read_back_equal() {
+        assert_eq!(json(Decoder::Float, &Value::Float(0.1)), "0.1");
+        assert_eq!(
+            json(Decoder::Float, &Value::Double(1e300))
+                .parse::<f64>()
+                .unwrap(),
+            1e300
+        );
+    }
+
+    #[test]
+    fn times_are_mariadbs_own_text() {
+        assert_eq!(
+            json(
+                Decoder::DateTime(3),
+                &Value::Date(2026, 1, 2, 3, 4, 5, 67_000)
+            ),
+            "\"2026-01-02 03:04:05.067\""
+        );
+        assert_eq!(
+            json(Decoder::Date, &Value::Date(0, 0, 0, 0, 0, 0, 0)),
+            "\"0000-00-00\""
+        );
+        assert_eq!(
+            json(Decoder::Time(0), &Value::Time(true, 34, 22, 59, 59, 0)),
+            "\"-838:59:59\""
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_is_never_written_as_json() {
+        assert_eq!(
+            json(Decoder::Json, &Value::Bytes(b"{\"a\": 1}".to_vec())),
+            "{\"a\": 1}"
+        );
+        assert_eq!(
+            json(Decoder::Json, &Value::Bytes(b"{broken".to_vec())),
+            "\"{broken\""
+        );
+    }
+}

@@ -1,0 +1,359 @@
+//! Statements, run: one record, a stream of records, or rows changed.
+//!
+//! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows go from the driver into the
+//! envelope's bytes one by one; no list of them is ever built.
+
+use super::error::DbError;
+use super::json::Decoder;
+use super::pool::{DefaultSchema, Lease};
+use crate::catalog::Kind;
+use crate::plan::Param;
+use crate::sql::Statement;
+use bytes::Bytes;
+use futures_util::Stream;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Column, Params, Row, Value};
+use shared::envelope::{Encoder, Keys, Shape, write_string};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes after which a chunk of a streamed answer goes out.
+pub(super) const CHUNK_BYTES: usize = 32 * 1024;
+/// First room of an answer of one record.
+const ONE_CAPACITY: usize = 1024;
+
+/// An answer on its way: chunks of an envelope.
+pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
+
+/// What was done so far, for the log line.
+#[derive(Debug, Default)]
+pub struct Progress {
+    rows: AtomicU64,
+    db_micros: AtomicU64,
+}
+
+impl Progress {
+    /// Rows given or changed.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Microseconds spent waiting for MariaDB.
+    #[must_use]
+    pub fn db_micros(&self) -> u64 {
+        self.db_micros.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_time(&self, since: Instant) {
+        let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.db_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+/// Whether a statement may leave something in the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaves {
+    /// Nothing that matters.
+    Nothing,
+    /// Whatever stored code (a trigger, a function) leaves.
+    Anything,
+}
+
+/// Runs a read of one record; `None` if there is none.
+///
+/// # Errors
+/// What MariaDB or the connection gave.
+pub async fn one(
+    mut lease: Lease,
+    statement: Statement,
+    kinds: &[Kind],
+    leaves: Leaves,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Option<Vec<u8>>, DbError> {
+    let started = Instant::now();
+    let row = within(limit, single(&mut lease, statement)).await;
+    progress.add_time(started);
+    settle(&mut lease, leaves);
+    let Some(row) = row? else { return Ok(None) };
+    let columns = row.columns_ref();
+    let keys = Keys::new(
+        columns
+            .iter()
+            .map(|column| std::str::from_utf8(column.name_ref()).unwrap_or_default()),
+    );
+    let decoders = decoders(Some(kinds), columns);
+    let mut encoder = Encoder::begin(Shape::Row, ONE_CAPACITY);
+    write_row(&mut encoder, &keys, &decoders, &row);
+    progress.add_rows(1);
+    Ok(Some(encoder.finish()))
+}
+
+async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, DbError> {
+    let (text, params) = statement.into_parts();
+    lease.begin();
+    let conn = &mut lease.connection()?.conn;
+    let outcome = async {
+        let mut result = conn.exec_iter(text, bind(params)).await?;
+        let row = result.next().await?;
+        result.drop_result().await?;
+        Ok(row)
+    }
+    .await;
+    ended(lease, outcome)
+}
+
+/// Runs a read of many records.
+pub fn many(
+    mut lease: Lease,
+    statement: Statement,
+    kinds: Vec<Kind>,
+    leaves: Leaves,
+    limit: Duration,
+    progress: Arc<Progress>,
+) -> Chunks {
+    Box::pin(async_stream::try_stream! {
+        let (text, params) = statement.into_parts();
+        lease.begin();
+        let mut started = Instant::now();
+        let conn = &mut lease.connection()?.conn;
+        let began = within(limit, driver(conn.exec_iter(text, bind(params)))).await;
+        let mut result = match began {
+            Ok(result) => result,
+            Err(error) => Err(lease.failed(error))?,
+        };
+        let columns = result.columns().unwrap_or_default();
+        let keys = Keys::new(columns.iter().map(|column| std::str::from_utf8(column.name_ref()).unwrap_or_default()));
+        let decoders = decoders(Some(&kinds), &columns);
+        let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
+        loop {
+            match within(limit, driver(result.next())).await {
+                Ok(Some(row)) => write_row(&mut encoder, &keys, &decoders, &row),
+                Ok(None) => break,
+                Err(error) => {
+                    drop(result);
+                    Err(lease.failed(error))?;
+                    return;
+                }
+            }
+            if encoder.len() >= CHUNK_BYTES {
+                progress.add_time(started);
+                progress.add_rows(encoder.rows() - progress.rows());
+                yield Bytes::from(encoder.take());
+                started = Instant::now();
+            }
+        }
+        progress.add_time(started);
+        progress.add_rows(encoder.rows() - progress.rows());
+        lease.end();
+        settle(&mut lease, leaves);
+        drop(lease);
+        yield Bytes::from(encoder.finish());
+    })
+}
+
+/// What a write did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Rows matched.
+    pub affected: u64,
+    /// For each new row, the JSON text of its key; empty if nothing was asked to return.
+    pub keys: Vec<Vec<u8>>,
+    /// The last AUTO_INCREMENT value; 0 if none.
+    pub last_insert_id: u64,
+}
+
+/// Runs writes: one as it is, several in one transaction. A deadlock is tried once more.
+///
+/// # Errors
+/// What MariaDB or the connection gave; then nothing is written.
+pub async fn write(
+    lease: &mut Lease,
+    statements: &[Statement],
+    leaves: Leaves,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Written, DbError> {
+    let started = Instant::now();
+    let mut written = within(limit, transaction(lease, statements)).await;
+    if written.as_ref().is_err_and(DbError::is_deadlock) {
+        written = within(limit, transaction(lease, statements)).await;
+    }
+    progress.add_time(started);
+    settle(lease, leaves);
+    let written = written?;
+    progress.add_rows(written.affected);
+    Ok(written)
+}
+
+async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Written, DbError> {
+    lease.begin();
+    let conn = &mut lease.connection()?.conn;
+    let outcome = async {
+        let mut written = Written::default();
+        if let [statement] = statements {
+            execute(conn, statement, &mut written).await?;
+            return Ok(written);
+        }
+        conn.query_drop("START TRANSACTION").await?;
+        for statement in statements {
+            if let Err(error) = execute(conn, statement, &mut written).await {
+                // If this fails too, the connection is lost, and with it the transaction.
+                conn.query_drop("ROLLBACK").await?;
+                return Err(error);
+            }
+        }
+        conn.query_drop("COMMIT").await?;
+        Ok(written)
+    }
+    .await;
+    ended(lease, outcome)
+}
+
+async fn execute(
+    conn: &mut mysql_async::Conn,
+    statement: &Statement,
+    written: &mut Written,
+) -> mysql_async::Result<()> {
+    let params = statement.params().to_vec();
+    let mut result = conn.exec_iter(statement.text(), bind(params)).await?;
+    let decoders = result
+        .columns()
+        .map(|columns| decoders(None, &columns))
+        .unwrap_or_default();
+    while let Some(row) = result.next().await? {
+        written.keys.push(key_json(&decoders, &row));
+        written.affected += 1;
+    }
+    if decoders.is_empty() {
+        written.affected += result.affected_rows();
+        written.last_insert_id = result.last_insert_id().unwrap_or_default();
+    }
+    result.drop_result().await
+}
+
+/// The key of a new row: its value, or its values joined by commas as `{id}` takes them.
+fn key_json(decoders: &[Decoder], row: &Row) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let [decoder] = decoders {
+        decoder.write(value(row, 0), &mut out);
+        return out;
+    }
+    let mut joined = String::new();
+    for (at, decoder) in decoders.iter().enumerate() {
+        let mut part = Vec::new();
+        decoder.write(value(row, at), &mut part);
+        let part = String::from_utf8_lossy(&part).into_owned();
+        let part = serde_json::from_str::<String>(&part).unwrap_or(part);
+        if at > 0 {
+            joined.push(',');
+        }
+        joined.push_str(&part);
+    }
+    write_string(&mut out, &joined);
+    out
+}
+
+fn value(row: &Row, at: usize) -> &Value {
+    row.as_ref(at).unwrap_or(&Value::NULL)
+}
+
+pub(super) fn write_row(encoder: &mut Encoder, keys: &Keys, decoders: &[Decoder], row: &Row) {
+    encoder.row(keys, |at, out| decoders[at].write(value(row, at), out));
+}
+
+/// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.
+pub(super) fn decoders(kinds: Option<&[Kind]>, columns: &[Column]) -> Vec<Decoder> {
+    columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| Decoder::new(kinds.and_then(|kinds| kinds.get(at).copied()), column))
+        .collect()
+}
+
+pub(super) fn bind(params: Vec<Param>) -> Params {
+    if params.is_empty() {
+        return Params::Empty;
+    }
+    Params::Positional(
+        params
+            .into_iter()
+            .map(|param| match param {
+                Param::Null => Value::NULL,
+                Param::Int(number) => Value::Int(number),
+                Param::UInt(number) => Value::UInt(number),
+                Param::Float(number) => Value::Float(number),
+                Param::Double(number) => Value::Double(number),
+                Param::Text(text) => Value::Bytes(String::from(text).into_bytes()),
+                Param::Bytes(bytes) => Value::Bytes(bytes),
+            })
+            .collect(),
+    )
+}
+
+/// The outcome of a statement whose result is read to its end.
+pub(super) fn ended<T>(
+    lease: &mut Lease,
+    outcome: Result<T, mysql_async::Error>,
+) -> Result<T, DbError> {
+    match outcome {
+        Ok(value) => {
+            lease.end();
+            Ok(value)
+        }
+        Err(error) => Err(lease.failed(error.into())),
+    }
+}
+
+fn settle(lease: &mut Lease, leaves: Leaves) {
+    if leaves == Leaves::Anything {
+        lease.mark_dirty();
+    }
+}
+
+/// Waits for a step so long; the lease, still running, kills the statement when it is dropped.
+pub(super) async fn within<T>(
+    limit: Duration,
+    step: impl Future<Output = Result<T, DbError>>,
+) -> Result<T, DbError> {
+    tokio::time::timeout(limit, step)
+        .await
+        .unwrap_or(Err(DbError::Timeout))
+}
+
+pub(super) async fn driver<T>(
+    step: impl Future<Output = mysql_async::Result<T>>,
+) -> Result<T, DbError> {
+    step.await.map_err(DbError::from)
+}
+
+/// Whether MariaDB answers.
+///
+/// # Errors
+/// Why it does not.
+pub async fn ping(lease: &mut Lease, limit: Duration) -> Result<(), DbError> {
+    lease.begin();
+    let outcome = within(limit, async {
+        let conn = &mut lease.connection()?.conn;
+        driver(conn.ping()).await
+    })
+    .await;
+    if outcome.is_ok() {
+        lease.end();
+    }
+    outcome
+}
+
+/// Marks a connection whose default schema may have changed.
+pub(super) fn forget_schema(lease: &mut Lease) {
+    if let Ok(connection) = lease.connection() {
+        connection.schema = DefaultSchema::Unknown;
+    }
+}

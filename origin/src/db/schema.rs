@@ -1,0 +1,318 @@
+//! One table's description, read from MariaDB's `information_schema` as the project's own account: what
+//! that account may not see does not exist.
+
+use super::error::DbError;
+use super::pool::Lease;
+use super::run;
+use crate::catalog::{Charset, Column, Kind, Reference, Table, Traits};
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
+use shared::ident::{DatabaseName, FieldName, TableName};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+const TABLE: &str =
+    "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
+     GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX";
+const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
+     FROM information_schema.KEY_COLUMN_USAGE \
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_NAME IS NOT NULL";
+const CHECKS: &str = "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
+     WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
+const STORED_CODE: &str = "SELECT (SELECT COUNT(*) FROM information_schema.TRIGGERS \
+     WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ?), (SELECT COUNT(*) FROM information_schema.ROUTINES \
+     WHERE ROUTINE_SCHEMA = ? AND ROUTINE_TYPE = 'FUNCTION')";
+const TABLES: &str =
+    "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? LIMIT 2000";
+const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIMIT 2000";
+
+type ColumnRow = (
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    String,
+    String,
+    bool,
+    Option<String>,
+);
+
+/// A table, or what there is instead.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// The table.
+    Table(Box<Table>),
+    /// No such table, but these.
+    OtherTables(Vec<String>),
+    /// No such database, but these.
+    OtherDatabases(Vec<String>),
+}
+
+/// Reads a table's description.
+pub(super) async fn load(
+    lease: &mut Lease,
+    database: &DatabaseName,
+    table: &TableName,
+    limit: Duration,
+) -> Result<Found, DbError> {
+    lease.begin();
+    let loaded = run::within(limit, async {
+        let conn = &mut lease.connection()?.conn;
+        run::driver(read(conn, database, table)).await
+    })
+    .await;
+    match loaded {
+        Ok(found) => {
+            lease.end();
+            Ok(found)
+        }
+        Err(error) => Err(lease.failed(error)),
+    }
+}
+
+/// The databases that the account sees.
+pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
+    lease.begin();
+    let names = run::within(limit, async {
+        let conn = &mut lease.connection()?.conn;
+        run::driver(conn.exec::<String, _, _>(DATABASES, ())).await
+    })
+    .await;
+    match names {
+        Ok(names) => {
+            lease.end();
+            Ok(names.into_iter().filter(|name| !is_system(name)).collect())
+        }
+        Err(error) => Err(lease.failed(error)),
+    }
+}
+
+fn is_system(name: &str) -> bool {
+    DatabaseName::parse(name).is_ok_and(|name| name.is_system())
+}
+
+async fn read(
+    conn: &mut Conn,
+    database: &DatabaseName,
+    table: &TableName,
+) -> mysql_async::Result<Found> {
+    let place = (database.as_str(), table.as_str());
+    let Some(table_type) = conn.exec_first::<String, _, _>(TABLE, place).await? else {
+        return missing(conn, database).await;
+    };
+    let columns: Vec<ColumnRow> = conn.exec(COLUMNS, place).await?;
+    let indexes: Vec<(String, String)> = conn.exec(INDEXES, place).await?;
+    let references: Vec<(String, String, String)> = conn.exec(FOREIGN_KEYS, place).await?;
+    let checks: Vec<String> = conn.exec(CHECKS, place).await?;
+    let (triggers, functions): (u64, u64) = conn
+        .exec_first(STORED_CODE, (place.0, place.1, place.0))
+        .await?
+        .unwrap_or_default();
+    let view = table_type == "VIEW";
+    let facts = Facts::gather(&indexes, references, &checks);
+    let columns: Vec<Column> = columns
+        .into_iter()
+        .filter_map(|row| column(row, &facts))
+        .collect();
+    let primary = facts
+        .primary
+        .iter()
+        .filter_map(|name| {
+            columns
+                .iter()
+                .position(|column| column.name.as_str() == name)
+        })
+        .collect();
+    let traits = Traits {
+        view,
+        stored_code: triggers > 0 || (view && functions > 0),
+    };
+    Ok(Found::Table(Box::new(Table::new(
+        database.clone(),
+        table.clone(),
+        columns,
+        primary,
+        traits,
+    ))))
+}
+
+async fn missing(conn: &mut Conn, database: &DatabaseName) -> mysql_async::Result<Found> {
+    let databases: Vec<String> = conn.exec(DATABASES, ()).await?;
+    if databases.iter().any(|name| name == database.as_str()) {
+        return Ok(Found::OtherTables(
+            conn.exec(TABLES, (database.as_str(),)).await?,
+        ));
+    }
+    Ok(Found::OtherDatabases(
+        databases
+            .into_iter()
+            .filter(|name| !is_system(name))
+            .collect(),
+    ))
+}
+
+/// What indexes and constraints say of columns.
+struct Facts {
+    primary: Vec<String>,
+    unique: HashSet<String>,
+    json: HashSet<String>,
+    references: HashMap<String, Reference>,
+}
+
+impl Facts {
+    fn gather(
+        indexes: &[(String, String)],
+        references: Vec<(String, String, String)>,
+        checks: &[String],
+    ) -> Self {
+        let mut members: HashMap<&str, Vec<&str>> = HashMap::new();
+        for (index, column) in indexes {
+            members.entry(index).or_default().push(column);
+        }
+        let unique = members.values().filter_map(|columns| match columns[..] {
+            [column] => Some(column.to_owned()),
+            _ => None,
+        });
+        Self {
+            unique: unique.collect(),
+            primary: members
+                .get("PRIMARY")
+                .into_iter()
+                .flatten()
+                .map(|name| (*name).to_owned())
+                .collect(),
+            // A JSON column is LONGTEXT with this very check.
+            json: checks
+                .iter()
+                .filter_map(|clause| json_checked(clause))
+                .collect(),
+            references: references
+                .into_iter()
+                .map(|(column, table, field)| (column, Reference { table, field }))
+                .collect(),
+        }
+    }
+}
+
+/// json_valid(`name`) → `name`
+fn json_checked(clause: &str) -> Option<String> {
+    let name = clause.strip_prefix("json_valid(`")?.strip_suffix("`)")?;
+    let plain = name.replace("``", "");
+    (!plain.contains('`')).then(|| name.replace("``", "`"))
+}
+
+fn column(row: ColumnRow, facts: &Facts) -> Option<Column> {
+    let (name, data_type, type_text, nullable, default, extra, comment, generated, charset) = row;
+    let field = FieldName::parse(&name).ok()?;
+    let nullable = nullable == "YES";
+    Some(Column {
+        kind: if facts.json.contains(&name) {
+            Kind::Json
+        } else {
+            kind(&data_type)
+        },
+        values: if matches!(data_type.as_str(), "enum" | "set") {
+            listed(&type_text)
+        } else {
+            Vec::new()
+        },
+        name: field,
+        charset: charset.as_deref().map_or(Charset::Unicode, reach),
+        type_text,
+        nullable,
+        default: default
+            .filter(|text| text != "NULL")
+            .map(|text| unquoted(&text)),
+        auto_increment: extra.contains("auto_increment"),
+        generated,
+        primary: facts.primary.contains(&name),
+        unique: facts.unique.contains(&name),
+        references: facts.references.get(&name).cloned(),
+        comment,
+    })
+}
+
+fn reach(charset: &str) -> Charset {
+    match charset {
+        "utf8mb4" | "utf8mb3" | "utf8" | "ucs2" | "utf16" | "utf16le" | "utf32" => Charset::Unicode,
+        _ => Charset::Limited,
+    }
+}
+
+fn kind(data_type: &str) -> Kind {
+    match data_type {
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year" => Kind::Integer,
+        "bit" => Kind::Bit,
+        "decimal" => Kind::Decimal,
+        "float" => Kind::Float,
+        "double" => Kind::Double,
+        "date" => Kind::Date,
+        "datetime" | "timestamp" => Kind::DateTime,
+        "time" => Kind::Time,
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Bytes,
+        "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring"
+        | "multipolygon" | "geometrycollection" => Kind::Geometry,
+        // char, text, enum, set, uuid, inet4, inet6, and what later versions bring: their text.
+        _ => Kind::Text,
+    }
+}
+
+/// A default that is a string stands quoted in `COLUMN_DEFAULT`; an expression stands as it is.
+fn unquoted(text: &str) -> String {
+    match text
+        .strip_prefix('\'')
+        .and_then(|text| text.strip_suffix('\''))
+    {
+        Some(inner) => inner.replace("''", "'").replace("\\\\", "\\"),
+        None => text.to_owned(),
+    }
+}
+
+/// enum('a','b''c') → a, b'c
+fn listed(type_text: &str) -> Vec<String> {
+    let Some((_, rest)) = type_text.split_once('(') else {
+        return Vec::new();
+    };
+    let mut values = Vec::new();
+    let mut value = String::new();
+    let mut inside = false;
+    let mut chars = rest.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, inside) {
+            ('\'', true) if chars.peek() == Some(&'\'') => {
+                value.push('\'');
+                chars.next();
+            }
+            ('\'', true) => {
+                values.push(std::mem::take(&mut value));
+                inside = false;
+            }
+            ('\'', false) => inside = true,
+            (c, true) => value.push(c),
+            (_, false) => {}
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_an_enum_are_read_from_its_type() {
+        assert_eq!(listed("enum('a','b''c','d,e','')"), ["a", "b'c", "d,e", ""]);
+    }
+
+    #[test]
+    fn a_json_column_is_known_by_its_check() {
+        assert_eq!(json_checked("json_valid(`a``b`)").as_deref(), Some("a`b"));
+        assert_eq!(json_checked("json_valid(`a`) and `b` > 0"), None);
+        assert_eq!(json_checked("`a` > json_valid(`b`)"), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Users' own SQL: one statement, isolated from every other request.
+//!
+//! It is always prepared: MariaDB itself then refuses a second statement before anything runs. What may
+//! see or leave session state runs on a connection that was just reset, and is reset after it.
+
+use super::error::DbError;
+use super::pool::{Connection, DefaultSchema, Lease, SessionState};
+use super::run::{self, CHUNK_BYTES, Chunks, Progress, within};
+use crate::sql::Statement;
+use crate::sql::session::{Effects, Results, Session};
+use bytes::Bytes;
+use mysql_async::prelude::{Protocol, Queryable as _};
+use mysql_async::{ChangeUserOpts, Column, QueryResult};
+use shared::envelope::{Encoder, Keys, Shape};
+use shared::ident::DatabaseName;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of a CALL's answer: how many result sets it has is only known at its end, and with that the
+/// form of the answer, so it is held until then.
+const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// `ER_UNSUPPORTED_PS`
+const NOT_PREPARABLE: u16 = 1295;
+
+/// Runs the statement in a default schema, for at most `limit`.
+pub fn run(
+    mut lease: Lease,
+    statement: Statement,
+    schema: Option<DatabaseName>,
+    effects: Effects,
+    limit: Duration,
+    progress: Arc<Progress>,
+) -> Chunks {
+    let unbound = statement.params().is_empty();
+    Box::pin(async_stream::try_stream! {
+        let deadline = Deadline { at: Instant::now() + limit };
+        within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
+        let (text, params) = statement.into_parts();
+        if effects.session == Session::Stateful {
+            lease.mark_dirty();
+            run::forget_schema(&mut lease);
+        }
+        lease.begin();
+        let started = Instant::now();
+        let conn = &mut lease.connection()?.conn;
+        let began = within(deadline.left(), run::driver(conn.exec_iter(text.as_str(), run::bind(params)))).await;
+        progress.add_time(started);
+        let mut result = match began {
+            Ok(result) => result,
+            Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound => {
+                let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
+                yield Bytes::from(tail.map_err(|error| lease.failed(error))?);
+                return;
+            }
+            Err(error) => Err(lease.failed(error))?,
+        };
+        let columns = result.columns().unwrap_or_default();
+        let tail = if effects.results == Results::Any {
+            let all = within(deadline.left(), several(&mut result, &progress)).await;
+            drop(result);
+            all.map_err(|error| lease.failed(error))?
+        } else if columns.is_empty() {
+            progress.add_rows(result.affected_rows());
+            done(&result)
+        } else {
+            let (keys, decoders) = (unique_keys(&columns), run::decoders(None, &columns));
+            let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
+            loop {
+                match within(deadline.left(), run::driver(result.next())).await {
+                    Ok(Some(row)) => run::write_row(&mut encoder, &keys, &decoders, &row),
+                    Ok(None) => break,
+                    Err(error) => {
+                        drop(result);
+                        Err(lease.failed(error))?;
+                        return;
+                    }
+                }
+                if encoder.len() >= CHUNK_BYTES {
+                    progress.add_rows(encoder.rows() - progress.rows());
+                    yield Bytes::from(encoder.take());
+                }
+            }
+            progress.add_rows(encoder.rows() - progress.rows());
+            encoder.finish()
+        };
+        lease.end();
+        drop(lease);
+        yield Bytes::from(tail);
+    })
+}
+
+struct Deadline {
+    at: Instant,
+}
+
+impl Deadline {
+    fn left(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Gives the statement a clean session, if it could tell the difference, and its default schema.
+async fn prepare_session(
+    lease: &mut Lease,
+    schema: Option<DatabaseName>,
+    effects: Effects,
+) -> Result<(), DbError> {
+    lease.begin();
+    let connection = lease.connection()?;
+    let prepared = async {
+        if schema.is_none() && connection.schema != DefaultSchema::Unset {
+            // Nothing un-chooses a schema but a new login.
+            connection
+                .conn
+                .change_user(ChangeUserOpts::new().with_db_name(None))
+                .await?;
+            connection.session = SessionState::Pristine;
+            connection.schema = DefaultSchema::Unset;
+        }
+        if effects.session == Session::Stateful && connection.session != SessionState::Pristine {
+            connection.reset().await?;
+        }
+        match schema {
+            Some(name) => choose(connection, name).await,
+            None => Ok(()),
+        }
+    }
+    .await;
+    prepared.map_err(|error| lease.failed(error))
+}
+
+/// Makes a database the default schema. One that the account may not see is as if it were not there.
+async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
+    const DENIED: u16 = 1044;
+    const UNKNOWN: u16 = 1049;
+    let wanted = DefaultSchema::Set(name);
+    if connection.schema == wanted {
+        return Ok(());
+    }
+    let DefaultSchema::Set(name) = &wanted else {
+        return Ok(());
+    };
+    match connection.conn.query_drop(use_schema(name)).await {
+        Ok(()) => {
+            connection.schema = wanted;
+            Ok(())
+        }
+        Err(mysql_async::Error::Server(error)) if matches!(error.code, DENIED | UNKNOWN) => {
+            Err(DbError::NoDatabase(name.clone()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn use_schema(name: &DatabaseName) -> String {
+    format!("USE `{}`", name.as_str().replace('`', "``"))
+}
+
+/// `{affectedRows, insertId, warnings}`
+fn done<P: Protocol>(result: &QueryResult<'_, '_, P>) -> Vec<u8> {
+    let mut encoder = Encoder::begin(Shape::Row, 128);
+    encoder.row(
+        &Keys::new(["affectedRows", "insertId", "warnings"]),
+        |at, out| {
+            let number = match at {
+                0 => result.affected_rows(),
+                1 => result.last_insert_id().unwrap_or_default(),
+                _ => u64::from(result.warnings()),
+            };
+            let decoder = super::json::Decoder::Integer;
+            decoder.write(&mysql_async::Value::UInt(number), out);
+        },
+    );
+    encoder.finish()
+}
+
+/// Runs one of the few statements that can't be prepared (PREPARE, EXECUTE and their like). That it is
+/// only one, MariaDB has checked already: it parses before it finds that it can't prepare.
+async fn unprepared(
+    lease: &mut Lease,
+    text: &str,
+    progress: &Progress,
+) -> Result<Vec<u8>, DbError> {
+    let conn = &mut lease.connection()?.conn;
+    let mut result = run::driver(conn.query_iter(text)).await?;
+    let tail = several(&mut result, progress).await?;
+    lease.end();
+    Ok(tail)
+}
+
+/// A CALL or a compound statement: nothing, one list of rows, or a list of lists.
+async fn several<P: Protocol>(
+    result: &mut QueryResult<'_, '_, P>,
+    progress: &Progress,
+) -> Result<Vec<u8>, DbError> {
+    let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
+    let outcome = loop {
+        let columns = result.columns().unwrap_or_default();
+        if columns.is_empty() {
+            let outcome = done(result);
+            progress.add_rows(result.affected_rows());
+            let last = result.is_empty();
+            // Reading an empty set moves on to the next one, or gives the error that ended the call.
+            run::driver(result.next()).await?;
+            if last {
+                break outcome;
+            }
+            continue;
+        }
+        encoder.next_set();
+        let (keys, decoders) = (unique_keys(&columns), run::decoders(None, &columns));
+        while let Some(row) = run::driver(result.next()).await? {
+            run::write_row(&mut encoder, &keys, &decoders, &row);
+            if encoder.len() > RESULTS_HELD_MAX_BYTES {
+                return Err(DbError::ResultsTooLarge);
+            }
+        }
+    };
+    progress.add_rows(encoder.rows());
+    Ok(if encoder.sets() == 0 {
+        outcome
+    } else {
+        encoder.finish()
+    })
+}
+
+/// The keys of a row; a name that stood before becomes `name_2`, `name_3` ….
+fn unique_keys(columns: &[Column]) -> Keys {
+    let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
+    let mut names = Vec::with_capacity(columns.len());
+    for column in columns {
+        let name = column.name_str().into_owned();
+        let mut unique = name.clone();
+        let mut number = 2;
+        while !taken.insert(unique.clone()) {
+            unique = format!("{name}_{number}");
+            number += 1;
+        }
+        names.push(unique);
+    }
+    Keys::new(names.iter().map(String::as_str))
+}

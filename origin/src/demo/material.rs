@@ -1,0 +1,179 @@
+//! Words and sentences for the demo, read out of the text files beside this one, and the generator that picks among
+//! them. Knows nothing of tables or SQL.
+
+use std::iter::once;
+
+const TOPICS: &str = include_str!("topics.txt");
+const PEOPLE: &str = include_str!("people.txt");
+const REMARKS: &str = include_str!("comments.txt");
+
+const SEASONS: [&str; 4] = ["spring", "summer", "autumn", "winter"];
+
+/// What one category's posts are made of.
+#[derive(Default)]
+pub(super) struct Topic {
+    pub(super) category: &'static str,
+    pub(super) tags: Vec<&'static str>,
+    subjects: Vec<&'static str>,
+    places: Vec<&'static str>,
+    titles: Vec<&'static str>,
+    openings: Vec<&'static str>,
+    middles: Vec<&'static str>,
+    closings: Vec<&'static str>,
+}
+
+/// A subject in a place at a time of the year: what one post, and the remarks under it, are about.
+pub(super) struct Scene {
+    pub(super) subject: &'static str,
+    pub(super) place: &'static str,
+    season: &'static str,
+}
+
+/// Sentences for comments.
+pub(super) struct Remarks {
+    pub(super) first: Vec<&'static str>,
+    pub(super) answers: Vec<&'static str>,
+}
+
+/// Every topic, in the file's order.
+pub(super) fn topics() -> Vec<Topic> {
+    let mut topics: Vec<Topic> = Vec::new();
+    for (mark, text) in marked_lines(TOPICS) {
+        if mark == "=" {
+            topics.push(Topic {
+                category: text,
+                ..Topic::default()
+            });
+            continue;
+        }
+        let Some(topic) = topics.last_mut() else {
+            continue;
+        };
+        match mark {
+            "s" => topic.subjects.extend(text.split('|')),
+            "p" => topic.places.extend(text.split('|')),
+            "k" => topic.tags.extend(text.split('|')),
+            "t" => topic.titles.push(text),
+            "o" => topic.openings.push(text),
+            "m" => topic.middles.push(text),
+            _ => topic.closings.push(text),
+        }
+    }
+    topics
+}
+
+/// Names with their countries.
+pub(super) fn people() -> Vec<(&'static str, &'static str)> {
+    PEOPLE
+        .lines()
+        .filter_map(|line| line.split_once('|'))
+        .collect()
+}
+
+/// First remarks and answers to them.
+pub(super) fn remarks() -> Remarks {
+    let mut remarks = Remarks {
+        first: Vec::new(),
+        answers: Vec::new(),
+    };
+    for (mark, text) in marked_lines(REMARKS) {
+        if mark == "r" {
+            remarks.first.push(text);
+        } else {
+            remarks.answers.push(text);
+        }
+    }
+    remarks
+}
+
+fn marked_lines(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(' '))
+}
+
+impl Topic {
+    /// What the next post of this topic is about.
+    pub(super) fn scene(&self, dice: &mut Dice) -> Scene {
+        Scene {
+            subject: dice.pick(&self.subjects),
+            place: dice.pick(&self.places),
+            season: dice.pick(&SEASONS),
+        }
+    }
+
+    /// A title of at most 200 characters.
+    pub(super) fn title(&self, scene: &Scene, dice: &mut Dice) -> String {
+        let pattern = dice.pick(&self.titles);
+        scene.fill(pattern, dice)
+    }
+
+    /// Three to eight sentences, none of them twice.
+    pub(super) fn body(&self, scene: &Scene, dice: &mut Dice) -> String {
+        let count = 1 + dice.below(6);
+        let middles = dice.some_of(&self.middles, count);
+        let sentences: Vec<&str> = once(dice.pick(&self.openings))
+            .chain(middles)
+            .chain(once(dice.pick(&self.closings)))
+            .collect();
+        sentences
+            .iter()
+            .map(|sentence| scene.fill(sentence, dice))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+impl Scene {
+    /// The pattern with its slots filled and its first letter made a capital.
+    pub(super) fn fill(&self, pattern: &str, dice: &mut Dice) -> String {
+        let number = (3 + dice.below(57)).to_string();
+        let text = pattern
+            .replace("{subject}", self.subject)
+            .replace("{place}", self.place)
+            .replace("{season}", self.season)
+            .replace("{n}", &number);
+        let mut letters = text.chars();
+        letters.next().map_or_else(String::new, |first| {
+            first.to_uppercase().chain(letters).collect()
+        })
+    }
+}
+
+/// A linear congruential generator (Knuth's MMIX constants): the same demo on every machine, which is all that is asked
+/// of it.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new() -> Self {
+        Self(20_231_120)
+    }
+
+    /// A whole number below `n`.
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        // The low bits of such a generator repeat early, so the high ones are used.
+        usize::try_from(self.0 >> 33).unwrap_or(0) % n.max(1)
+    }
+
+    /// One of the list, which must not be empty.
+    pub(super) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+
+    /// `count` different ones of the list, in its order.
+    pub(super) fn some_of<T: Copy>(&mut self, list: &[T], count: usize) -> Vec<T> {
+        let mut left = count.min(list.len());
+        let mut chosen = Vec::with_capacity(left);
+        for (index, item) in list.iter().enumerate() {
+            if self.below(list.len() - index) < left {
+                chosen.push(*item);
+                left -= 1;
+            }
+        }
+        chosen
+    }
+}

@@ -1,0 +1,216 @@
+//! `selkie dev`: everything on this machine, for a person who tries or develops Selkie. A private
+//! MariaDB (or the one that is named), the origin in this process, a project with a demo database and
+//! two keys, and the edge in wrangler.
+//!
+//! Knows the order in which these start and stop; each one's own ways are in `dev/`.
+
+mod edge;
+mod environment;
+mod guard;
+mod prepare;
+mod probe;
+mod welcome;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use self::edge::Edge;
+pub use self::edge::EdgeError;
+use self::environment::Environment;
+pub use self::guard::guard;
+use self::prepare::{Prepared, Server};
+pub use self::welcome::welcome;
+use crate::config::Config;
+use crate::embedded::Role;
+use crate::installation::{Installation, InstallationError};
+use crate::serve::{self, ServeError};
+use crate::system::{System, SystemError};
+
+/// How long the origin may take to answer once it listens.
+const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
+
+/// The edge, where it is wanted.
+#[derive(Debug, Clone)]
+pub struct EdgePlan {
+    /// The directory of `wrangler.toml`, `node_modules` and the worker's build.
+    pub root: PathBuf,
+    /// Where it is to listen.
+    pub listen: SocketAddr,
+}
+
+impl EdgePlan {
+    /// Whether what it needs is there.
+    ///
+    /// # Errors
+    /// What isn't.
+    pub fn check(&self) -> Result<(), EdgeError> {
+        edge::check(&self.root)
+    }
+}
+
+/// Where everything is, once it runs.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Running {
+    /// The origin's address, such as `http://127.0.0.1:8080`.
+    pub origin_url: String,
+    /// The edge's, if it was wanted.
+    pub edge_url: Option<String>,
+    /// The key for full access.
+    pub full_key: String,
+    /// The key for reading.
+    pub read_key: String,
+    /// The project.
+    pub project: String,
+    /// Its demo database.
+    pub database: String,
+    /// The file that holds all this.
+    pub environment_file: PathBuf,
+}
+
+/// Why it doesn't run, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    /// The installation can't be opened.
+    #[error(transparent)]
+    Installation(#[from] InstallationError),
+    /// The project, its database or its keys can't be made.
+    #[error(transparent)]
+    System(#[from] SystemError),
+    /// The origin failed.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The origin doesn't answer.
+    #[error("the origin doesn't answer on {0}")]
+    Silent(SocketAddr),
+    /// The edge failed.
+    #[error(transparent)]
+    Edge(#[from] EdgeError),
+    /// A file for the developer can't be written.
+    #[error("{path} can't be written: {source}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Runs everything until `stop` is cancelled; calls `ready` once all of it answers.
+///
+/// # Errors
+/// A part doesn't start, or ends by itself. What had started is stopped before this returns.
+pub async fn run(
+    config: &Config,
+    edge: Option<&EdgePlan>,
+    listener: TcpListener,
+    stop: &CancellationToken,
+    ready: impl FnOnce(&Running),
+) -> Result<(), DevError> {
+    let opening = Installation::open(config, Role::Service);
+    let installation = tokio::select! {
+        opened = opening => opened?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let secret = Arc::clone(&installation.secret);
+    let service = Service {
+        config,
+        system: System::new(&installation.database, secret, config),
+        installation: &installation,
+        edge,
+        stop,
+    };
+    let outcome = service.run(listener, ready).await;
+    service.system.close().await;
+    installation.close().await;
+    outcome
+}
+
+/// What runs on an opened installation.
+struct Service<'a> {
+    config: &'a Config,
+    system: System,
+    installation: &'a Installation,
+    edge: Option<&'a EdgePlan>,
+    stop: &'a CancellationToken,
+}
+
+impl Service<'_> {
+    async fn run(
+        &self,
+        listener: TcpListener,
+        ready: impl FnOnce(&Running),
+    ) -> Result<(), DevError> {
+        let address = listener.local_addr().unwrap_or(self.config.listen);
+        let remembered = Environment::read(&self.config.data_dir);
+        let server = match self.config.database_url {
+            None => Server::Private,
+            Some(_) => Server::Named,
+        };
+        let prepared = tokio::select! {
+            prepared = prepare::prepare(&self.system, server, &remembered) => prepared?,
+            () = self.stop.cancelled() => return Ok(()),
+        };
+        let running = self.running(address, &prepared);
+        // Before anything answers: who finds both an answer and the file must find the right file.
+        environment::write(self.config, &running, &prepared.jwks)?;
+        let ending = CancellationToken::new();
+        let serving = serve::run(
+            self.config,
+            &self.system,
+            self.installation.database_health(),
+            listener,
+            ending.clone(),
+        );
+        tokio::pin!(serving);
+        let outcome = tokio::select! {
+            // The server ended before anyone asked it to.
+            served = &mut serving => return Ok(served?),
+            outcome = self.run_before(address, || ready(&running)) => outcome,
+        };
+        ending.cancel();
+        let served = serving.await;
+        outcome?;
+        Ok(served?)
+    }
+
+    /// What stands before the origin, from its first answer to the order to stop.
+    async fn run_before(&self, address: SocketAddr, ready: impl FnOnce()) -> Result<(), DevError> {
+        tokio::select! {
+            answered = probe::answers_within(address, ORIGIN_LIMIT) => {
+                answered.then_some(()).ok_or(DevError::Silent(address))?;
+            }
+            () = self.stop.cancelled() => return Ok(()),
+        }
+        let Some(plan) = self.edge else {
+            ready();
+            self.stop.cancelled().await;
+            return Ok(());
+        };
+        let mut edge = Edge::start(self.config, plan).await?;
+        let outcome = tokio::select! {
+            outcome = edge.run(ready) => outcome.map_err(DevError::from),
+            () = self.stop.cancelled() => Ok(()),
+        };
+        edge.stop().await;
+        outcome
+    }
+
+    fn running(&self, address: SocketAddr, prepared: &Prepared) -> Running {
+        Running {
+            origin_url: probe::url(address),
+            edge_url: self.edge.map(|edge| probe::url(edge.listen)),
+            full_key: prepared.full_key.clone(),
+            read_key: prepared.read_key.clone(),
+            project: prepared.project.to_string(),
+            database: prepared.database.to_string(),
+            environment_file: environment::path(&self.config.data_dir),
+        }
+    }
+}

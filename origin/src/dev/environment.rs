@@ -1,0 +1,96 @@
+//! The two files that `selkie dev` leaves for others, both of mode 0600: `dev.env` for people and tests,
+//! which is also where the keys are remembered between starts, and `dev.vars` for the worker.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{DevError, Running};
+use crate::config::Config;
+use crate::files::replace_private;
+
+/// How much longer the edge waits than a statement may run: the origin then answers by itself.
+const EDGE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The keys of an earlier start.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    pub(super) full_key: Option<String>,
+    pub(super) read_key: Option<String>,
+}
+
+impl Environment {
+    /// What `dev.env` holds; nothing, if it isn't there or is no longer readable.
+    pub(super) fn read(data_dir: &Path) -> Self {
+        let text = std::fs::read_to_string(path(data_dir)).unwrap_or_default();
+        Self {
+            full_key: value(&text, "SELKIE_FULL_KEY"),
+            read_key: value(&text, "SELKIE_READ_KEY"),
+        }
+    }
+}
+
+fn value(text: &str, name: &str) -> Option<String> {
+    let mut values = text.lines().filter_map(|line| line.split_once('='));
+    let (_, value) = values.find(|(key, _)| *key == name)?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+pub(super) fn path(data_dir: &Path) -> PathBuf {
+    data_dir.join("dev.env")
+}
+
+/// The worker's variables, in the form that wrangler reads.
+pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
+    data_dir.join("dev.vars")
+}
+
+/// Writes both files. No value holds a character that a shell or wrangler would read otherwise.
+pub(super) fn write(config: &Config, running: &Running, jwks: &str) -> Result<(), DevError> {
+    let timeout = (config.query_timeout + EDGE_PATIENCE).as_millis();
+    let vars = [
+        ("ORIGIN_URL", running.origin_url.clone()),
+        ("JWKS", format!("'{jwks}'")),
+        ("ORIGIN_TIMEOUT_MS", timeout.to_string()),
+        ("CORS_ORIGINS", config.cors_origins.to_string()),
+    ];
+    put(&vars_path(&config.data_dir), &lines(vars))?;
+    let edge_url = running.edge_url.clone();
+    let env = [
+        ("SELKIE_ORIGIN_URL", Some(running.origin_url.clone())),
+        ("SELKIE_EDGE_URL", edge_url),
+        ("SELKIE_FULL_KEY", Some(running.full_key.clone())),
+        ("SELKIE_READ_KEY", Some(running.read_key.clone())),
+        ("SELKIE_DATABASE", Some(running.database.clone())),
+        ("SELKIE_PROJECT", Some(running.project.clone())),
+    ];
+    let env = env
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    put(&running.environment_file, &lines(env))
+}
+
+fn lines(values: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    let lines = values
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}\n"));
+    lines.collect()
+}
+
+fn put(path: &Path, text: &str) -> Result<(), DevError> {
+    replace_private(path, text).map_err(|source| DevError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_by_their_whole_name() {
+        let text = "X_SELKIE_FULL_KEY=no\nSELKIE_FULL_KEY=a.b.c\nSELKIE_READ_KEY=\n";
+        assert_eq!(value(text, "SELKIE_FULL_KEY").as_deref(), Some("a.b.c"));
+        assert_eq!(value(text, "SELKIE_READ_KEY"), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! What a first start finds ready: the project, its demo database, and two keys. Later starts find them
+//! as they were left.
+
+use shared::ident::{DatabaseName, ProjectName};
+use shared::key::{Access, KeySet, verify};
+
+use super::environment::Environment;
+use crate::clock::now;
+use crate::db::admin::{AdminError, Created, KeyRow};
+use crate::keys::is_live;
+use crate::projects::{DEFAULT_PROJECT, Presence};
+use crate::system::{System, SystemError};
+
+/// The database with something in it.
+const DATABASE: &str = "demo";
+
+/// What lists show as the keys' name.
+const KEY_NAME: &str = "selkie dev";
+
+/// What is ready.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) project: ProjectName,
+    pub(super) database: DatabaseName,
+    pub(super) full_key: String,
+    pub(super) read_key: String,
+    /// The public keys, as the edge is given them.
+    pub(super) jwks: String,
+}
+
+/// Whose MariaDB it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Server {
+    /// Ours alone: what is called as the demo is the demo.
+    Private,
+    /// Somebody's, who may have a database of that name.
+    Named,
+}
+
+/// Makes ready what isn't.
+///
+/// # Errors
+/// MariaDB failed or denies a right.
+pub(super) async fn prepare(
+    system: &System,
+    server: Server,
+    remembered: &Environment,
+) -> Result<Prepared, SystemError> {
+    let corrupt = |what| move |_| AdminError::Corrupt(what);
+    let project = ProjectName::parse(DEFAULT_PROJECT).map_err(corrupt("project name"))?;
+    let database = DatabaseName::parse(DATABASE).map_err(corrupt("database name"))?;
+    system.prepare().await?;
+    demo(system, server, &project, &database).await?;
+    let keys = Keys {
+        system,
+        project: &project,
+        verifying: system.keys.public_keys().await?,
+        issued: system.keys.list(Some(&project)).await?,
+    };
+    Ok(Prepared {
+        full_key: keys
+            .kept_or_new(remembered.full_key.as_deref(), Access::Full)
+            .await?,
+        read_key: keys
+            .kept_or_new(remembered.read_key.as_deref(), Access::Read)
+            .await?,
+        jwks: keys.verifying.to_jwks(),
+        project,
+        database,
+    })
+}
+
+/// The project owns the demo only once it is whole, so that a start that was cut short is noticed.
+async fn demo(
+    system: &System,
+    server: Server,
+    project: &ProjectName,
+    name: &DatabaseName,
+) -> Result<(), SystemError> {
+    let owned = system.projects.databases(Some(project)).await?;
+    let whole = |presence| presence == Presence::Present;
+    if owned
+        .iter()
+        .any(|owned| owned.name == *name && whole(owned.presence))
+    {
+        return Ok(());
+    }
+    if server == Server::Private {
+        system.admin.drop_database(name).await?;
+    }
+    if system.admin.create_database(name).await? == Created::New {
+        system.admin.fill_demo(name).await?;
+    }
+    system.projects.adopt_database(project, name).await?;
+    Ok(())
+}
+
+struct Keys<'a> {
+    system: &'a System,
+    project: &'a ProjectName,
+    verifying: KeySet,
+    issued: Vec<KeyRow>,
+}
+
+impl Keys<'_> {
+    async fn kept_or_new(
+        &self,
+        remembered: Option<&str>,
+        access: Access,
+    ) -> Result<String, SystemError> {
+        match remembered {
+            Some(token) if self.works(token, access) => Ok(token.to_owned()),
+            _ => {
+                let keys = &self.system.keys;
+                let issued = keys.issue(self.project, access, KEY_NAME, None).await?;
+                Ok(issued.token)
+            }
+        }
+    }
+
+    fn works(&self, token: &str, access: Access) -> bool {
+        let now = now();
+        verify(Some(token), &self.verifying, now).is_ok_and(|principal| {
+            let row = self.issued.iter().find(|row| row.id == principal.key_id());
+            principal.access() == access && row.is_some_and(|row| is_live(row, now))
+        })
+    }
+}

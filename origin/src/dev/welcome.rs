@@ -1,0 +1,110 @@
+//! What `selkie dev` prints once all of it answers: where it is, the keys, and calls to paste.
+
+use serde_json::json;
+
+use super::Running;
+
+/// The text for a person.
+#[must_use]
+pub fn welcome(running: &Running) -> String {
+    let file = running.environment_file.display().to_string();
+    let mut text = String::from("\nSelkie runs. Ctrl-C stops it.\n\n");
+    let facts = [
+        ("origin", running.origin_url.as_str()),
+        ("edge", running.edge_url.as_deref().unwrap_or("(left out)")),
+        ("full key", &running.full_key),
+        ("read key", &running.read_key),
+        ("all this", &file),
+    ];
+    for (name, value) in facts {
+        text += &format!("  {name:<9} {value}\n");
+    }
+    for (purpose, call) in calls(running) {
+        text += &format!("\n# {purpose}\n{call}\n");
+    }
+    text
+}
+
+/// Five calls and what each is for. Pasted in a shell, each works by itself.
+fn calls(running: &Running) -> [(&'static str, String); 5] {
+    let door = running.edge_url.as_ref().unwrap_or(&running.origin_url);
+    let database = &running.database;
+    let records = format!("{door}/api/v1/crud/{database}");
+    let read = format!("-H 'Authorization: Bearer {}'", running.read_key);
+    let full = format!(
+        "-H 'Authorization: Bearer {}' -H 'Content-Type: application/json'",
+        running.full_key
+    );
+    let filter = r#"query={"is_published":1,"views":{"value":100,"equality":">"}}"#;
+    let order = r#"order={"field":"views","strategy":"DESC"}"#;
+    let comment = r#"{"post_id":1,"author_name":"A visitor","body":"Good to read.","rating":5}"#;
+    let sql = json!({
+        "database": database,
+        "query": "SELECT category, COUNT(*) AS posts FROM posts WHERE is_published = ? GROUP BY category",
+        "params": [1],
+    });
+    [
+        (
+            "the three most read posts",
+            format!(
+                "curl -G '{records}/posts' {read} --data-urlencode '{filter}' \
+                 --data-urlencode '{order}' -d selectFields=id,title,views -d limit=3"
+            ),
+        ),
+        ("one author", format!("curl '{records}/authors/1' {read}")),
+        (
+            "a new comment; the answer is its id",
+            format!("curl -X POST '{records}/comments' {full} -d '{comment}'"),
+        ),
+        (
+            "SQL",
+            format!("curl -X POST '{door}/api/v1/sql' {full} -d '{sql}'"),
+        ),
+        (
+            "what a table holds, and what this key may do with it",
+            format!("curl -X OPTIONS '{records}/posts' {read}"),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(edge_url: Option<&str>) -> Running {
+        Running {
+            origin_url: "http://127.0.0.1:1".to_owned(),
+            edge_url: edge_url.map(str::to_owned),
+            full_key: "FULL".to_owned(),
+            read_key: "READ".to_owned(),
+            project: "default".to_owned(),
+            database: "demo".to_owned(),
+            environment_file: "/x/dev.env".into(),
+        }
+    }
+
+    #[test]
+    fn it_gives_both_addresses_both_keys_and_five_calls_through_the_edge() {
+        let text = welcome(&running(Some("http://127.0.0.1:2")));
+        for part in ["http://127.0.0.1:1", "FULL", "READ", "/x/dev.env"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let calls: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("curl "))
+            .collect();
+        assert_eq!(calls.len(), 5);
+        assert!(
+            calls
+                .iter()
+                .all(|call| call.contains("http://127.0.0.1:2/")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_an_edge_the_calls_go_to_the_origin() {
+        let text = welcome(&running(None));
+        assert_eq!(text.matches("http://127.0.0.1:1/").count(), 5, "{text}");
+    }
+}

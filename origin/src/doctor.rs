@@ -1,0 +1,255 @@
+//! The doctor: looks at an installation, changes nothing, and says what to mend.
+//!
+//! Each check gives at least one finding. A check that can't be made because MariaDB does not answer is
+//! left out: the first finding says why.
+
+mod accounts;
+mod machine;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::db::admin::{AdminError, SCHEMA_VERSION, ServerFacts};
+use crate::system::System;
+
+/// The oldest MariaDB that is known to do.
+const OLDEST_MARIADB: (u32, u32) = (10, 6);
+
+/// How far MariaDB's clock may be from this machine's: `exp` and idempotency keys compare both.
+const CLOCK_APART_WARN_SECONDS: f64 = 2.0;
+const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// Works, but should be looked at.
+    Warning,
+    /// Must be mended.
+    Wrong,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at: `database`, `grants` …
+    pub check: &'static str,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// One sentence.
+    pub message: String,
+    /// How to mend it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            check,
+            verdict: Verdict::Ok,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn warning(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            check,
+            verdict: Verdict::Warning,
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
+    fn wrong(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            check,
+            verdict: Verdict::Wrong,
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
+    fn fault(check: &'static str, error: &AdminError) -> Self {
+        let hint = error.hint().unwrap_or("look into MariaDB's log");
+        Self::wrong(check, error.to_string(), hint)
+    }
+}
+
+/// Looks at everything. `data_dir` and the like come from the configuration.
+pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
+    let mut findings = vec![
+        machine::data_dir(&config.data_dir),
+        secret_file(&config.data_dir, config),
+    ];
+    match system.admin.server_facts().await {
+        Ok(facts) => {
+            findings.extend(server(&facts, config));
+            findings.extend(inside(system, config).await);
+        }
+        Err(error) => findings.push(Finding::fault("database", &error)),
+    }
+    findings
+}
+
+fn secret_file(data_dir: &Path, config: &Config) -> Finding {
+    if config.secret.is_some() {
+        return Finding::ok(
+            "secret",
+            "the installation secret comes from the configuration",
+        );
+    }
+    machine::secret_file(&data_dir.join("secret"))
+}
+
+fn server(facts: &ServerFacts, config: &Config) -> Vec<Finding> {
+    vec![
+        version(facts),
+        clock(facts),
+        connections(facts, config),
+        engines(facts),
+    ]
+}
+
+fn version(facts: &ServerFacts) -> Finding {
+    let (major, minor) = OLDEST_MARIADB;
+    match facts.mariadb() {
+        Some(found) if found >= OLDEST_MARIADB => {
+            Finding::ok("database", format!("MariaDB {} answers", facts.version))
+        }
+        Some(_) => Finding::wrong(
+            "database",
+            format!("MariaDB {} is too old", facts.version),
+            format!("use MariaDB {major}.{minor} or newer"),
+        ),
+        None => Finding::wrong(
+            "database",
+            format!("the server {} is not MariaDB", facts.version),
+            format!("use MariaDB {major}.{minor} or newer"),
+        ),
+    }
+}
+
+fn clock(facts: &ServerFacts) -> Finding {
+    let apart = (facts.clock - machine::clock()).abs();
+    let message = format!("MariaDB's clock and this machine's are {apart:.1} s apart");
+    let hint = "let both machines follow the same time servers (chrony, systemd-timesyncd)";
+    if apart > CLOCK_APART_FAIL_SECONDS {
+        Finding::wrong("clock", message, hint)
+    } else if apart > CLOCK_APART_WARN_SECONDS {
+        Finding::warning("clock", message, hint)
+    } else {
+        Finding::ok("clock", message)
+    }
+}
+
+fn connections(facts: &ServerFacts, config: &Config) -> Finding {
+    // Two accounts of one project, and the administrator's few.
+    let needed = 2 * config.pool_size as u64 + 4;
+    let message = format!(
+        "MariaDB takes {} connections; one busy project uses up to {needed}",
+        facts.max_connections
+    );
+    if facts.max_connections < needed {
+        Finding::warning(
+            "connections",
+            message,
+            "raise max_connections, or lower pool_size",
+        )
+    } else {
+        Finding::ok("connections", message)
+    }
+}
+
+fn engines(facts: &ServerFacts) -> Finding {
+    if facts.far_reaching_engines.is_empty() {
+        return Finding::ok(
+            "engines",
+            "no storage engine reaches beyond MariaDB's own files",
+        );
+    }
+    let engines = facts.far_reaching_engines.join(", ");
+    Finding::warning(
+        "engines",
+        format!(
+            "a full key can make tables of the engines {engines}, which reach other servers or files"
+        ),
+        "uninstall those engines unless every project may do so",
+    )
+}
+
+async fn inside(system: &System, config: &Config) -> Vec<Finding> {
+    let schema = schema(system).await;
+    let is_readable = schema.verdict != Verdict::Wrong;
+    let mut findings = vec![schema];
+    if is_readable {
+        findings.extend(accounts::check(system).await);
+        findings.extend(keys(system).await);
+    }
+    findings.extend(accounts::strangers(system).await);
+    findings.push(machine::store(&config.data_dir));
+    findings
+}
+
+async fn schema(system: &System) -> Finding {
+    match system.admin.schema_version().await {
+        Ok(Some(found)) if found == SCHEMA_VERSION => {
+            Finding::ok("schema", format!("the system schema has version {found}"))
+        }
+        Ok(Some(found)) if found > SCHEMA_VERSION => Finding::wrong(
+            "schema",
+            format!("the system schema has version {found}, this program knows {SCHEMA_VERSION}"),
+            "run the newest selkie on every machine",
+        ),
+        Ok(Some(found)) => Finding::wrong(
+            "schema",
+            format!("the system schema has version {found}, this program needs {SCHEMA_VERSION}"),
+            "start the origin once: it brings the schema up",
+        ),
+        Ok(None) => Finding::wrong(
+            "schema",
+            "there is no system schema yet",
+            "start the origin once, or issue a key: either makes it",
+        ),
+        Err(error) => Finding::fault("schema", &error),
+    }
+}
+
+async fn keys(system: &System) -> Vec<Finding> {
+    let check = "keys";
+    let set = match system.keys.public_keys().await {
+        Ok(set) => set,
+        Err(error) => {
+            let hint = error.hint().unwrap_or_default();
+            return vec![Finding::wrong(check, error.to_string(), hint)];
+        }
+    };
+    let rows = system.keys.list(None).await.unwrap_or_default();
+    let now = crate::clock::now();
+    let live = rows
+        .iter()
+        .filter(|row| crate::keys::is_live(row, now))
+        .count();
+    let signing = set.kids().count();
+    vec![
+        Finding::ok(
+            check,
+            format!(
+                "{signing} signing keys verify, {live} of {} keys are neither revoked nor expired",
+                rows.len()
+            ),
+        ),
+        Finding::ok(
+            "edge",
+            format!(
+                "the edge must hold the public keys {}; `selkie key jwks` prints them",
+                set.kids().collect::<Vec<_>>().join(" and ")
+            ),
+        ),
+    ]
+}

@@ -1,0 +1,78 @@
+//! Checks of this machine: directories, files, the clock.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Finding;
+
+/// Seconds since 1970, with fractions.
+pub(super) fn clock() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |age| age.as_secs_f64())
+}
+
+/// Whether the data directory is there and takes files.
+pub(super) fn data_dir(path: &Path) -> Finding {
+    writable("data", "data directory", path)
+}
+
+/// Whether files can be stored. They live in the data directory until a store of their own is set.
+pub(super) fn store(data_dir: &Path) -> Finding {
+    writable("store", "store", data_dir)
+}
+
+fn writable(check: &'static str, name: &str, path: &Path) -> Finding {
+    match write_probe(path) {
+        Ok(()) => Finding::ok(
+            check,
+            format!("the {name} {} can be written", path.display()),
+        ),
+        Err(error) => Finding::wrong(
+            check,
+            format!("the {name} {} can't be written: {error}", path.display()),
+            "make it, give it to the user that selkie runs as, or set another by SELKIE_DATA_DIR",
+        ),
+    }
+}
+
+fn write_probe(path: &Path) -> io::Result<()> {
+    let probe = path.join(format!(".doctor-{}", std::process::id()));
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&probe)
+        .map(drop);
+    // Nothing is lost if it stays: it is empty.
+    let _ = std::fs::remove_file(&probe);
+    written
+}
+
+/// Whether the secret is for its owner only.
+pub(super) fn secret_file(path: &Path) -> Finding {
+    let check = "secret";
+    match std::fs::metadata(path) {
+        Ok(data) if data.permissions().mode() & 0o077 == 0 => Finding::ok(
+            check,
+            format!(
+                "the installation secret {} is its owner's alone",
+                path.display()
+            ),
+        ),
+        Ok(_) => Finding::wrong(
+            check,
+            format!("others can read the installation secret {}", path.display()),
+            format!("chmod 600 {}", path.display()),
+        ),
+        Err(error) => Finding::wrong(
+            check,
+            format!(
+                "the installation secret {} can't be read: {error}",
+                path.display()
+            ),
+            "restore it from a backup: without it every key and account ends",
+        ),
+    }
+}

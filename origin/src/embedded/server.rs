@@ -1,0 +1,301 @@
+//! One `mariadbd`: its data directory, its arguments, its start and its end.
+//!
+//! Talks to it by signals and by the first bytes of its greeting only; the driver is `db`'s.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::EmbeddedError;
+use super::layout::Layout;
+use crate::files::{create_private, private_directory, remove_directory, remove_file};
+use crate::process::{self, LastSignal};
+
+/// How long a new data directory may take to be made.
+const INSTALL_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a start may take; after a crash it replays its log first.
+pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a stop may take, which writes its pages to disk, before it is ended by force.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long one that a killed process left may go on shutting down.
+const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long one greeting may take.
+const GREETING_LIMIT: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether it answers.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Bytes from which the log is set aside at a start. Two generations are kept.
+const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
+
+/// Bytes at the log's end that are searched for the reason of a failure.
+const LOG_TAIL_BYTES: usize = 8 * 1024;
+
+/// The init file: the administrator with its password, and nobody without a name.
+const ADMIN_STATEMENTS: &str = include_str!("admin.sql");
+
+/// A private MariaDB that can be started again and again.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) layout: Layout,
+    pub(super) admin_password: SecretString,
+    pub(super) buffer_pool_bytes: usize,
+}
+
+impl Server {
+    /// Makes the data directory, if there is none. A half-made one is never taken for whole.
+    pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
+        if self.layout.data().is_dir() {
+            return Ok(());
+        }
+        let installer = find(&["mariadb-install-db", "mysql_install_db"])?;
+        let staged = self.layout.staged_data();
+        self.clear_temporary()?;
+        remove_directory(&staged).map_err(EmbeddedError::files(&staged))?;
+        let mut command = process::tied(&installer, LastSignal::Kill);
+        command
+            .arg("--no-defaults")
+            .arg(path_argument("--datadir", &staged))
+            .arg(path_argument("--tmpdir", &self.layout.temporary()))
+            .args(["--skip-test-db", "--skip-name-resolve"])
+            .args(["--auth-root-authentication-method=socket"])
+            .args(as_root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let child = process::spawn(command)
+            .await
+            .map_err(EmbeddedError::Spawn)?;
+        let output = timeout(INSTALL_LIMIT, child.wait_with_output())
+            .await
+            .map_err(|_| EmbeddedError::Install("it took too long".to_owned()))?
+            .map_err(EmbeddedError::Spawn)?;
+        if !output.status.success() {
+            return Err(EmbeddedError::Install(reason(&output.stderr)));
+        }
+        let data = self.layout.data();
+        std::fs::rename(&staged, &data).map_err(EmbeddedError::files(&data))
+    }
+
+    /// Starts it and waits until it answers.
+    pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
+        self.end_leftover().await;
+        self.prepare()
+            .map_err(EmbeddedError::files(self.layout.root()))?;
+        let command = self.command()?;
+        let mut child = process::spawn(command)
+            .await
+            .map_err(EmbeddedError::Spawn)?;
+        let answered = self.wait_until_it_answers(&mut child).await;
+        // It holds a password, and has been read or never will be.
+        let _ = remove_file(&self.layout.init_file());
+        match answered {
+            Ok(()) => Ok(child),
+            Err(error) => {
+                // For the same reason as in `command`. If it has ended, so much the better.
+                let _ = child.kill().await;
+                Err(error)
+            }
+        }
+    }
+
+    fn clear_temporary(&self) -> Result<(), EmbeddedError> {
+        let path = self.layout.temporary();
+        remove_directory(&path)
+            .and_then(|()| private_directory(&path))
+            .map_err(EmbeddedError::files(&path))
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        if let Some(directory) = self.layout.socket().parent() {
+            private_directory(directory)?;
+            check_owner(directory)?;
+        }
+        let long = std::fs::metadata(self.layout.log()).is_ok_and(|log| log.len() > LOG_MAX_BYTES);
+        if long {
+            std::fs::rename(self.layout.log(), self.layout.old_log())?;
+        }
+        let path = self.layout.init_file();
+        remove_file(&path)?;
+        let password = self.admin_password.expose_secret();
+        create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
+    }
+
+    /// Every setting is here: the machine's own MariaDB configuration is not read.
+    fn command(&self) -> Result<Command, EmbeddedError> {
+        let layout = &self.layout;
+        let log = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(layout.log())
+            .map_err(EmbeddedError::files(&layout.log()))?;
+        // A SIGTERM that comes while it starts is lost on it: it neither ends nor starts. What SIGKILL
+        // costs is a replay of InnoDB's log at the next start.
+        let mut command = process::tied(&find(&["mariadbd", "mysqld"])?, LastSignal::Kill);
+        command
+            .arg("--no-defaults")
+            .arg(layout.data_argument())
+            .arg(path_argument("--tmpdir", &layout.temporary()))
+            .arg(path_argument("--socket", &layout.socket()))
+            .arg(path_argument("--pid-file", &layout.pid()))
+            .arg(path_argument("--log-error", &layout.log()))
+            .arg(path_argument("--init-file", &layout.init_file()))
+            .arg(format!(
+                "--innodb-buffer-pool-size={}",
+                self.buffer_pool_bytes
+            ))
+            .args(SETTINGS)
+            .args(as_root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            // What it has to say before it opens its log.
+            .stderr(log);
+        Ok(command)
+    }
+
+    async fn wait_until_it_answers(&self, child: &mut Child) -> Result<(), EmbeddedError> {
+        let socket = self.layout.socket();
+        let deadline = Instant::now() + START_LIMIT;
+        while !answers(&socket).await {
+            let ended = child.try_wait().map_err(EmbeddedError::Spawn)?;
+            if ended.is_some() || Instant::now() > deadline {
+                return Err(EmbeddedError::Start {
+                    reason: reason(&std::fs::read(self.layout.log()).unwrap_or_default()),
+                    log: self.layout.log(),
+                });
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    /// Ends a server that a killed process left: it is shutting down, or never got the signal to.
+    async fn end_leftover(&self) {
+        let argument = self.layout.data_argument();
+        let left = std::fs::read_to_string(self.layout.pid())
+            .ok()
+            .and_then(|text| Pid::from_raw(text.trim().parse().ok()?))
+            .filter(|pid| process::runs_with(*pid, &argument));
+        let Some(pid) = left else { return };
+        let deadline = Instant::now() + LEFTOVER_LIMIT;
+        // Failures mean that it is gone, which the loop sees.
+        let _ = kill_process(pid, Signal::TERM);
+        while test_kill_process(pid).is_ok() && process::runs_with(pid, &argument) {
+            if Instant::now() > deadline {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+/// Small, quick to start, durable. What isn't named here is MariaDB's default.
+const SETTINGS: [&str; 20] = [
+    // Reached through the socket only, by name only.
+    "--skip-networking",
+    "--skip-name-resolve",
+    // What clients see.
+    "--character-set-server=utf8mb4",
+    "--collation-server=utf8mb4_unicode_ci",
+    "--default-time-zone=+00:00",
+    "--max-allowed-packet=64M",
+    // Pools are per account and projects are many; an idle connection costs little.
+    "--max-connections=1000",
+    // No replica reads it.
+    "--skip-log-bin",
+    // Measuring itself costs a tenth of the throughput and 100 MB.
+    "--performance-schema=OFF",
+    // Written whole at the first start, so half of the default; holds some minutes of inserts.
+    "--innodb-log-file-size=48M",
+    // Only system tables and temporary ones use these two engines.
+    "--key-buffer-size=8M",
+    "--aria-pagecache-buffer-size=32M",
+    // Nothing outside the data directory is read or written on a caller's behalf.
+    "--local-infile=OFF",
+    "--skip-symbolic-links",
+    // Callers who hang up are no news.
+    "--log-warnings=1",
+    "--skip-slow-query-log",
+    "--skip-general-log",
+    "--event-scheduler=OFF",
+    "--core-file=OFF",
+    "--skip-slave-start",
+];
+
+/// Whether something that greets as MariaDB does listens at `socket`.
+pub(super) async fn answers(socket: &Path) -> bool {
+    let greeting = async {
+        let mut stream = UnixStream::connect(socket).await?;
+        let mut head = [0_u8; 5];
+        stream.read_exact(&mut head).await?;
+        io::Result::Ok(head)
+    };
+    /// The protocol's version, after a length of three bytes and a number of one.
+    const PROTOCOL: u8 = 10;
+    timeout(GREETING_LIMIT, greeting)
+        .await
+        .is_ok_and(|greeting| greeting.is_ok_and(|head| head[4] == PROTOCOL))
+}
+
+/// Stops it: cleanly, else by force.
+pub(super) async fn stop(child: &mut Child) {
+    process::stop(child, STOP_LIMIT).await;
+}
+
+fn find(names: &[&'static str]) -> Result<PathBuf, EmbeddedError> {
+    let missing = names.first().copied().unwrap_or_default();
+    process::find_program(names).ok_or(EmbeddedError::NotInstalled(missing))
+}
+
+/// MariaDB refuses to run as root unless told to.
+fn as_root() -> Option<&'static str> {
+    geteuid().is_root().then_some("--user=root")
+}
+
+fn path_argument(name: &str, path: &Path) -> std::ffi::OsString {
+    let mut argument = std::ffi::OsString::from(name);
+    argument.push("=");
+    argument.push(path);
+    argument
+}
+
+/// A directory in `/tmp` could be somebody else's, who would then be given our passwords.
+fn check_owner(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let owner = std::fs::symlink_metadata(directory)?.uid();
+    if owner == geteuid().as_raw() {
+        Ok(())
+    } else {
+        Err(io::Error::other("it belongs to another user"))
+    }
+}
+
+/// The last fault that MariaDB wrote; what it writes after it is that it gives up.
+fn reason(log: &[u8]) -> String {
+    let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
+    let text = String::from_utf8_lossy(tail);
+    let mut faults = text
+        .lines()
+        .rev()
+        .filter_map(|line| line.split_once("[ERROR] "));
+    let fault = faults.find(|(_, fault)| fault.trim() != "Aborting");
+    fault.map_or_else(
+        || "it gave no reason".to_owned(),
+        |(_, fault)| fault.trim().to_owned(),
+    )
+}

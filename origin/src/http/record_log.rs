@@ -1,0 +1,206 @@
+//! What is kept of a request while it runs: for its log line, its metrics, its timing header. Never a
+//! value, a name that a caller chose, or a key.
+
+use crate::app::App;
+use crate::db::run::Progress;
+use crate::metrics::RequestLabels;
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::Frame;
+use shared::key::Principal;
+use shared::policy::Action;
+use shared::request_id::{self, RequestId};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+use uuid::Uuid;
+
+/// One request, as far as it is known.
+pub(super) struct RequestRecord {
+    app: Arc<App>,
+    id: RequestId,
+    method: &'static str,
+    route: &'static str,
+    key: Option<(Uuid, Box<str>)>,
+    progress: Arc<Progress>,
+    started: Instant,
+}
+
+impl RequestRecord {
+    pub(super) fn begin(app: Arc<App>, request: &Request) -> Self {
+        let incoming = request
+            .headers()
+            .get(request_id::HEADER)
+            .and_then(|value| value.to_str().ok());
+        Self {
+            app,
+            id: incoming
+                .and_then(RequestId::from_incoming)
+                .unwrap_or_else(fresh_id),
+            method: method(request.method()),
+            route: "none",
+            key: None,
+            progress: Arc::default(),
+            started: Instant::now(),
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    pub(super) fn caller(&mut self, principal: &Principal) {
+        self.key = Some((principal.key_id(), principal.project().as_str().into()));
+    }
+
+    pub(super) fn action(&mut self, action: Action) {
+        self.route = action.route();
+    }
+
+    pub(super) fn route(&mut self, route: &'static str) {
+        self.route = route;
+    }
+
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    /// Puts the id and the timing on the answer, and writes the log line: at once if the answer is
+    /// whole, else when its last byte, or its caller, is gone.
+    pub(super) fn finish(self, mut response: Response) -> Response {
+        let headers = response.headers_mut();
+        if let Ok(id) = HeaderValue::from_str(self.id.as_str()) {
+            headers.insert(HeaderName::from_static(request_id::HEADER), id);
+        }
+        if let Ok(timing) = HeaderValue::from_str(&self.timing()) {
+            headers.insert(HeaderName::from_static("server-timing"), timing);
+        }
+        let status = response.status().as_u16();
+        match response.body().size_hint().exact() {
+            Some(bytes) => {
+                self.log(status, bytes, Ending::Whole);
+                response
+            }
+            None => response.map(|body| {
+                Body::new(Watched {
+                    body,
+                    bytes: 0,
+                    ending: Ending::Cut,
+                    status,
+                    record: Some(self),
+                })
+            }),
+        }
+    }
+
+    /// `db;dur=0.31, origin;dur=0.42`, in milliseconds.
+    fn timing(&self) -> String {
+        let (db, total) = (
+            self.progress.db_micros(),
+            self.started.elapsed().as_micros(),
+        );
+        format!(
+            "db;dur={}.{:02}, origin;dur={}.{:02}",
+            db / 1000,
+            db % 1000 / 10,
+            total / 1000,
+            total % 1000 / 10
+        )
+    }
+
+    fn log(&self, status: u16, bytes: u64, ending: Ending) {
+        let total = self.started.elapsed();
+        let (rows, db_micros) = (self.progress.rows(), self.progress.db_micros());
+        let labels = RequestLabels {
+            method: self.method,
+            route: self.route,
+            status,
+        };
+        self.app.metrics.request(labels, total, rows);
+        let (key, project) = match &self.key {
+            Some((key, project)) => (Some(tracing::field::display(key)), Some(&**project)),
+            None => (None, None),
+        };
+        tracing::info!(
+            id = self.id.as_str(),
+            method = self.method,
+            route = self.route,
+            status,
+            key,
+            project,
+            rows,
+            bytes,
+            cut = (ending == Ending::Cut).then_some(true),
+            db_us = db_micros,
+            total_us = u64::try_from(total.as_micros()).unwrap_or(u64::MAX),
+            "request"
+        );
+    }
+}
+
+fn fresh_id() -> RequestId {
+    let uuid = Uuid::now_v7();
+    let mut buffer = Uuid::encode_buffer();
+    let text = uuid.hyphenated().encode_lower(&mut buffer);
+    // A UUID's text is well-formed.
+    RequestId::from_incoming(text).unwrap_or_else(|| RequestId::generate(0, &[0; 10]))
+}
+
+/// The method as a label of few values.
+fn method(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    KNOWN
+        .into_iter()
+        .find(|known| *known == method.as_str())
+        .unwrap_or("OTHER")
+}
+
+/// How an answer ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// With its last byte.
+    Whole,
+    /// Before it: an error, or the caller left.
+    Cut,
+}
+
+/// A streamed body that is counted as it passes.
+struct Watched {
+    body: Body,
+    bytes: u64,
+    ending: Ending,
+    status: u16,
+    record: Option<RequestRecord>,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            Poll::Ready(None) => self.ending = Ending::Whole,
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            record.log(self.status, self.bytes, self.ending);
+        }
+    }
+}

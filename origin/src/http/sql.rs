@@ -1,0 +1,50 @@
+//! `/api/v1/sql`: the caller's own statement.
+
+use super::record_log::RequestRecord;
+use super::respond;
+use crate::app::App;
+use crate::db::catalog::no_database;
+use crate::db::{DbError, user_sql};
+use crate::sql;
+use crate::sql::session::{Schema, effects};
+use axum::response::Response;
+use shared::error::{ErrorCode, Problem};
+use shared::key::Principal;
+use shared::operation::sql::SqlCall;
+use std::sync::Arc;
+
+pub(super) async fn run(
+    app: &Arc<App>,
+    principal: &Principal,
+    call: SqlCall,
+    record: &RequestRecord,
+) -> Result<Response, Problem> {
+    let schema = match &call.database {
+        Some(name) if name.is_system() => return Err(no_database(name, &[])),
+        Some(name) => Some(name.clone()),
+        None => app.catalog.only_database(principal.project()).await?,
+    };
+    let effects = effects(&call.query)
+        .ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
+    let statement = sql::verbatim(&call, schema.as_ref());
+    let lease = app
+        .pools
+        .lease(principal.project(), principal.access())
+        .await
+        .map_err(DbError::into_problem)?;
+    let limit = app.pools.query_timeout();
+    let chunks = user_sql::run(
+        lease,
+        statement,
+        schema,
+        effects,
+        limit,
+        Arc::clone(record.progress()),
+    );
+    let answer = respond::chunks(chunks, || app.metrics.stream()).await;
+    if effects.schema == Schema::Changed {
+        // Also after a failure: what a procedure did before it failed stays done.
+        app.catalog.forget_all();
+    }
+    answer.map_err(DbError::into_problem)
+}

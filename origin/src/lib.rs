@@ -1,0 +1,41 @@
+//! The origin of Selkie: runs queries on MariaDB and answers over HTTP; its binary is `selkie`.
+//!
+//! A start runs through:
+//!
+//! ```text
+//! cli → config → installation (secret, then embedded or the URL's address) → system (migrations,
+//! accounts, keys) → serve
+//! ```
+//!
+//! A request runs through:
+//!
+//! ```text
+//! http → keys::authenticate → operation → policy → catalog → plan → sql → db → envelope
+//! ```
+
+pub mod address;
+pub mod app;
+pub mod catalog;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod db;
+pub mod demo;
+pub mod dev;
+pub mod doctor;
+pub mod embedded;
+pub mod http;
+pub mod installation;
+pub mod keys;
+pub mod logging;
+pub mod metrics;
+pub mod plan;
+pub mod projects;
+pub mod secret;
+pub mod serve;
+pub mod signal;
+pub mod sql;
+pub mod system;
+
+mod files;
+mod process;

@@ -1,0 +1,243 @@
+//! Where log lines go: to standard error, through one buffer and one thread, so that a request that
+//! logs pays for a copy and not for a write.
+//!
+//! Our own lines follow `log_level`; other crates' only from WARN, because at finer levels some print
+//! what passes through them, keys included.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::{self, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::config::{Config, LogFormat};
+
+/// Most bytes that wait to be written. Behind a reader that has stopped reading, further lines are
+/// dropped and counted, rather than requests held up.
+const BUFFER_MAX_BYTES: usize = 1024 * 1024;
+
+/// How long lines gather before they are written: short for a person, long for a processor.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// How long an end may wait for the last lines to be written.
+const LAST_FLUSH: Duration = Duration::from_secs(1);
+
+/// The crates that are ours.
+const OURS: [&str; 3] = ["origin", "selkie", "shared"];
+
+static SINK: Sink = Sink::new();
+
+/// Flushes what is logged when it is dropped. Keep it for as long as the process logs.
+#[derive(Debug)]
+#[must_use = "dropping it flushes"]
+pub struct LogGuard(());
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        flush();
+    }
+}
+
+/// Sends log lines to standard error, as the configuration says. The first call of a process counts.
+pub fn init(config: &Config) -> LogGuard {
+    let terminal = io::stderr().is_terminal();
+    let lines = fmt::layer().with_target(false).with_writer(&SINK);
+    let json = match config.log_format {
+        LogFormat::Json => true,
+        LogFormat::Pretty => false,
+        LogFormat::Auto => !terminal,
+    };
+    let lines = if json {
+        lines
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .boxed()
+    } else {
+        lines.compact().with_ansi(terminal).boxed()
+    };
+    let level = LevelFilter::from_level(config.log_level);
+    let levels = Targets::new()
+        .with_default(LevelFilter::WARN.min(level))
+        .with_targets(OURS.map(|name| (name, level)));
+    // A second call, as tests make, finds the first one's in place.
+    let _ = tracing_subscriber::registry()
+        .with(lines.with_filter(levels))
+        .try_init();
+    static START: Once = Once::new();
+    START.call_once(|| {
+        std::thread::spawn(|| SINK.drain(&mut io::stderr()));
+        flush_on_panic();
+    });
+    LogGuard(())
+}
+
+/// Waits until what was logged so far is written, for a second at most.
+pub fn flush() {
+    SINK.flush(LAST_FLUSH);
+}
+
+fn flush_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        flush();
+        report(panic);
+    }));
+}
+
+/// The buffer between those who log and the thread that writes.
+#[derive(Debug)]
+struct Sink {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: Vec<u8>,
+    dropped: u64,
+    writing: bool,
+}
+
+impl Sink {
+    const fn new() -> Self {
+        let state = State {
+            waiting: Vec::new(),
+            dropped: 0,
+            writing: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, line: &[u8]) {
+        let mut state = self.lock();
+        if state.waiting.len() + line.len() > BUFFER_MAX_BYTES {
+            state.dropped += 1;
+            return;
+        }
+        let was_empty = state.waiting.is_empty();
+        state.waiting.extend_from_slice(line);
+        drop(state);
+        // The writer sleeps only on an empty buffer, so later lines need not wake it.
+        if was_empty {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The writer's life.
+    fn drain(&self, to: &mut impl Write) {
+        let mut taken = Vec::new();
+        loop {
+            let asleep = self
+                .changed
+                .wait_while(self.lock(), |state| state.waiting.is_empty());
+            drop(asleep.unwrap_or_else(PoisonError::into_inner));
+            std::thread::sleep(GATHER);
+            self.write_once(&mut taken, to);
+        }
+    }
+
+    fn write_once(&self, taken: &mut Vec<u8>, to: &mut impl Write) {
+        let mut state = self.lock();
+        std::mem::swap(&mut state.waiting, taken);
+        let dropped = std::mem::take(&mut state.dropped);
+        state.writing = true;
+        drop(state);
+        // Nobody is left to tell when standard error is closed.
+        let _ = to.write_all(taken);
+        if dropped > 0 {
+            let _ = writeln!(
+                to,
+                "{{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"dropped\":{dropped}}}"
+            );
+        }
+        let _ = to.flush();
+        taken.clear();
+        self.lock().writing = false;
+        self.changed.notify_all();
+    }
+
+    fn flush(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let mut state = self.lock();
+        while state.writing || !state.waiting.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// One line's way into the sink; the formatter writes each line at once.
+#[derive(Debug)]
+struct LineWriter(&'static Sink);
+
+impl Write for LineWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.push(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for &'static Sink {
+    type Writer = LineWriter;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        LineWriter(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_out_whole_and_in_order() {
+        let sink = Sink::new();
+        sink.push(b"one\n");
+        sink.push(b"two\n");
+        let mut out = Vec::new();
+        sink.write_once(&mut Vec::new(), &mut out);
+        assert_eq!(out, b"one\ntwo\n");
+    }
+
+    #[test]
+    fn a_full_buffer_drops_lines_and_says_how_many() {
+        let sink = Sink::new();
+        sink.push(&vec![b'x'; BUFFER_MAX_BYTES]);
+        sink.push(b"lost\n");
+        sink.push(b"lost\n");
+        let mut out = Vec::new();
+        sink.write_once(&mut Vec::new(), &mut out);
+        let end = String::from_utf8_lossy(&out[BUFFER_MAX_BYTES..]).into_owned();
+        assert!(
+            end.contains("\"dropped\":2") && !end.contains("lost\n"),
+            "{end}"
+        );
+    }
+
+    #[test]
+    fn a_flush_of_nothing_returns() {
+        Sink::new().flush(LAST_FLUSH);
+    }
+}

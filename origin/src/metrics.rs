@@ -1,0 +1,150 @@
+//! What is counted, and its text for Prometheus.
+
+use crate::db::pool::PoolGauge;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::time::Duration;
+
+/// Upper bounds of the latency buckets, in seconds.
+const LATENCY_BUCKETS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];
+
+/// Labels of a request. All have few values: routes are patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RequestLabels {
+    /// The method; `OTHER` for those we do not know.
+    pub method: &'static str,
+    /// The route's pattern.
+    pub route: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    method: &'static str,
+    route: &'static str,
+}
+
+/// Counters and gauges of this process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram>,
+    rows: Counter,
+    streams: Gauge,
+    pool_open: Gauge,
+    pool_in_use: Gauge,
+    pool_waiting: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Everything at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("selkie");
+        let metrics = Self {
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
+            rows: Counter::default(),
+            streams: Gauge::default(),
+            pool_open: Gauge::default(),
+            pool_in_use: Gauge::default(),
+            pool_waiting: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register(
+            "http_requests",
+            "Requests answered",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "http_request_seconds",
+            "Time from a request's head to its answer's last byte",
+            metrics.seconds.clone(),
+        );
+        registry.register("rows", "Rows read or written", metrics.rows.clone());
+        registry.register(
+            "streams",
+            "Answers that are being streamed",
+            metrics.streams.clone(),
+        );
+        registry.register(
+            "pool_connections",
+            "Open connections to MariaDB",
+            metrics.pool_open.clone(),
+        );
+        registry.register(
+            "pool_in_use",
+            "Connections that run a statement",
+            metrics.pool_in_use.clone(),
+        );
+        registry.register(
+            "pool_waiting",
+            "Requests that wait for a connection",
+            metrics.pool_waiting.clone(),
+        );
+        Self {
+            registry,
+            ..metrics
+        }
+    }
+
+    /// Counts an answered request.
+    pub fn request(&self, labels: RequestLabels, total: Duration, rows: u64) {
+        let route = RouteLabels {
+            method: labels.method,
+            route: labels.route,
+        };
+        self.requests.get_or_create(&labels).inc();
+        self.seconds
+            .get_or_create(&route)
+            .observe(total.as_secs_f64());
+        self.rows.inc_by(rows);
+    }
+
+    /// Counts an answer that is being streamed, for as long as the guard lives.
+    #[must_use]
+    pub fn stream(&self) -> StreamGuard {
+        self.streams.inc();
+        StreamGuard(self.streams.clone())
+    }
+
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn text(&self, pools: PoolGauge) -> String {
+        let gauge = |gauge: &Gauge, value: usize| {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        };
+        gauge(&self.pool_open, pools.open);
+        gauge(&self.pool_in_use, pools.in_use);
+        gauge(&self.pool_waiting, pools.waiting);
+        let mut text = String::new();
+        // Writing to a string can't fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// One streamed answer under way.
+#[derive(Debug)]
+pub struct StreamGuard(Gauge);
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

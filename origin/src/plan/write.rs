@@ -1,0 +1,106 @@
+//! Writes, resolved.
+
+use super::bind::{self, Purpose};
+use super::{Batch, Delete, Insert, Operand, Update, read};
+use crate::catalog::Table;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::{FieldName, shown};
+use shared::json::Value;
+use shared::operation::write;
+
+pub(super) fn insert(
+    insert: &write::Insert,
+    table: &Table,
+    batch_max_rows: usize,
+) -> Result<Insert, Problem> {
+    let count = insert.rows.as_slice().len();
+    if count > batch_max_rows {
+        return Err(Problem::new(
+            ErrorCode::InvalidBody,
+            format!("batchData has {count} rows; {batch_max_rows} are taken at a time."),
+        ));
+    }
+    let columns = places(&insert.fields, table)?;
+    let rows = insert
+        .rows
+        .as_slice()
+        .iter()
+        .map(|row| cells(&columns, row, table))
+        .collect::<Result<_, _>>()?;
+    let batch = match insert.rows {
+        write::Rows::One(_) => Batch::No,
+        write::Rows::Batch(_) => Batch::Yes,
+    };
+    let returning = if table.traits().view {
+        Vec::new()
+    } else {
+        table.key().to_vec()
+    };
+    Ok(Insert {
+        columns,
+        rows,
+        returning,
+        batch,
+    })
+}
+
+fn cells(
+    columns: &[usize],
+    row: &[Option<Value>],
+    table: &Table,
+) -> Result<Vec<Option<Operand>>, Problem> {
+    columns
+        .iter()
+        .zip(row)
+        .map(|(at, cell)| {
+            cell.as_ref()
+                .map(|value| bind::value(&table.columns()[*at], value, Purpose::Store))
+                .transpose()
+        })
+        .collect()
+}
+
+pub(super) fn update(update: &write::Update, table: &Table) -> Result<Update, Problem> {
+    let places = places(&update.fields, table)?;
+    let changes = places
+        .into_iter()
+        .zip(&update.values)
+        .map(|(at, value)| {
+            Ok((
+                at,
+                bind::value(&table.columns()[at], value, Purpose::Store)?,
+            ))
+        })
+        .collect::<Result<_, Problem>>()?;
+    Ok(Update {
+        changes,
+        filter: read::by_id(&update.id, table)?,
+    })
+}
+
+pub(super) fn delete(delete: &write::Delete, table: &Table) -> Result<Delete, Problem> {
+    let filter = match &delete.target {
+        write::Target::Record(id) => read::by_id(id, table)?,
+        write::Target::Matching(condition) => read::predicate(condition, table)?,
+    };
+    Ok(Delete { filter })
+}
+
+fn places(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {
+    fields
+        .iter()
+        .map(|name| {
+            let at = table.field(name)?;
+            match table.columns()[at].generated {
+                false => Ok(at),
+                true => Err(Problem::new(
+                    ErrorCode::InvalidValue,
+                    format!(
+                        "The field {} is computed by MariaDB and takes no value.",
+                        shown(name.as_str())
+                    ),
+                )),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,132 @@
+//! Child processes whose lives end with ours, however ours ends.
+//!
+//! The kernel sends a signal to a child when the *thread* that spawned it ends. Threads of the async
+//! runtime come and go, so every child is spawned by one thread that stays as long as the process.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// Variables that no child needs to see.
+const SECRET_VARIABLES: [&str; 2] = ["SELKIE_SECRET", "SELKIE_DATABASE_URL"];
+
+/// Where system programs are, beside `PATH`, which leaves the `sbin`s out for most users.
+const PROGRAM_DIRECTORIES: [&str; 6] = [
+    "/usr/sbin",
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/bin",
+    "/usr/libexec",
+    "/usr/local/mysql/bin",
+];
+
+/// Finds an executable by the first of `names` that there is, in `PATH` or where system programs are.
+pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<PathBuf> = std::env::split_paths(&path)
+        .chain(PROGRAM_DIRECTORIES.map(PathBuf::from))
+        .collect();
+    let runs = |file: &PathBuf| {
+        std::fs::metadata(file)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    names
+        .iter()
+        .flat_map(|name| {
+            directories
+                .iter()
+                .map(move |directory| directory.join(name))
+        })
+        .find(runs)
+}
+
+/// What a child gets when this process ends without having stopped it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastSignal {
+    /// SIGTERM, for one that tidies up.
+    Term,
+    /// SIGKILL, for one that may not heed the other.
+    Kill,
+}
+
+/// A command that gets `last` when this process ends, in a process group of its own, so that Ctrl-C
+/// reaches us alone and things stop in order. Start it with [`spawn`].
+pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
+    let signal = match last {
+        LastSignal::Term => "TERM",
+        LastSignal::Kill => "KILL",
+    };
+    let mut command = match find_program(&["setpriv"]) {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", signal, "--"]).arg(program);
+            command
+        }
+        // Without util-linux the tie is only as good as our own tidying-up.
+        None => Command::new(program),
+    };
+    for variable in SECRET_VARIABLES {
+        command.env_remove(variable);
+    }
+    command.process_group(0).kill_on_drop(true);
+    command
+}
+
+type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
+
+/// Spawns `command` from the thread that stays.
+///
+/// # Errors
+/// As [`Command::spawn`].
+pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
+    static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (orders, queue) = channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, runtime, answer) in queue {
+                let _inside = runtime.enter();
+                // Who no longer waits for the child drops it, which kills it.
+                let _ = answer.send(command.spawn());
+            }
+        });
+        orders
+    });
+    let gone = || io::Error::other("the thread that starts programs is gone");
+    let (answer, child) = oneshot::channel();
+    spawner
+        .send((command, Handle::current(), answer))
+        .map_err(|_| gone())?;
+    child.await.map_err(|_| gone())?
+}
+
+/// Asks a child to end with SIGTERM, and ends it when `limit` has passed.
+pub(crate) async fn stop(child: &mut Child, limit: Duration) {
+    let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let Some(pid) = pid else {
+        return; // It has ended and been waited for.
+    };
+    // A failure means that it ended by itself; `wait` below tells.
+    let _ = kill_process(pid, Signal::TERM);
+    if tokio::time::timeout(limit, child.wait()).await.is_err() {
+        let _ = child.kill().await;
+    }
+}
+
+/// Whether the process `pid` is there and was started with `argument`; guards against numbers that were
+/// given to another program since.
+pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
+    let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+    std::fs::read(path).is_ok_and(|line| {
+        line.split(|byte| *byte == 0)
+            .any(|part| part == argument.as_encoded_bytes())
+    })
+}

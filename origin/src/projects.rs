@@ -1,0 +1,314 @@
+//! Projects: what each owns, and the two MariaDB accounts that its keys run under.
+//!
+//! A project owns the databases recorded for it, and every database named `<project>_…`, which its full
+//! keys may make through SQL. MariaDB enforces it: the accounts are granted on exactly those. Knows no
+//! SQL; `db::admin` writes it.
+
+mod check;
+mod databases;
+mod error;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use shared::error::nearest;
+use shared::ident::{DatabaseName, ProjectName};
+use shared::key::Access;
+
+pub use self::check::{excess, lack};
+use self::databases::prefix;
+pub use self::databases::{OwnedDatabase, Presence};
+pub use self::error::ProjectError;
+use crate::clock::now;
+use crate::config::{Account, ProjectAccounts};
+use crate::db::admin::{
+    AccountName, Accounts, Admin, AdminError, Inserted, LoginCheck, ProjectRow, Rights, patterns,
+};
+use crate::secret::InstallationSecret;
+
+/// The project that is always there.
+pub const DEFAULT_PROJECT: &str = "default";
+
+/// Names whose pattern `<project>\_%` would cover a schema of MariaDB's, or which look like ours.
+const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
+
+/// What to do with databases named `<project>_…` that are there before the project is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Refuse to make the project: they may belong to somebody.
+    Refuse,
+    /// They become the project's.
+    Take,
+}
+
+/// Projects, their databases and accounts. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Projects {
+    admin: Admin,
+    secret: Arc<InstallationSecret>,
+    ready_made: Arc<BTreeMap<String, ProjectAccounts>>,
+}
+
+impl Projects {
+    /// Projects under this administrator. `ready_made` are accounts of the configuration, by project.
+    #[must_use]
+    pub fn new(
+        admin: Admin,
+        secret: Arc<InstallationSecret>,
+        ready_made: BTreeMap<String, ProjectAccounts>,
+    ) -> Self {
+        Self {
+            admin,
+            secret,
+            ready_made: Arc::new(ready_made),
+        }
+    }
+
+    /// The MariaDB account that a project's keys of this access run under. Not looked up: an unknown
+    /// project's account is refused by MariaDB.
+    #[must_use]
+    pub fn account(&self, project: &ProjectName, access: Access) -> Account {
+        match (self.ready_made.get(project.as_str()), access) {
+            (Some(accounts), Access::Full) => accounts.rw.clone(),
+            (Some(accounts), Access::Read) => accounts.ro.clone(),
+            (None, access) => self.derived_account(project, access),
+        }
+    }
+
+    fn derived_account(&self, project: &ProjectName, access: Access) -> Account {
+        let kind = match access {
+            Access::Full => "rw",
+            Access::Read => "ro",
+        };
+        Account {
+            user: AccountName::of(project, access).as_str().to_owned(),
+            password: self
+                .secret
+                .derive_password(&format!("account:{project}:{kind}")),
+        }
+    }
+
+    /// Whether a project's accounts come from the configuration.
+    #[must_use]
+    pub fn is_ready_made(&self, project: &ProjectName) -> bool {
+        self.ready_made.contains_key(project.as_str())
+    }
+
+    /// What a start does: the default project is there, and every project's accounts are right. Waits
+    /// for others of this installation that do the same.
+    ///
+    /// # Errors
+    /// MariaDB failed; the admin account may not make accounts; a ready-made account does not fit.
+    pub async fn prepare(&self) -> Result<(), ProjectError> {
+        let lock = self.admin.lock().await?;
+        let outcome = self.prepare_locked().await;
+        lock.release().await;
+        outcome
+    }
+
+    async fn prepare_locked(&self) -> Result<(), ProjectError> {
+        self.admin
+            .insert_project(&default_project()?, now())
+            .await?;
+        let accounts = self.admin.accounts().await?;
+        let owned = self.admin.owned_databases().await?;
+        for row in self.admin.projects().await? {
+            self.settle(&row.name, &owned, &accounts).await?;
+        }
+        Ok(())
+    }
+
+    /// Records the project that is always there, and sets its accounts up if it is new.
+    ///
+    /// # Errors
+    /// As of [`Projects::prepare`].
+    pub async fn ensure_default(&self) -> Result<(), ProjectError> {
+        let default = default_project()?;
+        match self.admin.insert_project(&default, now()).await? {
+            // Ready-made accounts have rights on databases that are still to be adopted.
+            Inserted::New if !self.is_ready_made(&default) => self.mend(&default).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes one project's accounts right again, for example after MariaDB refused one of them: a full
+    /// key can change its own account's password.
+    ///
+    /// # Errors
+    /// As of [`Projects::prepare`].
+    pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
+        let owned = self.admin.owned_databases().await?;
+        self.settle(project, &owned, &self.admin.accounts().await?)
+            .await
+    }
+
+    /// All projects, by name.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn list(&self) -> Result<Vec<ProjectRow>, ProjectError> {
+        Ok(self.admin.projects().await?)
+    }
+
+    /// Makes a project and its accounts. One that is there is only mended.
+    ///
+    /// # Errors
+    /// The name is reserved, or databases of that prefix are there; MariaDB failed.
+    pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
+        if RESERVED.contains(&name.as_str()) {
+            return Err(ProjectError::Reserved(name.clone()));
+        }
+        let lock = self.admin.lock().await?;
+        let outcome = self.create_locked(name, claim).await;
+        lock.release().await;
+        outcome
+    }
+
+    async fn create_locked(
+        &self,
+        name: &ProjectName,
+        claim: Claim,
+    ) -> Result<Inserted, ProjectError> {
+        let known = self
+            .admin
+            .projects()
+            .await?
+            .iter()
+            .any(|row| row.name == *name);
+        let owned = self.admin.owned_databases().await?;
+        if !known {
+            self.refuse_covered(name, claim, &owned).await?;
+        }
+        let inserted = self.admin.insert_project(name, now()).await?;
+        self.settle(name, &owned, &self.admin.accounts().await?)
+            .await?;
+        Ok(inserted)
+    }
+
+    /// A new project must not come into databases that happen to be named like it.
+    async fn refuse_covered(
+        &self,
+        name: &ProjectName,
+        claim: Claim,
+        owned: &[(DatabaseName, ProjectName)],
+    ) -> Result<(), ProjectError> {
+        let is_covered = |database: &DatabaseName| prefix(database) == Some(name.as_str());
+        if let Some((database, owner)) = owned.iter().find(|(database, _)| is_covered(database)) {
+            return Err(ProjectError::Owned {
+                database: database.clone(),
+                owner: owner.clone(),
+            });
+        }
+        let covered: Vec<DatabaseName> = self
+            .admin
+            .databases()
+            .await?
+            .into_iter()
+            .filter(|database| is_covered(database))
+            .collect();
+        match covered.first() {
+            Some(first) if claim == Claim::Refuse => Err(ProjectError::Covers {
+                project: name.clone(),
+                database: first.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a project that is not there.
+    ///
+    /// # Errors
+    /// It is not there; the hint names the nearest one.
+    pub async fn require(&self, project: &ProjectName) -> Result<(), ProjectError> {
+        let projects = self.admin.projects().await?;
+        if projects.iter().any(|row| row.name == *project) {
+            return Ok(());
+        }
+        let nearest = nearest(
+            project.as_str(),
+            projects.iter().map(|row| row.name.as_str()),
+        );
+        Err(ProjectError::UnknownProject {
+            name: project.clone(),
+            nearest: nearest.map(str::to_owned),
+        })
+    }
+
+    /// Makes a project's two accounts right, or checks the ready-made ones.
+    async fn settle(
+        &self,
+        project: &ProjectName,
+        owned: &[(DatabaseName, ProjectName)],
+        accounts: &Accounts,
+    ) -> Result<(), ProjectError> {
+        let databases: Vec<DatabaseName> = owned
+            .iter()
+            .filter(|(_, owner)| owner == project)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for access in [Access::Full, Access::Read] {
+            if self.is_ready_made(project) {
+                self.check_ready_made(project, access, &databases).await?;
+                continue;
+            }
+            let account = self.derived_account(project, access);
+            let name = AccountName::of(project, access);
+            let patterns = patterns(project, &databases);
+            self.admin
+                .settle_account(
+                    &name,
+                    &account.password,
+                    Rights::of(access),
+                    &patterns,
+                    accounts,
+                )
+                .await
+                .map_err(|error| match error {
+                    AdminError::Denied { user, message } => ProjectError::MayNotMakeAccounts {
+                        project: project.clone(),
+                        user,
+                        message,
+                    },
+                    error => ProjectError::Admin(error),
+                })?;
+        }
+        Ok(())
+    }
+
+    async fn check_ready_made(
+        &self,
+        project: &ProjectName,
+        access: Access,
+        databases: &[DatabaseName],
+    ) -> Result<(), ProjectError> {
+        let account = self.account(project, access);
+        let faults = match self.admin.check_login(&account).await? {
+            LoginCheck::Refused(message) => vec![message],
+            // What it lacks, the doctor tells: the owner of such accounts grants when it suits them.
+            LoginCheck::Welcome(state) => {
+                excess(&state, Rights::of(access), &spellings(project, databases))
+            }
+        };
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(ProjectError::ReadyMade {
+            project: project.clone(),
+            account: account.user,
+            faults: faults.join("; "),
+        })
+    }
+}
+
+/// What a ready-made account may be granted on: people seldom escape the wildcards in a name.
+pub(crate) fn spellings(project: &ProjectName, databases: &[DatabaseName]) -> BTreeSet<String> {
+    let plain = databases.iter().map(|name| name.as_str().to_owned());
+    patterns(project, databases)
+        .into_iter()
+        .chain(plain)
+        .collect()
+}
+
+fn default_project() -> Result<ProjectName, AdminError> {
+    ProjectName::parse(DEFAULT_PROJECT).map_err(|_| AdminError::Corrupt("project name"))
+}

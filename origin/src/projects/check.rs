@@ -1,0 +1,122 @@
+//! What is wrong with an account's rights: the same judgement for ready-made accounts and the doctor.
+//! Pure.
+
+use std::collections::BTreeSet;
+
+use crate::db::admin::{AccountState, Rights};
+
+/// Rights that newer servers count among all of a database's, and that do no harm.
+const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
+
+/// What an account has too much of, in words. `patterns` are what the project owns: there it may have
+/// the rights, elsewhere none.
+#[must_use]
+pub fn excess(state: &AccountState, rights: Rights, patterns: &BTreeSet<String>) -> Vec<String> {
+    let allowed: BTreeSet<&str> = rights
+        .privileges()
+        .iter()
+        .copied()
+        .chain(HARMLESS)
+        .collect();
+    let mut faults = Vec::new();
+    if !state.global.is_empty() {
+        faults.push(format!(
+            "it has {} on the whole server",
+            list(&state.global)
+        ));
+    }
+    if !state.roles.is_empty() {
+        faults.push(format!("it may take on the role {}", list(&state.roles)));
+    }
+    if !state.other.is_empty() {
+        faults.push(format!("it has {}", list(&state.other)));
+    }
+    for (pattern, privileges) in &state.databases {
+        let excess: BTreeSet<String> = privileges
+            .iter()
+            .filter(|name| !allowed.contains(name.as_str()))
+            .cloned()
+            .collect();
+        if !patterns.contains(pattern) {
+            faults.push(format!(
+                "it has rights on `{pattern}`, which is not the project's"
+            ));
+        } else if !excess.is_empty() {
+            faults.push(format!("it has {} on `{pattern}`", list(&excess)));
+        }
+    }
+    faults
+}
+
+/// What an account has too little of, in words: it needs the rights on each of `patterns`.
+#[must_use]
+pub fn lack(state: &AccountState, rights: Rights, patterns: &BTreeSet<String>) -> Vec<String> {
+    let needs = rights.privileges().iter();
+    patterns
+        .iter()
+        .filter_map(|pattern| {
+            let has = state.databases.get(pattern);
+            let is_lacking = |name: &&&str| !has.is_some_and(|has| has.contains(**name));
+            let lacks = needs
+                .clone()
+                .filter(is_lacking)
+                .map(|name| (*name).to_owned())
+                .collect::<BTreeSet<_>>();
+            (!lacks.is_empty()).then(|| format!("it lacks {} on `{pattern}`", list(&lacks)))
+        })
+        .collect()
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    names
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use shared::key::Access;
+
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_account_with_exactly_its_rights_has_no_fault() {
+        let state = AccountState {
+            databases: BTreeMap::from([("shop".to_owned(), set(&["SELECT", "SHOW VIEW"]))]),
+            ..AccountState::default()
+        };
+        let (rights, own) = (Rights::of(Access::Read), set(&["shop"]));
+        assert_eq!(excess(&state, rights, &own), Vec::<String>::new());
+        assert_eq!(lack(&state, rights, &own), Vec::<String>::new());
+    }
+
+    #[test]
+    fn too_much_and_too_little_are_both_named() {
+        let state = AccountState {
+            global: set(&["FILE"]),
+            databases: BTreeMap::from([
+                ("shop".to_owned(), set(&["SELECT", "DELETE"])),
+                ("mysql".to_owned(), set(&["SELECT"])),
+            ]),
+            ..AccountState::default()
+        };
+        let (rights, own) = (Rights::of(Access::Read), set(&["shop"]));
+        assert_eq!(lack(&state, rights, &own), ["it lacks SHOW VIEW on `shop`"]);
+        assert_eq!(
+            excess(&state, rights, &own),
+            [
+                "it has FILE on the whole server",
+                "it has rights on `mysql`, which is not the project's",
+                "it has DELETE on `shop`",
+            ]
+        );
+    }
+}

@@ -1,0 +1,304 @@
+//! The installation's secret, from which every password and key-encryption key is derived, so that
+//! none of those has to be stored.
+//!
+//! Knows labels, not what they are for.
+
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretBox, SecretString};
+use sha2::Sha256;
+
+use crate::config::Config;
+use crate::files::{create_private, private_directory};
+
+/// Fewest bytes of a secret: those of the derived keys.
+const SECRET_MIN_BYTES: usize = 32;
+
+/// Most bytes of the file, and of the text: more is a mistaken path.
+const SECRET_TEXT_MAX_BYTES: usize = 4_096;
+
+const FILE_NAME: &str = "secret";
+
+/// The secret. Shows itself to nobody; its `Debug` is redacted.
+#[derive(Debug)]
+pub struct InstallationSecret(SecretBox<[u8]>);
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The file can't be read or written.
+    #[error("the installation secret {path} can't be {deed}: {source}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// `read` or `written`.
+        deed: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("the installation secret {path} must hold {expected}", path = path.display())]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What it must hold.
+        expected: String,
+    },
+    /// The setting `secret` holds something else.
+    #[error("the installation secret must be {expected}")]
+    BadText {
+        /// What it must be.
+        expected: String,
+    },
+    /// The system gave no randomness.
+    #[error("the system gave no random bytes: {0}")]
+    Randomness(getrandom::Error),
+}
+
+impl InstallationSecret {
+    /// The secret that the configuration names; else the one in `<data_dir>/secret`, which is made
+    /// (mode 0600, in a directory of mode 0700) if it isn't there. Two processes that make it at
+    /// once end up with the same one.
+    ///
+    /// # Errors
+    /// The file can't be read or made, or holds no secret.
+    pub fn load_or_create(config: &Config) -> Result<Self, SecretError> {
+        if let Some(text) = &config.secret {
+            let bytes = decode(text.expose_secret());
+            return bytes
+                .map(Self::new)
+                .map_err(|expected| SecretError::BadText { expected });
+        }
+        let path = config.data_dir.join(FILE_NAME);
+        match read(&path) {
+            Ok(secret) => Ok(secret),
+            Err(SecretError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                create(&path)?;
+                read(&path)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn new(bytes: Vec<u8>) -> Self {
+        Self(SecretBox::new(bytes.into_boxed_slice()))
+    }
+
+    /// 32 bytes for `label`: HMAC-SHA256 of it under the secret. The same label always gives the same
+    /// bytes; different labels give independent ones. Labels read `kind:name`, as `account:admin`.
+    #[must_use]
+    pub fn derive(&self, label: &str) -> [u8; 32] {
+        let mut mac = self.keyed();
+        mac.update(label.as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+
+    /// A password for `label`: 47 URL-safe characters.
+    #[must_use]
+    pub fn derive_password(&self, label: &str) -> SecretString {
+        // The tail satisfies servers whose password rules ask for each class of characters, which
+        // base64 alone lacks now and then.
+        let text = URL_SAFE_NO_PAD.encode(self.derive(label)) + "-Aa1";
+        SecretString::from(text)
+    }
+
+    #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
+    fn keyed(&self) -> Hmac<Sha256> {
+        Hmac::new_from_slice(self.0.expose_secret()).expect("HMAC takes a key of any length")
+    }
+}
+
+/// Accepts a text as the setting `secret`, or says what it must be.
+pub(crate) fn check_text(text: &str) -> Result<SecretString, String> {
+    decode(text).map(|_| SecretString::from(text.to_owned()))
+}
+
+fn decode(text: &str) -> Result<Vec<u8>, String> {
+    let text = text.trim();
+    let bytes = if text.len() > SECRET_TEXT_MAX_BYTES {
+        None
+    } else {
+        from_hex(text).or_else(|| from_base64(text))
+    };
+    bytes
+        .filter(|bytes| bytes.len() >= SECRET_MIN_BYTES)
+        .ok_or_else(|| format!("{SECRET_MIN_BYTES} random bytes or more as hex or base64, such as `openssl rand -hex 32` prints"))
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+        .collect()
+}
+
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD]
+        .iter()
+        .find_map(|alphabet| alphabet.decode(text).ok())
+}
+
+fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
+    let fault = |source| SecretError::File {
+        path: path.to_owned(),
+        deed: "read",
+        source,
+    };
+    let text = std::fs::read_to_string(path).map_err(fault)?;
+    // A copy or a restored backup may have lost the mode.
+    let mode = std::fs::metadata(path).map_err(fault)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
+    }
+    decode(&text)
+        .map(InstallationSecret::new)
+        .map_err(|expected| SecretError::BadFile {
+            path: path.to_owned(),
+            expected,
+        })
+}
+
+/// Writes a new secret under a temporary name and links it in place: a reader sees all of it or none,
+/// and of two writers one wins.
+fn create(path: &Path) -> Result<(), SecretError> {
+    let mut bytes = [0_u8; SECRET_MIN_BYTES];
+    getrandom::fill(&mut bytes).map_err(SecretError::Randomness)?;
+    let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;
+    let staged = path.with_file_name(format!(".{FILE_NAME}.{spare_name:016x}"));
+    let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
+    // After a link it is the spare name, after a fault a remnant; either way it may be gone already.
+    let _ = std::fs::remove_file(&staged);
+    outcome.map_err(|source| SecretError::File {
+        path: path.to_owned(),
+        deed: "written",
+        source,
+    })
+}
+
+fn stage(staged: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(directory) = staged.parent() {
+        private_directory(directory)?;
+    }
+    create_private(staged, &format!("{}\n", STANDARD.encode(bytes)))
+}
+
+fn publish(staged: &Path, path: &Path) -> io::Result<()> {
+    match std::fs::hard_link(staged, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    }?;
+    path.parent()
+        .map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    fn config(directory: &Path, secret: Option<&str>) -> Config {
+        let environment = secret.map(|text| ("SELKIE_SECRET".to_owned(), text.to_owned()));
+        Config::load(Sources {
+            environment: environment.into_iter().collect(),
+            directory: directory.to_owned(),
+            ..Sources::default()
+        })
+        .unwrap()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn the_secret_is_made_once_for_its_owner_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path(), None);
+        let first = InstallationSecret::load_or_create(&config).unwrap();
+        let second = InstallationSecret::load_or_create(&config).unwrap();
+        assert_eq!(first.derive("a:b"), second.derive("a:b"));
+        assert_eq!(mode(&config.data_dir), 0o700);
+        assert_eq!(mode(&config.data_dir.join("secret")), 0o600);
+        let names: Vec<_> = std::fs::read_dir(&config.data_dir).unwrap().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+    }
+
+    #[test]
+    fn threads_that_make_it_at_once_agree() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path(), None);
+        let derived = || {
+            InstallationSecret::load_or_create(&config)
+                .unwrap()
+                .derive("x:y")
+        };
+        let all: Vec<[u8; 32]> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(derived)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
+    #[test]
+    fn a_mode_that_others_could_read_is_mended() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path(), None);
+        InstallationSecret::load_or_create(&config).unwrap();
+        let path = config.data_dir.join("secret");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        InstallationSecret::load_or_create(&config).unwrap();
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn hex_and_every_base64_of_the_same_bytes_derive_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let bytes = [0xfb_u8; 32];
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let texts = [hex, STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)];
+        let derived = texts.map(|text| {
+            let config = config(directory.path(), Some(&text));
+            InstallationSecret::load_or_create(&config)
+                .unwrap()
+                .derive("k:v")
+        });
+        assert!(derived.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
+    #[test]
+    fn labels_and_secrets_separate_what_is_derived() {
+        let one = InstallationSecret::new(vec![1; 32]);
+        let two = InstallationSecret::new(vec![2; 32]);
+        assert_ne!(one.derive("account:a"), one.derive("account:b"));
+        assert_ne!(one.derive("account:a"), two.derive("account:a"));
+        let password = one.derive_password("account:a");
+        assert_eq!(password.expose_secret().len(), 47);
+        assert!(!format!("{one:?} {password:?}").contains("Aa1"));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_and_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path(), None);
+        private_directory(&config.data_dir).unwrap();
+        let path = config.data_dir.join("secret");
+        std::fs::write(&path, "short").unwrap();
+        let error = InstallationSecret::load_or_create(&config)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("must hold 32 random bytes"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "short");
+    }
+}

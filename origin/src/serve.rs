@@ -1,0 +1,54 @@
+//! The origin's service, from an open listener to its last answer.
+//!
+//! Knows neither where MariaDB came from nor who else runs in this process.
+
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::embedded::Health;
+use crate::http;
+use crate::keys::KeyError;
+use crate::system::System;
+
+/// Why it ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The signing keys can't be read.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// The server couldn't go on.
+    #[error("the origin stopped: {0}")]
+    Server(#[source] std::io::Error),
+}
+
+/// Serves on `listener` until `stop` is cancelled, then lets running requests end, for
+/// `shutdown_grace` at most. The system must have been prepared. `database` tells whether a private
+/// MariaDB answers; without it, only asking can tell.
+///
+/// # Errors
+/// The signing keys can't be read, or the listener fails.
+pub async fn run(
+    config: &Config,
+    system: &System,
+    database: Option<watch::Receiver<Health>>,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    let app = Arc::new(App::open(config, system, database).await?);
+    let tasks = TaskTracker::new();
+    // Ends also where the server fails by itself.
+    let stop = stop.child_token();
+    app.start_background(&tasks, &stop);
+    let router = http::router(Arc::clone(&app));
+    let served = http::server::serve(listener, router, config, &stop).await;
+    stop.cancel();
+    tasks.close();
+    tasks.wait().await;
+    served.map_err(ServeError::Server)
+}

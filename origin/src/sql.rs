@@ -1,0 +1,81 @@
+//! A plan, rendered: the text with its `?` and what they stand for. Pure; the only way to a
+//! [`Statement`], which is all that `db` runs.
+
+mod builder;
+mod delete;
+#[cfg(test)]
+mod golden;
+mod insert;
+mod predicate;
+mod select;
+pub mod session;
+mod tokens;
+mod update;
+
+use crate::catalog::Table;
+use crate::plan::{self, Param};
+use shared::ident::DatabaseName;
+use shared::operation::sql::SqlCall;
+
+/// A statement: made only here.
+#[derive(Debug, PartialEq)]
+pub struct Statement {
+    text: String,
+    params: Vec<Param>,
+}
+
+impl Statement {
+    /// The text, with `?` for each parameter.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The parameters, in order.
+    #[must_use]
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    /// Both, taken apart.
+    #[must_use]
+    pub fn into_parts(self) -> (String, Vec<Param>) {
+        (self.text, self.params)
+    }
+}
+
+/// Renders a read.
+#[must_use]
+pub fn select(plan: plan::Select, table: &Table) -> Statement {
+    select::render(plan, table)
+}
+
+/// Renders an insert. Many rows take several statements, which must run in one transaction.
+#[must_use]
+pub fn insert(plan: plan::Insert, table: &Table) -> Vec<Statement> {
+    insert::render(plan, table)
+}
+
+/// Renders a change of one record.
+#[must_use]
+pub fn update(plan: plan::Update, table: &Table) -> Statement {
+    update::render(plan, table)
+}
+
+/// Renders a delete.
+#[must_use]
+pub fn delete(plan: plan::Delete, table: &Table) -> Statement {
+    delete::render(plan, table)
+}
+
+/// Users' own SQL, verbatim, to be run in a default schema.
+#[must_use]
+pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
+    let mut builder = builder::Builder::new();
+    builder.mark(schema.map_or("", DatabaseName::as_str));
+    builder.verbatim(&call.query);
+    for value in &call.params {
+        builder.bind(session::param(value));
+    }
+    builder.finish()
+}

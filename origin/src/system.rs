@@ -1,0 +1,99 @@
+//! The system as a whole: its schema at this program's version, projects and keys over one
+//! administrator. What `serve` and every command begin with once MariaDB answers.
+
+use std::sync::Arc;
+
+use crate::address::DatabaseAddress;
+use crate::config::Config;
+use crate::db::admin::{Admin, AdminError};
+use crate::keys::{KeyError, Keys};
+use crate::projects::{ProjectError, Projects};
+use crate::secret::InstallationSecret;
+
+/// The system of one installation.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// Where MariaDB is.
+    pub address: DatabaseAddress,
+    /// The administrator.
+    pub admin: Admin,
+    /// Projects, databases and accounts.
+    pub projects: Projects,
+    /// Keys.
+    pub keys: Keys,
+}
+
+/// Why the system could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemError {
+    /// MariaDB, or the way to it.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// Projects and their accounts.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// Keys.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl SystemError {
+    /// How to mend it, if that can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Admin(error) => error.hint().map(str::to_owned),
+            Self::Project(error) => error.hint(),
+            Self::Key(error) => error.hint(),
+        }
+    }
+}
+
+impl System {
+    /// Puts the parts together; contacts nothing.
+    #[must_use]
+    pub fn new(
+        address: &DatabaseAddress,
+        secret: Arc<InstallationSecret>,
+        config: &Config,
+    ) -> Self {
+        let admin = Admin::new(address, &secret, config.connect_timeout);
+        let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
+        let keys = Keys::new(admin.clone(), secret, projects.clone());
+        Self {
+            address: address.clone(),
+            admin,
+            projects,
+            keys,
+        }
+    }
+
+    /// Brings the schema to this program's version and sees that the default project is there: enough
+    /// for a command, which sets up no more than it touches.
+    ///
+    /// # Errors
+    /// MariaDB is out of reach or denies a right; the schema is newer.
+    pub async fn migrate(&self) -> Result<(), SystemError> {
+        self.admin.migrate().await?;
+        self.projects.ensure_default().await?;
+        Ok(())
+    }
+
+    /// Brings the schema to this program's version, makes the default project and the first signing
+    /// key, and sets every project's accounts right. Safe when several origins start at once; quick
+    /// when there is nothing to do.
+    ///
+    /// # Errors
+    /// MariaDB is out of reach or denies a right; the schema is newer; a ready-made account is wrong.
+    pub async fn prepare(&self) -> Result<(), SystemError> {
+        self.admin.migrate().await?;
+        self.projects.prepare().await?;
+        self.keys.prepare().await?;
+        Ok(())
+    }
+
+    /// Closes the connections.
+    pub async fn close(self) {
+        self.admin.close().await;
+    }
+}

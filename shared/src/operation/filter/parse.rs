@@ -1,0 +1,501 @@
+//! How conditions are spelled: operators by name, operands as scalars or lists, nested groups.
+
+use super::{Comparison, Condition, Joiner, MatchMode, Place, Test};
+use crate::error::{ErrorCode, Problem, nearest};
+use crate::ident::{FieldName, TableName, shown};
+use crate::json::{self, Value};
+use crate::limits::{CONDITION_MAX_COUNT, LIST_MAX_VALUES};
+use crate::operation::options;
+use std::borrow::Cow;
+
+impl Joiner {
+    fn join(self, mut conditions: Vec<Condition>) -> Condition {
+        match (conditions.len(), self) {
+            (1, _) => conditions.remove(0),
+            (_, Self::And) => Condition::All(conditions),
+            (_, Self::Or) => Condition::Any(conditions),
+        }
+    }
+}
+
+/// `AND` or `OR`, any case.
+pub(in crate::operation) fn joiner(name: &str, value: &Value) -> Result<Joiner, Problem> {
+    match value {
+        Value::Text(word) if word.eq_ignore_ascii_case("AND") => Ok(Joiner::And),
+        Value::Text(word) if word.eq_ignore_ascii_case("OR") => Ok(Joiner::Or),
+        other => Err(options::wrong(name, "AND or OR", other)),
+    }
+}
+
+/// An operator as callers name it. The word "not" in front of one is a flag of its own.
+#[derive(Clone, Copy)]
+enum Operator {
+    Compare(Comparison),
+    In,
+    Between,
+    IsNull,
+    Like,
+    Regexp,
+    Text(Place),
+    Match(MatchMode),
+}
+
+/// Every name of an operator, upper-case: the operator, and whether it is negated.
+const OPERATORS: &[(&str, Operator, bool)] = {
+    use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, NullSafeEqual};
+    use Operator::{Between, Compare, In, IsNull, Like, Match, Regexp, Text};
+    &[
+        ("=", Compare(Equal), false),
+        ("==", Compare(Equal), false),
+        ("EQUAL", Compare(Equal), false),
+        ("!=", Compare(NotEqual), false),
+        ("<>", Compare(NotEqual), false),
+        ("NOT EQUAL", Compare(NotEqual), false),
+        (">", Compare(Greater), false),
+        ("GREATER THAN", Compare(Greater), false),
+        (">=", Compare(GreaterOrEqual), false),
+        ("GREATER THAN OR EQUAL", Compare(GreaterOrEqual), false),
+        ("<", Compare(Less), false),
+        ("LESS THAN", Compare(Less), false),
+        ("<=", Compare(LessOrEqual), false),
+        ("LESS THAN OR EQUAL", Compare(LessOrEqual), false),
+        ("<=>", Compare(NullSafeEqual), false),
+        ("IN", In, false),
+        ("NOT IN", In, true),
+        ("BETWEEN", Between, false),
+        ("NOT BETWEEN", Between, true),
+        ("IS NULL", IsNull, false),
+        ("IS NOT NULL", IsNull, true),
+        ("LIKE", Like, false),
+        ("NOT LIKE", Like, true),
+        ("LIKE_RAW", Like, false),
+        ("NOT LIKE_RAW", Like, true),
+        ("REGEXP", Regexp, false),
+        ("NOT REGEXP", Regexp, true),
+        ("CONTAINS", Text(Place::Within), false),
+        ("STARTS WITH", Text(Place::Start), false),
+        ("ENDS WITH", Text(Place::End), false),
+        ("MATCH", Match(MatchMode::Natural), false),
+        ("FULLTEXT", Match(MatchMode::Natural), false),
+        ("MATCH_BOOLEAN", Match(MatchMode::Boolean), false),
+    ]
+};
+
+fn operator(word: &str) -> Result<(Operator, bool), Problem> {
+    let folded = word
+        .split_ascii_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_ascii_uppercase();
+    OPERATORS
+        .iter()
+        .find(|(name, ..)| *name == folded)
+        .map(|(_, operator, negated)| (*operator, *negated))
+        .ok_or_else(|| {
+            let near = nearest(&folded, OPERATORS.iter().map(|(name, ..)| *name));
+            invalid(format!("There is no operator {}.", shown(word)))
+                .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
+        })
+}
+
+fn invalid(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidFilter, message)
+}
+
+/// Counts conditions while they are read, so that no request holds too many.
+struct Reader<'a> {
+    table: &'a TableName,
+    count: usize,
+}
+
+impl Condition {
+    /// Reads the option `query`; `None` if it holds no condition.
+    pub(in crate::operation) fn from_query(
+        query: &Value,
+        joiner: Joiner,
+        table: &TableName,
+    ) -> Result<Option<Self>, Problem> {
+        let Value::Object(text) = query else {
+            return Err(invalid(format!(
+                "The option query must be an object of conditions, not {}.",
+                query.kind()
+            )));
+        };
+        let conditions = Reader { table, count: 0 }.group(text)?;
+        Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
+    }
+
+    /// Reads the list `deleteKeyValues`, which holds at least one condition.
+    pub(in crate::operation) fn from_key_values(
+        list: &Value,
+        joiner: Joiner,
+    ) -> Result<Self, Problem> {
+        let expected = "deleteKeyValues must be a list of {key, value, operator?}";
+        let Value::List(text) = list else {
+            return Err(invalid(format!("{expected}, not {}.", list.kind())));
+        };
+        let items = json::items(text)
+            .map_err(|fault| invalid(format!("deleteKeyValues can't be read: {fault}.")))?;
+        if items.is_empty() {
+            return Err(invalid(
+                "deleteKeyValues is empty: it must name the records to delete.".to_owned(),
+            )
+            .with_hint(
+                "Give at least one {key, value}; no request deletes a whole table by omission.",
+            ));
+        }
+        if items.len() > CONDITION_MAX_COUNT {
+            return Err(too_many());
+        }
+        let conditions = items
+            .into_iter()
+            .map(|item| match item {
+                Value::Object(text) => key_value(&text),
+                other => Err(invalid(format!("{expected}; it holds {}.", other.kind()))),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(joiner.join(conditions))
+    }
+}
+
+fn too_many() -> Problem {
+    invalid(format!(
+        "There are more than {CONDITION_MAX_COUNT} conditions."
+    ))
+}
+
+impl Reader<'_> {
+    fn group(&mut self, text: &str) -> Result<Vec<Condition>, Problem> {
+        let members = json::members(text)
+            .map_err(|fault| invalid(format!("The conditions can't be read: {fault}.")))?;
+        members
+            .into_iter()
+            .map(|(label, value)| self.condition(&label, value))
+            .collect()
+    }
+
+    fn condition(&mut self, label: &str, value: Value) -> Result<Condition, Problem> {
+        self.count += 1;
+        if self.count > CONDITION_MAX_COUNT {
+            return Err(too_many());
+        }
+        match value {
+            Value::Object(text) => {
+                let members = json::members(&text).map_err(|fault| {
+                    invalid(format!(
+                        "The condition {} can't be read: {fault}.",
+                        shown(label)
+                    ))
+                })?;
+                match members.iter().any(|(name, _)| name == "__query") {
+                    true => self.nested(label, members),
+                    false => self.spelled(label, members),
+                }
+            }
+            bare => {
+                let test = resolve(
+                    label,
+                    Operator::Compare(Comparison::Equal),
+                    bare,
+                    Joiner::Or,
+                )?;
+                Ok(test.of(FieldName::parse(label)?, false))
+            }
+        }
+    }
+
+    /// `{"__query": {…}, "operator": "OR"}`
+    fn nested(
+        &mut self,
+        label: &str,
+        members: Vec<(Cow<'_, str>, Value)>,
+    ) -> Result<Condition, Problem> {
+        let (mut inner, mut how, mut negated) = (Vec::new(), Joiner::And, false);
+        for (name, value) in members {
+            match (&*name, &value) {
+                ("__query", Value::Object(text)) => inner = self.group(text)?,
+                ("operator", _) => how = joiner_of(label, &value)?,
+                ("not", _) => negated = flag(label, &value)?,
+                ("__query", other) => {
+                    return Err(invalid(format!(
+                        "__query of {} must be an object, not {}.",
+                        shown(label),
+                        other.kind()
+                    )));
+                }
+                (other, _) => {
+                    return Err(unknown_part(label, other, &["__query", "operator", "not"]));
+                }
+            }
+        }
+        if inner.is_empty() {
+            return Err(invalid(format!(
+                "The group {} holds no condition.",
+                shown(label)
+            )));
+        }
+        Ok(negate(how.join(inner), negated))
+    }
+
+    /// `{value, equality?, operator?, tableName?, fieldName?, not?}`
+    fn spelled(
+        &mut self,
+        label: &str,
+        members: Vec<(Cow<'_, str>, Value)>,
+    ) -> Result<Condition, Problem> {
+        const PARTS: [&str; 6] = [
+            "value",
+            "equality",
+            "operator",
+            "tableName",
+            "fieldName",
+            "not",
+        ];
+        let (mut field, mut value, mut negated, mut how) = (None, None, false, Joiner::Or);
+        let mut equality = (Operator::Compare(Comparison::Equal), false);
+        for (name, part) in members {
+            match (&*name, &part) {
+                ("value", _) => value = Some(part),
+                ("equality", Value::Text(word)) => equality = operator(word)?,
+                ("operator", _) => how = joiner_of(label, &part)?,
+                ("not", _) => negated = flag(label, &part)?,
+                ("fieldName", Value::Text(name)) => field = Some(FieldName::parse(name)?),
+                ("tableName", Value::Text(name)) if **name == *self.table.as_str() => {}
+                ("tableName", Value::Text(name)) => {
+                    return Err(invalid(format!(
+                        "The condition {} names the table {}, which is not read here.",
+                        shown(label),
+                        shown(name)
+                    )));
+                }
+                (known, other) if PARTS.contains(&known) => {
+                    return Err(invalid(format!(
+                        "{known} of the condition {} must be a string, not {}.",
+                        shown(label),
+                        other.kind()
+                    )));
+                }
+                (other, _) => return Err(unknown_part(label, other, &PARTS)),
+            }
+        }
+        let value = match (value, equality.0) {
+            (Some(value), _) => value,
+            (None, Operator::IsNull) => Value::Null,
+            (None, _) => {
+                return Err(invalid(format!(
+                    "The condition {} has no value.",
+                    shown(label)
+                )));
+            }
+        };
+        let field = match field {
+            Some(field) => field,
+            None => FieldName::parse(label)?,
+        };
+        let test = resolve(label, equality.0, value, how)?;
+        Ok(negate(test.of(field, equality.1), negated))
+    }
+}
+
+/// `{key, value, operator?}` of `deleteKeyValues`.
+fn key_value(text: &str) -> Result<Condition, Problem> {
+    let members = json::members(text)
+        .map_err(|fault| invalid(format!("deleteKeyValues can't be read: {fault}.")))?;
+    let (mut key, mut value) = (None, None);
+    let mut equality = (Operator::Compare(Comparison::Equal), false);
+    for (name, part) in members {
+        match (&*name, &part) {
+            ("key", Value::Text(name)) => key = Some(FieldName::parse(name)?),
+            ("value", _) => value = Some(part),
+            ("operator", Value::Text(word)) => equality = operator(word)?,
+            ("key" | "operator", other) => {
+                return Err(invalid(format!(
+                    "{name} of deleteKeyValues must be a string, not {}.",
+                    other.kind()
+                )));
+            }
+            (other, _) => {
+                return Err(unknown_part(
+                    "deleteKeyValues",
+                    other,
+                    &["key", "value", "operator"],
+                ));
+            }
+        }
+    }
+    let key = key.ok_or_else(|| invalid("An item of deleteKeyValues has no key.".to_owned()))?;
+    let value = match (value, equality.0) {
+        (Some(value), _) => value,
+        (None, Operator::IsNull) => Value::Null,
+        (None, _) => {
+            return Err(invalid(format!(
+                "The item {} of deleteKeyValues has no value.",
+                shown(key.as_str())
+            )));
+        }
+    };
+    if matches!(&value, Value::List(text) if json::items(text).is_ok_and(|items| items.is_empty()))
+    {
+        return Err(invalid(format!(
+            "The list of {} in deleteKeyValues is empty.",
+            shown(key.as_str())
+        )));
+    }
+    let test = resolve(key.as_str(), equality.0, value, Joiner::Or)?;
+    Ok(test.of(key, equality.1))
+}
+
+fn unknown_part(label: &str, part: &str, known: &[&str]) -> Problem {
+    invalid(format!(
+        "The condition {} has no part {}.",
+        shown(label),
+        shown(part)
+    ))
+    .with_hint(format!("Its parts are {}.", known.join(", ")))
+}
+
+fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
+    joiner("operator", value).map_err(|_| {
+        invalid(format!(
+            "operator of the condition {} must be AND or OR.",
+            shown(label)
+        ))
+    })
+}
+
+fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
+    match value {
+        Value::Bool(flag) => Ok(*flag),
+        Value::Text(word) if &**word == "true" => Ok(true),
+        Value::Text(word) if &**word == "false" => Ok(false),
+        other => Err(invalid(format!(
+            "not of the condition {} must be true or false, not {}.",
+            shown(label),
+            other.kind()
+        ))),
+    }
+}
+
+fn negate(condition: Condition, negated: bool) -> Condition {
+    match (condition, negated) {
+        (condition, false) => condition,
+        (Condition::Not(inner), true) => *inner,
+        (condition, true) => Condition::Not(Box::new(condition)),
+    }
+}
+
+/// Tests of one field that still lack it: one, or several of a list operand, joined.
+enum Tests {
+    One(Test),
+    Not(Test),
+    Several(Joiner, Vec<Test>),
+}
+
+impl Tests {
+    /// The condition on a field; a negated operator negates each of several tests.
+    fn of(self, field: FieldName, negated: bool) -> Condition {
+        match self {
+            Self::One(test) => negate(Condition::Test(field, test), negated),
+            Self::Not(test) => negate(Condition::Test(field, test), !negated),
+            Self::Several(how, tests) => how.join(
+                tests
+                    .into_iter()
+                    .map(|test| negate(Condition::Test(field.clone(), test), negated))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+/// Gives an operator its operand.
+fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result<Tests, Problem> {
+    use Comparison::{Equal, NotEqual, NullSafeEqual};
+    if let Value::List(text) = &value {
+        let values = json::items(text).map_err(|fault| {
+            invalid(format!(
+                "The list of {} can't be read: {fault}.",
+                shown(label)
+            ))
+        })?;
+        return resolve_list(label, operator, values, how);
+    }
+    Ok(Tests::One(match (operator, value) {
+        (Operator::IsNull, _) | (Operator::Compare(Equal | NullSafeEqual), Value::Null) => {
+            Test::IsNull
+        }
+        (Operator::Compare(NotEqual), Value::Null) => return Ok(Tests::Not(Test::IsNull)),
+        (_, Value::Null) => {
+            return Err(invalid(format!(
+                "The condition {} compares to null, which is never true.",
+                shown(label)
+            ))
+            .with_hint("Use IS NULL or IS NOT NULL."));
+        }
+        (Operator::Compare(comparison), value) => Test::Compare(comparison, value),
+        (Operator::In, value) => Test::In(vec![value]),
+        (Operator::Between, _) => return Err(needs_two(label)),
+        (Operator::Like, value) => Test::Like(value),
+        (Operator::Regexp, value) => Test::Regexp(value),
+        (Operator::Text(place), value) => Test::Text(place, literal(label, &value)?),
+        (Operator::Match(mode), value) => Test::Match(mode, literal(label, &value)?),
+    }))
+}
+
+fn resolve_list(
+    label: &str,
+    operator: Operator,
+    mut values: Vec<Value>,
+    how: Joiner,
+) -> Result<Tests, Problem> {
+    if values.len() > LIST_MAX_VALUES {
+        return Err(invalid(format!(
+            "The list of {} has more than {LIST_MAX_VALUES} values.",
+            shown(label)
+        )));
+    }
+    if values.iter().any(|value| matches!(value, Value::List(_))) {
+        return Err(invalid(format!(
+            "The list of {} holds a list.",
+            shown(label)
+        )));
+    }
+    match operator {
+        Operator::Between => match (values.pop(), values.pop(), values.is_empty()) {
+            (Some(high), Some(low), true) if high != Value::Null && low != Value::Null => {
+                Ok(Tests::One(Test::Between(low, high)))
+            }
+            _ => Err(needs_two(label)),
+        },
+        Operator::In | Operator::Compare(Comparison::Equal) => Ok(Tests::One(Test::In(values))),
+        Operator::Compare(Comparison::NotEqual) => Ok(Tests::Not(Test::In(values))),
+        _ if values.is_empty() => Err(invalid(format!("The list of {} is empty.", shown(label)))),
+        _ => {
+            let mut tests = Vec::with_capacity(values.len());
+            for value in values {
+                match resolve(label, operator, value, how)? {
+                    Tests::One(test) => tests.push(test),
+                    Tests::Not(_) | Tests::Several(..) => return Err(needs_two(label)),
+                }
+            }
+            Ok(Tests::Several(how, tests))
+        }
+    }
+}
+
+fn needs_two(label: &str) -> Problem {
+    invalid(format!(
+        "BETWEEN of the condition {} takes a list of two values.",
+        shown(label)
+    ))
+}
+
+fn literal(label: &str, value: &Value) -> Result<String, Problem> {
+    match value {
+        Value::Text(text) | Value::Number(text) => Ok(text.to_string()),
+        other => Err(invalid(format!(
+            "The condition {} takes text, not {}.",
+            shown(label),
+            other.kind()
+        ))),
+    }
+}

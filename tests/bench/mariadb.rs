@@ -1,0 +1,134 @@
+//! A private MariaDB with default settings (durability included) in a temporary directory, on a socket only.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use mysql_async::{Conn, Opts, OptsBuilder};
+use tempfile::TempDir;
+use tokio::{process::Command, time::sleep};
+
+use crate::process::Started;
+
+/// Tries of 100 ms each until the server must answer.
+const START_TRIES: u32 = 300;
+
+#[derive(Debug)]
+pub(crate) struct MariaDb {
+    // Dropped in this order: the server is gone before its directory.
+    server: Started,
+    directory: TempDir,
+}
+
+impl MariaDb {
+    pub(crate) async fn start() -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
+        let data = directory.path().join("data");
+        let log = directory.path().join("mariadb.log");
+        let user = user_of_this_process()?;
+        let install = Command::new("mariadb-install-db")
+            .args([
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ])
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--user={user}"))
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .status()
+            .await
+            .context("mariadb-install-db (Debian: apt install mariadb-server)")?;
+        if !install.success() {
+            bail!(
+                "mariadb-install-db failed: {}",
+                fs::read_to_string(&log).unwrap_or_default()
+            );
+        }
+        let server = Started::new(&mariadbd()?, |command| {
+            command
+                .arg("--no-defaults")
+                .arg(format!("--datadir={}", data.display()))
+                .arg(format!(
+                    "--socket={}",
+                    socket_in(directory.path()).display()
+                ))
+                .arg(format!("--user={user}"))
+                .arg("--skip-networking")
+                .stdout(Stdio::null());
+            if let Ok(log) = File::create(&log) {
+                command.stderr(log);
+            }
+        })?;
+        let mut started = Self { server, directory };
+        started.wait_until_it_answers().await?;
+        Ok(started)
+    }
+
+    async fn wait_until_it_answers(&mut self) -> Result<()> {
+        for _ in 0..START_TRIES {
+            self.server.check().context("MariaDB does not start")?;
+            if Conn::new(options(&self.socket(), None)).await.is_ok() {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        bail!("MariaDB does not answer within {} s", START_TRIES / 10)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        socket_in(self.directory.path())
+    }
+
+    /// A directory that goes when the server goes.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// How to reach the server on `socket` as its administrator.
+pub(crate) fn options(socket: &Path, database: Option<&str>) -> Opts {
+    OptsBuilder::default()
+        .socket(Some(socket.display().to_string()))
+        .user(Some("root"))
+        .db_name(database)
+        .init(vec!["SET time_zone = '+00:00'"])
+        .into()
+}
+
+fn socket_in(directory: &Path) -> PathBuf {
+    directory.join("s.sock")
+}
+
+/// The server lives in a directory that is not on everybody's path.
+fn mariadbd() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")])
+        .map(|folder| folder.join("mariadbd"))
+        .find(|candidate| candidate.is_file())
+        .context("mariadbd is not installed (Debian: apt install mariadb-server)")
+}
+
+/// MariaDB refuses to run as root unless it is told so.
+fn user_of_this_process() -> Result<String> {
+    let uid = fs::metadata("/proc/self")?.uid();
+    let users = fs::read_to_string("/etc/passwd")?;
+    users
+        .lines()
+        .find(|line| line.split(':').nth(2) == Some(&uid.to_string()))
+        .and_then(|line| line.split(':').next())
+        .map(ToOwned::to_owned)
+        .context("this process's user has no name")
+}

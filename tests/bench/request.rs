@@ -1,0 +1,108 @@
+//! The requests of each workload, as bytes ready to send. Both kinds of server get the same ones, but for the filter of
+//! W2, which a server written by hand takes as plain parameters.
+
+use std::io::Write as _;
+
+use crate::{
+    data::{CATEGORIES, POSTS},
+    workload::{AGGREGATE, Random, Workload},
+};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Requests {
+    pub(crate) dialect: Dialect,
+    /// Host and port, for the `Host` header.
+    pub(crate) host: String,
+    /// The key's text; the hand-written server reads past it.
+    pub(crate) key: String,
+    pub(crate) database: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Selkie,
+    Handwritten,
+}
+
+impl Requests {
+    /// The next request of `workload`, written over `buffer`.
+    pub(crate) fn write(&self, workload: Workload, random: &mut Random, buffer: &mut Vec<u8>) {
+        let tables = format_args!("/api/v1/crud/{}", self.database);
+        match workload {
+            Workload::W1 | Workload::Lone => {
+                self.get(
+                    format_args!("{tables}/posts/{}", random.up_to(POSTS)),
+                    buffer,
+                );
+            }
+            Workload::W2 => {
+                let category = random.up_to(CATEGORIES) - 1;
+                match self.dialect {
+                    Dialect::Handwritten => {
+                        self.get(format_args!("{tables}/posts?category=c{category}&limit=20"), buffer);
+                    }
+                    // {"is_published":1,"category":"c…"} and {"field":"id","strategy":"DESC"}
+                    Dialect::Selkie => self.get(
+                        format_args!(
+                            "{tables}/posts?limit=20&query=%7B%22is_published%22%3A1%2C%22category%22%3A%22c{category}%22%7D\
+                             &order=%7B%22field%22%3A%22id%22%2C%22strategy%22%3A%22DESC%22%7D"
+                        ),
+                        buffer,
+                    ),
+                }
+            }
+            Workload::W3 => self.post(
+                format_args!("{tables}/inbox"),
+                &new_post(random.up_to(POSTS)),
+                buffer,
+            ),
+            Workload::W4 => self.get(format_args!("{tables}/posts"), buffer),
+            Workload::Million => self.get(format_args!("{tables}/million"), buffer),
+            Workload::Sql => self.sql(AGGREGATE, buffer),
+        }
+    }
+
+    /// A call of the SQL route.
+    pub(crate) fn sql(&self, query: &str, buffer: &mut Vec<u8>) {
+        let body = serde_json::json!({"query": query, "database": self.database}).to_string();
+        self.post(format_args!("/api/v1/sql"), &body, buffer);
+    }
+
+    fn get(&self, path: std::fmt::Arguments<'_>, buffer: &mut Vec<u8>) {
+        buffer.clear();
+        // Writing to a vector does not fail.
+        let _ = write!(
+            buffer,
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nAccept: application/json\r\n\r\n",
+            self.host, self.key
+        );
+    }
+
+    fn post(&self, path: std::fmt::Arguments<'_>, body: &str, buffer: &mut Vec<u8>) {
+        buffer.clear();
+        let _ = write!(
+            buffer,
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nAccept: application/json\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.host,
+            self.key,
+            body.len()
+        );
+    }
+}
+
+/// A record of the size that `posts` has.
+fn new_post(number: u64) -> String {
+    format!(
+        r#"{{"title":"Letter no. {number}","body":"{BODY}","category":"c{}","price":"{}.50","is_published":1,"views":{number},"published_at":"2026-01-02 03:04:05"}}"#,
+        number % CATEGORIES,
+        number % 100
+    )
+}
+
+/// 500 bytes.
+pub(crate) const BODY: &str = "The tide was out and the boats lay still in the mud of the inner harbour. Wait for the evening, \
+said the old man on the bench, and went on mending his net. Nobody asked him how long he had been waiting himself. \
+The bell of the ferry rang twice, as it does when there is fog, and the gulls rose and settled again on the same posts. \
+By noon the sun had come through and the first of the visitors walked down the steps with their shoes in their hands, \
+careful, because the stones are wet there in any season.....";

@@ -1,0 +1,211 @@
+//! Selkie as a contender: a `selkie serve` of its own on the private MariaDB, or an installation that runs already and is
+//! named by its `dev.env`.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    net::{SocketAddr, TcpListener, ToSocketAddrs as _},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use tokio::{process::Command, time::sleep};
+
+use crate::{
+    data,
+    http::Connection,
+    mariadb::MariaDb,
+    process::Started,
+    request::{Dialect, Requests},
+};
+
+/// Tries of 100 ms each until the service must be ready.
+const START_TRIES: u32 = 200;
+
+/// Where a Selkie listens and what it is asked with.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    pub(crate) requests: Requests,
+}
+
+/// The binary to use: the one asked for, or the one built beside this program.
+pub(crate) fn binary(asked: Option<&Path>) -> Result<Option<PathBuf>> {
+    if let Some(path) = asked {
+        return Ok(Some(
+            path.canonicalize()
+                .with_context(|| path.display().to_string())?,
+        ));
+    }
+    let beside = std::env::current_exe()?.with_file_name("selkie");
+    Ok(beside.is_file().then_some(beside))
+}
+
+/// Start an origin on `mariadb`, whose database it may then use.
+pub(crate) async fn start(binary: &Path, mariadb: &MariaDb) -> Result<(Started, Door)> {
+    let address = free_address()?;
+    let environment = [
+        (
+            "SELKIE_DATABASE_URL",
+            format!(
+                "mysql://root@localhost?socket={}",
+                mariadb.socket().display()
+            ),
+        ),
+        (
+            "SELKIE_DATA_DIR",
+            mariadb.directory().join("selkie").display().to_string(),
+        ),
+        ("SELKIE_LISTEN", address.to_string()),
+        ("SELKIE_LOG_FORMAT", "json".to_owned()),
+    ];
+    let log = File::create(mariadb.directory().join("selkie.log"))?;
+    let started = Started::new(binary, |command| {
+        command
+            .arg("serve")
+            .envs(environment.clone())
+            .current_dir(mariadb.directory());
+        // What a service pays for its log is part of what it costs, so the lines are written, if only to a file.
+        if let Ok(other) = log.try_clone() {
+            command.stdout(other);
+        }
+        command.stderr(log);
+    })?;
+    wait_until_ready(address)
+        .await
+        .with_context(|| last_lines(mariadb))?;
+    let output = Command::new(binary)
+        .args(["key", "create", "--access", "full"])
+        .envs(environment)
+        .current_dir(mariadb.directory())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let key = text
+        .split(|c: char| c.is_whitespace() || c == '"')
+        .find(|word| word.starts_with("eyJ"));
+    let key =
+        key.with_context(|| format!("no key: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let door = Door {
+        address,
+        requests: requests(address, key, data::DATABASE),
+    };
+    Ok((started, door))
+}
+
+/// The doors of an installation that already runs, its project's `<project>_bench` filled by SQL calls.
+pub(crate) async fn running(dev_env: &Path) -> Result<Vec<(&'static str, Door)>> {
+    let text = fs::read_to_string(dev_env).with_context(|| dev_env.display().to_string())?;
+    let values: HashMap<&str, &str> = text
+        .lines()
+        .filter_map(|line| line.trim_start_matches("export ").split_once('='))
+        .map(|(name, value)| (name, value.trim_matches(['"', '\''])))
+        .collect();
+    let value = |name| values.get(name).copied().filter(|value| !value.is_empty());
+    let key = value("SELKIE_FULL_KEY").context("no SELKIE_FULL_KEY in that file")?;
+    let database = format!("{}_bench", value("SELKIE_PROJECT").unwrap_or("default"));
+    let mut doors = Vec::new();
+    for (name, variable) in [
+        ("running origin", "SELKIE_ORIGIN_URL"),
+        ("running edge", "SELKIE_EDGE_URL"),
+    ] {
+        if let Some(url) = value(variable) {
+            let address = loopback(url)?;
+            doors.push((
+                name,
+                Door {
+                    address,
+                    requests: requests(address, key, &database),
+                },
+            ));
+        }
+    }
+    let (_, door) = doors.first().context("no address in that file")?;
+    fill(door).await?;
+    Ok(doors)
+}
+
+/// One SQL call; the answer's body.
+pub(crate) async fn sql(door: &Door, query: &str) -> Result<(u16, String)> {
+    let mut request = Vec::new();
+    door.requests.sql(query, &mut request);
+    let (status, body) = Connection::open(door.address)
+        .await?
+        .fetch(&request)
+        .await?;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+async fn fill(door: &Door) -> Result<()> {
+    let database = &door.requests.database;
+    let (status, _) = sql(door, "SELECT 1 FROM million LIMIT 1").await?;
+    if status == 200 {
+        return Ok(());
+    }
+    // Without its own database as the default one, which does not exist yet.
+    let mut request = Vec::new();
+    let anywhere = Requests {
+        database: String::new(),
+        ..door.requests.clone()
+    };
+    anywhere.sql(&format!("CREATE DATABASE `{database}`"), &mut request);
+    Connection::open(door.address)
+        .await?
+        .fetch(&request)
+        .await?;
+    for statement in data::STATEMENTS {
+        let (status, body) = sql(door, statement).await?;
+        if status != 200 {
+            bail!("filling {database}: {body}");
+        }
+    }
+    Ok(())
+}
+
+fn requests(address: SocketAddr, key: &str, database: &str) -> Requests {
+    Requests {
+        dialect: Dialect::Selkie,
+        host: address.to_string(),
+        key: key.to_owned(),
+        database: database.to_owned(),
+    }
+}
+
+async fn wait_until_ready(address: SocketAddr) -> Result<()> {
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    for _ in 0..START_TRIES {
+        if let Ok(mut connection) = Connection::open(address).await
+            && let Ok(answer) = connection.call(request.as_bytes()).await
+            && answer.status == 200
+        {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    bail!("selkie is not ready within {} s", START_TRIES / 10)
+}
+
+fn last_lines(mariadb: &MariaDb) -> String {
+    let text = fs::read_to_string(mariadb.directory().join("selkie.log")).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(5)..].join("\n")
+}
+
+fn loopback(url: &str) -> Result<SocketAddr> {
+    let authority = url
+        .strip_prefix("http://")
+        .context("only plain http on this machine")?
+        .trim_end_matches('/');
+    let address = authority
+        .to_socket_addrs()?
+        .find(|address| address.ip().is_loopback());
+    address.with_context(|| format!("{authority} is not on this machine"))
+}
+
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}

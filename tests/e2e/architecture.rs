@@ -1,0 +1,367 @@
+//! The house's invariants, read from the sources: who may know what, and how files look.
+//!
+//! The only module here that looks at the code. The rules stand in `docs/architecture.md`.
+
+use crate::door::Door;
+use crate::service::workspace;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+cases! {
+    Own: [
+        only_the_edges_hosts_know_the_worker_crate,
+        only_the_database_stage_knows_the_driver,
+        the_shared_crate_does_no_io,
+        only_the_builder_writes_sql,
+        nothing_unwraps_outside_tests,
+        anyhow_stays_in_main,
+        no_file_is_longer_than_500_lines,
+        no_file_has_a_name_without_meaning,
+        each_file_says_what_it_is_for,
+        every_crate_takes_the_workspaces_lints,
+    ],
+}
+
+const CRATES: [&str; 4] = ["shared", "edge", "origin", "tests"];
+const LINES_MAX: usize = 500;
+
+struct Source {
+    /// Relative to the workspace, with `/`.
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The text without its test module, which stands last.
+    fn code(&self) -> &str {
+        self.text.split("\n#[cfg(test)]").next().unwrap_or_default()
+    }
+
+    /// The code without comments, and its string literals apart.
+    fn split(&self) -> (String, Vec<String>) {
+        split_literals(self.code())
+    }
+}
+
+fn sources(folders: &[&str]) -> Vec<Source> {
+    let root = workspace();
+    let mut found = Vec::new();
+    for folder in folders {
+        collect(&root.join(folder), &root, &mut found);
+    }
+    assert!(!found.is_empty(), "no sources in {folders:?}");
+    found
+}
+
+fn collect(dir: &Path, root: &Path, found: &mut Vec<Source>) {
+    let mut entries: Vec<PathBuf> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            collect(&path, root, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let relative = path
+                .strip_prefix(root)
+                .expect("inside")
+                .to_string_lossy()
+                .replace('\\', "/");
+            found.push(Source {
+                path: relative,
+                text: fs::read_to_string(&path).expect("a readable source"),
+            });
+        }
+    }
+}
+
+/// Parts code from comments and literals: enough of Rust's grammar for sources that rustfmt has been over.
+fn split_literals(code: &str) -> (String, Vec<String>) {
+    let (mut bare, mut literals) = (String::new(), Vec::new());
+    let mut rest = code;
+    while let Some(first) = rest.chars().next() {
+        let taken = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if let Some(length) = raw_literal(rest) {
+            literals.push(rest[..length].to_owned());
+            length
+        } else if first == '"' {
+            let length = plain_literal(rest);
+            literals.push(rest[..length].to_owned());
+            length
+        } else if rest.starts_with("'\"'") {
+            3
+        } else if rest.starts_with("'\\\"'") {
+            4
+        } else {
+            bare.push(first);
+            first.len_utf8()
+        };
+        rest = &rest[taken..];
+    }
+    (bare, literals)
+}
+
+fn plain_literal(text: &str) -> usize {
+    let mut escaped = false;
+    for (index, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return index + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn raw_literal(text: &str) -> Option<usize> {
+    let after = text.strip_prefix('r')?;
+    let hashes = after.len() - after.trim_start_matches('#').len();
+    after[hashes..].strip_prefix('"')?;
+    let end = format!("\"{}", "#".repeat(hashes));
+    let start = 1 + hashes + 1;
+    text[start..]
+        .find(&end)
+        .map(|index| start + index + end.len())
+}
+
+/// Whether `name` stands in the code as a word of its own.
+fn mentions(code: &str, name: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(name).any(|(index, _)| {
+        !code[..index].ends_with(inside) && !code[index + name.len()..].starts_with(inside)
+    })
+}
+
+fn must_be_empty(rule: &str, breaches: &[String]) {
+    assert!(breaches.is_empty(), "{rule}:\n  {}", breaches.join("\n  "));
+}
+
+async fn only_the_edges_hosts_know_the_worker_crate(_: Door) {
+    let hosts = ["edge/src/lib.rs", "edge/src/cache.rs"];
+    let knows = |source: &Source| {
+        let (code, _) = source.split();
+        code.contains("worker::")
+            || mentions(&code, "web_sys")
+            || mentions(&code, "js_sys")
+            || mentions(&code, "wasm_bindgen")
+    };
+    let others = sources(&["shared/src", "edge/src", "origin/src"]);
+    let breaches: Vec<String> = others
+        .into_iter()
+        .filter(|source| !hosts.contains(&source.path.as_str()) && knows(source))
+        .map(|s| s.path)
+        .collect();
+    must_be_empty("only edge/src/lib.rs and cache.rs know `worker`", &breaches);
+}
+
+async fn only_the_database_stage_knows_the_driver(_: Door) {
+    let inside = |path: &str| path == "origin/src/db.rs" || path.starts_with("origin/src/db/");
+    let knows = |source: &Source| {
+        ["mysql_async", "mysql_common"]
+            .iter()
+            .any(|name| mentions(&source.split().0, name))
+    };
+    let others = sources(&["shared/src", "edge/src", "origin/src"]);
+    let breaches: Vec<String> = others
+        .into_iter()
+        .filter(|s| !inside(&s.path) && knows(s))
+        .map(|s| s.path)
+        .collect();
+    must_be_empty("only origin/src/db knows the driver", &breaches);
+}
+
+async fn the_shared_crate_does_no_io(_: Door) {
+    let foreign = [
+        "std::fs",
+        "std::net",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "std::io",
+        "SystemTime",
+        "Instant",
+        "tokio",
+        "rand",
+        "getrandom",
+        "reqwest",
+        "async",
+        "println",
+        "eprintln",
+    ];
+    let mut breaches = Vec::new();
+    for source in sources(&["shared/src"]) {
+        let (code, _) = source.split();
+        breaches.extend(
+            foreign
+                .iter()
+                .filter(|name| mentions(&code, name))
+                .map(|name| format!("{}: {name}", source.path)),
+        );
+    }
+    must_be_empty(
+        "shared has no clock, randomness, environment, runtime or I/O",
+        &breaches,
+    );
+}
+
+/// Where SQL may stand: the stage that writes it, constant statements of the stage that runs it, and two places where
+/// it is data (what the demo database is made of, and a call that is printed to be pasted).
+const MAY_HOLD_SQL: [&str; 5] = [
+    "origin/src/sql/",
+    "origin/src/db/",
+    "origin/src/demo.rs",
+    "origin/src/demo/",
+    "origin/src/dev/welcome.rs",
+];
+
+/// Statements outside `origin/src/sql/` that are put together: numbers and quoted names of our own only.
+const PUT_TOGETHER: [&str; 2] = ["origin/src/db/admin", "KILL CONNECTION {id}"];
+
+fn is_sql(literal: &str) -> bool {
+    let verbs = [
+        "SELECT ",
+        "INSERT ",
+        "UPDATE ",
+        "DELETE ",
+        "CREATE ",
+        "ALTER ",
+        "DROP ",
+        "GRANT ",
+        "REVOKE ",
+        "SET SESSION",
+        "KILL ",
+        "REPLACE INTO",
+        "TRUNCATE ",
+    ];
+    let text = literal
+        .trim_start_matches(['r', '#'])
+        .trim_matches(['"', '#']);
+    verbs.iter().any(|verb| text.starts_with(verb))
+        || [" WHERE ", " FROM `", " ORDER BY "]
+            .iter()
+            .any(|part| text.contains(part))
+}
+
+async fn only_the_builder_writes_sql(_: Door) {
+    let mut breaches = Vec::new();
+    for source in sources(&["shared/src", "edge/src", "origin/src"])
+        .iter()
+        .filter(|source| !is_test(&source.path))
+    {
+        let (_, literals) = source.split();
+        let inside = MAY_HOLD_SQL
+            .iter()
+            .any(|place| source.path.starts_with(place));
+        for literal in literals.iter().filter(|literal| is_sql(literal)) {
+            let constant = !literal.contains('{')
+                || source.path.starts_with("origin/src/sql/")
+                || source.path.starts_with("origin/src/demo");
+            let known = PUT_TOGETHER
+                .iter()
+                .any(|place| source.path.starts_with(place) || literal.contains(place));
+            if !inside || !(constant || known) {
+                breaches.push(format!("{}: {literal}", source.path));
+            }
+        }
+    }
+    must_be_empty(
+        "only origin/src/sql writes SQL; elsewhere stand constant statements of origin/src/db, and demo data",
+        &breaches,
+    );
+}
+
+/// A file that holds nothing but tests.
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+async fn nothing_unwraps_outside_tests(_: Door) {
+    let mut breaches = Vec::new();
+    for source in sources(&["shared/src", "edge/src", "origin/src", "tests/bench"])
+        .iter()
+        .filter(|source| !is_test(&source.path))
+    {
+        let (code, _) = source.split();
+        for word in [".unwrap()", "unsafe ", "todo!(", "unimplemented!(", "dbg!("] {
+            if code.contains(word) {
+                breaches.push(format!("{}: {word}", source.path));
+            }
+        }
+    }
+    must_be_empty("no unwrap outside tests", &breaches);
+}
+
+async fn anyhow_stays_in_main(_: Door) {
+    let knows = |source: &Source| {
+        source.path != "origin/src/main.rs" && mentions(&source.split().0, "anyhow")
+    };
+    let breaches: Vec<String> = sources(&["shared/src", "edge/src", "origin/src"])
+        .into_iter()
+        .filter(knows)
+        .map(|s| s.path)
+        .collect();
+    must_be_empty("anyhow stays in main.rs and tests", &breaches);
+}
+
+async fn no_file_is_longer_than_500_lines(_: Door) {
+    let lines = |source: &Source| source.text.lines().count();
+    let long = sources(&CRATES)
+        .into_iter()
+        .filter(|source| lines(source) > LINES_MAX);
+    let breaches: Vec<String> = long
+        .map(|source| format!("{}: {} lines", source.path, lines(&source)))
+        .collect();
+    must_be_empty("500 lines to a file at most", &breaches);
+}
+
+async fn no_file_has_a_name_without_meaning(_: Door) {
+    let names = [
+        "mod.rs",
+        "utils.rs",
+        "util.rs",
+        "helpers.rs",
+        "helper.rs",
+        "common.rs",
+        "misc.rs",
+    ];
+    let folders = ["/utils/", "/util/", "/helpers/", "/common/", "/misc/"];
+    let nameless = |path: &str| {
+        path.rsplit('/')
+            .next()
+            .is_some_and(|name| names.contains(&name))
+            || folders.iter().any(|folder| path.contains(folder))
+    };
+    let breaches: Vec<String> = sources(&CRATES)
+        .into_iter()
+        .map(|source| source.path)
+        .filter(|path| nameless(path))
+        .collect();
+    must_be_empty("no mod.rs, utils, helpers or common", &breaches);
+}
+
+async fn each_file_says_what_it_is_for(_: Door) {
+    let silent = sources(&CRATES)
+        .into_iter()
+        .filter(|source| !source.text.starts_with("//!"));
+    let breaches: Vec<String> = silent.map(|source| source.path).collect();
+    must_be_empty("each file begins with what it is for", &breaches);
+}
+
+async fn every_crate_takes_the_workspaces_lints(_: Door) {
+    let manifest = |name: &&str| {
+        fs::read_to_string(workspace().join(name).join("Cargo.toml")).expect("a manifest")
+    };
+    let loose: Vec<String> = CRATES
+        .iter()
+        .filter(|name| !manifest(name).contains("[lints]\nworkspace = true"))
+        .map(ToString::to_string)
+        .collect();
+    must_be_empty("every crate takes the workspace's lints", &loose);
+}

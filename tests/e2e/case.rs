@@ -1,0 +1,122 @@
+//! A case: an async function of a door, and how it becomes one test for each door that is open.
+
+use crate::door::Door;
+use libtest_mimic::Trial;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// A case that takes longer hangs: it is failed, so that the others can report.
+const CASE_MAX: Duration = Duration::from_secs(150);
+
+type Body = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Through which doors a case goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doors {
+    /// Through the origin and, as a second test, through the edge.
+    Both,
+    /// What only the origin promises.
+    Origin,
+    /// What only the edge promises.
+    Edge,
+    /// Needs no running service, or starts its own.
+    Own,
+}
+
+/// One entry of a module's list.
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    module: &'static str,
+    name: &'static str,
+    doors: Doors,
+    body: fn(Door) -> Body,
+}
+
+impl Case {
+    pub(crate) const fn new(
+        module: &'static str,
+        name: &'static str,
+        doors: Doors,
+        body: fn(Door) -> Body,
+    ) -> Self {
+        Self {
+            module,
+            name,
+            doors,
+            body,
+        }
+    }
+}
+
+/// Lists a module's cases: `cases! { Both: [a, b], Origin: [c] }`. A case that is not listed is dead code, and warned of.
+macro_rules! cases {
+    ($($doors:ident: [$($name:ident),* $(,)?]),* $(,)?) => {
+        pub(crate) fn cases() -> Vec<$crate::case::Case> {
+            vec![$($($crate::case::Case::new(
+                module_path!(),
+                stringify!($name),
+                $crate::case::Doors::$doors,
+                |door| Box::pin($name(door)),
+            ),)*)*]
+        }
+    };
+}
+
+/// Whether `SELKIE_TEST_DOORS` keeps the edge shut.
+pub(crate) fn edge_is_open() -> bool {
+    std::env::var("SELKIE_TEST_DOORS").map_or(true, |doors| doors != "origin")
+}
+
+/// The tests that a case becomes: named `origin::records::read::…` and `edge::records::read::…`.
+pub(crate) fn trials(case: Case) -> Vec<Trial> {
+    let doors: &[(&str, Door)] = match case.doors {
+        Doors::Both => &[("origin", Door::Origin), ("edge", Door::Edge)],
+        Doors::Origin => &[("origin", Door::Origin)],
+        Doors::Edge => &[("edge", Door::Edge)],
+        Doors::Own => &[("own", Door::Origin)],
+    };
+    let module = case.module.trim_start_matches("e2e::");
+    doors
+        .iter()
+        .map(|&(prefix, door)| {
+            let shut = door == Door::Edge && !edge_is_open();
+            let name = format!("{prefix}::{module}::{}", case.name);
+            Trial::test(name, move || {
+                runtime().block_on(async {
+                    let body = tokio::time::timeout(CASE_MAX, (case.body)(door));
+                    body.await
+                        .map_err(|_| format!("still running after {CASE_MAX:?}").into())
+                })
+            })
+            .with_ignored_flag(shut)
+        })
+        .collect()
+}
+
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::new().expect("a runtime"))
+}
+
+/// Polls `probe` until it gives a value; panics with `what` when `limit` is over.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    limit: Duration,
+    mut probe: impl FnMut() -> F,
+) -> T {
+    const PAUSE: Duration = Duration::from_millis(50);
+    let deadline = tokio::time::Instant::now() + limit;
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "not within {limit:?}: {what}"
+        );
+        tokio::time::sleep(PAUSE).await;
+    }
+}

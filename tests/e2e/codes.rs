@@ -1,0 +1,93 @@
+//! The table of codes, transcribed from the interface and held against the enum; that each is produced, the ledger
+//! says at the end of a whole run.
+
+use crate::door::Door;
+use crate::ledger::NOT_PRODUCED;
+use shared::error::ErrorCode;
+use std::collections::BTreeSet;
+
+cases! {
+    Own: [the_enum_is_the_interfaces_table, what_is_retryable_is_what_passes_by_itself, no_code_is_excused_twice],
+}
+
+const TABLE: &[(u16, &[&str])] = &[
+    (
+        400,
+        &[
+            "invalid_json",
+            "invalid_query_option",
+            "invalid_filter",
+            "invalid_body",
+            "unknown_field",
+            "invalid_identifier",
+            "sql_error",
+            "fulltext_index_missing",
+            "invalid_media",
+        ],
+    ),
+    (
+        401,
+        &["missing_key", "invalid_key", "expired_key", "revoked_key"],
+    ),
+    (403, &["full_access_required", "permission_denied"]),
+    (
+        404,
+        &[
+            "route_not_found",
+            "database_not_found",
+            "table_not_found",
+            "record_not_found",
+            "media_not_found",
+        ],
+    ),
+    (405, &["method_not_allowed"]),
+    (
+        409,
+        &[
+            "duplicate_key",
+            "foreign_key_violation",
+            "media_exists",
+            "deadlock",
+            "idempotency_in_progress",
+        ],
+    ),
+    (413, &["body_too_large"]),
+    (414, &["uri_too_long"]),
+    (415, &["unsupported_media_type"]),
+    (422, &["invalid_value", "idempotency_mismatch"]),
+    (429, &["rate_limited"]),
+    (500, &["internal"]),
+    (502, &["bad_origin_answer", "origin_unreachable"]),
+    (503, &["database_unavailable", "overloaded", "lock_timeout"]),
+    (504, &["query_timeout", "origin_timeout"]),
+];
+
+async fn the_enum_is_the_interfaces_table(_: Door) {
+    let documented: BTreeSet<(u16, &str)> = TABLE
+        .iter()
+        .flat_map(|(status, codes)| codes.iter().map(|code| (*status, *code)))
+        .collect();
+    let known: BTreeSet<(u16, &str)> = ErrorCode::ALL
+        .iter()
+        .map(|code| (code.status(), code.as_str()))
+        .collect();
+    assert_eq!(known, documented);
+}
+
+async fn what_is_retryable_is_what_passes_by_itself(_: Door) {
+    for code in ErrorCode::ALL {
+        let passes = match code {
+            // The caller's own statement is too slow: it will be the next time.
+            ErrorCode::QueryTimeout => false,
+            ErrorCode::Deadlock | ErrorCode::IdempotencyInProgress | ErrorCode::RateLimited => true,
+            _ => code.status() > 500,
+        };
+        assert_eq!(code.retryable(), passes, "{}", code.as_str());
+    }
+}
+
+async fn no_code_is_excused_twice(_: Door) {
+    let names: BTreeSet<&str> = NOT_PRODUCED.iter().map(|(code, _)| code.as_str()).collect();
+    assert_eq!(names.len(), NOT_PRODUCED.len());
+    assert!(NOT_PRODUCED.iter().all(|(_, reason)| !reason.is_empty()));
+}

@@ -1,0 +1,262 @@
+//! The cached schema: fresh at once after DDL through the service, within 5 s after DDL made elsewhere, and never the
+//! cause of a wrong answer meanwhile.
+
+use crate::case::eventually;
+use crate::door::Door;
+use crate::room::{Room, unique};
+use crate::service::shared;
+use serde_json::json;
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+/// The interface says 5 s; the rest is for a loaded machine.
+const FRESH_MAX: Duration = Duration::from_secs(9);
+
+cases! {
+    Both: [
+        a_table_made_by_sql_is_there_at_once,
+        each_change_by_sql_is_seen_at_once,
+        a_database_dropped_by_sql_is_gone_at_once,
+        a_table_made_elsewhere_is_there_soon,
+        a_field_added_elsewhere_is_there_soon,
+        a_field_dropped_elsewhere_breaks_nothing,
+        a_field_renamed_elsewhere_breaks_nothing,
+        a_table_dropped_elsewhere_is_not_found,
+        a_table_replaced_elsewhere_is_read_right,
+        a_type_changed_elsewhere_is_seen_soon,
+        a_database_adopted_by_the_cli_is_there_soon,
+    ],
+}
+
+async fn a_table_made_by_sql_is_there_at_once(door: Door) {
+    let room = Room::new(door, &[]).await;
+    for n in 0..10 {
+        let table = format!("t{n}");
+        room.get(&table).await.refused(ErrorCode::TableNotFound);
+        room.exec(&format!("CREATE TABLE {table} (id INT PRIMARY KEY)"))
+            .await;
+        assert_eq!(room.get(&table).await.payload(), json!([]));
+        room.exec(&format!("DROP TABLE {table}")).await;
+        room.get(&table).await.refused(ErrorCode::TableNotFound);
+    }
+}
+
+async fn each_change_by_sql_is_seen_at_once(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1)",
+        ],
+    )
+    .await;
+    for n in 0..10 {
+        room.exec(&format!("ALTER TABLE t ADD COLUMN c{n} INT DEFAULT {n}"))
+            .await;
+        assert_eq!(room.get("t/1").await.payload()[format!("c{n}")], n);
+        assert_eq!(
+            room.put("t/1", &json!({format!("c{n}"): 100}))
+                .await
+                .payload(),
+            1
+        );
+    }
+    room.exec("ALTER TABLE t RENAME COLUMN c0 TO other, DROP COLUMN c1")
+        .await;
+    let record = room.get("t/1").await.payload();
+    assert_eq!(record["other"], 100);
+    assert!(
+        record.get("c0").is_none() && record.get("c1").is_none(),
+        "{record}"
+    );
+    room.exec("RENAME TABLE t TO u").await;
+    room.get("t/1").await.refused(ErrorCode::TableNotFound);
+    assert_eq!(room.get("u/1").await.payload()["id"], 1);
+    room.exec("ALTER TABLE u MODIFY c2 VARCHAR(10)").await;
+    assert_eq!(room.get("u/1").await.payload()["c2"], "100");
+    // DDL that hides in a procedure is DDL through the service too.
+    room.exec("CREATE PROCEDURE p() ALTER TABLE u ADD COLUMN hidden INT DEFAULT 7")
+        .await;
+    room.exec("CALL p()").await;
+    let seen = eventually("a column made by a procedure", FRESH_MAX, || async {
+        let record = room.get("u/1").await.payload();
+        record.get("hidden").cloned()
+    });
+    assert_eq!(seen.await, 7);
+}
+
+async fn a_database_dropped_by_sql_is_gone_at_once(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
+    assert_eq!(room.get("t").await.payload(), json!([]));
+    door.sql(&json!({"query": format!("DROP DATABASE {}", room.db)}))
+        .send()
+        .await
+        .payload();
+    room.get("t").await.refused(ErrorCode::DatabaseNotFound);
+    door.sql(&json!({"query": format!("CREATE DATABASE {}", room.db)}))
+        .send()
+        .await
+        .payload();
+    room.get("t").await.refused(ErrorCode::TableNotFound);
+}
+
+async fn a_table_made_elsewhere_is_there_soon(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE first (id INT PRIMARY KEY)"]).await;
+    room.get("t").await.refused(ErrorCode::TableNotFound);
+    room.behind("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (4);");
+    let list = eventually("the table", FRESH_MAX, || async {
+        let answer = room.get("t").await;
+        (answer.code() == "ok").then(|| answer.payload())
+    });
+    assert_eq!(list.await, json!([{"id": 4}]));
+}
+
+async fn a_field_added_elsewhere_is_there_soon(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t/1").await.payload(), json!({"id": 1}));
+    room.behind("ALTER TABLE t ADD COLUMN late INT DEFAULT 5;");
+    eventually("the field can be written", FRESH_MAX, || async {
+        let answer = room.put("t/1", &json!({"late": 6})).await;
+        if answer.code() != "ok" {
+            answer.refused(ErrorCode::UnknownField);
+            return None;
+        }
+        Some(())
+    })
+    .await;
+    assert_eq!(room.get("t/1").await.payload(), json!({"id": 1, "late": 6}));
+}
+
+async fn a_field_dropped_elsewhere_breaks_nothing(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)",
+            "INSERT INTO t VALUES (1, 2, 3)",
+        ],
+    )
+    .await;
+    assert_eq!(
+        room.get("t/1").await.payload(),
+        json!({"id": 1, "a": 2, "b": 3})
+    );
+    room.behind("ALTER TABLE t DROP COLUMN a;");
+    assert_eq!(room.get("t/1").await.payload(), json!({"id": 1, "b": 3}));
+    room.behind("ALTER TABLE t DROP COLUMN b;");
+    room.put("t/1", &json!({"b": 1}))
+        .await
+        .refused(ErrorCode::UnknownField);
+    assert_eq!(room.get("t").await.payload(), json!([{"id": 1}]));
+    room.get("t?query[b]=1")
+        .await
+        .refused(ErrorCode::UnknownField);
+}
+
+async fn a_field_renamed_elsewhere_breaks_nothing(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT)",
+            "INSERT INTO t VALUES (1, 2)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t").await.payload(), json!([{"id": 1, "a": 2}]));
+    room.behind("ALTER TABLE t RENAME COLUMN a TO z;");
+    assert_eq!(room.get("t").await.payload(), json!([{"id": 1, "z": 2}]));
+    room.behind("ALTER TABLE t RENAME COLUMN z TO y;");
+    room.get("t?selectFields=z")
+        .await
+        .refused(ErrorCode::UnknownField);
+    assert_eq!(room.post("t", &json!({"id": 2, "y": 5})).await.payload(), 2);
+}
+
+async fn a_table_dropped_elsewhere_is_not_found(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "CREATE TABLE u (id INT PRIMARY KEY)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t").await.payload(), json!([]));
+    assert_eq!(room.get("u").await.payload(), json!([]));
+    room.behind("DROP TABLE t; RENAME TABLE u TO v;");
+    room.get("t").await.refused(ErrorCode::TableNotFound);
+    room.post("u", &json!({"id": 1}))
+        .await
+        .refused(ErrorCode::TableNotFound);
+    assert_eq!(room.get("v").await.payload(), json!([]));
+    room.delete("t/1").await.refused(ErrorCode::TableNotFound);
+}
+
+async fn a_table_replaced_elsewhere_is_read_right(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT)",
+            "INSERT INTO t VALUES (1, 2)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t/1").await.payload(), json!({"id": 1, "a": 2}));
+    room.behind("DROP TABLE t; CREATE TABLE t (code VARCHAR(5) PRIMARY KEY, b DATE); INSERT INTO t VALUES ('x', '2026-01-01');");
+    assert_eq!(
+        room.get("t").await.payload(),
+        json!([{"code": "x", "b": "2026-01-01"}])
+    );
+    assert_eq!(
+        room.get("t/x").await.payload(),
+        json!({"code": "x", "b": "2026-01-01"})
+    );
+}
+
+async fn a_type_changed_elsewhere_is_seen_soon(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT)",
+            "INSERT INTO t VALUES (1, 2)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t/1").await.payload()["a"], 2);
+    room.behind("ALTER TABLE t MODIFY a VARCHAR(10);");
+    eventually("the new type", FRESH_MAX, || async {
+        (room.get("t/1").await.payload()["a"] == "2").then_some(())
+    })
+    .await;
+    eventually("the new schema", FRESH_MAX, || async {
+        let schema = room.get("t/_schema").await.payload();
+        (schema["schema"][1]["type"] == "varchar(10)").then_some(())
+    })
+    .await;
+}
+
+async fn a_database_adopted_by_the_cli_is_there_soon(door: Door) {
+    let name = unique("legacy-shop ");
+    shared()
+        .root_sql(&format!(
+            "CREATE DATABASE `{name}`; CREATE TABLE `{name}`.t (id INT PRIMARY KEY)"
+        ))
+        .unwrap();
+    let path = format!("/api/v1/crud/{}/t", crate::door::enc(&name));
+    door.get(&path)
+        .send()
+        .await
+        .refused(ErrorCode::DatabaseNotFound);
+    shared().cli_ok(&["database", "adopt", &name, "--project", "default"]);
+    eventually("the adopted database", FRESH_MAX, || async {
+        (door.get(&path).send().await.code() == "ok").then_some(())
+    })
+    .await;
+    assert!(shared().cli_ok(&["database", "list"]).contains(&name));
+}

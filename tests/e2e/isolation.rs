@@ -1,0 +1,416 @@
+//! Nothing of one request's session reaches the next: each dirtying statement is followed by many probes, so that they
+//! meet the same connections.
+
+use crate::door::{Answer, Door};
+use crate::room::{Room, unique};
+use crate::service::shared;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+/// More than a pool has connections.
+const PROBES: usize = 24;
+
+/// What a session shows of itself.
+const PROBE: &str = "SELECT @leak AS leak, @other AS other, @@autocommit AS ac, @@sql_mode AS mode, @@time_zone AS tz, \
+    @@foreign_key_checks AS fk, @@unique_checks AS uq, @@character_set_client AS csc, @@character_set_results AS csr, @@collation_connection AS cc, \
+    @@sql_select_limit AS lim, @@tx_isolation AS iso, @@tx_read_only AS ro, @@in_transaction AS trx, \
+    @@max_statement_time AS mst, DATABASE() AS db, @@lc_time_names AS lc, CURRENT_ROLE() AS role, @@group_concat_max_len AS gc, @@last_insert_id AS lid";
+
+cases! {
+    Both: [
+        session_settings_do_not_leak,
+        settings_made_in_disguise_do_not_leak,
+        temporary_tables_do_not_leak,
+        open_transactions_do_not_leak,
+        locks_do_not_leak,
+        table_locks_do_not_leak,
+        the_default_schema_does_not_leak,
+        prepared_statements_do_not_leak,
+        a_trigger_that_dirties_the_session_does_not_leak_through_records,
+        a_failed_statement_leaves_nothing_open,
+        projects_do_not_share_sessions,
+        one_text_means_each_databases_own_table,
+        records_run_in_clean_sessions,
+    ],
+}
+
+async fn probes(room: &Room, query: &str) -> Vec<Answer> {
+    let mut answers = join_all((0..PROBES).map(|_| room.sql(query).send())).await;
+    for _ in 0..4 {
+        answers.push(room.sql(query).send().await);
+    }
+    answers
+}
+
+/// Runs each statement and expects all sessions to look as before.
+async fn leave_no_trace(room: &Room, statements: &[&str]) {
+    let before = room.exec(PROBE).await;
+    for statement in statements {
+        let done = room.sql(statement).send().await;
+        assert!(done.code() != "internal", "{done}");
+        for answer in probes(room, PROBE).await {
+            assert_eq!(
+                answer.payload(),
+                before,
+                "{statement} is seen by the next request"
+            );
+        }
+    }
+}
+
+async fn session_settings_do_not_leak(door: Door) {
+    let room = Room::new(door, &[]).await;
+    let statements = [
+        "SET @leak = 'seen'",
+        "SELECT @leak := 5",
+        "SELECT 'x', 'y' INTO @leak, @other",
+        "SET SESSION sql_mode = ''",
+        "SET sql_mode = 'ANSI_QUOTES'",
+        "SET time_zone = '+05:00'",
+        "SET NAMES latin1",
+        "SET CHARACTER SET latin1",
+        "SET autocommit = 0",
+        "SET foreign_key_checks = 0, unique_checks = 0",
+        "SET sql_select_limit = 1",
+        "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SET SESSION TRANSACTION READ ONLY",
+        "SET @@session.max_statement_time = 12",
+        "SET SESSION group_concat_max_len = 4",
+        "SET lc_time_names = 'de_DE'",
+    ];
+    leave_no_trace(&room, &statements).await;
+}
+
+async fn settings_made_in_disguise_do_not_leak(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
+            "CREATE PROCEDURE dirty() BEGIN SET @leak = 1; SET SESSION sql_mode = ''; END",
+            "CREATE FUNCTION dirtying() RETURNS INT BEGIN SET @leak = 1; RETURN 1; END",
+            "CREATE VIEW v AS SELECT dirtying() AS d",
+        ],
+    )
+    .await;
+    let statements = [
+        "/* harmless */ SET @leak = 1",
+        "/*!50000 SET @leak = 1 */",
+        "/*M! SET @leak = 1 */",
+        "-- harmless\nSET @leak = 1",
+        "# harmless\nsEt @leak = 1",
+        "CALL dirty()",
+        "SELECT dirtying()",
+        "DO dirtying()",
+        "SELECT d FROM v",
+        "INSERT INTO t (n) VALUES (dirtying())",
+        "BEGIN NOT ATOMIC SET @leak = 1; SET time_zone = '+01:00'; END",
+        "EXECUTE IMMEDIATE 'SET @leak = 1'",
+        "SELECT 1 FROM DUAL WHERE (@leak := 7) = 7",
+        "UPDATE t SET n = (@leak := 3)",
+        "SELECT /*! @leak := 9 */",
+        "INSERT INTO t (n) VALUES (1)",
+    ];
+    leave_no_trace(&room, &statements).await;
+    // By records: a view and a filter that run the function.
+    let before = room.exec(PROBE).await;
+    room.get("v").await.payload();
+    for answer in probes(&room, PROBE).await {
+        assert_eq!(
+            answer.payload(),
+            before,
+            "reading a view is seen by the next request"
+        );
+    }
+}
+
+async fn temporary_tables_do_not_leak(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)"],
+    )
+    .await;
+    for statement in [
+        "CREATE TEMPORARY TABLE gone (n INT)",
+        "CREATE /* x */ TEMPORARY TABLE gone AS SELECT 1 AS n",
+        "CREATE OR REPLACE TEMPORARY TABLE gone (n INT)",
+    ] {
+        room.exec(statement).await;
+        for answer in probes(&room, "SELECT * FROM gone").await {
+            answer.refused(shared::error::ErrorCode::TableNotFound);
+        }
+    }
+    // One that hides a real table.
+    room.exec("CREATE TEMPORARY TABLE t (other INT)").await;
+    for answer in probes(&room, "SELECT * FROM t").await {
+        assert_eq!(answer.payload(), json!([{"n": 1}]));
+    }
+    for _ in 0..PROBES {
+        assert_eq!(room.get("t").await.payload(), json!([{"n": 1}]));
+    }
+}
+
+async fn open_transactions_do_not_leak(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"],
+    )
+    .await;
+    for opening in [
+        "BEGIN",
+        "START TRANSACTION",
+        "SET autocommit = 0",
+        "START TRANSACTION READ ONLY",
+        "XA START 'x'",
+    ] {
+        room.sql(opening).send().await;
+        let inserts =
+            join_all((0..PROBES).map(|_| room.sql("INSERT INTO t (n) VALUES (1)").send())).await;
+        for answer in inserts {
+            assert_eq!(answer.payload()["affectedRows"], 1, "after {opening}");
+        }
+        room.post("t", &json!({"n": 2})).await.payload();
+        let seen = room.behind("SELECT COUNT(*) FROM t");
+        assert_eq!(
+            seen.trim(),
+            (PROBES + 1).to_string(),
+            "after {opening} all is committed"
+        );
+        room.exec("DELETE FROM t").await;
+    }
+    // What a statement left uncommitted is rolled back.
+    room.exec("BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t (n) VALUES (5); END")
+        .await;
+    for answer in probes(&room, "SELECT COUNT(*) AS c FROM t").await {
+        assert_eq!(answer.payload(), json!([{"c": 0}]));
+    }
+}
+
+async fn locks_do_not_leak(door: Door) {
+    let room = Room::new(door, &[]).await;
+    let lock = unique("lock");
+    for query in [
+        format!("SELECT GET_LOCK('{lock}', 5) AS v"),
+        format!("DO GET_LOCK('{lock}', 5)"),
+        format!("SELECT /* */ get_lock('{lock}', 5)"),
+    ] {
+        room.exec(&query).await;
+        let free = crate::case::eventually(
+            "the lock is free",
+            std::time::Duration::from_secs(5),
+            || async {
+                (room.value(&format!("SELECT IS_FREE_LOCK('{lock}')")).await == 1).then_some(())
+            },
+        );
+        free.await;
+    }
+}
+
+async fn table_locks_do_not_leak(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (n INT)", "CREATE TABLE u (n INT)"]).await;
+    for statement in [
+        "LOCK TABLES t WRITE",
+        "LOCK TABLES t READ",
+        "LOCK /* x */ TABLE t WRITE",
+    ] {
+        room.exec(statement).await;
+        for answer in probes(&room, "INSERT INTO t VALUES (1)").await {
+            assert_eq!(answer.payload()["affectedRows"], 1, "after {statement}");
+        }
+        for answer in probes(&room, "SELECT COUNT(*) FROM u").await {
+            answer.payload();
+        }
+    }
+}
+
+async fn the_default_schema_does_not_leak(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+    let other = Room::new(door, &["CREATE TABLE elsewhere (n INT)"]).await;
+    room.exec(&format!("USE {}", other.db)).await;
+    room.exec(&format!("/* x */ use {}", other.db)).await;
+    for answer in probes(&room, "SELECT DATABASE() AS d").await {
+        assert_eq!(answer.payload(), json!([{"d": room.db}]));
+    }
+    let unnamed = || door.sql(&json!({"query": "SELECT DATABASE() AS d"})).send();
+    for answer in join_all((0..PROBES).map(|_| unnamed())).await {
+        assert_eq!(
+            answer.payload(),
+            json!([{"d": Value::Null}]),
+            "without `database` there is no default schema"
+        );
+    }
+    let dropped = Room::new(door, &[]).await;
+    dropped.exec(&format!("DROP DATABASE {}", dropped.db)).await;
+    for answer in probes(&room, "SELECT DATABASE() AS d").await {
+        assert_eq!(answer.payload(), json!([{"d": room.db}]));
+    }
+}
+
+async fn prepared_statements_do_not_leak(door: Door) {
+    let room = Room::new(door, &[]).await;
+    // Taken or refused: in neither case is it there afterwards.
+    room.sql("PREPARE kept FROM 'SELECT 1'").send().await;
+    for answer in probes(&room, "EXECUTE kept").await {
+        assert!(answer.status.is_client_error(), "{answer}");
+    }
+}
+
+async fn a_trigger_that_dirties_the_session_does_not_leak_through_records(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"],
+    )
+    .await;
+    room.exec("CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @leak = NEW.n")
+        .await;
+    let before = room.exec(PROBE).await;
+    room.post("t", &json!({"n": 5})).await.payload();
+    room.post("t", &json!({"batchData": [{"n": 6}, {"n": 7}]}))
+        .await
+        .payload();
+    for answer in probes(&room, PROBE).await {
+        assert_eq!(
+            answer.payload(),
+            before,
+            "a trigger's variable is seen by the next request"
+        );
+    }
+}
+
+async fn a_failed_statement_leaves_nothing_open(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)"]).await;
+    let statements = [
+        "BEGIN NOT ATOMIC SET @leak = 1; SELECT * FROM nope; END",
+        "BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t VALUES (1, 1); SIGNAL SQLSTATE '45000'; END",
+        "SELECT @leak := 1, (SELECT 1 UNION SELECT 2)",
+    ];
+    leave_no_trace(&room, &statements).await;
+    let batch = json!({"batchData": [{"id": 1}, {"id": 1}]});
+    room.post("t", &batch)
+        .await
+        .refused(shared::error::ErrorCode::DuplicateKey);
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+    assert_eq!(room.post("t", &json!({"id": 1})).await.payload(), 1);
+    assert_eq!(room.behind("SELECT COUNT(*) FROM t").trim(), "1");
+}
+
+async fn projects_do_not_share_sessions(door: Door) {
+    let project = unique("apart");
+    shared().create_project(&project);
+    let full = shared().create_key(&project, "full", &[]).token;
+    let body = json!({"query": "SELECT CURRENT_USER() AS u"});
+    let room = Room::new(door, &[]).await;
+    let own = room.exec("SELECT CURRENT_USER() AS u").await;
+    for _ in 0..8 {
+        let (theirs, ours) =
+            tokio::join!(door.sql(&body).key(&full).send(), door.sql(&body).send());
+        assert_eq!(ours.payload(), own);
+        assert_ne!(theirs.payload(), own);
+    }
+}
+
+/// A statement that was prepared for one database must not be run for another that sends the same text.
+async fn one_text_means_each_databases_own_table(door: Door) {
+    let first = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+        ],
+    )
+    .await;
+    let second = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT, v TEXT)",
+            "INSERT INTO t VALUES (1, 'two')",
+        ],
+    )
+    .await;
+    for _ in 0..3 {
+        for (room, expected) in [
+            (&first, json!([{"v": 1}])),
+            (&second, json!([{"v": "two"}])),
+        ] {
+            for answer in probes(room, "SELECT v FROM t WHERE id = 1").await {
+                assert_eq!(answer.payload(), expected, "rows of another database");
+            }
+            let bound = (0..PROBES).map(|_| {
+                room.sql_with("SELECT v FROM t WHERE id = ?", json!([1]))
+                    .send()
+            });
+            for answer in join_all(bound).await {
+                assert_eq!(answer.payload(), expected, "rows of another database");
+            }
+        }
+    }
+    for room in [&first, &second] {
+        room.sql_with("UPDATE t SET v = ? WHERE id = ?", json!([7, 1]))
+            .send()
+            .await
+            .payload();
+        assert_eq!(room.behind("SELECT v FROM t").trim(), "7");
+    }
+    // The same when a database is made anew, or `USE` and `DROP` took the default schema away.
+    first.exec("DROP TABLE t").await;
+    first.exec("CREATE TABLE t (id INT, v DATE)").await;
+    first.exec("INSERT INTO t VALUES (1, '2026-01-01')").await;
+    for answer in probes(&first, "SELECT v FROM t WHERE id = 1").await {
+        assert_eq!(answer.payload(), json!([{"v": "2026-01-01"}]));
+    }
+}
+
+/// Records requests run on the same connections as statements: no setting of a statement may change what they do.
+async fn records_run_in_clean_sessions(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE parent (id INT PRIMARY KEY)",
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, p INT, word VARCHAR(3), at TIMESTAMP NULL, FOREIGN KEY (p) REFERENCES parent (id))",
+            "INSERT INTO t (word, at) VALUES ('ü', '2026-01-01 12:00:00'), ('b', NULL)",
+        ],
+    )
+    .await;
+    let expected = room.get("t").await.payload();
+    for statement in [
+        "SET sql_select_limit = 1",
+        "SET time_zone = '+05:00'",
+        "SET NAMES latin1",
+        "SET autocommit = 0",
+        "SET SESSION TRANSACTION READ ONLY",
+        "SET foreign_key_checks = 0",
+        "SET sql_mode = ''",
+        "SET SESSION max_statement_time = 0.001",
+        "SET innodb_lock_wait_timeout = 0",
+        "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, p INT, word VARCHAR(3), at TIMESTAMP NULL)",
+        "BEGIN",
+        "LOCK TABLES parent WRITE",
+        "SET SESSION collation_connection = utf8mb4_bin",
+        "SET last_insert_id = 77, insert_id = 99",
+    ] {
+        room.sql(statement).send().await;
+        for answer in join_all((0..PROBES).map(|_| room.get("t"))).await {
+            assert_eq!(answer.payload(), expected, "a list after {statement}");
+        }
+        room.sql(statement).send().await;
+        let orphan = json!({"p": 99});
+        for answer in join_all((0..PROBES).map(|_| room.post("t", &orphan))).await {
+            answer.refused(shared::error::ErrorCode::ForeignKeyViolation);
+        }
+        room.sql(statement).send().await;
+        let long = json!({"word": "far too long"});
+        for answer in join_all((0..PROBES).map(|_| room.post("t", &long))).await {
+            answer.refused(shared::error::ErrorCode::InvalidValue);
+        }
+        room.sql(statement).send().await;
+        let inserted = room.post("t", &json!({"word": "new"})).await.payload();
+        let seen = room.behind(&format!(
+            "SELECT COUNT(*) FROM t WHERE word = 'new' AND id = {inserted}"
+        ));
+        assert_eq!(
+            seen.trim(),
+            "1",
+            "an insert after {statement} is committed, under the id that was answered"
+        );
+        room.delete(&format!("t/{inserted}")).await.payload();
+    }
+}

@@ -1,0 +1,357 @@
+//! Keys as callers hold them: how they are sent, what they claim, how they end.
+
+use crate::case::eventually;
+use crate::door::{Answer, Call, Door};
+use crate::forged::claims;
+use crate::room::unique;
+use crate::service::{Edge, Service, shared};
+use serde_json::json;
+use shared::error::ErrorCode;
+use std::time::{Duration, SystemTime};
+
+/// Revocation takes effect within a second at the origin that revoked; the rest is for a loaded machine.
+const REVOCATION_MAX: Duration = Duration::from_secs(6);
+
+const POSTS: &str = "/api/v1/crud/demo/posts?limit=1";
+
+cases! {
+    Both: [
+        a_request_without_a_key_is_refused,
+        the_word_bearer_counts_in_any_case,
+        a_bare_key_is_taken,
+        a_key_in_the_url_is_not_taken,
+        two_keys_in_one_request_are_not_mixed,
+        the_claims_are_the_documented_ones,
+        a_key_ends_with_its_lifetime,
+        a_revoked_key_ends,
+        a_key_of_another_project_sees_no_database_of_this_one,
+        a_foreign_database_is_answered_like_a_missing_one,
+    ],
+    Origin: [
+        the_list_of_keys_shows_ids_and_no_token,
+        an_unknown_key_can_not_be_revoked,
+        a_key_needs_an_access_and_a_known_project,
+        project_names_are_checked,
+        the_public_keys_hold_nothing_private,
+    ],
+    Own: [two_signing_keys_live_while_they_are_rotated],
+}
+
+async fn a_request_without_a_key_is_refused(door: Door) {
+    for call in [
+        door.get(POSTS),
+        door.sql(&json!({"query": "SELECT 1"})),
+        door.get(POSTS).authorization(""),
+    ] {
+        let answer = call.clone().no_key().send().await;
+        answer.refused(ErrorCode::MissingKey);
+    }
+    let empty = door.get(POSTS).authorization("").send().await;
+    empty.refused(ErrorCode::MissingKey);
+    let no_key_after_bearer = door.get(POSTS).authorization("Bearer ").send().await;
+    assert_eq!(no_key_after_bearer.status, 401, "{no_key_after_bearer}");
+}
+
+async fn the_word_bearer_counts_in_any_case(door: Door) {
+    for word in ["Bearer", "bearer", "BEARER", "bEaReR"] {
+        door.get(POSTS)
+            .authorization(&format!("{word} {}", shared().read_key))
+            .send()
+            .await
+            .payload();
+    }
+}
+
+async fn a_bare_key_is_taken(door: Door) {
+    door.get(POSTS)
+        .authorization(&shared().read_key)
+        .send()
+        .await
+        .payload();
+    door.get(POSTS)
+        .authorization(&shared().full_key)
+        .send()
+        .await
+        .payload();
+}
+
+async fn a_key_in_the_url_is_not_taken(door: Door) {
+    for name in [
+        "key",
+        "apikey",
+        "api_key",
+        "access_token",
+        "token",
+        "authorization",
+    ] {
+        let answer = door
+            .get(&format!("{POSTS}&{name}={}", shared().full_key))
+            .no_key()
+            .send()
+            .await;
+        answer.refused(ErrorCode::MissingKey);
+    }
+}
+
+async fn two_keys_in_one_request_are_not_mixed(door: Door) {
+    let call = door.get(POSTS).no_key();
+    let call = call.header("authorization", "Bearer a.b.c");
+    let answer = call
+        .header("authorization", &format!("Bearer {}", shared().full_key))
+        .send()
+        .await;
+    assert_eq!(answer.status, 401, "{answer}");
+}
+
+async fn the_claims_are_the_documented_ones(door: Door) {
+    let _ = door;
+    for (key, access) in [(&shared().full_key, "full"), (&shared().read_key, "read")] {
+        let claims = claims(key);
+        assert_eq!(claims["iss"], "selkie");
+        assert_eq!(claims["prj"], "default");
+        assert_eq!(claims["acc"], access);
+        assert!(claims["iat"].is_u64());
+        let id = uuid::Uuid::parse_str(claims["sub"].as_str().unwrap()).unwrap();
+        assert_eq!(id.get_version_num(), 7);
+    }
+}
+
+async fn a_key_ends_with_its_lifetime(door: Door) {
+    let key = shared().create_key("default", "read", &["--expires", "1s"]);
+    let exp = claims(&key.token)["exp"].as_u64().expect("an exp");
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    assert!(exp <= now + 2, "expires at {exp}, now {now}");
+    let answer = eventually("the key expires", Duration::from_secs(10), || async {
+        let answer = door.get(POSTS).key(&key.token).send().await;
+        (answer.code() != "ok").then_some(answer)
+    });
+    answer.await.refused(ErrorCode::ExpiredKey);
+}
+
+async fn refusal(door: Door, token: &str) -> Option<Answer> {
+    let answer = door.get(POSTS).key(token).send().await;
+    (answer.code() != "ok").then_some(answer)
+}
+
+async fn a_revoked_key_ends(door: Door) {
+    let key = shared().create_key("default", "full", &["--name", "to be revoked"]);
+    door.get(POSTS).key(&key.token).send().await.payload();
+    shared().cli_ok(&["key", "revoke", &key.id]);
+    let answer = eventually("the key is revoked", REVOCATION_MAX, || {
+        refusal(door, &key.token)
+    })
+    .await;
+    answer.refused(ErrorCode::RevokedKey);
+    let answer = door
+        .sql(&json!({"query": "SELECT 1"}))
+        .key(&key.token)
+        .send()
+        .await;
+    answer.refused(ErrorCode::RevokedKey);
+}
+
+async fn a_key_of_another_project_sees_no_database_of_this_one(door: Door) {
+    let project = unique("other");
+    shared().create_project(&project);
+    let key = shared().create_key(&project, "full", &[]).token;
+    let database = format!("{project}_shop");
+    let create = json!({"query": format!("CREATE DATABASE `{database}`")});
+    door.sql(&create).key(&key).send().await.payload();
+    // The project's only database is the default schema.
+    for query in [
+        "CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)",
+        "INSERT INTO items (name) VALUES ('a')",
+    ] {
+        door.sql(&json!({"query": query}))
+            .key(&key)
+            .send()
+            .await
+            .payload();
+    }
+    let items = format!("/api/v1/crud/{database}/items");
+    assert_eq!(
+        door.get(&items).key(&key).send().await.payload(),
+        json!([{"id": 1, "name": "a"}])
+    );
+    door.get(&items)
+        .send()
+        .await
+        .refused(ErrorCode::DatabaseNotFound);
+    door.get(POSTS)
+        .key(&key)
+        .send()
+        .await
+        .refused(ErrorCode::DatabaseNotFound);
+    let query = json!({"query": "SELECT * FROM posts", "database": "demo"});
+    let answer = door.sql(&query).key(&key).send().await;
+    answer.refused(ErrorCode::DatabaseNotFound);
+    let qualified = json!({"query": "SELECT * FROM demo.posts"});
+    let answer = door.sql(&qualified).key(&key).send().await;
+    answer.refused(ErrorCode::PermissionDenied);
+    let foreign = json!({"query": "CREATE DATABASE default_taken"});
+    door.sql(&foreign)
+        .key(&key)
+        .send()
+        .await
+        .refused(ErrorCode::PermissionDenied);
+}
+
+async fn a_foreign_database_is_answered_like_a_missing_one(door: Door) {
+    let project = unique("owner");
+    shared().create_project(&project);
+    let key = shared().create_key(&project, "full", &[]).token;
+    let foreign = format!("{project}_here");
+    door.sql(&json!({"query": format!("CREATE DATABASE `{foreign}`")}))
+        .key(&key)
+        .send()
+        .await
+        .payload();
+    let missing = format!("{project}_gone");
+    for rest in ["/t", "/t/1", "/t/_schema"] {
+        let mut errors = Vec::new();
+        for database in [&foreign, &missing] {
+            let answer = door
+                .get(&format!("/api/v1/crud/{database}{rest}"))
+                .send()
+                .await;
+            let error = answer.refused(ErrorCode::DatabaseNotFound);
+            let shown = |name: &str| {
+                error[name]
+                    .as_str()
+                    .unwrap_or_default()
+                    .replace(database.as_str(), "…")
+            };
+            errors.push((shown("message"), shown("hint")));
+        }
+        assert_eq!(errors[0], errors[1], "{rest}");
+    }
+    for database in [
+        "mysql",
+        "information_schema",
+        "performance_schema",
+        "sys",
+        "selkie",
+        "MYSQL",
+        "Selkie",
+    ] {
+        let answer = door
+            .get(&format!("/api/v1/crud/{database}/user"))
+            .send()
+            .await;
+        answer.refused(ErrorCode::DatabaseNotFound);
+    }
+}
+
+async fn the_list_of_keys_shows_ids_and_no_token(door: Door) {
+    let key = shared().create_key("default", "read", &["--name", "listed"]);
+    door.get(POSTS).key(&key.token).send().await.payload();
+    for arguments in [vec!["key", "list"], vec!["key", "list", "--json"]] {
+        let list = shared().cli_ok(&arguments);
+        assert!(list.contains(&key.id), "{list}");
+        assert!(list.contains("listed"), "{list}");
+        let signature = key.token.rsplit('.').next().unwrap();
+        assert!(!list.contains(signature), "the list shows a key");
+    }
+}
+
+async fn an_unknown_key_can_not_be_revoked(door: Door) {
+    let _ = door;
+    for id in ["0192d3c4-0000-7000-8000-000000000000", "nonsense"] {
+        let output = shared().cli(&["key", "revoke", id]);
+        assert!(!output.status.success(), "revoking {id} succeeds");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+async fn a_key_needs_an_access_and_a_known_project(door: Door) {
+    let _ = door;
+    for arguments in [
+        vec!["key", "create"],
+        vec!["key", "create", "--access", "admin"],
+        vec!["key", "create", "--access", "read", "--project", "nobody"],
+        vec!["key", "create", "--access", "read", "--expires", "soon"],
+    ] {
+        let output = shared().cli(&arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeds");
+    }
+}
+
+async fn project_names_are_checked(door: Door) {
+    let _ = door;
+    let long = "x".repeat(33);
+    for name in [
+        "",
+        "Has-Capitals",
+        "under_score",
+        "space d",
+        "ünï",
+        "a.b",
+        long.as_str(),
+    ] {
+        let output = shared().cli(&["project", "create", name]);
+        assert!(!output.status.success(), "project {name:?} is made");
+    }
+    assert!(shared().cli_ok(&["project", "list"]).contains("default"));
+}
+
+async fn the_public_keys_hold_nothing_private(_: Door) {
+    let set: serde_json::Value =
+        serde_json::from_str(&shared().cli_ok(&["key", "jwks"])).expect("a JWK set");
+    let keys = set["keys"].as_array().expect("keys");
+    assert!((1..=2).contains(&keys.len()), "{set}");
+    for key in keys {
+        assert_eq!(
+            (&key["kty"], &key["crv"]),
+            (&json!("OKP"), &json!("Ed25519")),
+            "{key}"
+        );
+        assert!(key["kid"].is_string() && key.get("d").is_none(), "{key}");
+    }
+}
+
+/// Keys signed before a rotation live on; those signed before the rotation before it end.
+async fn two_signing_keys_live_while_they_are_rotated(_: Door) {
+    let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[]))
+        .await
+        .unwrap()
+        .expect("a service");
+    let read = |token: &str| {
+        Call::new(&service.origin, reqwest::Method::GET, POSTS)
+            .key(token)
+            .send()
+    };
+    let works = |token: String| async move {
+        eventually(
+            "a key of the newest signing key works",
+            REVOCATION_MAX,
+            || async { (read(&token).await.code() == "ok").then_some(()) },
+        )
+        .await;
+    };
+    let first = service.create_key("default", "read", &[]).token;
+    works(first.clone()).await;
+    service.cli_ok(&["key", "rotate", "--yes"]);
+    let second = service.create_key("default", "read", &[]).token;
+    works(second.clone()).await;
+    read(&first).await.payload();
+    service.cli_ok(&["key", "rotate", "--yes"]);
+    let third = service.create_key("default", "read", &[]).token;
+    works(third).await;
+    read(&second).await.payload();
+    let refused = eventually(
+        "keys of the signing key before the last end",
+        REVOCATION_MAX,
+        || async {
+            let answer = read(&first).await;
+            (answer.code() != "ok").then_some(answer)
+        },
+    );
+    refused.await.refused(ErrorCode::InvalidKey);
+    tokio::task::spawn_blocking(move || service.stop())
+        .await
+        .unwrap()
+        .unwrap();
+}

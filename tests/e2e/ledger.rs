@@ -1,0 +1,316 @@
+//! Every answer of the run, held against what the interface says of *every* response, and every code that was seen.
+//!
+//! A rule that is broken everywhere is reported once, with an example, after the last case.
+
+use crate::door::{Answer, is_json};
+use reqwest::Method;
+use serde_json::Value;
+use shared::error::ErrorCode;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+static BROKEN: Mutex<BTreeMap<String, (usize, String)>> = Mutex::new(BTreeMap::new());
+static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static KEYS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A value that cases write into tables, and that no log line and no error may hold.
+pub(crate) const NEVER_LOGGED: &str = "tell-nobody-5e1c";
+
+/// What must never stand in an error: paths, our SQL, connection strings, passwords, the program's own words.
+const LEAKS: &[&str] = &[
+    "/tmp/",
+    "/usr/",
+    "/var/",
+    "/root/",
+    "/home/",
+    ".sock",
+    ".rs:",
+    "mysql://",
+    "mysql_async",
+    "IDENTIFIED",
+    "panicked",
+    "backtrace",
+    "[object Object]",
+    "    at ",
+    NEVER_LOGGED,
+];
+
+/// What no error of a records request may hold: text of the statements that we made.
+const OUR_SQL: &[&str] = &[
+    "SELECT `",
+    "INSERT INTO",
+    "DELETE FROM",
+    "UPDATE `",
+    " WHERE `",
+    "' at line ",
+];
+
+/// The codes that this version's interface gives, but no case can produce from outside without breaking the machine, or
+/// that belong to parts which are still to come.
+pub(crate) const NOT_PRODUCED: &[(ErrorCode, &str)] = &[
+    (
+        ErrorCode::FulltextIndexMissing,
+        "full-text search is still to come",
+    ),
+    (ErrorCode::InvalidMedia, "media are still to come"),
+    (ErrorCode::MediaNotFound, "media are still to come"),
+    (ErrorCode::MediaExists, "media are still to come"),
+    (
+        ErrorCode::IdempotencyInProgress,
+        "idempotency keys are still to come",
+    ),
+    (
+        ErrorCode::IdempotencyMismatch,
+        "idempotency keys are still to come",
+    ),
+    (ErrorCode::RateLimited, "rate limits are still to come"),
+    (
+        ErrorCode::Internal,
+        "a fault of ours: there is no request known that gives it",
+    ),
+    (
+        ErrorCode::OriginUnreachable,
+        "under `selkie dev` the edge ends with its origin; unit tests of the edge feed its gateway the failure",
+    ),
+    (
+        ErrorCode::BadOriginAnswer,
+        "unit tests of the edge feed its gateway such answers",
+    ),
+];
+
+/// Codes that only the edge gives.
+const EDGE_ONLY: &[ErrorCode] = &[ErrorCode::OriginTimeout];
+
+/// A key that must never appear in a log or an answer.
+pub(crate) fn keep_secret(key: &str) {
+    KEYS.lock().unwrap().push(key.to_owned());
+}
+
+pub(crate) fn saw(code: ErrorCode) -> bool {
+    SEEN.lock().unwrap().contains(code.as_str())
+}
+
+/// Notes a code that came in an answer read by hand.
+fn note_code(code: &str) {
+    SEEN.lock().unwrap().insert(code.to_owned());
+}
+
+/// Enters an answer.
+pub(crate) fn enter(answer: &Answer) {
+    for fault in faults(answer) {
+        breach(&fault, &answer.to_string());
+    }
+}
+
+/// Enters the breach of a rule that holds for every response.
+pub(crate) fn breach(rule: &str, example: &str) {
+    let mut broken = BROKEN.lock().unwrap();
+    let entry = broken
+        .entry(rule.to_owned())
+        .or_insert_with(|| (0, example.to_owned()));
+    entry.0 += 1;
+}
+
+fn faults(answer: &Answer) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut hold = |holds: bool, rule: &str| {
+        if !holds {
+            faults.push(rule.to_owned());
+        }
+    };
+    hold(
+        answer
+            .header("x-request-id")
+            .is_some_and(|id| !id.is_empty()),
+        "every response carries X-Request-Id",
+    );
+    hold(
+        answer.header("server-timing").is_some(),
+        "every response carries Server-Timing",
+    );
+    let bodiless = answer.method == Method::HEAD || matches!(answer.status.as_u16(), 204 | 304);
+    if bodiless {
+        hold(
+            answer.body.is_empty(),
+            "204, 304 and answers to HEAD have no body",
+        );
+        return faults;
+    }
+    if answer.what.contains("/metrics") && answer.status.is_success() {
+        return faults;
+    }
+    hold(is_json(&answer.headers), "every body is application/json");
+    let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
+        hold(false, "every body is JSON");
+        return faults;
+    };
+    if answer.status.is_success() {
+        hold(
+            body["success"] == true && body.get("payload").is_some(),
+            "a success has success and payload",
+        );
+        hold(body.get("error").is_none(), "a success has no error");
+        return faults;
+    }
+    faults.extend(error_faults(answer, &body));
+    faults
+}
+
+fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut hold = |holds: bool, rule: &str| {
+        if !holds {
+            faults.push(rule.to_owned());
+        }
+    };
+    let error = &body["error"];
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .map(|map| map.keys().cloned().collect::<Vec<_>>())
+            .unwrap_or_default()
+    };
+    hold(
+        body["success"] == false && body.get("payload") == Some(&Value::Null),
+        "a refusal has success and payload",
+    );
+    hold(
+        keys(body).len() == 3,
+        "a refusal has success, payload and error only",
+    );
+    let known = [
+        "code",
+        "details",
+        "hint",
+        "message",
+        "requestId",
+        "retryable",
+    ];
+    hold(
+        keys(error).iter().all(|key| known.contains(&key.as_str())),
+        "an error has the documented fields only",
+    );
+    hold(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty()),
+        "an error has a message",
+    );
+    hold(
+        error.get("hint").is_none_or(Value::is_string),
+        "a hint is text",
+    );
+    hold(
+        error["requestId"].as_str() == answer.header("x-request-id"),
+        "an error names its request id",
+    );
+    let code = error["code"].as_str().unwrap_or_default();
+    let Some(code) = ErrorCode::ALL.iter().find(|known| known.as_str() == code) else {
+        hold(false, "an error has a code of the table");
+        return faults;
+    };
+    note_code(code.as_str());
+    hold(
+        answer.status.as_u16() == code.status(),
+        "an error has its code's status",
+    );
+    hold(
+        error["retryable"] == code.retryable(),
+        "an error is retryable as its code is",
+    );
+    let retry = answer
+        .header("retry-after")
+        .map(|seconds| seconds.parse::<u32>().is_ok());
+    hold(
+        retry == code.retryable().then_some(true),
+        "Retry-After goes with what is retryable, in seconds",
+    );
+    let challenge = answer.header("www-authenticate");
+    hold(
+        challenge == (code.status() == 401).then_some("Bearer"),
+        "WWW-Authenticate: Bearer goes with 401",
+    );
+    hold(
+        answer.header("allow").is_some() == (code.status() == 405),
+        "Allow goes with 405",
+    );
+    if let Some(details) = error.get("details") {
+        let sound = details["errno"].is_u64()
+            && details["sqlState"]
+                .as_str()
+                .is_some_and(|state| state.len() == 5);
+        hold(sound, "details carry errno and sqlState");
+    }
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    for leak in LEAKS.iter().filter(|leak| text.contains(**leak)) {
+        hold(false, &format!("no error holds {leak:?}"));
+    }
+    for leak in OUR_SQL
+        .iter()
+        .filter(|leak| answer.what.contains("/crud/") && text.contains(**leak))
+    {
+        hold(
+            false,
+            &format!("no error of a records request holds {leak:?}"),
+        );
+    }
+    hold(
+        !KEYS
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|key| text.contains(key.as_str())),
+        "no error holds a key",
+    );
+    faults
+}
+
+/// What the service wrote while it ran must hold no key and no value.
+pub(crate) fn read_log(log: &str) {
+    // Answers of `dev` itself name its two keys on the terminal; those are not in `KEYS`.
+    if let Some(key) = KEYS
+        .lock()
+        .unwrap()
+        .iter()
+        .find(|key| log.contains(key.as_str()))
+    {
+        let line = log
+            .lines()
+            .find(|line| line.contains(key.as_str()))
+            .unwrap_or_default();
+        breach("no key is logged", line);
+    }
+    if let Some(line) = log.lines().find(|line| line.contains(NEVER_LOGGED)) {
+        breach("no value is logged", line);
+    }
+    if let Some(line) = log.lines().find(|line| line.contains("panicked at")) {
+        breach("nothing panics", line);
+    }
+}
+
+/// What the whole run showed, when it was a whole one.
+pub(crate) fn verdict(whole: bool) -> Vec<String> {
+    let broken = BROKEN.lock().unwrap();
+    let mut verdict: Vec<String> = broken
+        .iter()
+        .map(|(rule, (times, example))| {
+            format!("rule broken {times} times: {rule}\n    first by {example}")
+        })
+        .collect();
+    if whole {
+        let missing: Vec<&str> = ErrorCode::ALL
+            .iter()
+            .filter(|code| !NOT_PRODUCED.iter().any(|(listed, _)| listed == *code))
+            .filter(|code| crate::case::edge_is_open() || !EDGE_ONLY.contains(code))
+            .filter(|code| !saw(**code))
+            .map(|code| code.as_str())
+            .collect();
+        if !missing.is_empty() {
+            verdict.push(format!(
+                "codes that no case produced: {}",
+                missing.join(", ")
+            ));
+        }
+    }
+    verdict
+}

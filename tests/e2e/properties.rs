@@ -1,0 +1,323 @@
+//! Properties over random input: names, values, filters. A failure prints the input that broke it.
+
+use crate::door::{Door, enc, option};
+use crate::room::Room;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Map, Value, json};
+
+cases! {
+    Both: [
+        any_legal_name_round_trips,
+        any_text_round_trips,
+        any_json_round_trips,
+        any_number_round_trips,
+        filters_select_what_a_plain_evaluation_selects,
+        any_text_as_a_path_is_answered_with_an_envelope,
+    ],
+}
+
+/// `count` values of a strategy, new ones in every run.
+fn samples<S: Strategy>(strategy: &S, count: usize) -> Vec<S::Value> {
+    let mut runner = TestRunner::new(Config::default());
+    (0..count)
+        .map(|_| strategy.new_tree(&mut runner).expect("a value").current())
+        .collect()
+}
+
+/// What MariaDB takes as a quoted name: the Basic Multilingual Plane without NUL, no blank at the end.
+fn legal_names() -> impl Strategy<Value = String> {
+    let special = prop::sample::select(
+        "`\"'.%/\\ ;-#?&=+[]{}()@$,:<>|~^!*\t\n"
+            .chars()
+            .collect::<Vec<_>>(),
+    );
+    let any = any::<char>().prop_filter("in the plane", |c| {
+        *c != '\0' && u32::from(*c) < 0xFFFE && !c.is_control()
+    });
+    let plain = prop::char::range('a', 'z');
+    let name = prop::collection::vec(prop_oneof![special, any, plain], 1..20);
+    name.prop_map(String::from_iter)
+        .prop_filter("legal", |name| {
+            let blank = |c: char| c.is_whitespace() || c.is_control();
+            !name.ends_with(blank)
+                && !name.eq_ignore_ascii_case("id")
+                && name != "."
+                && name != ".."
+                && name.chars().count() <= 20
+        })
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+async fn any_legal_name_round_trips(door: Door) {
+    let room = Room::new(door, &[]).await;
+    for (table, field) in samples(&(legal_names(), legal_names()), 20) {
+        let create = format!(
+            "CREATE TABLE {} (id INT PRIMARY KEY AUTO_INCREMENT, {} INT)",
+            quoted(&table),
+            quoted(&field)
+        );
+        let made = room.sql(&create).send().await;
+        // What MariaDB itself takes for no name (there are such by collation) proves nothing of us.
+        if !made.status.is_success() {
+            assert_eq!(made.code(), "sql_error", "{table:?} {field:?}: {made}");
+            continue;
+        }
+        let path = enc(&table);
+        assert_eq!(
+            room.post(&path, &json!({field.as_str(): 7}))
+                .await
+                .payload(),
+            1,
+            "{table:?} {field:?}"
+        );
+        let expected = json!({"id": 1, field.as_str(): 7});
+        assert_eq!(
+            room.get(&format!("{path}/1")).await.payload(),
+            expected,
+            "{table:?} {field:?}"
+        );
+        let query = option("query", &json!({field.as_str(): 7}));
+        assert_eq!(
+            room.get(&format!("{path}?{query}")).await.payload(),
+            json!([expected]),
+            "{table:?} {field:?}"
+        );
+        room.exec(&format!("DROP TABLE {}", quoted(&table))).await;
+    }
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    let special = prop::sample::select(
+        "\"'\\`%_\0\u{1}\n\r\t\u{1a}\u{7f}\u{2028}🦭é "
+            .chars()
+            .collect::<Vec<_>>(),
+    );
+    prop::collection::vec(
+        prop_oneof![special, any::<char>(), prop::char::range(' ', '~')],
+        0..40,
+    )
+    .prop_map(String::from_iter)
+}
+
+async fn any_text_round_trips(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT COLLATE utf8mb4_nopad_bin)"],
+    )
+    .await;
+    let texts = samples(&texts(), 60);
+    let rows: Vec<Value> = texts.iter().map(|text| json!({"v": text})).collect();
+    let ids = room.post("t", &json!({"batchData": rows})).await.payload();
+    let list = room.column("t?order[field]=id", "v").await;
+    for (index, text) in texts.iter().enumerate() {
+        assert_eq!(list[index], *text, "{text:?}");
+        let found = room.ids("t", &json!({"v": text}), "").await;
+        assert!(
+            found.contains(&ids[index].as_i64().unwrap()),
+            "{text:?} is not found"
+        );
+        let bound = room
+            .sql_with("SELECT ? AS v", json!([text]))
+            .send()
+            .await
+            .payload();
+        assert_eq!(bound[0]["v"], *text, "{text:?}");
+    }
+}
+
+fn json_values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1.0e6..1.0e6).prop_map(|n: f64| json!((n * 64.0).round() / 64.0)),
+        texts().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 30, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(texts(), inner, 0..5)
+                .prop_map(|map| Value::Object(Map::from_iter(map))),
+        ]
+    })
+}
+
+async fn any_json_round_trips(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v JSON)"],
+    )
+    .await;
+    for value in samples(&json_values(), 50) {
+        let id = room.post("t", &json!({"v": value})).await.payload();
+        let answer = room.get(&format!("t/{id}")).await;
+        assert_eq!(answer.payload()["v"], value, "{answer}");
+    }
+}
+
+async fn any_number_round_trips(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, i BIGINT, u BIGINT UNSIGNED, d DOUBLE)"]).await;
+    let finite = any::<f64>().prop_filter("finite, and no zero with a sign", |number| {
+        number.is_finite() && *number != 0.0
+    });
+    for (i, u, d) in samples(&(any::<i64>(), any::<u64>(), finite), 40) {
+        let body = format!("{{\"i\":{i},\"u\":{u},\"d\":{d:e}}}");
+        let id = room
+            .call(reqwest::Method::POST, "t")
+            .bytes(body)
+            .send()
+            .await
+            .payload();
+        let fields = room.get(&format!("t/{id}")).await.raw_record();
+        assert_eq!(fields["i"].trim_matches('"'), i.to_string());
+        assert_eq!(fields["u"].trim_matches('"'), u.to_string());
+        let got: f64 = fields["d"].parse().expect("a number");
+        assert_eq!(
+            got.to_bits(),
+            d.to_bits(),
+            "{d:e} comes back as {}",
+            fields["d"]
+        );
+        assert!(
+            room.ids("t", &json!({"i": i, "u": u.to_string()}), "")
+                .await
+                .contains(&id.as_i64().unwrap())
+        );
+    }
+}
+
+/// A condition on a number or a text, and whether a plain evaluation holds it for a row.
+#[derive(Clone, Debug)]
+enum Condition {
+    Number(&'static str, i64),
+    NumberIn(Vec<i64>),
+    Between(i64, i64),
+    Text(&'static str, String),
+    Null,
+}
+
+impl Condition {
+    fn json(&self) -> (&'static str, Value) {
+        match self {
+            Self::Number(equality, value) => ("n", json!({"value": value, "equality": equality})),
+            Self::NumberIn(values) => ("n", json!({"value": values, "equality": "IN"})),
+            Self::Between(from, to) => ("n", json!({"value": [from, to], "equality": "BETWEEN"})),
+            Self::Text(equality, value) => ("s", json!({"value": value, "equality": equality})),
+            Self::Null => ("n", Value::Null),
+        }
+    }
+
+    fn holds(&self, number: Option<i64>, text: &str) -> bool {
+        let is = |check: &dyn Fn(i64) -> bool| number.is_some_and(check);
+        match self {
+            Self::Number("=", value) => is(&|n| n == *value),
+            Self::Number("!=", value) => is(&|n| n != *value),
+            Self::Number("<", value) => is(&|n| n < *value),
+            Self::Number("<=", value) => is(&|n| n <= *value),
+            Self::Number(">", value) => is(&|n| n > *value),
+            Self::Number(_, value) => is(&|n| n >= *value),
+            Self::NumberIn(values) => is(&|n| values.contains(&n)),
+            Self::Between(from, to) => is(&|n| (*from..=*to).contains(&n)),
+            Self::Text("CONTAINS", value) => text.contains(value.as_str()),
+            Self::Text("STARTS WITH", value) => text.starts_with(value.as_str()),
+            Self::Text("ENDS WITH", value) => text.ends_with(value.as_str()),
+            Self::Text("!=", value) => text != value,
+            Self::Text(_, value) => text == value,
+            Self::Null => number.is_none(),
+        }
+    }
+}
+
+fn conditions() -> impl Strategy<Value = Condition> {
+    let number = -4..5_i64;
+    let short = prop::collection::vec(
+        prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()),
+        0..3,
+    )
+    .prop_map(String::from_iter);
+    prop_oneof![
+        (
+            prop::sample::select(&["=", "!=", "<", "<=", ">", ">="][..]),
+            number.clone()
+        )
+            .prop_map(|(e, n)| Condition::Number(e, n)),
+        prop::collection::vec(number.clone(), 1..4).prop_map(Condition::NumberIn),
+        (number.clone(), number).prop_map(|(from, to)| Condition::Between(from, to)),
+        (
+            prop::sample::select(&["=", "!=", "CONTAINS", "STARTS WITH", "ENDS WITH"][..]),
+            short
+        )
+            .prop_map(|(e, s)| Condition::Text(e, s)),
+        Just(Condition::Null),
+    ]
+}
+
+async fn filters_select_what_a_plain_evaluation_selects(door: Door) {
+    let create = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, s VARCHAR(20) COLLATE utf8mb4_nopad_bin NOT NULL)";
+    let room = Room::new(door, &[create]).await;
+    let short = prop::collection::vec(
+        prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()),
+        0..4,
+    )
+    .prop_map(String::from_iter);
+    let rows = samples(&(prop::option::weighted(0.9, -4..5_i64), short), 60);
+    let batch: Vec<Value> = rows.iter().map(|(n, s)| json!({"n": n, "s": s})).collect();
+    let ids: Vec<i64> =
+        serde_json::from_value(room.post("t", &json!({"batchData": batch})).await.payload())
+            .unwrap();
+    let queries = (prop::collection::vec(conditions(), 1..4), prop::bool::ANY);
+    for (conditions, either) in samples(&queries, 60) {
+        let group: Map<String, Value> = conditions
+            .iter()
+            .enumerate()
+            .map(|(label, condition)| {
+                let (field, value) = condition.json();
+                (label.to_string(), json!({"__query": {field: value}}))
+            })
+            .collect();
+        let operator = if either { "OR" } else { "AND" };
+        let holds = |n: Option<i64>, s: &str| {
+            let mut each = conditions.iter().map(|condition| condition.holds(n, s));
+            if either {
+                each.any(|held| held)
+            } else {
+                each.all(|held| held)
+            }
+        };
+        let expected: Vec<i64> = rows
+            .iter()
+            .zip(&ids)
+            .filter(|((n, s), _)| holds(*n, s))
+            .map(|(_, id)| *id)
+            .collect();
+        let got = room
+            .ids(
+                "t",
+                &Value::Object(group),
+                &format!("&searchOperator={operator}"),
+            )
+            .await;
+        assert_eq!(got, expected, "{operator} of {conditions:?}");
+    }
+}
+
+async fn any_text_as_a_path_is_answered_with_an_envelope(door: Door) {
+    for (a, b, c) in samples(&(texts(), texts(), texts()), 40) {
+        for path in [
+            format!("/{}", enc(&a)),
+            format!("/api/v1/crud/{}/{}", enc(&a), enc(&b)),
+            format!("/api/v1/crud/demo/posts/{}", enc(&a)),
+            format!("/api/v1/crud/demo/posts?{}={}", enc(&b), enc(&c)),
+            format!("/api/v1/crud/demo/posts?query={}&limit=1", enc(&c)),
+        ] {
+            let answer = door.get(&path).send().await;
+            assert!(answer.status.as_u16() < 500, "{answer}");
+            answer.json();
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Requests whose address, method or headers make no sense: each gets its code, and the service goes on.
+
+use crate::door::{Call, Door};
+use crate::raw::{RawAnswer, exchange, request};
+use crate::room::Room;
+use crate::service::shared;
+use reqwest::Method;
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        paths_that_lead_nowhere_are_not_found,
+        wrong_methods_are_told_the_right_ones,
+        headers_that_make_no_sense_break_nothing,
+        a_body_on_a_get_is_not_read,
+        head_is_get_without_a_body,
+        requests_that_are_no_http_break_nothing,
+        a_query_string_of_noise_is_refused,
+        broken_percent_encoding_is_refused,
+    ],
+}
+
+async fn raw(door: Door, method: &str, target: &[u8], body: &[u8]) -> Option<RawAnswer> {
+    let headers = format!(
+        "Authorization: Bearer {}\r\nContent-Type: application/json\r\n",
+        shared().full_key
+    );
+    exchange(door.url(), &request(method, target, &headers, body)).await
+}
+
+async fn broken_percent_encoding_is_refused(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY, v TEXT)"]).await;
+    let base = format!("/api/v1/crud/{}", room.db);
+    for broken in [
+        "%",
+        "%4",
+        "%zz",
+        "%ff",
+        "%c3",
+        "%ed%a0%80",
+        "%F5%80%80%80",
+        "%c0%af",
+    ] {
+        for target in [
+            format!("{base}/t{broken}"),
+            format!("{base}/t/{broken}"),
+            format!("/api/v1/crud/{broken}/t"),
+            format!("{base}/t?query[v]={broken}"),
+            format!("{base}/t?{broken}=1"),
+            format!("{base}/t?limit={broken}"),
+        ] {
+            let answer = raw(door, "GET", target.as_bytes(), b"").await;
+            let answer = answer.unwrap_or_else(|| panic!("no answer to {target}"));
+            assert!(
+                (400..500).contains(&answer.status),
+                "{target}: {} {}",
+                answer.status,
+                String::from_utf8_lossy(&answer.body)
+            );
+            answer.code();
+        }
+    }
+    for bytes in [&b"\xff"[..], b"\xc3", b"\xc3\xbc"] {
+        for place in [&b"/t"[..], b"/t/", b"/t?query[v]=", b"/t?"] {
+            let target = [base.as_bytes(), place, bytes].concat();
+            // Bytes beyond ASCII have no place in a request line: refused by anyone on the way.
+            if let Some(answer) = raw(door, "GET", &target, b"").await {
+                assert!(answer.status < 500, "{target:?}: {}", answer.status);
+            }
+        }
+    }
+}
+
+async fn paths_that_lead_nowhere_are_not_found(door: Door) {
+    for path in [
+        "/",
+        "/api",
+        "/api/",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v1/crud",
+        "/api/v1/crud/",
+        "/api/v1/crud/demo",
+        "/api/v1/crud/demo/",
+        "/api/v1/crud/demo/posts/1/extra",
+        "/api/v1/crud//posts",
+        "/api/v1/crud/demo//1",
+        "/api/v1/sql/x",
+        "/API/V1/crud/demo/posts",
+        "//api/v1/crud/demo/posts",
+        "/api/v2/sql",
+        "/favicon.ico",
+        "/.env",
+        "/api/v1/crud/demo/posts/_schema/x",
+        "/healthz/",
+        "/healthz/x",
+        "/api/v1/nothing?x=1",
+    ] {
+        let answer = door.get(path).send().await;
+        let code = answer.code();
+        // An empty name is no name: either answer names the fault.
+        let fits = code == "route_not_found"
+            || (path.contains("crud")
+                && ["invalid_identifier", "method_not_allowed"].contains(&code.as_str()));
+        assert!(fits, "{answer}");
+    }
+    for target in [
+        "/api/v1/crud/demo/../../../etc/passwd",
+        "/api/v1/crud/demo/%2e%2e/x",
+        "/./api/v1/sql",
+        "/api/v1/crud/demo/posts/..%2f..%2f",
+    ] {
+        if let Some(answer) = raw(door, "GET", target.as_bytes(), b"").await {
+            assert!(
+                (400..500).contains(&answer.status),
+                "{target}: {}",
+                answer.status
+            );
+        }
+    }
+}
+
+async fn wrong_methods_are_told_the_right_ones(door: Door) {
+    let table = "/api/v1/crud/demo/posts";
+    for (method, path, allowed) in [
+        (
+            Method::PUT,
+            table,
+            &["GET", "POST", "DELETE", "OPTIONS"][..],
+        ),
+        (Method::PATCH, table, &["GET", "POST", "DELETE", "OPTIONS"]),
+        (
+            Method::POST,
+            "/api/v1/crud/demo/posts/1",
+            &["GET", "PUT", "PATCH", "DELETE"],
+        ),
+        (Method::GET, "/api/v1/sql", &["POST"]),
+        (Method::PUT, "/api/v1/sql", &["POST"]),
+        (Method::DELETE, "/api/v1/sql", &["POST"]),
+        (Method::POST, "/healthz", &["GET"]),
+        (Method::DELETE, "/readyz", &["GET"]),
+        (Method::PUT, "/api/v1/crud/demo/posts/_schema", &["GET"]),
+        (Method::TRACE, table, &["GET"]),
+        (Method::from_bytes(b"PROPFIND").unwrap(), table, &["GET"]),
+    ] {
+        let answer = match door.call(method.clone(), path).attempt().await {
+            Ok(answer) => answer,
+            // A proxy may not let an odd method through at all.
+            Err(_) if method == Method::TRACE => continue,
+            Err(error) => panic!("{method} {path}: {error}"),
+        };
+        if path.contains("_schema") && answer.code() != "method_not_allowed" {
+            // As a record whose id is the text `_schema`: its fault is another one.
+            assert!(answer.status.is_client_error(), "{answer}");
+            continue;
+        }
+        answer.refused(ErrorCode::MethodNotAllowed);
+        let allow = answer.header("allow").unwrap_or_default().to_owned();
+        for name in allowed {
+            assert!(
+                allow.split(',').any(|one| one.trim() == *name),
+                "{method} {path}: Allow: {allow}"
+            );
+        }
+        assert!(
+            !allow.split(',').any(|one| one.trim() == method.as_str()),
+            "{method} {path}: Allow: {allow}"
+        );
+    }
+}
+
+async fn headers_that_make_no_sense_break_nothing(door: Door) {
+    let long = "x".repeat(6_000);
+    for (name, value) in [
+        ("accept", "nonsense"),
+        ("accept", "image/png"),
+        ("accept-encoding", "nonsense"),
+        ("range", "bytes=5-1"),
+        ("if-none-match", "\"x\", W/"),
+        ("content-encoding", "gzip"),
+        ("cookie", &long),
+        ("x-forwarded-for", "' OR 1=1"),
+        ("origin", "null"),
+        ("prefer", "return=everything"),
+        ("expect", "100-continue"),
+        ("user-agent", ""),
+        ("accept-language", &long),
+    ] {
+        let answer = door
+            .get("/api/v1/crud/demo/posts?limit=1")
+            .header(name, value)
+            .send()
+            .await;
+        assert!(answer.status.as_u16() < 500, "{name}: {value}: {answer}");
+    }
+    let gzip = door
+        .call(Method::POST, "/api/v1/sql")
+        .bytes("{\"query\":\"SELECT 1\"}")
+        .header("content-encoding", "gzip")
+        .send()
+        .await;
+    assert!(gzip.status.as_u16() < 500, "{gzip}");
+}
+
+async fn a_query_string_of_noise_is_refused(door: Door) {
+    for noise in [
+        "&",
+        "&&&",
+        "=",
+        "=1",
+        "[]=1",
+        "[",
+        "]",
+        "query[",
+        "query]=1",
+        "query[a]b=1",
+        "query[a][=1",
+        "query[]=1",
+        "order[field",
+        "?limit=1",
+        "limit=1;page=2",
+        "query[a][b][c][d]=1",
+        "limit[]=1",
+        "limit[a]=1",
+    ] {
+        let answer = door
+            .get(&format!("/api/v1/crud/demo/posts?{noise}"))
+            .send()
+            .await;
+        let only_separators = noise.chars().all(|c| c == '&');
+        let refused = answer.status == 400 || (only_separators && answer.code() == "ok");
+        assert!(refused, "{answer}");
+    }
+}
+
+async fn a_body_on_a_get_is_not_read(door: Door) {
+    let answer = door
+        .get("/api/v1/crud/demo/posts?limit=1")
+        .bytes("{\"limit\": 5")
+        .send()
+        .await;
+    if answer.code() == "ok" {
+        assert_eq!(answer.payload().as_array().unwrap().len(), 1);
+    } else {
+        assert_eq!(answer.status, 400, "{answer}");
+    }
+}
+
+async fn head_is_get_without_a_body(door: Door) {
+    for path in [
+        "/healthz",
+        "/api/v1/crud/demo/posts?limit=1",
+        "/api/v1/crud/demo/posts/1",
+    ] {
+        let answer = door.call(Method::HEAD, path).send().await;
+        assert!(
+            answer.status == 200 || answer.status == 405,
+            "{path}: {}",
+            answer.status
+        );
+        assert!(answer.body.is_empty(), "{path}");
+    }
+    let refused = Call::new(door.url(), Method::HEAD, "/api/v1/crud/demo/posts")
+        .send()
+        .await;
+    assert!(
+        refused.status == 401 || refused.status == 405,
+        "{}",
+        refused.status
+    );
+}
+
+async fn requests_that_are_no_http_break_nothing(door: Door) {
+    let requests: [&[u8]; 8] = [
+        b"\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\nConnection: close\r\n\r\n",
+        b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\nConnection: close\r\n\r\n123456",
+        b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n\r\n",
+    ];
+    for request in requests {
+        // Something that waits for more is as good as a refusal: so the connection is closed from here.
+        let exchange = exchange(door.url(), request);
+        if let Ok(Some(answer)) =
+            tokio::time::timeout(std::time::Duration::from_secs(2), exchange).await
+        {
+            assert!(
+                (400..=505).contains(&answer.status),
+                "{request:?}: {}",
+                answer.status
+            );
+        }
+    }
+    door.get("/healthz").send().await.payload();
+}

@@ -1,0 +1,101 @@
+//! HTTP written by hand, for requests that no client library would send, and answers that it would not show.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const EXCHANGE_MAX: Duration = Duration::from_secs(30);
+
+/// The head and the body of an answer, as they came.
+pub(crate) struct RawAnswer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl RawAnswer {
+    /// The code of a refusal; panics if the body is no error envelope.
+    #[track_caller]
+    pub(crate) fn code(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body).into_owned();
+        let body: serde_json::Value = serde_json::from_str(&text)
+            .unwrap_or_else(|_| panic!("no envelope, but {}: {text:?}", self.head));
+        assert_eq!(body["success"], false, "{text}");
+        body["error"]["code"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no code: {text}"))
+            .to_owned()
+    }
+}
+
+/// Sends bytes to `http://address`, reads until the other side closes. `None` if it closed without an answer.
+pub(crate) async fn exchange(url: &str, request: &[u8]) -> Option<RawAnswer> {
+    let address = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    // The other side may refuse, and close, before it has read all.
+    let _ = stream.write_all(request).await;
+    let mut answer = Vec::new();
+    let reading = stream.read_to_end(&mut answer);
+    let outcome = tokio::time::timeout(EXCHANGE_MAX, reading).await;
+    assert!(
+        outcome.is_ok(),
+        "no end of the answer to {:?}",
+        String::from_utf8_lossy(&request[..request.len().min(200)])
+    );
+    parse(&answer)
+}
+
+/// A request with a key and `Connection: close`; `target` and `headers` go out as they are.
+pub(crate) fn request(method: &str, target: &[u8], headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{method} ").into_bytes();
+    bytes.extend_from_slice(target);
+    bytes.extend_from_slice(b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n");
+    bytes.extend_from_slice(headers.as_bytes());
+    if !body.is_empty() {
+        bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+fn parse(answer: &[u8]) -> Option<RawAnswer> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let rest = &answer[end + 4..];
+    let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+    let body = if chunked {
+        dechunk(rest)
+    } else {
+        rest.to_vec()
+    };
+    Some(RawAnswer { status, head, body })
+}
+
+/// The body of a chunked answer; what is cut off stays missing.
+fn dechunk(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(line) = rest.windows(2).position(|window| window == b"\r\n") {
+        let size = std::str::from_utf8(&rest[..line])
+            .ok()
+            .and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
+        let Some(size) = size.filter(|size| *size > 0 && rest.len() >= line + 2 + size) else {
+            break;
+        };
+        body.extend_from_slice(&rest[line + 2..line + 2 + size]);
+        rest = rest.get(line + 2 + size + 2..).unwrap_or_default();
+    }
+    body
+}
+
+/// One exchange without a runtime, for the time before there is one.
+pub(crate) fn exchange_blocking(address: &str, request: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut stream = std::net::TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(request)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
+}

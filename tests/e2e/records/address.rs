@@ -1,0 +1,221 @@
+//! How `{id}` finds a record: the column `id`, else the primary key, simple or composite, of any type.
+
+use crate::door::{Door, enc};
+use crate::room::Room;
+use serde_json::json;
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        a_table_without_a_column_id_is_addressed_by_its_key,
+        a_column_id_counts_before_the_key,
+        a_composite_key_is_addressed_in_key_order,
+        text_keys_are_taken_literally,
+        dates_and_binaries_are_keys_too,
+        a_table_without_any_key_has_no_single_records,
+        an_id_is_never_read_loosely,
+        an_auto_increment_key_of_another_name_is_answered,
+    ],
+}
+
+async fn a_table_without_a_column_id_is_addressed_by_its_key(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (code INT PRIMARY KEY, x INT)",
+            "INSERT INTO t VALUES (7, 1)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t/7").await.payload(), json!({"code": 7, "x": 1}));
+    assert_eq!(room.put("t/7", &json!({"x": 2})).await.payload(), 1);
+    assert_eq!(room.delete("t/7").await.payload(), 1);
+    room.get("t/7").await.refused(ErrorCode::RecordNotFound);
+}
+
+async fn a_column_id_counts_before_the_key(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (pk INT PRIMARY KEY, id INT UNIQUE)",
+            "INSERT INTO t VALUES (1, 20), (20, 1)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t/20").await.payload(), json!({"pk": 1, "id": 20}));
+    room.exec("CREATE TABLE upper (ID INT PRIMARY KEY, x INT)")
+        .await;
+    room.exec("INSERT INTO upper VALUES (3, 4)").await;
+    assert_eq!(
+        room.get("upper/3").await.payload(),
+        json!({"ID": 3, "x": 4})
+    );
+}
+
+async fn a_composite_key_is_addressed_in_key_order(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (x INT, b VARCHAR(20), a INT, PRIMARY KEY (a, b))",
+            "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 1), (3, 'comma, here', 2)",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t/1,two").await.payload()["x"], 2);
+    assert_eq!(room.put("t/1,one", &json!({"x": 9})).await.payload(), 1);
+    assert_eq!(room.delete("t/1,two").await.payload(), 1);
+    room.get("t/1,nope")
+        .await
+        .refused(ErrorCode::RecordNotFound);
+    // Not in key order: no such record, whether by its type or by its value.
+    let swapped = room.get("t/two,1").await;
+    assert!(
+        ["record_not_found", "invalid_value"].contains(&swapped.code().as_str()),
+        "{swapped}"
+    );
+    assert_eq!(room.get("t/2,comma%2C%20here").await.payload()["x"], 3);
+    for wrong in ["t/1", "t/1,one,extra"] {
+        let answer = room.get(wrong).await;
+        assert!(answer.status.is_client_error(), "{answer}");
+    }
+    assert_eq!(
+        room.post("t", &json!({"a": 5, "b": "five"})).await.status,
+        200
+    );
+}
+
+async fn text_keys_are_taken_literally(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (word VARCHAR(80) COLLATE utf8mb4_bin PRIMARY KEY)"],
+    )
+    .await;
+    let words = [
+        "plain",
+        "with space",
+        "a/b",
+        "50%",
+        "a%2Fb",
+        "q?x=1",
+        "hash#1",
+        "ünï",
+        "日本",
+        "🦭",
+        "a+b",
+        "a,b",
+        "'",
+        "\"",
+        "`",
+        "\\",
+        "..x",
+        "_schema!",
+        "null",
+        "0",
+        "1e3",
+        "a;b",
+        "a&b=c",
+    ];
+    for word in words {
+        assert_eq!(room.post("t", &json!({"word": word})).await.payload(), word);
+        assert_eq!(
+            room.get(&format!("t/{}", enc(word))).await.payload(),
+            json!({"word": word})
+        );
+    }
+    room.get("t/PLAIN").await.refused(ErrorCode::RecordNotFound);
+    for word in words {
+        assert_eq!(
+            room.delete(&format!("t/{}", enc(word))).await.payload(),
+            1,
+            "{word}"
+        );
+    }
+}
+
+async fn dates_and_binaries_are_keys_too(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE days (day DATE PRIMARY KEY, x INT)",
+            "INSERT INTO days VALUES ('2026-11-20', 1)",
+            "CREATE TABLE uuids (id UUID PRIMARY KEY, x INT)",
+            "INSERT INTO uuids VALUES ('123e4567-e89b-12d3-a456-426655440000', 1)",
+            "CREATE TABLE money (amount DECIMAL(10,2) PRIMARY KEY, x INT)",
+            "INSERT INTO money VALUES (1.50, 1)",
+            "CREATE TABLE big (id BIGINT UNSIGNED PRIMARY KEY, x INT)",
+            "INSERT INTO big VALUES (18446744073709551615, 1), (9007199254740993, 2), (9007199254740992, 3)",
+        ],
+    )
+    .await;
+    for rest in [
+        "days/2026-11-20",
+        "uuids/123e4567-e89b-12d3-a456-426655440000",
+        "uuids/123E4567-E89B-12D3-A456-426655440000",
+        "money/1.5",
+        "money/1.50",
+        "big/18446744073709551615",
+    ] {
+        assert_eq!(room.get(rest).await.payload()["x"], 1, "{rest}");
+    }
+    assert_eq!(room.get("big/9007199254740993").await.payload()["x"], 2);
+}
+
+async fn a_table_without_any_key_has_no_single_records(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (x INT)", "INSERT INTO t VALUES (1)"],
+    )
+    .await;
+    assert_eq!(room.get("t").await.payload(), json!([{"x": 1}]));
+    for answer in [
+        room.get("t/1").await,
+        room.put("t/1", &json!({"x": 2})).await,
+        room.delete("t/1").await,
+    ] {
+        assert!(answer.status.is_client_error(), "{answer}");
+    }
+    assert_eq!(room.value("SELECT x FROM t").await, 1);
+}
+
+/// MariaDB compares `'1abc'` with 1 as equal: an id must not.
+async fn an_id_is_never_read_loosely(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, x INT)",
+            "INSERT INTO t VALUES (0, 0), (1, 1), (2, 2)",
+        ],
+    )
+    .await;
+    for id in [
+        "1abc",
+        "abc",
+        "1.0001",
+        "1%20OR%201=1",
+        "1;",
+        "0x1",
+        "1%00",
+        "true",
+        "",
+        "%27%27",
+    ] {
+        let rest = format!("t/{id}");
+        let answer = room.get(&rest).await;
+        assert!(answer.status.is_client_error(), "{answer}");
+        let answer = room.delete(&rest).await;
+        assert!(answer.code() != "ok" || answer.payload() == 0, "{answer}");
+        let answer = room.put(&rest, &json!({"x": 9})).await;
+        assert!(answer.code() != "ok" || answer.payload() == 0, "{answer}");
+    }
+    assert_eq!(room.column("t?order[field]=id", "x").await, [0, 1, 2]);
+}
+
+async fn an_auto_increment_key_of_another_name_is_answered(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (nr INT PRIMARY KEY AUTO_INCREMENT, x INT)"],
+    )
+    .await;
+    assert_eq!(room.post("t", &json!({"x": 5})).await.payload(), 1);
+    assert_eq!(room.get("t/1").await.payload(), json!({"nr": 1, "x": 5}));
+}

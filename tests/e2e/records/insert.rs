@@ -1,0 +1,399 @@
+//! Inserts: one, many, defaults, and what is refused.
+
+use crate::door::Door;
+use crate::ledger::NEVER_LOGGED;
+use crate::room::Room;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+const T: &str = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL DEFAULT 'new', \
+                 qty INT, code VARCHAR(10) UNIQUE)";
+
+cases! {
+    Both: [
+        an_insert_answers_the_new_id,
+        an_empty_object_inserts_defaults,
+        a_given_id_is_kept_and_answered,
+        a_batch_answers_its_ids_in_order,
+        a_missing_key_of_a_batch_takes_the_default,
+        a_batch_is_all_or_none,
+        an_unknown_field_is_refused,
+        a_body_of_the_wrong_shape_is_refused,
+        duplicate_keys_in_an_object_are_refused,
+        a_key_that_is_no_integer_is_answered,
+        a_value_that_does_not_fit_names_its_field,
+        a_taken_unique_value_is_a_duplicate_key,
+        a_missing_parent_is_a_foreign_key_violation,
+        a_required_field_left_out_is_an_invalid_value,
+        a_column_named_batch_data_is_reached_through_a_batch,
+        a_generated_column_is_not_written,
+        an_insert_into_a_view_that_takes_none_is_refused,
+        values_do_not_reach_the_log,
+        a_tables_triggers_run,
+    ],
+}
+
+async fn an_insert_answers_the_new_id(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    assert_eq!(room.post("t", &json!({"name": "a"})).await.payload(), 1);
+    assert_eq!(
+        room.post("t", &json!({"name": "b", "qty": 2}))
+            .await
+            .payload(),
+        2
+    );
+    assert_eq!(
+        room.get("t/2").await.payload(),
+        json!({"id": 2, "name": "b", "qty": 2, "code": null})
+    );
+}
+
+async fn an_empty_object_inserts_defaults(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    assert_eq!(room.post("t", &json!({})).await.payload(), 1);
+    assert_eq!(
+        room.get("t/1").await.payload(),
+        json!({"id": 1, "name": "new", "qty": null, "code": null})
+    );
+}
+
+async fn a_given_id_is_kept_and_answered(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    assert_eq!(room.post("t", &json!({"id": 41})).await.payload(), 41);
+    assert_eq!(room.post("t", &json!({"id": "77"})).await.payload(), 77);
+    assert_eq!(room.post("t", &json!({"id": null})).await.payload(), 78);
+    room.exec("CREATE TABLE plain (id BIGINT PRIMARY KEY, x INT)")
+        .await;
+    assert_eq!(
+        room.post("plain", &json!({"id": 7, "x": 1}))
+            .await
+            .payload(),
+        7
+    );
+}
+
+async fn a_batch_answers_its_ids_in_order(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    let batch = json!({"batchData": [{"name": "c"}, {"name": "a"}, {"name": "b"}]});
+    assert_eq!(room.post("t", &batch).await.payload(), json!([1, 2, 3]));
+    assert_eq!(
+        room.column("t?order[field]=id", "name").await,
+        ["c", "a", "b"]
+    );
+    let mixed =
+        json!({"batchData": [{"id": 100, "name": "d"}, {"name": "e"}, {"id": 50, "name": "f"}]});
+    assert_eq!(
+        room.post("t", &mixed).await.payload(),
+        json!([100, 101, 50])
+    );
+    assert_eq!(room.get("t/101").await.payload()["name"], "e");
+}
+
+async fn a_missing_key_of_a_batch_takes_the_default(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    let batch = json!({"batchData": [{"name": "a", "qty": 1}, {"qty": 2}, {"name": "c"}, {}]});
+    assert_eq!(room.post("t", &batch).await.payload(), json!([1, 2, 3, 4]));
+    let rows = room
+        .get("t?order[field]=id&selectFields=name,qty")
+        .await
+        .payload();
+    let expected = json!([
+        {"name": "a", "qty": 1}, {"name": "new", "qty": 2}, {"name": "c", "qty": null}, {"name": "new", "qty": null}
+    ]);
+    assert_eq!(rows, expected);
+}
+
+async fn a_batch_is_all_or_none(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    for (last, code) in [
+        (json!({"name": null}), ErrorCode::InvalidValue),
+        (json!({"nope": 1}), ErrorCode::UnknownField),
+        (json!({"code": "x"}), ErrorCode::DuplicateKey),
+        (
+            json!({"name": "far too long for twenty characters"}),
+            ErrorCode::InvalidValue,
+        ),
+    ] {
+        let batch =
+            json!({"batchData": [{"name": "a", "code": "x"}, {"name": "b", "code": "y"}, last]});
+        room.post("t", &batch).await.refused(code);
+        assert_eq!(
+            room.value("SELECT COUNT(*) FROM t").await,
+            0,
+            "after {last}"
+        );
+    }
+    // Also in a table whose engine knows no transactions, what is wrong in shape is refused before anything is written.
+    let batch = json!({"batchData": [{"name": "a"}, 5]});
+    room.post("t", &batch).await.refused(ErrorCode::InvalidBody);
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+async fn an_unknown_field_is_refused(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    for body in [
+        json!({"nope": 1}),
+        json!({"name": "a", "nope": null}),
+        json!({"name) VALUES (1); -- ": 1}),
+        json!({"": 1}),
+    ] {
+        let code = room.post("t", &body).await.code();
+        assert!(
+            ["unknown_field", "invalid_identifier"].contains(&code.as_str()),
+            "{body}: {code}"
+        );
+    }
+    room.post("t", &json!({"nope": 1}))
+        .await
+        .refused(ErrorCode::UnknownField);
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+async fn a_body_of_the_wrong_shape_is_refused(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    for body in [
+        json!([]),
+        json!([{"name": "a"}]),
+        json!("x"),
+        json!(1),
+        Value::Null,
+        json!({"batchData": {}}),
+        json!({"batchData": [1]}),
+        json!({"batchData": [[]]}),
+        json!({"batchData": [null]}),
+        json!({"batchData": []}),
+        json!({"batchData": [{"name": "a"}], "name": "b"}),
+    ] {
+        let code = room.post("t", &body).await.code();
+        assert!(
+            code == "invalid_body" || (body == json!({"batchData": []}) && code == "ok"),
+            "{body}: {code}"
+        );
+    }
+    let no_body = room.call(Method::POST, "t").send().await;
+    assert!(
+        ["invalid_json", "invalid_body"].contains(&no_body.code().as_str()),
+        "{no_body}"
+    );
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+async fn duplicate_keys_in_an_object_are_refused(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    for body in [
+        r#"{"name":"a","name":"b"}"#,
+        r#"{"name":"a","n\u0061me":"b"}"#,
+        r#"{"batchData":[{"name":"a","name":"b"}]}"#,
+        r#"{"batchData":[{}],"batchData":[{}]}"#,
+    ] {
+        let answer = room.call(Method::POST, "t").bytes(body).send().await;
+        assert!(
+            ["invalid_body", "invalid_json"].contains(&answer.code().as_str()),
+            "{answer}"
+        );
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+async fn a_key_that_is_no_integer_is_answered(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE words (word VARCHAR(20) PRIMARY KEY, n INT)",
+            "CREATE TABLE uuids (id UUID PRIMARY KEY DEFAULT UUID(), n INT)",
+            "CREATE TABLE big (id BIGINT UNSIGNED PRIMARY KEY)",
+        ],
+    )
+    .await;
+    assert_eq!(
+        room.post("words", &json!({"word": "überall/hier", "n": 1}))
+            .await
+            .payload(),
+        "überall/hier"
+    );
+    let uuid = "123e4567-e89b-12d3-a456-426655440000";
+    assert_eq!(
+        room.post("uuids", &json!({"id": uuid})).await.payload(),
+        uuid
+    );
+    assert_eq!(
+        room.post("big", &json!({"id": "18446744073709551615"}))
+            .await
+            .payload(),
+        "18446744073709551615"
+    );
+    let batch = json!({"batchData": [{"word": "b"}, {"word": "a"}]});
+    assert_eq!(
+        room.post("words", &batch).await.payload(),
+        json!(["b", "a"])
+    );
+    let answer = room.post("uuids", &json!({"n": 5})).await;
+    let id = answer
+        .payload()
+        .as_str()
+        .unwrap_or_else(|| panic!("a default key is answered too: {answer}"))
+        .to_owned();
+    assert_eq!(room.get(&format!("uuids/{id}")).await.payload()["n"], 5);
+}
+
+async fn a_value_that_does_not_fit_names_its_field(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE v (id INT PRIMARY KEY AUTO_INCREMENT, tiny TINYINT, word VARCHAR(3), day DATE, kind ENUM('a','b'), \
+           price DECIMAL(5,2), pos INT CHECK (pos > 0))"],
+    )
+    .await;
+    for (field, value) in [
+        ("tiny", json!(300)),
+        ("tiny", json!("abc")),
+        ("tiny", json!({"a": 1})),
+        ("tiny", json!([1])),
+        ("word", json!("four")),
+        ("day", json!("2026-02-30")),
+        ("day", json!("yesterday")),
+        ("kind", json!("c")),
+        ("price", json!("12345.6")),
+        ("price", json!("1,5")),
+        ("pos", json!(-1)),
+    ] {
+        let answer = room.post("v", &json!({field: value})).await;
+        let error = answer.refused(ErrorCode::InvalidValue);
+        assert!(
+            error["message"].as_str().unwrap().contains(field),
+            "the field is not named: {answer}"
+        );
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM v").await, 0);
+}
+
+async fn a_taken_unique_value_is_a_duplicate_key(door: Door) {
+    let room = Room::new(door, &[T, "INSERT INTO t (id, code) VALUES (1, 'x')"]).await;
+    let error = room
+        .post("t", &json!({"code": "x"}))
+        .await
+        .refused(ErrorCode::DuplicateKey);
+    assert_eq!(error["details"]["errno"], 1062);
+    room.post("t", &json!({"id": 1}))
+        .await
+        .refused(ErrorCode::DuplicateKey);
+    room.exec("INSERT INTO t (id, code) VALUES (2, 'y')").await;
+    room.put("t/2", &json!({"code": "x"}))
+        .await
+        .refused(ErrorCode::DuplicateKey);
+}
+
+async fn a_missing_parent_is_a_foreign_key_violation(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE parent (id INT PRIMARY KEY)",
+            "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id))",
+            "INSERT INTO parent VALUES (1)",
+        ],
+    )
+    .await;
+    room.post("child", &json!({"id": 1, "p": 9}))
+        .await
+        .refused(ErrorCode::ForeignKeyViolation);
+    room.post("child", &json!({"id": 1, "p": 1}))
+        .await
+        .payload();
+    room.delete("parent/1")
+        .await
+        .refused(ErrorCode::ForeignKeyViolation);
+    room.put("child/1", &json!({"p": 9}))
+        .await
+        .refused(ErrorCode::ForeignKeyViolation);
+}
+
+async fn a_required_field_left_out_is_an_invalid_value(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, must INT NOT NULL)"],
+    )
+    .await;
+    for body in [json!({}), json!({"must": null})] {
+        let answer = room.post("t", &body).await;
+        let error = answer.refused(ErrorCode::InvalidValue);
+        assert!(
+            error["message"].as_str().unwrap().contains("must"),
+            "{answer}"
+        );
+    }
+}
+
+async fn a_column_named_batch_data_is_reached_through_a_batch(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, batchData VARCHAR(10))"],
+    )
+    .await;
+    let batch = json!({"batchData": [{"batchData": "x"}]});
+    assert_eq!(room.post("t", &batch).await.payload(), json!([1]));
+    assert_eq!(
+        room.get("t/1").await.payload(),
+        json!({"id": 1, "batchData": "x"})
+    );
+}
+
+async fn a_generated_column_is_not_written(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b INT AS (a * 2) STORED)"],
+    )
+    .await;
+    assert_eq!(room.post("t", &json!({"a": 4})).await.payload(), 1);
+    assert_eq!(
+        room.get("t/1").await.payload(),
+        json!({"id": 1, "a": 4, "b": 8})
+    );
+    let answer = room.post("t", &json!({"a": 4, "b": 9})).await;
+    assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
+}
+
+async fn an_insert_into_a_view_that_takes_none_is_refused(door: Door) {
+    let room = Room::new(
+        door,
+        &[T, "CREATE VIEW sums AS SELECT SUM(qty) AS total FROM t"],
+    )
+    .await;
+    let answer = room.post("sums", &json!({"total": 1})).await;
+    assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
+    room.exec("CREATE VIEW names AS SELECT id, name FROM t")
+        .await;
+    room.post("names", &json!({"name": "through"}))
+        .await
+        .payload();
+    assert_eq!(room.value("SELECT name FROM t").await, "through");
+}
+
+/// The log of the whole run is searched for this value at the end (`ledger::read_log`).
+async fn values_do_not_reach_the_log(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) UNIQUE, n INT)"],
+    )
+    .await;
+    room.post("t", &json!({"name": NEVER_LOGGED}))
+        .await
+        .payload();
+    room.get(&format!("t?query[name]={NEVER_LOGGED}"))
+        .await
+        .payload();
+    room.sql_with("SELECT ?", json!([NEVER_LOGGED]))
+        .send()
+        .await
+        .payload();
+    room.exec(&format!("SELECT '{NEVER_LOGGED}'")).await;
+}
+
+async fn a_tables_triggers_run(door: Door) {
+    let room = Room::new(door, &[T]).await;
+    room.exec(
+        "CREATE TRIGGER upper BEFORE INSERT ON t FOR EACH ROW SET NEW.name = UPPER(NEW.name)",
+    )
+    .await;
+    room.post("t", &json!({"name": "loud"})).await.payload();
+    assert_eq!(room.get("t/1").await.payload()["name"], "LOUD");
+}

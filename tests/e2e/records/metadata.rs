@@ -1,0 +1,211 @@
+//! `OPTIONS` and `_schema`, and the preflight that shares its method.
+
+use crate::door::{Call, Door};
+use crate::room::Room;
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+const TABLES: &[&str] = &[
+    "CREATE TABLE parents (code INT PRIMARY KEY)",
+    "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, title VARCHAR(200) NOT NULL COMMENT 'shown first', \
+     kind ENUM('a','it''s','c,d') NOT NULL DEFAULT 'a', tags SET('x','y'), price DECIMAL(10,2) DEFAULT 1.5, mail VARCHAR(50) UNIQUE, \
+     parent INT, made DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP, body LONGTEXT, FOREIGN KEY (parent) REFERENCES parents (code))",
+];
+
+cases! {
+    Both: [
+        options_and_schema_are_the_same,
+        each_field_is_described,
+        methods_are_what_the_key_may_do,
+        a_preflight_needs_no_key,
+        an_options_that_is_no_preflight_needs_a_key,
+        a_views_schema_is_shown,
+        the_schema_of_a_missing_table_is_not_found,
+    ],
+}
+
+async fn schema(room: &Room, table: &str) -> Value {
+    room.get(&format!("{table}/_schema")).await.payload()["schema"].clone()
+}
+
+fn field<'a>(schema: &'a Value, name: &str) -> &'a Value {
+    let fields = schema.as_array().expect("a list");
+    fields
+        .iter()
+        .find(|field| field["name"] == name)
+        .unwrap_or_else(|| panic!("no {name} in {schema}"))
+}
+
+async fn options_and_schema_are_the_same(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    let options = room.call(Method::OPTIONS, "t").send().await.payload();
+    assert_eq!(options, room.get("t/_schema").await.payload());
+    let mut keys: Vec<&String> = options.as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["methods", "schema"]);
+}
+
+async fn each_field_is_described(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    let schema = schema(&room, "t").await;
+    let names: Vec<&str> = schema
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|field| field["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "id", "title", "kind", "tags", "price", "mail", "parent", "made", "body"
+        ],
+        "in the table's order"
+    );
+    for (name, key, expected) in [
+        ("id", "type", json!("int(10) unsigned")),
+        ("id", "primaryKey", json!(true)),
+        ("id", "autoIncrement", json!(true)),
+        ("id", "required", json!(false)),
+        ("id", "nullable", json!(false)),
+        ("title", "type", json!("varchar(200)")),
+        ("title", "required", json!(true)),
+        ("title", "primaryKey", json!(false)),
+        ("title", "autoIncrement", json!(false)),
+        ("title", "unique", json!(false)),
+        ("title", "comment", json!("shown first")),
+        ("kind", "required", json!(false)),
+        ("kind", "values", json!(["a", "it's", "c,d"])),
+        ("tags", "values", json!(["x", "y"])),
+        ("tags", "nullable", json!(true)),
+        ("price", "type", json!("decimal(10,2)")),
+        ("price", "required", json!(false)),
+        ("mail", "unique", json!(true)),
+        (
+            "parent",
+            "references",
+            json!({"table": "parents", "field": "code"}),
+        ),
+        ("made", "required", json!(false)),
+        ("body", "type", json!("longtext")),
+    ] {
+        assert_eq!(
+            field(&schema, name)[key],
+            expected,
+            "{name}.{key}: {}",
+            field(&schema, name)
+        );
+    }
+    let price = &field(&schema, "price")["default"];
+    assert!(
+        price.to_string().contains("1.5"),
+        "default of price: {price}"
+    );
+    let body = field(&schema, "body");
+    for absent in ["values", "references"] {
+        assert!(body.get(absent).is_none_or(Value::is_null), "{body}");
+    }
+}
+
+async fn methods_are_what_the_key_may_do(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    let full = room.get("t/_schema").await.payload()["methods"].clone();
+    let read = room
+        .call(Method::GET, "t/_schema")
+        .key(&shared().read_key)
+        .send()
+        .await
+        .payload()["methods"]
+        .clone();
+    let names = |list: &Value| -> Vec<String> {
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
+    };
+    for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
+        assert!(names(&full).iter().any(|name| name == method), "{full}");
+    }
+    for method in ["GET", "OPTIONS"] {
+        assert!(names(&read).iter().any(|name| name == method), "{read}");
+    }
+    for method in ["PUT", "PATCH", "DELETE"] {
+        assert!(!names(&read).iter().any(|name| name == method), "{read}");
+    }
+}
+
+async fn a_preflight_needs_no_key(door: Door) {
+    for (path, method) in [
+        ("/api/v1/crud/demo/posts", "DELETE"),
+        ("/api/v1/crud/nope/nope/1", "PUT"),
+        ("/api/v1/sql", "POST"),
+    ] {
+        let answer = Call::new(door.url(), Method::OPTIONS, path)
+            .header("origin", "https://shop.example")
+            .header("access-control-request-method", method)
+            .header(
+                "access-control-request-headers",
+                "authorization,content-type",
+            )
+            .send()
+            .await;
+        assert_eq!(answer.status, 204, "{answer}");
+        assert!(answer.body.is_empty());
+        let origin = answer
+            .header("access-control-allow-origin")
+            .unwrap_or_default()
+            .to_owned();
+        assert!(
+            origin == "*" || origin == "https://shop.example",
+            "{origin}"
+        );
+        let allowed = |name: &str| answer.header(name).unwrap_or_default().to_lowercase();
+        assert!(allowed("access-control-allow-methods").contains(&method.to_lowercase()));
+        let headers = allowed("access-control-allow-headers");
+        assert!(
+            headers.contains("authorization"),
+            "`*` does not cover authorization: {headers}"
+        );
+        assert!(headers.contains("content-type"), "{headers}");
+        assert_eq!(answer.header("access-control-max-age"), Some("86400"));
+        assert_eq!(
+            answer.header("access-control-allow-credentials"),
+            None,
+            "there are no cookies"
+        );
+    }
+}
+
+async fn an_options_that_is_no_preflight_needs_a_key(door: Door) {
+    let path = "/api/v1/crud/demo/posts";
+    Call::new(door.url(), Method::OPTIONS, path)
+        .send()
+        .await
+        .refused(ErrorCode::MissingKey);
+    let only_origin =
+        Call::new(door.url(), Method::OPTIONS, path).header("origin", "https://shop.example");
+    only_origin.send().await.refused(ErrorCode::MissingKey);
+    let only_method =
+        Call::new(door.url(), Method::OPTIONS, path).header("access-control-request-method", "GET");
+    only_method.send().await.refused(ErrorCode::MissingKey);
+}
+
+async fn a_views_schema_is_shown(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    room.exec("CREATE VIEW v AS SELECT id, title FROM t").await;
+    let schema = schema(&room, "v").await;
+    assert_eq!(field(&schema, "title")["type"], "varchar(200)");
+}
+
+async fn the_schema_of_a_missing_table_is_not_found(door: Door) {
+    let room = Room::new(door, &[]).await;
+    room.get("nope/_schema")
+        .await
+        .refused(ErrorCode::TableNotFound);
+    room.call(Method::OPTIONS, "nope")
+        .send()
+        .await
+        .refused(ErrorCode::TableNotFound);
+}

@@ -1,0 +1,418 @@
+//! `POST /api/v1/sql`: what it refuses, and with which code.
+
+use crate::case::eventually;
+use crate::door::Door;
+use crate::room::{Room, unique};
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+cases! {
+    Both: [
+        a_second_statement_is_refused_before_anything_ran,
+        bodies_of_the_wrong_shape_are_refused,
+        the_number_of_parameters_must_be_right,
+        faults_of_the_statement_are_sql_errors,
+        refusals_of_mariadb_keep_their_meaning,
+        other_schemas_are_denied,
+        files_are_out_of_reach,
+        the_server_is_out_of_reach,
+        a_read_key_runs_no_statement,
+        a_changed_password_of_the_account_locks_no_one_out,
+        a_statement_that_signals_gets_the_code_of_its_number,
+    ],
+}
+
+async fn a_second_statement_is_refused_before_anything_ran(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+    for query in [
+        "INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)",
+        "INSERT INTO t VALUES (1); SELECT 1",
+        "INSERT INTO t VALUES (1);;SELECT 1",
+        "INSERT INTO t VALUES (1); DROP TABLE t",
+        "INSERT INTO t VALUES (1) /* x */ ; /* y */ SELECT 2",
+        "INSERT INTO t VALUES (1); nonsense",
+        "SELECT ';'; INSERT INTO t VALUES (1)",
+    ] {
+        let answer = room.sql(query).send().await;
+        assert_eq!(answer.status, 400, "{answer}");
+        let answer = room.sql_with(query, json!([])).send().await;
+        assert_eq!(answer.status, 400, "{answer}");
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+async fn bodies_of_the_wrong_shape_are_refused(door: Door) {
+    for body in [
+        json!({}),
+        json!([]),
+        json!("SELECT 1"),
+        json!(1),
+        Value::Null,
+        json!({"query": 1}),
+        json!({"query": null}),
+        json!({"query": ["SELECT 1"]}),
+        json!({"sql": "SELECT 1"}),
+        json!({"query": "SELECT 1", "params": {}}),
+        json!({"query": "SELECT 1", "params": "x"}),
+        json!({"query": "SELECT 1", "database": 5}),
+        json!({"query": "SELECT 1", "databse": "demo"}),
+    ] {
+        door.sql(&body).send().await.refused(ErrorCode::InvalidBody);
+    }
+    for query in ["", " ", ";"] {
+        let answer = door.sql(&json!({"query": query})).send().await;
+        assert_eq!(answer.status, 400, "{answer}");
+    }
+    for broken in [
+        "",
+        "{",
+        "{\"query\": \"SELECT 1\"",
+        "SELECT 1",
+        "{\"query\": \"SELECT 1\"} x",
+    ] {
+        let answer = door
+            .call(Method::POST, "/api/v1/sql")
+            .bytes(broken)
+            .send()
+            .await;
+        assert!(
+            ["invalid_json", "invalid_body"].contains(&answer.code().as_str()),
+            "{answer}"
+        );
+    }
+    let twice = door
+        .call(Method::POST, "/api/v1/sql")
+        .bytes(r#"{"query":"SELECT 1","query":"SELECT 2"}"#)
+        .send()
+        .await;
+    assert_eq!(twice.status, 400, "{twice}");
+    for database in ["mysql", "selkie", "information_schema", "nope"] {
+        let answer = door
+            .sql(&json!({"query": "SELECT 1", "database": database}))
+            .send()
+            .await;
+        answer.refused(ErrorCode::DatabaseNotFound);
+    }
+}
+
+async fn the_number_of_parameters_must_be_right(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+    for (query, params) in [
+        ("INSERT INTO t VALUES (?)", json!([])),
+        ("INSERT INTO t VALUES (?)", json!([1, 2])),
+        ("SELECT 1", json!([1])),
+        ("SELECT ?, ?", json!([1])),
+        ("SELECT '?'", json!([1])),
+    ] {
+        let answer = room.sql_with(query, params).send().await;
+        assert_eq!(answer.status, 400, "{answer}");
+    }
+    let none = room.sql("SELECT ?").send().await;
+    assert_eq!(none.status, 400, "{none}");
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+async fn faults_of_the_statement_are_sql_errors(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+    for (query, errno) in [
+        ("SELEKT 1", 1064),
+        ("SELECT", 1064),
+        ("SELECT * FROM t WHERE", 1064),
+        ("SELECT n FROM t GROUP BY SUM(n)", 1056),
+        ("SELECT (SELECT 1 UNION SELECT 2)", 1242),
+        ("SELECT nofunction(1)", 1305),
+        ("INSERT INTO t VALUES (1, 2)", 1136),
+        ("CREATE TABLE t (n INT)", 1050),
+        ("SELECT 1 COLLATE nothing", 1273),
+    ] {
+        let answer = room.sql(query).send().await;
+        let error = answer.refused(ErrorCode::SqlError);
+        let got = error["details"]["errno"].as_u64();
+        // `nofunction` may be called a missing one (1305), or denied (1630) elsewhere.
+        assert!(
+            got == Some(errno) || query.contains("GROUP BY") || query.contains("nofunction"),
+            "{answer}"
+        );
+    }
+}
+
+async fn refusals_of_mariadb_keep_their_meaning(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, must INT NOT NULL, word VARCHAR(3), day DATE, tiny TINYINT, pos INT CHECK (pos > 0))",
+            "CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES t (id))",
+            "INSERT INTO t (id, must) VALUES (1, 1)",
+            "INSERT INTO c VALUES (1)",
+        ],
+    )
+    .await;
+    for (query, errno, code) in [
+        (
+            "INSERT INTO t (id, must) VALUES (1, 1)",
+            1062,
+            ErrorCode::DuplicateKey,
+        ),
+        (
+            "DELETE FROM t WHERE id = 1",
+            1451,
+            ErrorCode::ForeignKeyViolation,
+        ),
+        (
+            "INSERT INTO c VALUES (99)",
+            1452,
+            ErrorCode::ForeignKeyViolation,
+        ),
+        (
+            "INSERT INTO t (id, must) VALUES (2, NULL)",
+            1048,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id) VALUES (2)",
+            1364,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must) VALUES (2, 'x')",
+            1366,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, day) VALUES (2, 1, '2026-02-30')",
+            1292,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, tiny) VALUES (2, 1, 300)",
+            1264,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, word) VALUES (2, 1, 'four')",
+            1406,
+            ErrorCode::InvalidValue,
+        ),
+        (
+            "INSERT INTO t (id, must, pos) VALUES (2, 1, -1)",
+            4025,
+            ErrorCode::InvalidValue,
+        ),
+        ("SELECT * FROM nope", 1146, ErrorCode::TableNotFound),
+        ("SELECT nope FROM t", 1054, ErrorCode::UnknownField),
+        (
+            "INSERT INTO t (nope) VALUES (1)",
+            1054,
+            ErrorCode::UnknownField,
+        ),
+        ("USE default_nowhere", 1049, ErrorCode::DatabaseNotFound),
+        (
+            "SELECT n FROM mysql.user",
+            1142,
+            ErrorCode::PermissionDenied,
+        ),
+        ("USE mysql", 1044, ErrorCode::PermissionDenied),
+        (
+            "SET GLOBAL max_connections = 5",
+            1227,
+            ErrorCode::PermissionDenied,
+        ),
+    ] {
+        let answer = room.sql(query).send().await;
+        let error = answer.refused(code);
+        assert_eq!(error["details"]["errno"], errno, "{answer}");
+        assert_eq!(
+            error["details"]["sqlState"].as_str().map(str::len),
+            Some(5),
+            "{answer}"
+        );
+    }
+}
+
+async fn denied(room: &Room, query: &str) {
+    let answer = room.sql(query).send().await;
+    answer.refused(ErrorCode::PermissionDenied);
+}
+
+async fn other_schemas_are_denied(door: Door) {
+    let room = Room::new(door, &[]).await;
+    for query in [
+        "SELECT * FROM mysql.user",
+        "SELECT * FROM mysql.global_priv",
+        "SELECT * FROM selkie.anything",
+        "INSERT INTO selkie.anything VALUES (1)",
+        "CREATE TABLE selkie.mine (id INT)",
+        "DROP DATABASE selkie",
+        "DROP TABLE mysql.user",
+        "CREATE TABLE mysql.mine (id INT)",
+    ] {
+        denied(&room, query).await;
+    }
+    let names = room
+        .exec("SELECT SCHEMA_NAME AS n FROM information_schema.SCHEMATA")
+        .await;
+    for row in names.as_array().unwrap() {
+        let name = row["n"].as_str().unwrap();
+        let own = name == "information_schema"
+            || name == "demo"
+            || name.starts_with("default")
+            || name.starts_with("legacy");
+        assert!(own, "the account sees the schema {name}");
+    }
+}
+
+async fn files_are_out_of_reach(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (v TEXT)"]).await;
+    for query in [
+        "LOAD DATA INFILE '/etc/passwd' INTO TABLE t",
+        "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE t",
+        "SELECT 'x' INTO OUTFILE '/tmp/selkie-out'",
+        "SELECT 'x' INTO DUMPFILE '/tmp/selkie-dump'",
+        "CREATE TABLE far (id INT) DATA DIRECTORY = '/tmp'",
+    ] {
+        let answer = room.sql(query).send().await;
+        let harmless = answer.status.is_client_error() || query.contains("DATA DIRECTORY");
+        assert!(harmless, "{answer}");
+    }
+    denied(&room, "LOAD DATA INFILE '/etc/passwd' INTO TABLE t").await;
+    denied(&room, "SELECT 'x' INTO OUTFILE '/tmp/selkie-out'").await;
+    assert_eq!(
+        room.value("SELECT LOAD_FILE('/etc/passwd')").await,
+        Value::Null
+    );
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+    let local = room
+        .sql_with(
+            "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE t",
+            json!([]),
+        )
+        .send()
+        .await;
+    assert!(local.status.is_client_error(), "{local}");
+}
+
+async fn the_server_is_out_of_reach(door: Door) {
+    let room = Room::new(door, &[]).await;
+    for query in [
+        "SHUTDOWN",
+        "CREATE USER intruder",
+        "GRANT ALL ON *.* TO CURRENT_USER",
+        "FLUSH TABLES WITH READ LOCK",
+        "INSTALL PLUGIN x SONAME 'y.so'",
+        "SET GLOBAL general_log = 1",
+        "SET GLOBAL sql_mode = ''",
+        "CHANGE MASTER TO MASTER_HOST = 'x'",
+        "DROP USER root@localhost",
+        "CREATE ROLE boss",
+        "SET SESSION sql_log_bin = 0",
+        "PURGE BINARY LOGS BEFORE NOW()",
+    ] {
+        let answer = room.sql(query).send().await;
+        assert!(answer.status.is_client_error(), "{answer}");
+        assert_eq!(answer.code(), "permission_denied", "{answer}");
+    }
+    // Without PROCESS an account sees its own connections only.
+    let users = room
+        .exec("SELECT DISTINCT USER AS u FROM information_schema.PROCESSLIST")
+        .await;
+    assert!(users.as_array().unwrap().len() <= 1, "{users}");
+}
+
+async fn a_read_key_runs_no_statement(door: Door) {
+    for query in ["SELECT 1", "SHOW TABLES", "DROP DATABASE demo"] {
+        let answer = door
+            .sql(&json!({"query": query}))
+            .key(&shared().read_key)
+            .send()
+            .await;
+        answer.refused(ErrorCode::FullAccessRequired);
+    }
+}
+
+/// MariaDB lets an account change its own password without any right: a project must not lock itself out by it.
+async fn a_changed_password_of_the_account_locks_no_one_out(door: Door) {
+    let project = unique("locked");
+    shared().create_project(&project);
+    let key = shared().create_key(&project, "full", &[]).token;
+    let run = |query: &str| door.sql(&json!({"query": query})).key(&key).send();
+    run(&format!("CREATE DATABASE {project}_db"))
+        .await
+        .payload();
+    for query in [
+        "SET PASSWORD = PASSWORD('hijacked')",
+        "ALTER USER CURRENT_USER() IDENTIFIED BY 'hijacked'",
+        "BEGIN NOT ATOMIC SET PASSWORD = PASSWORD('hijacked'); END",
+        "EXECUTE IMMEDIATE 'SET PASSWORD = PASSWORD(''hijacked'')'",
+    ] {
+        // Refused, or mended afterwards.
+        run(query).await;
+        eventually(
+            "the project works on all connections",
+            Duration::from_secs(15),
+            || async {
+                let answers =
+                    futures_util::future::join_all((0..24).map(|_| run("SELECT SLEEP(0.01)")))
+                        .await;
+                answers
+                    .iter()
+                    .all(|answer| answer.code() == "ok")
+                    .then_some(())
+            },
+        )
+        .await;
+    }
+    // New connections need the right password, so all that there are get killed.
+    let kills = shared()
+        .root_sql(&format!("SELECT CONCAT('KILL ', ID, ';') FROM information_schema.PROCESSLIST WHERE USER LIKE '%{project}%'"))
+        .unwrap();
+    for kill in kills.lines() {
+        // One that is gone already is as good.
+        let _ = shared().root_sql(kill);
+    }
+    eventually(
+        "the project works on new connections",
+        Duration::from_secs(15),
+        || async { (run("SELECT 1").await.code() == "ok").then_some(()) },
+    )
+    .await;
+}
+
+/// Users' procedures raise any number they like; so this is also the table of MariaDB's numbers, seen from outside.
+async fn a_statement_that_signals_gets_the_code_of_its_number(door: Door) {
+    let room = Room::new(door, &[]).await;
+    for (errno, state, code) in [
+        (1062, "23000", ErrorCode::DuplicateKey),
+        (1169, "23000", ErrorCode::DuplicateKey),
+        (1586, "23000", ErrorCode::DuplicateKey),
+        (1216, "23000", ErrorCode::ForeignKeyViolation),
+        (1217, "23000", ErrorCode::ForeignKeyViolation),
+        (1451, "23000", ErrorCode::ForeignKeyViolation),
+        (1452, "23000", ErrorCode::ForeignKeyViolation),
+        (1213, "40001", ErrorCode::Deadlock),
+        (1205, "HY000", ErrorCode::LockTimeout),
+        (1969, "70100", ErrorCode::QueryTimeout),
+        (1048, "23000", ErrorCode::InvalidValue),
+        (1264, "22003", ErrorCode::InvalidValue),
+        (1406, "22001", ErrorCode::InvalidValue),
+        (4025, "23000", ErrorCode::InvalidValue),
+        (1044, "42000", ErrorCode::PermissionDenied),
+        (1142, "42000", ErrorCode::PermissionDenied),
+        (1143, "42000", ErrorCode::PermissionDenied),
+        (1227, "42000", ErrorCode::PermissionDenied),
+        (1146, "42S02", ErrorCode::TableNotFound),
+        (1049, "42000", ErrorCode::DatabaseNotFound),
+        (1054, "42S22", ErrorCode::UnknownField),
+        (1644, "45000", ErrorCode::SqlError),
+    ] {
+        let query =
+            format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
+        let answer = room.sql(&query).send().await;
+        let error = answer.refused(code);
+        // What was stopped by its time-out is told as that, whoever stopped it.
+        let told = error["details"]["errno"] == errno || code == ErrorCode::QueryTimeout;
+        assert!(told, "{answer}");
+    }
+}

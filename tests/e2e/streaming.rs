@@ -1,0 +1,168 @@
+//! Long answers: complete and valid, or cut so that no one takes them for complete.
+
+use crate::case::eventually;
+use crate::door::Door;
+use crate::room::Room;
+use crate::service::shared;
+use futures_util::StreamExt as _;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const ROWS: usize = 200_000;
+
+cases! {
+    Both: [
+        a_table_of_200_000_rows_is_read_whole,
+        an_answer_that_fails_midway_is_cut,
+        a_query_killed_midway_cuts_its_answer,
+        a_reader_who_leaves_midway_frees_the_connection,
+    ],
+}
+
+#[derive(serde::Deserialize)]
+struct List {
+    success: bool,
+    payload: Vec<Row>,
+}
+
+#[derive(serde::Deserialize)]
+struct Row {
+    id: usize,
+    name: String,
+}
+
+async fn big(door: Door) -> Room {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE big (id INT PRIMARY KEY, name VARCHAR(100))"],
+    )
+    .await;
+    room.exec(&format!("INSERT INTO big SELECT seq, CONCAT('row number ', seq, ' ', REPEAT('x', 60)) FROM seq_1_to_{ROWS}")).await;
+    room
+}
+
+async fn a_table_of_200_000_rows_is_read_whole(door: Door) {
+    let room = big(door).await;
+    for answer in [
+        room.get("big?order[field]=id").await,
+        room.sql("SELECT id, name FROM big ORDER BY id")
+            .send()
+            .await,
+    ] {
+        let list: List = answer.read();
+        assert!(list.success);
+        assert_eq!(list.payload.len(), ROWS);
+        for (index, row) in list.payload.iter().enumerate() {
+            assert_eq!(row.id, index + 1);
+            assert!(row.name.starts_with(&format!("row number {} ", row.id)));
+        }
+    }
+}
+
+/// Reads all of an answer: its body so far, and whether it came to its proper end.
+async fn read_all(response: reqwest::Response) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        match chunk {
+            Ok(bytes) => body.extend_from_slice(&bytes),
+            Err(_) => return (body, false),
+        }
+    }
+    (body, true)
+}
+
+fn must_not_pass_for_complete(body: &[u8], ended: bool) {
+    let value: Result<Value, _> = serde_json::from_slice(body);
+    match value {
+        Ok(value) => assert_eq!(
+            value["success"], false,
+            "an answer that failed midway reads as a success"
+        ),
+        Err(_) => assert!(
+            !ended,
+            "a cut answer came to a proper end: …{}",
+            String::from_utf8_lossy(&body[body.len().saturating_sub(80)..])
+        ),
+    }
+}
+
+async fn an_answer_that_fails_midway_is_cut(door: Door) {
+    let room = big(door).await;
+    let query =
+        "SELECT id, name, IF(id = 150000, (SELECT id FROM big WHERE id < 3), 1) AS x FROM big";
+    let response = room.sql(query).request().send().await.expect("a head");
+    let (body, ended) = read_all(response).await;
+    must_not_pass_for_complete(&body, ended);
+    room.exec(&format!("CREATE VIEW failing AS {query}")).await;
+    let response = room
+        .call(Method::GET, "failing")
+        .request()
+        .send()
+        .await
+        .expect("a head");
+    let (body, ended) = read_all(response).await;
+    must_not_pass_for_complete(&body, ended);
+    assert_eq!(room.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
+}
+
+/// The thread that runs a statement holding `text`.
+fn thread_of(text: &str) -> Option<String> {
+    let query = format!(
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{text}%' AND INFO NOT LIKE '%PROCESSLIST%' AND COMMAND <> 'Sleep'"
+    );
+    shared()
+        .root_sql(&query)
+        .expect("the process list")
+        .lines()
+        .next()
+        .map(str::to_owned)
+}
+
+/// A statement whose answer is longer than any buffer on the way, and that never ends by itself in time.
+fn endless(mark: &str) -> String {
+    format!("SELECT a.id, a.name, REPEAT('y', 500) AS y FROM big a JOIN big b /* {mark} */")
+}
+
+async fn a_query_killed_midway_cuts_its_answer(door: Door) {
+    let room = big(door).await;
+    let mark = format!("cut_{}", room.db);
+    let response = room
+        .sql(&endless(&mark))
+        .request()
+        .send()
+        .await
+        .expect("a head");
+    let thread = eventually("the statement runs", Duration::from_secs(10), || async {
+        thread_of(&mark)
+    })
+    .await;
+    shared()
+        .root_sql(&format!("KILL QUERY {thread}"))
+        .expect("the kill");
+    let (body, ended) = read_all(response).await;
+    must_not_pass_for_complete(&body, ended);
+    assert!(!ended, "the answer was cut");
+}
+
+async fn a_reader_who_leaves_midway_frees_the_connection(door: Door) {
+    let room = big(door).await;
+    for n in 0..6 {
+        let mark = format!("left_{n}_{}", room.db);
+        let response = room
+            .sql(&endless(&mark))
+            .request()
+            .send()
+            .await
+            .expect("a head");
+        let mut chunks = response.bytes_stream();
+        chunks.next().await.expect("a chunk").expect("bytes");
+        drop(chunks);
+        eventually("the statement ends", Duration::from_secs(5), || async {
+            thread_of(&mark).is_none().then_some(())
+        })
+        .await;
+    }
+    assert_eq!(room.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
+}

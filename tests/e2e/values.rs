@@ -1,0 +1,110 @@
+//! The table of values: each type of MariaDB, into a record and out again, in records, in SQL, in filters.
+
+mod numbers;
+mod others;
+mod texts;
+mod times;
+
+use crate::case::Case;
+use crate::door::{Door, enc};
+use crate::room::Room;
+use reqwest::Method;
+use serde_json::json;
+
+pub(crate) fn cases() -> Vec<Case> {
+    [
+        numbers::cases(),
+        others::cases(),
+        texts::cases(),
+        times::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Whether equality in a filter finds what was inserted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// The inserted value, sent as a filter, finds the row.
+    ByInput,
+    /// MariaDB has no equality for it, or a loose one.
+    NotAsked,
+}
+
+/// Inserts each input (an exact JSON text) into a column of `kind`, and expects this exact JSON text back: as a record,
+/// by SQL without and with parameters, and after an update.
+async fn round_trips(door: Door, kind: &str, found: Found, pairs: &[(&str, &str)]) {
+    let room = Room::new(
+        door,
+        &[&format!(
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
+        )],
+    )
+    .await;
+    for (input, expected) in pairs {
+        let body = format!("{{\"v\":{input}}}");
+        let inserted = room
+            .call(Method::POST, "t")
+            .bytes(body.clone())
+            .send()
+            .await;
+        let id = inserted.payload();
+        let one = format!("t/{id}");
+        let check = |how: &str, fields: crate::door::RawRecord| {
+            assert_eq!(fields["v"], *expected, "{kind} from {input}, {how}");
+        };
+        check("as a record", room.get(&one).await.raw_record());
+        check(
+            "in a list",
+            room.get(&format!("t?query[id]={id}")).await.raw_row(),
+        );
+        let bare = room
+            .sql(&format!("SELECT v FROM t WHERE id = {id}"))
+            .send()
+            .await;
+        check("by SQL", bare.raw_row());
+        let bound = room
+            .sql_with("SELECT v FROM t WHERE id = ?", json!([id]))
+            .send()
+            .await;
+        check("by SQL with a parameter", bound.raw_row());
+        let updated = room.call(Method::PUT, &one).bytes(body).send().await;
+        assert_eq!(updated.payload(), 1, "{kind}: {input}");
+        check("after an update", room.get(&one).await.raw_record());
+        if found == Found::ByInput {
+            let query = format!("t?query={}", enc(&format!("{{\"v\":{input}}}")));
+            let ids = room.column(&query, "id").await;
+            assert!(
+                ids.contains(&id),
+                "{kind}: the filter {input} finds {ids:?}, not {id}"
+            );
+        }
+    }
+}
+
+/// Inserts that must be refused as `invalid_value`, naming the field, and leave nothing behind.
+async fn are_refused(door: Door, kind: &str, inputs: &[&str]) {
+    let room = Room::new(
+        door,
+        &[&format!(
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
+        )],
+    )
+    .await;
+    for input in inputs {
+        let answer = room
+            .call(Method::POST, "t")
+            .bytes(format!("{{\"v\":{input}}}"))
+            .send()
+            .await;
+        let error = answer.refused(shared::error::ErrorCode::InvalidValue);
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains('v')),
+            "{kind}: {answer}"
+        );
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0, "{kind}");
+}

@@ -1,0 +1,355 @@
+//! Integers, BIT, YEAR, DECIMAL, FLOAT, DOUBLE.
+
+use super::Found::{ByInput, NotAsked};
+use super::{are_refused, round_trips};
+use crate::door::Door;
+use crate::room::Room;
+use reqwest::Method;
+use serde_json::json;
+
+cases! {
+    Both: [
+        small_integers_are_numbers,
+        big_integers_lose_no_digit,
+        unsigned_integers_reach_their_maximum,
+        integers_take_text_and_booleans,
+        bits_are_numbers,
+        years_are_numbers,
+        decimals_are_exact_text,
+        decimals_take_numbers_as_written,
+        floats_and_doubles_are_shortest,
+        numbers_out_of_range_are_refused,
+        sums_and_counts_have_the_types_of_mariadb,
+        zerofill_is_a_number,
+    ],
+}
+
+async fn small_integers_are_numbers(door: Door) {
+    round_trips(
+        door,
+        "TINYINT",
+        ByInput,
+        &[
+            ("-128", "-128"),
+            ("127", "127"),
+            ("0", "0"),
+            ("null", "null"),
+        ],
+    )
+    .await;
+    round_trips(
+        door,
+        "SMALLINT",
+        ByInput,
+        &[("-32768", "-32768"), ("32767", "32767")],
+    )
+    .await;
+    round_trips(
+        door,
+        "MEDIUMINT",
+        ByInput,
+        &[("-8388608", "-8388608"), ("8388607", "8388607")],
+    )
+    .await;
+    round_trips(
+        door,
+        "INT",
+        ByInput,
+        &[("-2147483648", "-2147483648"), ("2147483647", "2147483647")],
+    )
+    .await;
+    round_trips(
+        door,
+        "BOOLEAN",
+        ByInput,
+        &[("true", "1"), ("false", "0"), ("1", "1")],
+    )
+    .await;
+}
+
+async fn big_integers_lose_no_digit(door: Door) {
+    let pairs = [
+        ("9007199254740991", "9007199254740991"),
+        ("-9007199254740991", "-9007199254740991"),
+        ("9007199254740992", "\"9007199254740992\""),
+        ("9007199254740993", "\"9007199254740993\""),
+        ("-9007199254740993", "\"-9007199254740993\""),
+        ("\"9007199254740993\"", "\"9007199254740993\""),
+        ("9223372036854775807", "\"9223372036854775807\""),
+        ("-9223372036854775808", "\"-9223372036854775808\""),
+        ("\"-9223372036854775808\"", "\"-9223372036854775808\""),
+    ];
+    round_trips(door, "BIGINT", ByInput, &pairs).await;
+}
+
+async fn unsigned_integers_reach_their_maximum(door: Door) {
+    let pairs = [
+        ("18446744073709551615", "\"18446744073709551615\""),
+        ("\"18446744073709551615\"", "\"18446744073709551615\""),
+        ("9223372036854775808", "\"9223372036854775808\""),
+        ("0", "0"),
+    ];
+    round_trips(door, "BIGINT UNSIGNED", ByInput, &pairs).await;
+    round_trips(
+        door,
+        "INT UNSIGNED",
+        ByInput,
+        &[("4294967295", "4294967295")],
+    )
+    .await;
+    round_trips(door, "TINYINT UNSIGNED", ByInput, &[("255", "255")]).await;
+}
+
+async fn integers_take_text_and_booleans(door: Door) {
+    let pairs = [
+        ("\"42\"", "42"),
+        ("\"-7\"", "-7"),
+        ("true", "1"),
+        ("false", "0"),
+    ];
+    round_trips(door, "INT", ByInput, &pairs).await;
+}
+
+async fn bits_are_numbers(door: Door) {
+    round_trips(
+        door,
+        "BIT(1)",
+        ByInput,
+        &[
+            ("1", "1"),
+            ("0", "0"),
+            ("true", "1"),
+            ("\"1\"", "1"),
+            ("null", "null"),
+        ],
+    )
+    .await;
+    round_trips(
+        door,
+        "BIT(8)",
+        ByInput,
+        &[("255", "255"), ("49", "49"), ("\"49\"", "49")],
+    )
+    .await;
+    let wide = [
+        ("18446744073709551615", "\"18446744073709551615\""),
+        ("9007199254740991", "9007199254740991"),
+    ];
+    round_trips(door, "BIT(64)", ByInput, &wide).await;
+}
+
+async fn years_are_numbers(door: Door) {
+    round_trips(
+        door,
+        "YEAR",
+        ByInput,
+        &[
+            ("2026", "2026"),
+            ("1901", "1901"),
+            ("2155", "2155"),
+            ("\"1999\"", "1999"),
+        ],
+    )
+    .await;
+}
+
+async fn decimals_are_exact_text(door: Door) {
+    let wide = "\"12345678901234567890123456789012345.123456789012345678901234567890\"";
+    let negative = "\"-99999999999999999999999999999999999.999999999999999999999999999999\"";
+    let tiny = "\"0.000000000000000000000000000001\"";
+    round_trips(
+        door,
+        "DECIMAL(65,30)",
+        ByInput,
+        &[
+            (wide, wide),
+            (negative, negative),
+            (tiny, tiny),
+            ("null", "null"),
+        ],
+    )
+    .await;
+    let pairs = [
+        ("\"1.5\"", "\"1.50\""),
+        ("\"-0.01\"", "\"-0.01\""),
+        ("\"0\"", "\"0.00\""),
+        ("\"99999999.99\"", "\"99999999.99\""),
+    ];
+    round_trips(door, "DECIMAL(10,2)", ByInput, &pairs).await;
+    round_trips(
+        door,
+        "DECIMAL(20,0)",
+        ByInput,
+        &[("\"12345678901234567890\"", "\"12345678901234567890\"")],
+    )
+    .await;
+}
+
+async fn decimals_take_numbers_as_written(door: Door) {
+    let pairs = [
+        (
+            "12345678901234567890.12345678901234567890",
+            "\"12345678901234567890.123456789012345678900000000000\"",
+        ),
+        ("0.1", "\"0.100000000000000000000000000000\""),
+        ("-3", "\"-3.000000000000000000000000000000\""),
+        ("1e2", "\"100.000000000000000000000000000000\""),
+    ];
+    round_trips(door, "DECIMAL(65,30)", ByInput, &pairs).await;
+}
+
+async fn floats_and_doubles_are_shortest(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, f FLOAT, d DOUBLE)"],
+    )
+    .await;
+    for text in [
+        "0.1",
+        "1.1",
+        "3.4028235e38",
+        "1e-38",
+        "16777216",
+        "-0.25",
+        "123456.79",
+        "0",
+        "0.3",
+    ] {
+        let answer = room
+            .call(Method::POST, "t")
+            .bytes(format!("{{\"f\":{text}}}"))
+            .send()
+            .await;
+        let fields = room
+            .get(&format!("t/{}", answer.payload()))
+            .await
+            .raw_record();
+        let got = &fields["f"];
+        let equal = got.parse::<f64>().ok() == text.parse::<f64>().ok();
+        assert!(equal, "a FLOAT {text} comes out as {got}");
+    }
+    let doubles = [
+        "0.1",
+        "0.30000000000000004",
+        "1.7976931348623157e308",
+        "5e-324",
+        "2.2250738585072014e-308",
+        "-123456789.12345679",
+        "1e22",
+        "9007199254740993.0",
+        "3.141592653589793",
+        "1e300",
+    ];
+    for text in doubles {
+        for input in [text.to_owned(), format!("\"{text}\"")] {
+            let answer = room
+                .call(Method::POST, "t")
+                .bytes(format!("{{\"d\":{input}}}"))
+                .send()
+                .await;
+            let id = answer.payload();
+            let record = room.get(&format!("t/{id}")).await.raw_record();
+            let sql = room
+                .sql(&format!("SELECT d FROM t WHERE id = {id}"))
+                .send()
+                .await
+                .raw_row();
+            let bound = room
+                .sql_with("SELECT d FROM t WHERE id = ?", json!([id]))
+                .send()
+                .await
+                .raw_row();
+            for (how, got) in [
+                ("record", &record["d"]),
+                ("sql", &sql["d"]),
+                ("bound", &bound["d"]),
+            ] {
+                let bits = got.parse::<f64>().map(f64::to_bits).ok();
+                assert_eq!(
+                    bits,
+                    text.parse::<f64>().map(f64::to_bits).ok(),
+                    "{how}: a DOUBLE {input} comes out as {got}"
+                );
+                assert!(got.len() <= 25, "{how}: {got} is not shortest");
+            }
+        }
+    }
+    round_trips(
+        door,
+        "DOUBLE",
+        NotAsked,
+        &[
+            ("null", "null"),
+            ("0.1", "0.1"),
+            ("1.5", "1.5"),
+            ("-2.25", "-2.25"),
+        ],
+    )
+    .await;
+    round_trips(
+        door,
+        "FLOAT",
+        NotAsked,
+        &[("null", "null"), ("0.1", "0.1"), ("1.5", "1.5")],
+    )
+    .await;
+}
+
+async fn numbers_out_of_range_are_refused(door: Door) {
+    are_refused(
+        door,
+        "TINYINT",
+        &[
+            "128", "-129", "\"x\"", "1e10", "\"\"", "\"1 2\"", "\"0x1\"", "{}", "[]",
+        ],
+    )
+    .await;
+    are_refused(door, "INT UNSIGNED", &["-1", "4294967296"]).await;
+    are_refused(
+        door,
+        "BIGINT",
+        &[
+            "9223372036854775808",
+            "-9223372036854775809",
+            "1e40",
+            "\"9223372036854775808\"",
+        ],
+    )
+    .await;
+    are_refused(door, "BIGINT UNSIGNED", &["18446744073709551616", "-1"]).await;
+    are_refused(
+        door,
+        "DECIMAL(5,2)",
+        &["1000", "\"1000.00\"", "\"abc\"", "1e9", "\"\""],
+    )
+    .await;
+    are_refused(
+        door,
+        "DOUBLE",
+        &["\"abc\"", "\"1e400\"", "\"\"", "\"NaN\"", "\"Infinity\""],
+    )
+    .await;
+    are_refused(door, "FLOAT", &["1e39"]).await;
+    are_refused(door, "BIT(4)", &["16", "-1", "\"x\""]).await;
+    are_refused(door, "YEAR", &["1800", "3000"]).await;
+}
+
+async fn sums_and_counts_have_the_types_of_mariadb(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (i INT, d DECIMAL(10,2), f DOUBLE)",
+            "INSERT INTO t VALUES (1, 1.10, 0.5), (2, 2.20, 0.25)",
+        ],
+    )
+    .await;
+    let row = room.exec("SELECT COUNT(*) AS n, SUM(i) AS si, SUM(d) AS sd, SUM(f) AS sf, AVG(i) AS a, MAX(i) AS m FROM t").await;
+    assert_eq!(
+        row,
+        json!([{"n": 2, "si": "3", "sd": "3.30", "sf": 0.75, "a": "1.5000", "m": 2}])
+    );
+}
+
+async fn zerofill_is_a_number(door: Door) {
+    round_trips(door, "INT(8) UNSIGNED ZEROFILL", ByInput, &[("42", "42")]).await;
+}

@@ -1,0 +1,323 @@
+//! JSON, binaries, geometry, UUID, INET.
+
+use super::Found::{ByInput, NotAsked};
+use super::{are_refused, round_trips};
+use crate::door::Door;
+use crate::room::Room;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+cases! {
+    Both: [
+        json_is_the_value_itself,
+        json_numbers_lose_no_digit,
+        json_in_sql_is_text,
+        binaries_are_base64,
+        what_is_no_base64_is_refused,
+        geometries_are_geojson,
+        what_is_no_geojson_is_refused,
+        uuids_and_addresses_are_texts,
+        a_row_of_nulls_is_nulls,
+        sql_functions_have_values_too,
+    ],
+}
+
+async fn json_is_the_value_itself(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v JSON)"],
+    )
+    .await;
+    for value in [
+        json!({"b": 1, "a": {"c": [1, 2, {"d": null}]}}),
+        json!([]),
+        json!({}),
+        json!([1, "two", true, false, null, 1.5]),
+        json!("a text"),
+        json!(""),
+        json!("{\"looks\": \"like JSON\"}"),
+        json!("null"),
+        json!(5),
+        json!(true),
+        json!({"emoji 🦭": "\u{1}\"\\/\n"}),
+        json!({"": ""}),
+    ] {
+        let id = room.post("t", &json!({"v": value})).await.payload();
+        let record = room.get(&format!("t/{id}")).await;
+        assert_eq!(record.payload()["v"], value, "{record}");
+        assert_eq!(
+            room.put(&format!("t/{id}"), &json!({"v": value}))
+                .await
+                .payload(),
+            1
+        );
+        assert_eq!(room.get(&format!("t/{id}")).await.payload()["v"], value);
+        let valid = room
+            .value(&format!("SELECT JSON_VALID(v) FROM t WHERE id = {id}"))
+            .await;
+        assert_eq!(valid, 1);
+    }
+    let id = room.post("t", &json!({"v": null})).await.payload();
+    assert_eq!(
+        room.get(&format!("t/{id}")).await.payload()["v"],
+        Value::Null
+    );
+    assert_eq!(
+        room.value(&format!("SELECT v IS NULL FROM t WHERE id = {id}"))
+            .await,
+        1
+    );
+    // Written by SQL, with blanks of its own: still the value.
+    room.exec("INSERT INTO t VALUES (500, ' { \"a\" : [ 1 , 2 ] } ')")
+        .await;
+    assert_eq!(room.get("t/500").await.payload()["v"], json!({"a": [1, 2]}));
+}
+
+async fn json_numbers_lose_no_digit(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY, v JSON)"]).await;
+    let text = "[12345678901234567890123,0.1000000000000000055511151231257827,1e2,-0.0]";
+    room.call(Method::POST, "t")
+        .bytes(format!("{{\"id\":1,\"v\":{text}}}"))
+        .send()
+        .await
+        .payload();
+    let got = room.get("t/1").await.raw_record()["v"].replace(' ', "");
+    assert!(got.contains("12345678901234567890123"), "{got}");
+    assert!(
+        got.contains("0.1000000000000000055511151231257827"),
+        "{got}"
+    );
+}
+
+async fn json_in_sql_is_text(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v JSON)",
+            r#"INSERT INTO t VALUES (1, '{"a":1}')"#,
+        ],
+    )
+    .await;
+    assert_eq!(
+        room.exec("SELECT v FROM t").await,
+        json!([{"v": "{\"a\":1}"}])
+    );
+}
+
+async fn binaries_are_base64(door: Door) {
+    let pairs = [
+        ("\"AAEC/f7/\"", "\"AAEC/f7/\""),
+        ("\"\"", "\"\""),
+        ("\"aGVsbG8=\"", "\"aGVsbG8=\""),
+        ("null", "null"),
+    ];
+    for kind in ["VARBINARY(100)", "BLOB", "LONGBLOB", "TINYBLOB"] {
+        round_trips(door, kind, ByInput, &pairs).await;
+    }
+    round_trips(
+        door,
+        "BINARY(4)",
+        NotAsked,
+        &[
+            ("\"AQID\"", "\"AQIDAA==\""),
+            ("\"AQIDBA==\"", "\"AQIDBA==\""),
+        ],
+    )
+    .await;
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v BLOB)",
+            "INSERT INTO t VALUES (1, X'00ff80')",
+        ],
+    )
+    .await;
+    assert_eq!(room.get("t/1").await.payload()["v"], "AP+A");
+    assert_eq!(room.value("SELECT v FROM t").await, "AP+A");
+    assert_eq!(room.value("SELECT HEX(v) FROM t").await, "00FF80");
+}
+
+async fn what_is_no_base64_is_refused(door: Door) {
+    are_refused(
+        door,
+        "BLOB",
+        &["\"not base64!\"", "\"AAA\u{e9}\"", "{}", "[1,2]"],
+    )
+    .await;
+    are_refused(door, "VARBINARY(2)", &["\"AAECAw==\""]).await;
+}
+
+async fn geometries_are_geojson(door: Door) {
+    for (kind, geometry) in [
+        (
+            "POINT",
+            json!({"type": "Point", "coordinates": [1.5, -2.25]}),
+        ),
+        ("GEOMETRY", json!({"type": "Point", "coordinates": [0, 0]})),
+        (
+            "LINESTRING",
+            json!({"type": "LineString", "coordinates": [[0, 0], [1, 1.5], [2, 0]]}),
+        ),
+        (
+            "POLYGON",
+            json!({"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}),
+        ),
+        (
+            "MULTIPOINT",
+            json!({"type": "MultiPoint", "coordinates": [[1, 2], [3, 4]]}),
+        ),
+        (
+            "GEOMETRYCOLLECTION",
+            json!({"type": "GeometryCollection", "geometries": [{"type": "Point", "coordinates": [1, 2]}]}),
+        ),
+    ] {
+        let room = Room::new(
+            door,
+            &[&format!(
+                "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
+            )],
+        )
+        .await;
+        let id = room.post("t", &json!({"v": geometry})).await.payload();
+        let record = room.get(&format!("t/{id}")).await;
+        assert!(
+            same_numbers(&record.payload()["v"], &geometry),
+            "{kind}: {record}"
+        );
+        assert_eq!(
+            room.put(&format!("t/{id}"), &json!({"v": geometry}))
+                .await
+                .payload(),
+            1
+        );
+        let valid = room.value("SELECT ST_AsText(v) IS NOT NULL FROM t").await;
+        assert_eq!(valid, 1);
+        let null = room.post("t", &json!({"v": null})).await.payload();
+        assert_eq!(
+            room.get(&format!("t/{null}")).await.payload()["v"],
+            Value::Null
+        );
+    }
+}
+
+/// Equality in which 1 and 1.0 are the same number.
+fn same_numbers(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => left.as_f64() == right.as_f64(),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(left, right)| same_numbers(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(name, value)| {
+                    right
+                        .get(name)
+                        .is_some_and(|other| same_numbers(value, other))
+                })
+        }
+        _ => left == right,
+    }
+}
+
+async fn what_is_no_geojson_is_refused(door: Door) {
+    let nonsense = [
+        "{}",
+        "\"POINT(1 2)\"",
+        "5",
+        "[1,2]",
+        "{\"type\":\"Circle\"}",
+        "{\"type\":\"Point\",\"coordinates\":[\"a\",1]}",
+        "{\"type\":\"Point\"}",
+    ];
+    are_refused(door, "GEOMETRY", &nonsense).await;
+    are_refused(
+        door,
+        "POINT",
+        &["{\"type\":\"LineString\",\"coordinates\":[[0,0],[1,1]]}"],
+    )
+    .await;
+}
+
+async fn uuids_and_addresses_are_texts(door: Door) {
+    let uuid = "\"123e4567-e89b-12d3-a456-426655440000\"";
+    let upper = "\"123E4567-E89B-12D3-A456-426655440000\"";
+    round_trips(
+        door,
+        "UUID",
+        ByInput,
+        &[(uuid, uuid), (upper, uuid), ("null", "null")],
+    )
+    .await;
+    round_trips(
+        door,
+        "INET6",
+        ByInput,
+        &[
+            ("\"::1\"", "\"::1\""),
+            ("\"2001:db8::FF\"", "\"2001:db8::ff\""),
+            ("\"::ffff:1.2.3.4\"", "\"::ffff:1.2.3.4\""),
+        ],
+    )
+    .await;
+    round_trips(door, "INET4", ByInput, &[("\"10.0.0.1\"", "\"10.0.0.1\"")]).await;
+    are_refused(door, "UUID", &["\"x\"", "5"]).await;
+    are_refused(door, "INET6", &["\"x\"", "\"1.2.3.400\""]).await;
+}
+
+async fn a_row_of_nulls_is_nulls(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b DECIMAL(5,2), c DOUBLE, d TEXT, e DATE, f DATETIME(6), g TIME, h JSON, i BLOB, \
+             j GEOMETRY, k BIT(3), l YEAR, m ENUM('x'), n UUID, o INET6, p TIMESTAMP NULL)",
+            "INSERT INTO t (id) VALUES (1)",
+        ],
+    )
+    .await;
+    let record = room.get("t/1").await.payload();
+    let nulls = record
+        .as_object()
+        .unwrap()
+        .values()
+        .filter(|value| value.is_null())
+        .count();
+    assert_eq!(nulls, 16, "{record}");
+    let fields: Vec<&String> = record
+        .as_object()
+        .unwrap()
+        .keys()
+        .filter(|name| *name != "id")
+        .collect();
+    for field in fields {
+        assert_eq!(
+            room.ids("t", &json!({field.as_str(): null}), "").await,
+            [1],
+            "{field}"
+        );
+    }
+}
+
+async fn sql_functions_have_values_too(door: Door) {
+    let room = Room::new(door, &[]).await;
+    let query = "SELECT NULL AS n, 1 AS i, 1.50 AS d, 1e0 AS f, 'x' AS s, TRUE AS t, X'ff' AS b, CAST('2026-01-02' AS DATE) AS day, \
+                 18446744073709551615 AS u, CAST('10:00:00' AS TIME) AS tm, '' AS e";
+    let expected = json!({
+        "n": null, "i": 1, "d": "1.50", "f": 1.0, "s": "x", "t": 1, "b": "/w==", "day": "2026-01-02", "u": "18446744073709551615",
+        "tm": "10:00:00", "e": ""
+    });
+    let bound = room
+        .sql_with(&format!("{query}, ? AS p"), json!(["p"]))
+        .send()
+        .await
+        .payload();
+    for mut row in [room.exec(query).await[0].clone(), bound[0].clone()] {
+        row.as_object_mut().unwrap().remove("p");
+        for (name, value) in expected.as_object().unwrap() {
+            assert!(same_numbers(&row[name], value), "{name}: {row}");
+        }
+    }
+}
