@@ -24,6 +24,7 @@ process.env.WRANGLER_SEND_ERROR_REPORTS ??= "false";
 process.env.WRANGLER_LOG ??= values["log-level"];
 process.env.WRANGLER_LOG_PATH ??= `${values["persist-to"]}/logs`;
 if (!process.stdout.isTTY) process.env.NO_COLOR ??= "1";
+process.env.WRANGLER_REGISTRY_PATH ??= `${values["persist-to"]}/registry`;
 process.env.CLOUDFLARE_CF_FETCH_ENABLED ??= "false"; // no call home for a sample `request.cf`
 
 const { unstable_startWorker: startWorker } = await import("wrangler");

@@ -134,7 +134,7 @@ fn only_get(call: &Call) -> Result<(), Problem> {
 }
 
 /// The payload of `/healthz`.
-const ALIVE: &[u8] = br#"{"status":"alive"}"#;
+const ALIVE: &[u8] = br#"{"status":"ok"}"#;
 
 impl Answer {
     /// The edge runs. Says nothing about the origin: that is `/readyz`.
