@@ -35,7 +35,7 @@ pub const NOT_FORWARDED: [&str; 18] = [
 pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
     match origin_ms {
         Some(origin) => format!(
-            "edge;dur={:.0}, origin;dur={origin:.0}",
+            "edge;dur={:.0}, upstream;dur={origin:.0}",
             (total_ms - origin).max(0.0)
         ),
         None => format!("edge;dur={total_ms:.0}"),
