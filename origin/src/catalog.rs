@@ -35,6 +35,8 @@ pub struct Column {
     pub name: FieldName,
     /// What it holds, as far as values must know.
     pub kind: Kind,
+    /// What characters it can hold, if it holds text.
+    pub charset: Charset,
     /// Its type as MariaDB writes it: `varchar(200)`.
     pub type_text: String,
     /// Whether NULL is allowed.
@@ -93,6 +95,15 @@ pub enum Kind {
     Bytes,
     /// GEOMETRY and its kinds.
     Geometry,
+}
+
+/// What characters a column of text can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    /// All of Unicode, or its first plane: any text can be compared with it.
+    Unicode,
+    /// Fewer, as latin1 does: MariaDB refuses to compare it with text that it can't hold.
+    Limited,
 }
 
 impl Table {

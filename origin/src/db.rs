@@ -6,7 +6,7 @@
 
 pub mod admin;
 pub mod catalog;
-pub(crate) mod connect;
+mod connect;
 pub mod error;
 mod geojson;
 mod json;

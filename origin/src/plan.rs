@@ -89,9 +89,9 @@ pub enum Predicate {
     /// A column is NULL.
     IsNull(usize),
     /// A column matches an SQL pattern.
-    Like(usize, LikePattern, Param),
+    Like(usize, LikePattern, Operand),
     /// A column matches a regular expression.
-    Regexp(usize, Param),
+    Regexp(usize, Operand),
     /// Full-text search.
     Match(usize, MatchMode, Param),
     /// All hold.
@@ -151,6 +151,9 @@ pub enum Form {
     },
     /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
+    /// Taken as it is, but compared with the column converted to utf8mb4: the text may hold
+    /// characters that the column's character set lacks.
+    Unicode,
     /// Compared as compact JSON, so that white space does not matter.
     Json,
 }

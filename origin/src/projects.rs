@@ -107,7 +107,9 @@ impl Projects {
     }
 
     async fn prepare_locked(&self) -> Result<(), ProjectError> {
-        self.record_default().await?;
+        self.admin
+            .insert_project(&default_project()?, now())
+            .await?;
         let accounts = self.admin.accounts().await?;
         let owned = self.admin.owned_databases().await?;
         for row in self.admin.projects().await? {
@@ -116,15 +118,17 @@ impl Projects {
         Ok(())
     }
 
-    /// Records the project that is always there.
+    /// Records the project that is always there, and sets its accounts up if it is new.
     ///
     /// # Errors
-    /// MariaDB failed.
-    pub async fn record_default(&self) -> Result<(), ProjectError> {
-        let default =
-            ProjectName::parse(DEFAULT_PROJECT).map_err(|_| AdminError::Corrupt("project name"))?;
-        self.admin.insert_project(&default, now()).await?;
-        Ok(())
+    /// As of [`Projects::prepare`].
+    pub async fn ensure_default(&self) -> Result<(), ProjectError> {
+        let default = default_project()?;
+        match self.admin.insert_project(&default, now()).await? {
+            // Ready-made accounts have rights on databases that are still to be adopted.
+            Inserted::New if !self.is_ready_made(&default) => self.mend(&default).await,
+            _ => Ok(()),
+        }
     }
 
     /// Makes one project's accounts right again, for example after MariaDB refused one of them: a full
@@ -303,4 +307,8 @@ pub(crate) fn spellings(project: &ProjectName, databases: &[DatabaseName]) -> BT
         .into_iter()
         .chain(plain)
         .collect()
+}
+
+fn default_project() -> Result<ProjectName, AdminError> {
+    ProjectName::parse(DEFAULT_PROJECT).map_err(|_| AdminError::Corrupt("project name"))
 }

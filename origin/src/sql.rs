@@ -3,6 +3,8 @@
 
 mod builder;
 mod delete;
+#[cfg(test)]
+mod golden;
 mod insert;
 mod predicate;
 mod select;
@@ -12,6 +14,7 @@ mod update;
 
 use crate::catalog::Table;
 use crate::plan::{self, Param};
+use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
 
 /// A statement: made only here.
@@ -65,10 +68,11 @@ pub fn delete(plan: plan::Delete, table: &Table) -> Statement {
     delete::render(plan, table)
 }
 
-/// Users' own SQL, verbatim.
+/// Users' own SQL, verbatim, to be run in a default schema.
 #[must_use]
-pub fn verbatim(call: &SqlCall) -> Statement {
+pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
     let mut builder = builder::Builder::new();
+    builder.mark(schema.map_or("", DatabaseName::as_str));
     builder.verbatim(&call.query);
     for value in &call.params {
         builder.bind(session::param(value));

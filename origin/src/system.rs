@@ -75,7 +75,7 @@ impl System {
     /// MariaDB is out of reach or denies a right; the schema is newer.
     pub async fn migrate(&self) -> Result<(), SystemError> {
         self.admin.migrate().await?;
-        self.projects.record_default().await?;
+        self.projects.ensure_default().await?;
         Ok(())
     }
 

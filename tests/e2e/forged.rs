@@ -9,7 +9,6 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256, Sha512};
 use shared::error::ErrorCode;
-use std::path::Path;
 
 cases! {
     Both: [
@@ -96,8 +95,12 @@ fn hmac_sha256(secret: &[u8], text: &[u8]) -> Vec<u8> {
 
 /// The installation's public key in every form that an attacker would try as a secret.
 fn public_key_texts() -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    find_public_keys(&shared().data_dir(), 3, &mut found);
+    let set: Value = serde_json::from_str(&shared().cli_ok(&["key", "jwks"])).expect("a JWK set");
+    let keys = set["keys"].as_array().expect("keys");
+    let found: Vec<String> = keys
+        .iter()
+        .map(|key| key["x"].as_str().expect("an x").to_owned())
+        .collect();
     let mut texts = Vec::new();
     for key in &found {
         let raw = BASE64.decode(key).unwrap_or_default();
@@ -115,29 +118,10 @@ fn public_key_texts() -> Vec<Vec<u8>> {
         texts.push(key.clone().into_bytes());
         texts.extend([raw, der]);
     }
-    // Not found (it may be kept elsewhere): then at least secrets that a careless verifier would know.
+    texts.push(set.to_string().into_bytes());
+    texts.extend(keys.iter().map(|key| key.to_string().into_bytes()));
     texts.extend([Vec::new(), b"selkie".to_vec()]);
     texts
-}
-
-/// The `x` of every JWK in the small files of the data directory.
-fn find_public_keys(dir: &Path, depth: usize, found: &mut Vec<String>) {
-    const FILE_MAX_BYTES: u64 = 100_000;
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let Ok(data) = entry.metadata() else { continue };
-        if data.is_dir() && depth > 0 {
-            find_public_keys(&path, depth - 1, found);
-        } else if data.is_file() && data.len() < FILE_MAX_BYTES {
-            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default())
-                .replace('\\', "");
-            let keys = text
-                .split("\"x\":")
-                .skip(1)
-                .filter_map(|rest| rest.split('"').nth(1).map(str::to_owned));
-            found.extend(keys.filter(|key| key.len() == 43));
-        }
-    }
 }
 
 async fn a_token_of_another_installation_is_refused(door: Door) {

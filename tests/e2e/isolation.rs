@@ -29,6 +29,8 @@ cases! {
         a_trigger_that_dirties_the_session_does_not_leak_through_records,
         a_failed_statement_leaves_nothing_open,
         projects_do_not_share_sessions,
+        one_text_means_each_databases_own_table,
+        records_run_in_clean_sessions,
     ],
 }
 
@@ -245,7 +247,8 @@ async fn the_default_schema_does_not_leak(door: Door) {
 
 async fn prepared_statements_do_not_leak(door: Door) {
     let room = Room::new(door, &[]).await;
-    room.exec("PREPARE kept FROM 'SELECT 1'").await;
+    // Taken or refused: in neither case is it there afterwards.
+    room.sql("PREPARE kept FROM 'SELECT 1'").send().await;
     for answer in probes(&room, "EXECUTE kept").await {
         assert!(answer.status.is_client_error(), "{answer}");
     }
@@ -302,5 +305,112 @@ async fn projects_do_not_share_sessions(door: Door) {
             tokio::join!(door.sql(&body).key(&full).send(), door.sql(&body).send());
         assert_eq!(ours.payload(), own);
         assert_ne!(theirs.payload(), own);
+    }
+}
+
+/// A statement that was prepared for one database must not be run for another that sends the same text.
+async fn one_text_means_each_databases_own_table(door: Door) {
+    let first = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+        ],
+    )
+    .await;
+    let second = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT, v TEXT)",
+            "INSERT INTO t VALUES (1, 'two')",
+        ],
+    )
+    .await;
+    for _ in 0..3 {
+        for (room, expected) in [
+            (&first, json!([{"v": 1}])),
+            (&second, json!([{"v": "two"}])),
+        ] {
+            for answer in probes(room, "SELECT v FROM t WHERE id = 1").await {
+                assert_eq!(answer.payload(), expected, "rows of another database");
+            }
+            let bound = (0..PROBES).map(|_| {
+                room.sql_with("SELECT v FROM t WHERE id = ?", json!([1]))
+                    .send()
+            });
+            for answer in join_all(bound).await {
+                assert_eq!(answer.payload(), expected, "rows of another database");
+            }
+        }
+    }
+    for room in [&first, &second] {
+        room.sql_with("UPDATE t SET v = ? WHERE id = ?", json!([7, 1]))
+            .send()
+            .await
+            .payload();
+        assert_eq!(room.behind("SELECT v FROM t").trim(), "7");
+    }
+    // The same when a database is made anew, or `USE` and `DROP` took the default schema away.
+    first.exec("DROP TABLE t").await;
+    first.exec("CREATE TABLE t (id INT, v DATE)").await;
+    first.exec("INSERT INTO t VALUES (1, '2026-01-01')").await;
+    for answer in probes(&first, "SELECT v FROM t WHERE id = 1").await {
+        assert_eq!(answer.payload(), json!([{"v": "2026-01-01"}]));
+    }
+}
+
+/// Records requests run on the same connections as statements: no setting of a statement may change what they do.
+async fn records_run_in_clean_sessions(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE parent (id INT PRIMARY KEY)",
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, p INT, word VARCHAR(3), at TIMESTAMP NULL, FOREIGN KEY (p) REFERENCES parent (id))",
+            "INSERT INTO t (word, at) VALUES ('ü', '2026-01-01 12:00:00'), ('b', NULL)",
+        ],
+    )
+    .await;
+    let expected = room.get("t").await.payload();
+    for statement in [
+        "SET sql_select_limit = 1",
+        "SET time_zone = '+05:00'",
+        "SET NAMES latin1",
+        "SET autocommit = 0",
+        "SET SESSION TRANSACTION READ ONLY",
+        "SET foreign_key_checks = 0",
+        "SET sql_mode = ''",
+        "SET SESSION max_statement_time = 0.001",
+        "SET innodb_lock_wait_timeout = 0",
+        "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, p INT, word VARCHAR(3), at TIMESTAMP NULL)",
+        "BEGIN",
+        "LOCK TABLES parent WRITE",
+        "SET SESSION collation_connection = utf8mb4_bin",
+        "SET last_insert_id = 77, insert_id = 99",
+    ] {
+        room.sql(statement).send().await;
+        for answer in join_all((0..PROBES).map(|_| room.get("t"))).await {
+            assert_eq!(answer.payload(), expected, "a list after {statement}");
+        }
+        room.sql(statement).send().await;
+        let orphan = json!({"p": 99});
+        for answer in join_all((0..PROBES).map(|_| room.post("t", &orphan))).await {
+            answer.refused(shared::error::ErrorCode::ForeignKeyViolation);
+        }
+        room.sql(statement).send().await;
+        let long = json!({"word": "far too long"});
+        for answer in join_all((0..PROBES).map(|_| room.post("t", &long))).await {
+            answer.refused(shared::error::ErrorCode::InvalidValue);
+        }
+        room.sql(statement).send().await;
+        let inserted = room.post("t", &json!({"word": "new"})).await.payload();
+        let seen = room.behind(&format!(
+            "SELECT COUNT(*) FROM t WHERE word = 'new' AND id = {inserted}"
+        ));
+        assert_eq!(
+            seen.trim(),
+            "1",
+            "an insert after {statement} is committed, under the id that was answered"
+        );
+        room.delete(&format!("t/{inserted}")).await.payload();
     }
 }

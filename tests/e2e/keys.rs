@@ -1,10 +1,10 @@
 //! Keys as callers hold them: how they are sent, what they claim, how they end.
 
 use crate::case::eventually;
-use crate::door::{Answer, Door};
+use crate::door::{Answer, Call, Door};
 use crate::forged::claims;
 use crate::room::unique;
-use crate::service::shared;
+use crate::service::{Edge, Service, shared};
 use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::{Duration, SystemTime};
@@ -32,7 +32,9 @@ cases! {
         an_unknown_key_can_not_be_revoked,
         a_key_needs_an_access_and_a_known_project,
         project_names_are_checked,
+        the_public_keys_hold_nothing_private,
     ],
+    Own: [two_signing_keys_live_while_they_are_rotated],
 }
 
 async fn a_request_without_a_key_is_refused(door: Door) {
@@ -292,12 +294,64 @@ async fn project_names_are_checked(door: Door) {
         let output = shared().cli(&["project", "create", name]);
         assert!(!output.status.success(), "project {name:?} is made");
     }
-    assert!(
-        !shared()
-            .cli(&["project", "create", "default"])
-            .status
-            .success(),
-        "a project is made twice"
-    );
     assert!(shared().cli_ok(&["project", "list"]).contains("default"));
+}
+
+async fn the_public_keys_hold_nothing_private(_: Door) {
+    let set: serde_json::Value =
+        serde_json::from_str(&shared().cli_ok(&["key", "jwks"])).expect("a JWK set");
+    let keys = set["keys"].as_array().expect("keys");
+    assert!((1..=2).contains(&keys.len()), "{set}");
+    for key in keys {
+        assert_eq!(
+            (&key["kty"], &key["crv"]),
+            (&json!("OKP"), &json!("Ed25519")),
+            "{key}"
+        );
+        assert!(key["kid"].is_string() && key.get("d").is_none(), "{key}");
+    }
+}
+
+/// Keys signed before a rotation live on; those signed before the rotation before it end.
+async fn two_signing_keys_live_while_they_are_rotated(_: Door) {
+    let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[]))
+        .await
+        .unwrap()
+        .expect("a service");
+    let read = |token: &str| {
+        Call::new(&service.origin, reqwest::Method::GET, POSTS)
+            .key(token)
+            .send()
+    };
+    let works = |token: String| async move {
+        eventually(
+            "a key of the newest signing key works",
+            REVOCATION_MAX,
+            || async { (read(&token).await.code() == "ok").then_some(()) },
+        )
+        .await;
+    };
+    let first = service.create_key("default", "read", &[]).token;
+    works(first.clone()).await;
+    service.cli_ok(&["key", "rotate", "--yes"]);
+    let second = service.create_key("default", "read", &[]).token;
+    works(second.clone()).await;
+    read(&first).await.payload();
+    service.cli_ok(&["key", "rotate", "--yes"]);
+    let third = service.create_key("default", "read", &[]).token;
+    works(third).await;
+    read(&second).await.payload();
+    let refused = eventually(
+        "keys of the signing key before the last end",
+        REVOCATION_MAX,
+        || async {
+            let answer = read(&first).await;
+            (answer.code() != "ok").then_some(answer)
+        },
+    );
+    refused.await.refused(ErrorCode::InvalidKey);
+    tokio::task::spawn_blocking(move || service.stop())
+        .await
+        .unwrap()
+        .unwrap();
 }

@@ -44,7 +44,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
 /// How long one origin waits for another that migrates or sets accounts up.
-const LOCK_WAIT_SECONDS: u64 = 60;
+const LOCK_WAIT_SECONDS: u64 = 45;
 
 /// What each admin connection begins with: times as numbers, faults as faults, no endless waits.
 const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', \
@@ -130,7 +130,7 @@ impl Admin {
         let granted: Option<Option<u8>> = self
             .within(conn.exec_first(
                 "SELECT GET_LOCK(?, ?)",
-                (&self.lock_name, LOCK_WAIT_SECONDS.min(45)),
+                (&self.lock_name, LOCK_WAIT_SECONDS),
             ))
             .await?;
         match granted.flatten() {

@@ -147,7 +147,6 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
             Problem::new(code, "The database is not available at the moment.")
         }
         ErrorCode::Deadlock => problem.with_hint("Try again: another transaction was in the way."),
-        ErrorCode::QueryTimeout => Problem::new(code, "The statement was stopped before its end."),
         ErrorCode::FulltextIndexMissing => {
             problem.with_hint("Add a FULLTEXT index over exactly these fields.")
         }
@@ -167,8 +166,26 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     Some(match errno {
         1022 | 1062 | 1169 | 1586 => DuplicateKey,
         1216 | 1217 | 1451 | 1452 | 1557 | 1761 | 1762 => ForeignKeyViolation,
-        1048 | 1263 | 1264 | 1265 | 1292 | 1364 | 1365 | 1366 | 1367 | 1406 | 1411 | 1416
-        | 1690 | 1906 | 1907 | 3020 | 4025 | 4026 | 4037 | 4038 | 4076 | 4077 => InvalidValue,
+        1048
+        | 1263
+        | 1264
+        | 1265
+        | 1292
+        | 1364
+        | 1365
+        | 1366
+        | 1367
+        | 1406
+        | 1411
+        | 1416
+        | 1690
+        | 1906
+        | 1907
+        | 3020
+        | 4025
+        | 4026
+        | 4035..=4040
+        | 4048..=4050 => InvalidValue,
         1044 | 1045 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419
         | 1698 | 1873 | 4134 => PermissionDenied,
         1049 | 1008 => DatabaseNotFound,

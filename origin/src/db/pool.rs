@@ -111,11 +111,15 @@ impl Pools {
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         let account = self.account(project, access)?;
         let _place = Place::take(&account.waiting, self.settings.queue + self.settings.size)?;
-        let object = account
-            .pool
-            .get()
-            .await
-            .map_err(|error| pool_error(error, &account))?;
+        let mut got = account.pool.get().await;
+        if got.as_ref().is_err_and(is_locked_out) {
+            // An account may change its own password, whatever its rights: ours is set again.
+            match self.projects.mend(project).await {
+                Ok(()) => got = account.pool.get().await,
+                Err(error) => tracing::error!(%error, "an account could not be mended"),
+            }
+        }
+        let object = got.map_err(|error| pool_error(error, &account))?;
         Ok(Lease {
             object: Some(object),
             stage: Stage::Idle,
@@ -214,6 +218,12 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Whether MariaDB refused the login.
+fn is_locked_out(error: &managed::PoolError<mysql_async::Error>) -> bool {
+    const ACCESS_DENIED: u16 = 1045;
+    matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == ACCESS_DENIED)
 }
 
 fn pool_error(error: managed::PoolError<mysql_async::Error>, account: &Account) -> DbError {

@@ -4,7 +4,7 @@
 use super::error::DbError;
 use super::pool::Lease;
 use super::run;
-use crate::catalog::{Column, Kind, Reference, Table, Traits};
+use crate::catalog::{Charset, Column, Kind, Reference, Table, Traits};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use shared::ident::{DatabaseName, FieldName, TableName};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const TABLE: &str =
     "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
-     GENERATION_EXPRESSION IS NOT NULL FROM information_schema.COLUMNS \
+     GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
 const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX";
@@ -39,6 +39,7 @@ type ColumnRow = (
     String,
     String,
     bool,
+    Option<String>,
 );
 
 /// A table, or what there is instead.
@@ -206,7 +207,7 @@ fn json_checked(clause: &str) -> Option<String> {
 }
 
 fn column(row: ColumnRow, facts: &Facts) -> Option<Column> {
-    let (name, data_type, type_text, nullable, default, extra, comment, generated) = row;
+    let (name, data_type, type_text, nullable, default, extra, comment, generated, charset) = row;
     let field = FieldName::parse(&name).ok()?;
     let nullable = nullable == "YES";
     Some(Column {
@@ -221,6 +222,7 @@ fn column(row: ColumnRow, facts: &Facts) -> Option<Column> {
             Vec::new()
         },
         name: field,
+        charset: charset.as_deref().map_or(Charset::Unicode, reach),
         type_text,
         nullable,
         default: default
@@ -233,6 +235,13 @@ fn column(row: ColumnRow, facts: &Facts) -> Option<Column> {
         references: facts.references.get(&name).cloned(),
         comment,
     })
+}
+
+fn reach(charset: &str) -> Charset {
+    match charset {
+        "utf8mb4" | "utf8mb3" | "utf8" | "ucs2" | "utf16" | "utf16le" | "utf32" => Charset::Unicode,
+        _ => Charset::Limited,
+    }
 }
 
 fn kind(data_type: &str) -> Kind {

@@ -201,11 +201,12 @@ async fn several<P: Protocol>(
         if columns.is_empty() {
             let outcome = done(result);
             progress.add_rows(result.affected_rows());
-            if result.is_empty() {
+            let last = result.is_empty();
+            // Reading an empty set moves on to the next one, or gives the error that ended the call.
+            run::driver(result.next()).await?;
+            if last {
                 break outcome;
             }
-            // Reading an empty set moves on to the next one.
-            run::driver(result.next()).await?;
             continue;
         }
         encoder.next_set();

@@ -3,6 +3,7 @@
 use super::record_log::RequestRecord;
 use super::{body, records, sql};
 use crate::app::App;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -17,12 +18,23 @@ pub(super) async fn handle(
     request: Request,
     record: &mut RequestRecord,
 ) -> Result<Response, Problem> {
-    let (parts, content) = request.into_parts();
-    let knock = admission::knock(&head(&parts))?;
-    let principal = app
-        .keys
-        .authenticate(header(&parts, "authorization"))
-        .await?;
+    let (parts, mut content) = request.into_parts();
+    let outcome = answer(app, &parts, &mut content, record).await;
+    if outcome.is_err() {
+        body::drain(content, &parts.headers).await;
+    }
+    outcome
+}
+
+async fn answer(
+    app: &Arc<App>,
+    parts: &Parts,
+    content: &mut Body,
+    record: &mut RequestRecord,
+) -> Result<Response, Problem> {
+    let knock = admission::knock(&head(parts))?;
+    let authorization = header(parts, "authorization");
+    let principal = app.keys.authenticate(authorization).await?;
     record.caller(&principal);
     let pending = knock.admit(&principal)?;
     record.action(pending.action());

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a request's head: the longest URL and its headers, twice.
-const HEAD_MAX_BYTES: usize = 64 * 1024;
+/// Bytes of a request's head: the longest URL that HTTP libraries read, and its headers.
+const HEAD_MAX_BYTES: usize = 128 * 1024;
 /// Streams of one HTTP/2 connection.
 const H2_STREAMS_MAX: u32 = 256;
 /// How long to wait before accepting again when the process has no more file descriptors.

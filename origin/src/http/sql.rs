@@ -8,7 +8,7 @@ use crate::db::{DbError, user_sql};
 use crate::sql;
 use crate::sql::session::{Schema, effects};
 use axum::response::Response;
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
 use shared::key::Principal;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
@@ -24,8 +24,9 @@ pub(super) async fn run(
         Some(name) => Some(name.clone()),
         None => app.catalog.only_database(principal.project()).await?,
     };
-    let effects = effects(&call.query);
-    let statement = sql::verbatim(&call);
+    let effects = effects(&call.query)
+        .ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
+    let statement = sql::verbatim(&call, schema.as_ref());
     let lease = app
         .pools
         .lease(principal.project(), principal.access())

@@ -4,7 +4,7 @@
 //! signature was checked, and its row was there, in the present *generation*. Every change of keys,
 //! made by whichever origin or command, moves the generation on, which [`KeyRegistry::watch`] notices
 //! within a second; then each token is looked up once more. A row that somebody deletes by hand is
-//! noticed after [`RECHECK_SECONDS`].
+//! noticed after a minute.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

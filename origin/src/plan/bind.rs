@@ -4,7 +4,7 @@
 //! exact. Ranges are MariaDB's to check: it knows them, and says so with its own error.
 
 use super::{Form, Operand, Param};
-use crate::catalog::{Column, Kind};
+use crate::catalog::{Charset, Column, Kind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -50,7 +50,10 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
         Kind::Decimal => decimal(value, purpose),
         Kind::Float => float(value),
         Kind::Double => double(value),
-        Kind::Text => scalar_text(value).map(plain),
+        Kind::Text => scalar_text(value).map(|text| match purpose {
+            Purpose::Store => plain(Param::Text(text.into())),
+            Purpose::Filter | Purpose::Key => literal(column, text),
+        }),
         Kind::Date | Kind::Time => temporal(value, |text| text.to_owned()),
         Kind::DateTime => temporal(value, utc),
         Kind::Json => Some(json(value, purpose)),
@@ -64,8 +67,23 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
 ///
 /// # Errors
 /// `invalid_filter` if the value is no text.
-pub fn text(column: &Column, value: &Value) -> Result<Param, Problem> {
-    scalar_text(value).ok_or_else(|| refused(column, value, Purpose::Filter))
+pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
+    scalar_text(value)
+        .map(|text| literal(column, text))
+        .ok_or_else(|| refused(column, value, Purpose::Filter))
+}
+
+/// Text that is compared with a column.
+#[must_use]
+pub fn literal(column: &Column, text: &str) -> Operand {
+    let form = match column.charset {
+        Charset::Limited if !text.is_ascii() => Form::Unicode,
+        Charset::Limited | Charset::Unicode => Form::Plain,
+    };
+    Operand {
+        param: Param::Text(text.into()),
+        form,
+    }
 }
 
 /// Refuses comparisons that have no meaning for a column.
@@ -130,8 +148,8 @@ fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
         Value::Number(text) => &**text,
         Value::Text(text) => match text.trim() {
             // Query strings have no booleans of their own.
-            "true" => return Some(plain(Param::Int(1))),
-            "false" => return Some(plain(Param::Int(0))),
+            "true" if purpose != Purpose::Key => return Some(plain(Param::Int(1))),
+            "false" if purpose != Purpose::Key => return Some(plain(Param::Int(0))),
             text => text,
         },
         _ => return None,
@@ -256,9 +274,9 @@ fn double(value: &Value) -> Option<Operand> {
     number.is_finite().then(|| plain(Param::Double(number)))
 }
 
-fn scalar_text(value: &Value) -> Option<Param> {
+fn scalar_text(value: &Value) -> Option<&str> {
     match value {
-        Value::Text(text) | Value::Number(text) => Some(Param::Text(text.clone())),
+        Value::Text(text) | Value::Number(text) => Some(text),
         _ => None,
     }
 }

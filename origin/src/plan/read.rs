@@ -7,7 +7,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
 use shared::operation::RecordId;
-use shared::operation::filter::{Condition, Place, Test};
+use shared::operation::filter::{Comparison, Condition, Place, Test};
 use shared::operation::read::{Read, ReadOne, Selection};
 
 pub(super) fn records(read: &Read, table: &Table) -> Result<Select, Problem> {
@@ -66,14 +66,13 @@ fn selection(selection: &Selection, table: &Table) -> Result<Vec<usize>, Problem
 
 /// The record that `{id}` addresses.
 pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> {
+    // A value that the key can't hold addresses no record, like any other that none has.
     let equals = |at: usize, text: &str| {
         let column = &table.columns()[at];
-        let operand = bind::value(column, &Value::Text(text.into()), Purpose::Key)?;
-        Ok(Predicate::Compare(
-            at,
-            shared::operation::filter::Comparison::Equal,
-            operand,
-        ))
+        match bind::value(column, &Value::Text(text.into()), Purpose::Key) {
+            Ok(operand) => Predicate::Compare(at, Comparison::Equal, operand),
+            Err(_) => Predicate::Any(Vec::new()),
+        }
     };
     match table.key() {
         [] => Err(Problem::new(
@@ -84,12 +83,12 @@ pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> 
             ),
         )
         .with_hint("Use query or deleteKeyValues.")),
-        [at] => equals(*at, id.whole()),
+        [at] => Ok(equals(*at, id.whole())),
         key if key.len() == id.parts().len() => Ok(Predicate::All(
             key.iter()
                 .zip(id.parts())
                 .map(|(at, part)| equals(*at, part))
-                .collect::<Result<_, Problem>>()?,
+                .collect(),
         )),
         key => {
             let names: Vec<_> = key
@@ -138,7 +137,7 @@ fn tested(at: usize, test: &Test, table: &Table) -> Result<Predicate, Problem> {
         }
         Test::In(values) => member(at, values, table)?,
         Test::Between(low, high) => {
-            bind::comparable(column, shared::operation::filter::Comparison::Less)?;
+            bind::comparable(column, Comparison::Less)?;
             Predicate::Between(at, operand(low)?, operand(high)?)
         }
         Test::IsNull => Predicate::IsNull(at),
@@ -147,7 +146,7 @@ fn tested(at: usize, test: &Test, table: &Table) -> Result<Predicate, Problem> {
         Test::Text(place, text) => Predicate::Like(
             at,
             LikePattern::Literal,
-            Param::Text(literal(*place, text).into()),
+            bind::literal(column, &literal(*place, text)),
         ),
         Test::Match(mode, term) => Predicate::Match(at, *mode, Param::Text(term.as_str().into())),
     })
@@ -156,7 +155,7 @@ fn tested(at: usize, test: &Test, table: &Table) -> Result<Predicate, Problem> {
 /// A list that holds null means "one of these, or NULL": SQL's own IN would never match it.
 fn member(at: usize, values: &[Value], table: &Table) -> Result<Predicate, Problem> {
     let column = &table.columns()[at];
-    bind::comparable(column, shared::operation::filter::Comparison::Equal)?;
+    bind::comparable(column, Comparison::Equal)?;
     let operands = values
         .iter()
         .filter(|value| **value != Value::Null)

@@ -95,7 +95,8 @@ impl ProjectError {
                  under [accounts.<project>] in selkie.toml (rw and ro, each with user and password)"
             }
             Self::ReadyMade { .. } => {
-                "mend the account's grants or its password; `selkie doctor` checks again"
+                "mend its grants or its password, or adopt the database that they are on \
+                 (`selkie database adopt`); `selkie doctor` checks again"
             }
             Self::UnknownProject {
                 nearest: Some(name),

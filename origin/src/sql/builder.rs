@@ -93,7 +93,7 @@ impl Builder {
     /// A bound value in the form that its column needs.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
-            Form::Plain => self.param(operand.param),
+            Form::Plain | Form::Unicode => self.param(operand.param),
             Form::GeoJson => self
                 .syntax("ST_GeomFromGeoJSON(")
                 .param(operand.param)
@@ -115,6 +115,19 @@ impl Builder {
     /// A value for a `?` of verbatim text.
     pub(super) fn bind(&mut self, param: Param) {
         self.params.push(param);
+    }
+
+    /// A comment that makes equal texts for different default schemas different: a prepared statement
+    /// keeps the tables that its names meant when it was prepared, and connections keep them by text.
+    /// The name is written in hexadecimal, so that it can't end the comment.
+    pub(super) fn mark(&mut self, name: &str) {
+        self.syntax("/*");
+        for byte in name.bytes() {
+            const HEX: &[u8; 16] = b"0123456789abcdef";
+            self.text.push(char::from(HEX[usize::from(byte >> 4)]));
+            self.text.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+        self.syntax("*/ ");
     }
 
     /// A user's own statement. The driver takes `:name` for a parameter of its own, so a colon that

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use crate::catalog::{Kind, Table};
-use crate::plan::{LikePattern, Operand, Predicate};
+use crate::plan::{Form, LikePattern, Operand, Predicate};
 use shared::operation::filter::{Comparison, MatchMode};
 
 /// ` WHERE …`
@@ -23,7 +23,7 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
             });
         }
         Predicate::In(at, operands) => {
-            subject(sql, table, at)
+            subject(sql, table, at, &operands)
                 .syntax(" IN (")
                 .list(operands, |sql, operand| {
                     sql.operand(operand);
@@ -31,8 +31,10 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
             sql.syntax(")");
         }
         Predicate::Between(at, low, high) => {
-            subject(sql, table, at)
-                .syntax(" BETWEEN ")
+            let bounds = [low, high];
+            subject(sql, table, at, &bounds);
+            let [low, high] = bounds;
+            sql.syntax(" BETWEEN ")
                 .operand(low)
                 .syntax(" AND ")
                 .operand(high);
@@ -40,14 +42,18 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
         Predicate::IsNull(at) => {
             sql.column(table, at).syntax(" IS NULL");
         }
-        Predicate::Like(at, pattern, param) => {
-            sql.column(table, at).syntax(" LIKE ").param(param);
+        Predicate::Like(at, pattern, operand) => {
+            text(sql, table, at, &operand)
+                .syntax(" LIKE ")
+                .operand(operand);
             if pattern == LikePattern::Literal {
                 sql.syntax(" ESCAPE '|'");
             }
         }
-        Predicate::Regexp(at, param) => {
-            sql.column(table, at).syntax(" REGEXP ").param(param);
+        Predicate::Regexp(at, operand) => {
+            text(sql, table, at, &operand)
+                .syntax(" REGEXP ")
+                .operand(operand);
         }
         Predicate::Match(at, mode, param) => {
             sql.syntax("MATCH (")
@@ -96,7 +102,7 @@ fn compare(sql: &mut Builder, table: &Table, at: usize, comparison: Comparison, 
             .syntax(")");
         return;
     }
-    subject(sql, table, at)
+    subject(sql, table, at, std::slice::from_ref(&operand))
         .syntax(operator(comparison))
         .operand(operand);
 }
@@ -113,10 +119,32 @@ fn operator(comparison: Comparison) -> &'static str {
     }
 }
 
-/// The column as it is compared.
-fn subject<'a>(sql: &'a mut Builder, table: &Table, at: usize) -> &'a mut Builder {
-    match table.columns()[at].kind {
-        Kind::Json => sql.syntax("JSON_COMPACT(").column(table, at).syntax(")"),
+/// The column as it is compared with these.
+fn subject<'a>(
+    sql: &'a mut Builder,
+    table: &Table,
+    at: usize,
+    operands: &[Operand],
+) -> &'a mut Builder {
+    if table.columns()[at].kind == Kind::Json {
+        return sql.syntax("JSON_COMPACT(").column(table, at).syntax(")");
+    }
+    match operands
+        .iter()
+        .find(|operand| operand.form == Form::Unicode)
+    {
+        Some(operand) => text(sql, table, at, operand),
+        None => sql.column(table, at),
+    }
+}
+
+/// The column as its text is compared with a pattern.
+fn text<'a>(sql: &'a mut Builder, table: &Table, at: usize, operand: &Operand) -> &'a mut Builder {
+    match operand.form {
+        Form::Unicode => sql
+            .syntax("CONVERT(")
+            .column(table, at)
+            .syntax(" USING utf8mb4)"),
         _ => sql.column(table, at),
     }
 }

@@ -46,22 +46,21 @@ pub enum Results {
     Any,
 }
 
-/// Judges a statement by its text.
+/// Judges a statement by its text; `None` if there is none: only comments, or a lone `;`.
 #[must_use]
-pub fn effects(text: &str) -> Effects {
-    let mut tokens = Tokens::new(text)
-        .filter(|token| !matches!(token, Token::Colon(_) | Token::Open))
-        .peekable();
-    let first = match tokens.peek() {
-        Some(Token::Word(word)) => word.to_ascii_uppercase(),
-        _ => String::new(),
-    };
-    let reads = matches!(
-        first.as_str(),
-        "SELECT" | "WITH" | "VALUES" | "SHOW" | "EXPLAIN" | "DESCRIBE" | "DESC"
-    );
-    let writes = matches!(first.as_str(), "INSERT" | "UPDATE" | "DELETE" | "REPLACE");
-    Effects {
+pub fn effects(text: &str) -> Option<Effects> {
+    let first = Tokens::new(text).find_map(|token| match token {
+        Token::Word(word) => Some(word.to_ascii_uppercase()),
+        // Code in a comment: anything.
+        Token::Executable => Some(String::new()),
+        _ => None,
+    })?;
+    let reads = [
+        "SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC",
+    ];
+    let reads = reads.contains(&first.as_str());
+    let writes = ["INSERT", "UPDATE", "DELETE", "REPLACE"].contains(&first.as_str());
+    Some(Effects {
         session: if reads && is_stateless(text) {
             Session::Stateless
         } else {
@@ -77,7 +76,7 @@ pub fn effects(text: &str) -> Effects {
         } else {
             Results::Any
         },
-    }
+    })
 }
 
 /// Functions that neither read nor leave session state, and words that may stand before a `(`.
@@ -310,7 +309,7 @@ mod tests {
     use super::*;
 
     fn session(text: &str) -> Session {
-        effects(text).session
+        effects(text).unwrap().session
     }
 
     #[test]
@@ -348,9 +347,15 @@ mod tests {
             "CREATE TEMPORARY TABLE t (a INT)",
             "INSERT INTO t VALUES (1)",
             "CALL p()",
-            "",
         ] {
             assert_eq!(session(text), Session::Stateful, "{text}");
+        }
+    }
+
+    #[test]
+    fn comments_alone_are_no_statement() {
+        for text in ["", " ", "-- x", "/* x */", ";", "# x\n;"] {
+            assert_eq!(effects(text), None, "{text}");
         }
     }
 
@@ -361,7 +366,7 @@ mod tests {
             "INSERT INTO t VALUES (1)",
             " update t set a = 1",
         ] {
-            assert_eq!(effects(text).schema, Schema::Kept, "{text}");
+            assert_eq!(effects(text).unwrap().schema, Schema::Kept, "{text}");
         }
         for text in [
             "CREATE TABLE t (a INT)",
@@ -370,7 +375,7 @@ mod tests {
             "TRUNCATE t",
             "RENAME TABLE a TO b",
         ] {
-            assert_eq!(effects(text).schema, Schema::Changed, "{text}");
+            assert_eq!(effects(text).unwrap().schema, Schema::Changed, "{text}");
         }
     }
 

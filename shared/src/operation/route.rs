@@ -31,7 +31,6 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         .path
         .strip_prefix("/api/v1/")
         .ok_or_else(|| not_found(head))?;
-    let path = path.strip_suffix('/').unwrap_or(path);
     let mut segments = path.split('/');
     match (
         segments.next(),
@@ -44,18 +43,24 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         (Some("crud"), Some(database), Some(table), last, None)
             if !database.is_empty() && !table.is_empty() =>
         {
-            below_table(head.method, table_path(database, table)?, last)
+            below_table(head, table_path(database, table)?, last)
         }
         _ => Err(not_found(head)),
     }
 }
 
-fn below_table(method: &str, table: TablePath, last: Option<&str>) -> Result<Resource, Problem> {
+fn below_table(
+    head: &RequestHead<'_>,
+    table: TablePath,
+    last: Option<&str>,
+) -> Result<Resource, Problem> {
+    let method = head.method;
     match (last, method) {
         (None, _) => allow(method, TABLE_METHODS).map(|()| Resource::Table(table)),
         (Some("_schema"), _) => allow(method, "GET, HEAD").map(|()| Resource::Schema(table)),
         // Only POST: a record may well have the key "query".
         (Some("query"), "POST") => Ok(Resource::Query(table)),
+        (Some(""), _) => Err(not_found(head)),
         (Some(id), _) => {
             allow(method, RECORD_METHODS)?;
             Ok(Resource::Record(table, RecordId::decode(id)?))

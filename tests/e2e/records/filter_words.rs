@@ -91,7 +91,7 @@ async fn filters_follow_the_collation_of_the_field(door: Door) {
         &[
             "CREATE TABLE items (id INT PRIMARY KEY, loose VARCHAR(20) COLLATE utf8mb4_general_ci, \
              exact VARCHAR(20) COLLATE utf8mb4_bin)",
-            "INSERT INTO items VALUES (1, 'Straße', 'Case'), (2, 'CASE', 'case'), (3, 'case', 'CASE')",
+            "INSERT INTO items VALUES (1, 'Öl', 'Case'), (2, 'CASE', 'case'), (3, 'case', 'CASE')",
         ],
     )
     .await;
@@ -99,7 +99,7 @@ async fn filters_follow_the_collation_of_the_field(door: Door) {
     selects(&room, "exact", "=", json!("case"), &[2]).await;
     selects(&room, "loose", "CONTAINS", json!("AS"), &[2, 3]).await;
     selects(&room, "exact", "CONTAINS", json!("AS"), &[3]).await;
-    selects(&room, "loose", "=", json!("Straße"), &[1]).await;
+    selects(&room, "loose", "=", json!("öl"), &[1]).await;
 }
 
 async fn a_thousand_conditions_and_no_more(door: Door) {

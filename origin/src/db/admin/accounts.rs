@@ -1,6 +1,8 @@
 //! MariaDB's accounts: the two of each project, their passwords and grants; and what an account may do,
 //! asked of MariaDB itself.
 
+mod state;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -10,6 +12,8 @@ use sha1::{Digest, Sha1};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 
+pub use self::state::{AccountState, Accounts};
+use self::state::{GRANTS, Grant, split_grantee};
 use super::quote::{exact, ident, own};
 use super::{Admin, AdminError};
 use crate::config::Account;
@@ -68,10 +72,16 @@ impl Rights {
         }
     }
 
-    fn set(self) -> BTreeSet<String> {
-        self.privileges()
+    /// The rights on each of these patterns.
+    fn on(self, patterns: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
+        let rights: BTreeSet<String> = self
+            .privileges()
             .iter()
             .map(|name| (*name).to_owned())
+            .collect();
+        patterns
+            .iter()
+            .map(|pattern| (pattern.clone(), rights.clone()))
             .collect()
     }
 }
@@ -108,30 +118,6 @@ impl fmt::Display for AccountName {
     }
 }
 
-/// What an account may do, as MariaDB knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccountState {
-    /// What its password is checked against; `None` if the admin account may not see it.
-    pub password_hash: Option<String>,
-    /// Privileges on the whole server, without USAGE.
-    pub global: BTreeSet<String>,
-    /// Privileges by database pattern.
-    pub databases: BTreeMap<String, BTreeSet<String>>,
-    /// Roles that it may take on.
-    pub roles: BTreeSet<String>,
-    /// Anything else: rights on single tables, the right to grant. In words.
-    pub other: BTreeSet<String>,
-}
-
-impl AccountState {
-    fn wanted(rights: Rights, patterns: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
-        patterns
-            .iter()
-            .map(|pattern| (pattern.clone(), rights.set()))
-            .collect()
-    }
-}
-
 /// Every pattern that a project's accounts are granted on: each database of its own exactly, and the
 /// names that it may make by itself.
 pub(crate) fn patterns(project: &ProjectName, databases: &[DatabaseName]) -> BTreeSet<String> {
@@ -151,23 +137,6 @@ pub enum LoginCheck {
     /// It does not, for this reason.
     Refused(String),
 }
-
-/// `(user, host)` → what it may do.
-pub type Accounts = BTreeMap<(String, String), AccountState>;
-
-type Grant = (String, String, String, String);
-
-/// All rights on the server, on databases, on tables and columns: grantee, kind, place, privilege.
-const GRANTS: &str = "SELECT GRANTEE, 'global', '', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
-    UNION ALL SELECT GRANTEE, 'grantable', '*.*', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
-        WHERE IS_GRANTABLE = 'YES'
-    UNION ALL SELECT GRANTEE, 'database', TABLE_SCHEMA, PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES
-    UNION ALL SELECT GRANTEE, 'grantable', TABLE_SCHEMA, PRIVILEGE_TYPE
-        FROM information_schema.SCHEMA_PRIVILEGES WHERE IS_GRANTABLE = 'YES'
-    UNION ALL SELECT GRANTEE, 'table', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), PRIVILEGE_TYPE
-        FROM information_schema.TABLE_PRIVILEGES
-    UNION ALL SELECT GRANTEE, 'table', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME, '.', COLUMN_NAME), PRIVILEGE_TYPE
-        FROM information_schema.COLUMN_PRIVILEGES";
 
 impl Admin {
     /// The projects' accounts, whatever their host, and what they may do. Empty where the admin account
@@ -239,7 +208,7 @@ impl Admin {
             if found.password_hash.as_deref() != Some(&hash(password)) {
                 self.set_password(name, host, password).await?;
             }
-            self.settle_grants(name, host, &found, &AccountState::wanted(rights, patterns))
+            self.settle_grants(name, host, &found, &rights.on(patterns))
                 .await?;
         }
         Ok(())
@@ -382,34 +351,6 @@ impl Admin {
     }
 }
 
-impl AccountState {
-    fn note(&mut self, kind: &str, place: String, privilege: String) {
-        match kind {
-            // What an account without any right is said to have.
-            "global" | "grantable" if privilege == "USAGE" => {}
-            "global" => {
-                self.global.insert(privilege);
-            }
-            "database" => {
-                self.databases.entry(place).or_default().insert(privilege);
-            }
-            "grantable" => {
-                self.other.insert(format!("GRANT OPTION on {place}"));
-            }
-            _ => {
-                self.other.insert(format!("{privilege} on {place}"));
-            }
-        }
-    }
-}
-
-/// `'user'@'host'`, as `information_schema` writes it.
-fn split_grantee(grantee: &str) -> Option<(String, String)> {
-    let inner = grantee.strip_prefix('\'')?.strip_suffix('\'')?;
-    let (user, host) = inner.rsplit_once("'@'")?;
-    Some((user.to_owned(), host.to_owned()))
-}
-
 /// What `mysql_native_password` keeps: `*` and the SHA-1 of the SHA-1, in hex. The password has 256
 /// random bits, so that the weak hash does no harm; given as a hash, it stays out of MariaDB's logs.
 fn hash(password: &SecretString) -> String {
@@ -428,13 +369,6 @@ mod tests {
         // SELECT PASSWORD('password')
         let hashed = hash(&SecretString::from("password"));
         assert_eq!(hashed, "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
-    }
-
-    #[test]
-    fn a_grantee_is_taken_apart() {
-        let (user, host) = split_grantee("'selkie-a-rw'@'%'").unwrap();
-        assert_eq!((user.as_str(), host.as_str()), ("selkie-a-rw", "%"));
-        assert_eq!(split_grantee("PUBLIC"), None);
     }
 
     #[test]

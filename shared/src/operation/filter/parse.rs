@@ -199,7 +199,7 @@ impl Reader<'_> {
                     bare,
                     Joiner::Or,
                 )?;
-                Ok(test.of(FieldName::parse(label)?))
+                Ok(test.of(FieldName::parse(label)?, false))
             }
         }
     }
@@ -292,8 +292,8 @@ impl Reader<'_> {
             Some(field) => field,
             None => FieldName::parse(label)?,
         };
-        let test = resolve(label, equality.0, value, how)?.of(field);
-        Ok(negate(test, negated != equality.1))
+        let test = resolve(label, equality.0, value, how)?;
+        Ok(negate(test.of(field, equality.1), negated))
     }
 }
 
@@ -334,8 +334,15 @@ fn key_value(text: &str) -> Result<Condition, Problem> {
             )));
         }
     };
+    if matches!(&value, Value::List(text) if json::items(text).is_ok_and(|items| items.is_empty()))
+    {
+        return Err(invalid(format!(
+            "The list of {} in deleteKeyValues is empty.",
+            shown(key.as_str())
+        )));
+    }
     let test = resolve(key.as_str(), equality.0, value, Joiner::Or)?;
-    Ok(negate(test.of(key), equality.1))
+    Ok(test.of(key, equality.1))
 }
 
 fn unknown_part(label: &str, part: &str, known: &[&str]) -> Problem {
@@ -370,10 +377,10 @@ fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
 }
 
 fn negate(condition: Condition, negated: bool) -> Condition {
-    if negated {
-        Condition::Not(Box::new(condition))
-    } else {
-        condition
+    match (condition, negated) {
+        (condition, false) => condition,
+        (Condition::Not(inner), true) => *inner,
+        (condition, true) => Condition::Not(Box::new(condition)),
     }
 }
 
@@ -385,14 +392,15 @@ enum Tests {
 }
 
 impl Tests {
-    fn of(self, field: FieldName) -> Condition {
+    /// The condition on a field; a negated operator negates each of several tests.
+    fn of(self, field: FieldName, negated: bool) -> Condition {
         match self {
-            Self::One(test) => Condition::Test(field, test),
-            Self::Not(test) => Condition::Not(Box::new(Condition::Test(field, test))),
+            Self::One(test) => negate(Condition::Test(field, test), negated),
+            Self::Not(test) => negate(Condition::Test(field, test), !negated),
             Self::Several(how, tests) => how.join(
                 tests
                     .into_iter()
-                    .map(|test| Condition::Test(field.clone(), test))
+                    .map(|test| negate(Condition::Test(field.clone(), test), negated))
                     .collect(),
             ),
         }

@@ -1,0 +1,75 @@
+//! What an account may do, as `information_schema` tells it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an account may do, as MariaDB knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountState {
+    /// What its password is checked against; `None` if the admin account may not see it.
+    pub password_hash: Option<String>,
+    /// Privileges on the whole server, without USAGE.
+    pub global: BTreeSet<String>,
+    /// Privileges by database pattern.
+    pub databases: BTreeMap<String, BTreeSet<String>>,
+    /// Roles that it may take on.
+    pub roles: BTreeSet<String>,
+    /// Anything else: rights on single tables, the right to grant. In words.
+    pub other: BTreeSet<String>,
+}
+
+/// `(user, host)` → what it may do.
+pub type Accounts = BTreeMap<(String, String), AccountState>;
+
+pub(super) type Grant = (String, String, String, String);
+
+/// All rights on the server, on databases, on tables and columns: grantee, kind, place, privilege.
+pub(super) const GRANTS: &str = "SELECT GRANTEE, 'global', '', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
+    UNION ALL SELECT GRANTEE, 'grantable', '*.*', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
+        WHERE IS_GRANTABLE = 'YES'
+    UNION ALL SELECT GRANTEE, 'database', TABLE_SCHEMA, PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES
+    UNION ALL SELECT GRANTEE, 'grantable', TABLE_SCHEMA, PRIVILEGE_TYPE
+        FROM information_schema.SCHEMA_PRIVILEGES WHERE IS_GRANTABLE = 'YES'
+    UNION ALL SELECT GRANTEE, 'table', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), PRIVILEGE_TYPE
+        FROM information_schema.TABLE_PRIVILEGES
+    UNION ALL SELECT GRANTEE, 'table', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME, '.', COLUMN_NAME), PRIVILEGE_TYPE
+        FROM information_schema.COLUMN_PRIVILEGES";
+
+impl AccountState {
+    pub(super) fn note(&mut self, kind: &str, place: String, privilege: String) {
+        match kind {
+            // What an account without any right is said to have.
+            "global" | "grantable" if privilege == "USAGE" => {}
+            "global" => {
+                self.global.insert(privilege);
+            }
+            "database" => {
+                self.databases.entry(place).or_default().insert(privilege);
+            }
+            "grantable" => {
+                self.other.insert(format!("GRANT OPTION on {place}"));
+            }
+            _ => {
+                self.other.insert(format!("{privilege} on {place}"));
+            }
+        }
+    }
+}
+
+/// `'user'@'host'`, as `information_schema` writes it.
+pub(super) fn split_grantee(grantee: &str) -> Option<(String, String)> {
+    let inner = grantee.strip_prefix('\'')?.strip_suffix('\'')?;
+    let (user, host) = inner.rsplit_once("'@'")?;
+    Some((user.to_owned(), host.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grantee_is_taken_apart() {
+        let (user, host) = split_grantee("'selkie-a-rw'@'%'").unwrap();
+        assert_eq!((user.as_str(), host.as_str()), ("selkie-a-rw", "%"));
+        assert_eq!(split_grantee("PUBLIC"), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! The doctor: nothing to mend on a fresh installation, and each fault found.
+
+use origin::doctor::{Finding, Verdict, examine};
+use shared::ident::{DatabaseName, ProjectName};
+
+use crate::server::{Installation, Server};
+
+fn wrong(findings: &[Finding]) -> Vec<&Finding> {
+    findings
+        .iter()
+        .filter(|finding| finding.verdict != Verdict::Ok)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_installation_has_nothing_to_mend_and_each_fault_is_found() {
+    let server = Server::start(None);
+    let installation = Installation::new("");
+    let system = installation.system(&server.address());
+    let config = &installation.config;
+    let before = examine(&system, config).await;
+    assert!(
+        wrong(&before)
+            .iter()
+            .any(|finding| finding.check == "schema"),
+        "{before:#?}"
+    );
+
+    system.prepare().await.unwrap();
+    let default = ProjectName::parse("default").unwrap();
+    let data = DatabaseName::parse("my_data").unwrap();
+    system
+        .projects
+        .create_database(&default, &data)
+        .await
+        .unwrap();
+    let healthy = examine(&system, config).await;
+    assert_eq!(wrong(&healthy), Vec::<&Finding>::new());
+
+    server
+        .sql(&[
+            "CREATE USER ''@'localhost'",
+            "CREATE USER 'selkie-old-rw'@'localhost'",
+            "GRANT SELECT ON `test\\_%`.* TO ''@'localhost'",
+            "GRANT SELECT ON `shared`.* TO PUBLIC",
+            "GRANT PROCESS ON *.* TO 'selkie-default-ro'@'localhost'",
+            "REVOKE DROP ON `my\\_data`.* FROM 'selkie-default-rw'@'localhost'",
+        ])
+        .await;
+    let sick = examine(&system, config).await;
+    let text: Vec<String> = wrong(&sick)
+        .iter()
+        .map(|finding| finding.message.clone())
+        .collect();
+    let text = text.join("\n");
+    for sign in [
+        "selkie-default-ro: it has PROCESS on the whole server",
+        "selkie-default-rw: it lacks DROP on `my\\_data`",
+        "''@'localhost' needs no name",
+        "''@'localhost' has rights on `test\\_%`",
+        "PUBLIC has rights on `shared`",
+        "'selkie-old-rw'@'localhost' belongs to no project",
+    ] {
+        assert!(text.contains(sign), "{sign} is not in:\n{text}");
+    }
+
+    let elsewhere = Installation::new("");
+    let mut config = elsewhere.config.clone();
+    config.data_dir = "/nonexistent".into();
+    let mut address = server.address();
+    address.endpoint = origin::address::Endpoint::Socket("/nonexistent/socket".into());
+    let lost = examine(&elsewhere.system(&address), &config).await;
+    let checks: Vec<&str> = wrong(&lost).iter().map(|finding| finding.check).collect();
+    assert_eq!(checks, ["data", "secret", "database"]);
+}

@@ -1,0 +1,11 @@
+//! Projects, accounts, keys, migrations and the doctor, against a real MariaDB that the tests start.
+
+// This whole program is a test, its helpers included; clippy only knows its test functions for such.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod accounts;
+mod databases;
+mod doctor;
+mod keys;
+mod migrations;
+mod server;

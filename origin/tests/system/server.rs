@@ -1,0 +1,175 @@
+//! A MariaDB of our own in a temporary directory, and what tests ask of it. It ends when the test
+//! process does, however that ends: the shell that runs it waits for our end of a pipe.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, OptsBuilder};
+use origin::address::{DatabaseAddress, Endpoint, Tls};
+use origin::config::{Account, Config, Sources};
+use origin::secret::InstallationSecret;
+use origin::system::System;
+use secrecy::{ExposeSecret, SecretString};
+use tempfile::TempDir;
+
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Installs, runs, and cleans up after MariaDB, until standard input ends.
+const SCRIPT: &str = r#"
+cd "$1"
+mariadb-install-db --no-defaults --datadir="$1/data" --auth-root-authentication-method=normal \
+    --skip-test-db --user="$(id -un)" >install.log 2>&1 </dev/null || exit 1
+mariadbd --no-defaults --user="$(id -un)" --datadir="$1/data" --socket="$1/s" --pid-file="$1/pid" \
+    $2 --innodb-buffer-pool-size=16M --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=0 \
+    --performance-schema=OFF >log 2>&1 </dev/null &
+cat >/dev/null
+kill -9 $!
+wait
+rm -rf "$1"
+"#;
+
+/// The server.
+pub(crate) struct Server {
+    pub(crate) directory: PathBuf,
+    port: Option<u16>,
+    _guard: Child,
+}
+
+impl Server {
+    /// One that all tests of this program share; by socket only.
+    pub(crate) fn shared() -> &'static Server {
+        static SERVER: OnceLock<Server> = OnceLock::new();
+        SERVER.get_or_init(|| Server::start(None))
+    }
+
+    /// One of the test's own; by TCP too, if a port is given.
+    pub(crate) fn start(port: Option<u16>) -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("sk")
+            .tempdir()
+            .unwrap()
+            .keep();
+        let network = match port {
+            Some(port) => format!("--bind-address=127.0.0.1 --port={port}"),
+            None => "--skip-networking".to_owned(),
+        };
+        let guard = Command::new("sh")
+            .args(["-c", SCRIPT, "sh"])
+            .arg(&directory)
+            .arg(network)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let server = Self {
+            directory,
+            port,
+            _guard: guard,
+        };
+        let deadline = Instant::now() + START_TIMEOUT;
+        while std::os::unix::net::UnixStream::connect(server.directory.join("s")).is_err() {
+            let log = std::fs::read_to_string(server.directory.join("log")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "MariaDB does not start: {log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    pub(crate) fn address(&self) -> DatabaseAddress {
+        DatabaseAddress {
+            endpoint: Endpoint::Socket(self.directory.join("s")),
+            admin_user: "root".to_owned(),
+            admin_password: SecretString::from(""),
+        }
+    }
+
+    pub(crate) fn tcp_address(&self, user: &str, password: &str) -> DatabaseAddress {
+        let endpoint = Endpoint::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port: self.port.unwrap(),
+            tls: Tls::Off,
+        };
+        DatabaseAddress {
+            endpoint,
+            admin_user: user.to_owned(),
+            admin_password: SecretString::from(password.to_owned()),
+        }
+    }
+
+    pub(crate) async fn connect(&self, user: &str, password: &str) -> mysql_async::Result<Conn> {
+        let options = OptsBuilder::default()
+            .user(Some(user))
+            .pass(Some(password))
+            .socket(Some(self.directory.join("s").display().to_string()));
+        Conn::new(options).await
+    }
+
+    pub(crate) async fn login(&self, account: &Account) -> mysql_async::Result<Conn> {
+        self.connect(&account.user, account.password.expose_secret())
+            .await
+    }
+
+    pub(crate) async fn root(&self) -> Conn {
+        self.connect("root", "").await.unwrap()
+    }
+
+    /// Runs statements as the administrator.
+    pub(crate) async fn sql(&self, statements: &[&str]) {
+        let mut root = self.root().await;
+        for statement in statements {
+            root.query_drop(*statement).await.unwrap();
+        }
+    }
+}
+
+/// An installation: a data directory with a secret, and the configuration that names it.
+pub(crate) struct Installation {
+    pub(crate) config: Config,
+    pub(crate) secret: Arc<InstallationSecret>,
+    _directory: TempDir,
+}
+
+impl Installation {
+    /// A new one; `toml` is its file.
+    pub(crate) fn new(toml: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("selkie.toml");
+        std::fs::write(&file, toml).unwrap();
+        let config = Config::load(Sources {
+            directory: directory.path().to_owned(),
+            file: Some(file),
+            ..Sources::default()
+        })
+        .unwrap();
+        let secret = Arc::new(InstallationSecret::load_or_create(&config).unwrap());
+        Self {
+            config,
+            secret,
+            _directory: directory,
+        }
+    }
+
+    pub(crate) fn system(&self, address: &DatabaseAddress) -> System {
+        System::new(address, Arc::clone(&self.secret), &self.config)
+    }
+}
+
+/// The one installation of the shared server, prepared.
+pub(crate) async fn shared() -> (&'static Server, &'static Installation, System) {
+    static INSTALLATION: OnceLock<Installation> = OnceLock::new();
+    let installation = INSTALLATION.get_or_init(|| Installation::new(""));
+    let server = Server::shared();
+    let system = installation.system(&server.address());
+    system.prepare().await.unwrap();
+    (server, installation, system)
+}
+
+/// MariaDB's number of the refusal.
+pub(crate) fn errno<T: std::fmt::Debug>(outcome: mysql_async::Result<T>) -> u16 {
+    match outcome.unwrap_err() {
+        mysql_async::Error::Server(error) => error.code,
+        other => panic!("not refused by the server: {other}"),
+    }
+}
