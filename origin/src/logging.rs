@@ -4,6 +4,8 @@
 //! Our own lines follow `log_level`; other crates' only from WARN, because at finer levels some print
 //! what passes through them, keys included.
 
+mod json;
+
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +17,7 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use self::json::JsonLines;
 use crate::config::{Config, LogFormat};
 
 /// Most bytes that wait to be written. Behind a reader that has stopped reading, further lines are
@@ -46,21 +49,20 @@ impl Drop for LogGuard {
 /// Sends log lines to standard error, as the configuration says. The first call of a process counts.
 pub fn init(config: &Config) -> LogGuard {
     let terminal = io::stderr().is_terminal();
-    let lines = fmt::layer().with_target(false).with_writer(&SINK);
     let json = match config.log_format {
         LogFormat::Json => true,
         LogFormat::Pretty => false,
         LogFormat::Auto => !terminal,
     };
     let lines = if json {
-        lines
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .with_span_list(false)
-            .boxed()
+        JsonLines(|line| SINK.push(line)).boxed()
     } else {
-        lines.compact().with_ansi(terminal).boxed()
+        fmt::layer()
+            .with_target(false)
+            .with_writer(&SINK)
+            .compact()
+            .with_ansi(terminal)
+            .boxed()
     };
     let level = LevelFilter::from_level(config.log_level);
     let levels = Targets::new()
@@ -68,7 +70,8 @@ pub fn init(config: &Config) -> LogGuard {
         .with_targets(OURS.map(|name| (name, level)));
     // A second call, as tests make, finds the first one's in place.
     let _ = tracing_subscriber::registry()
-        .with(lines.with_filter(levels))
+        .with(levels)
+        .with(lines)
         .try_init();
     static START: Once = Once::new();
     START.call_once(|| {

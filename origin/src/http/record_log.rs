@@ -13,10 +13,12 @@ use hyper::body::Frame;
 use shared::key::Principal;
 use shared::policy::Action;
 use shared::request_id::{self, RequestId};
+use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 /// One request, as far as it is known.
@@ -142,12 +144,20 @@ impl RequestRecord {
     }
 }
 
+/// A new id. Its random part comes from a counter under a keyed hash: unique among origins, and without
+/// asking the kernel at every request. It keeps no secret.
 fn fresh_id() -> RequestId {
-    let uuid = Uuid::now_v7();
-    let mut buffer = Uuid::encode_buffer();
-    let text = uuid.hyphenated().encode_lower(&mut buffer);
-    // A UUID's text is well-formed.
-    RequestId::from_incoming(text).unwrap_or_else(|| RequestId::generate(0, &[0; 10]))
+    static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let [high, low] = &*KEY;
+    let mut random = [0; 10];
+    random[..2].copy_from_slice(&high.hash_one(count).to_le_bytes()[..2]);
+    random[2..].copy_from_slice(&low.hash_one(count).to_le_bytes());
+    let age = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    RequestId::generate(u64::try_from(age.as_millis()).unwrap_or(0), &random)
 }
 
 /// The method as a label of few values.

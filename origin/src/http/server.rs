@@ -64,12 +64,13 @@ pub async fn serve(
 
 fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
+    // No `pipeline_flush`: with it hyper buffers an answer without bound, for as long as its caller does
+    // not read.
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(config.header_read_timeout)
-        .max_buf_size(HEAD_MAX_BYTES)
-        .pipeline_flush(true);
+        .max_buf_size(HEAD_MAX_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
