@@ -3,7 +3,8 @@
 
 EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml shared/Cargo.toml \
 	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/edge.sh tools/setup.sh
-RUSTDOCFLAGS := -D warnings
+# Private items are documented too, for who works on them, so links to them resolve.
+RUSTDOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 export RUSTDOCFLAGS
 
 .DEFAULT_GOAL := help
@@ -36,10 +37,11 @@ check: ## Format, lints (native and wasm32), docs, dependency audit, a dry deplo
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p edge --target wasm32-unknown-unknown -- -D warnings
-	cargo doc --locked --workspace --no-deps --quiet
+	cargo doc --locked --workspace --no-deps --document-private-items --quiet
+	cargo fetch --locked --quiet
 	.tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
 	@$(MAKE) --no-print-directory edge
-	WRANGLER_SEND_METRICS=false node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
+	WRANGLER_SEND_METRICS=false WRANGLER_LOG_PATH=.wrangler/logs node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
 
 bench: setup build ## Compare speed with a hand-written server (ARGS=… for its options)
 	cargo run --locked --release -p tests --bin bench -- $(ARGS)

@@ -29,7 +29,7 @@ struct CreateArgs {
     /// Lower-case letters, digits and inner hyphens, 32 at most
     #[arg(value_name = "NAME", value_parser = project)]
     name: ProjectName,
-    /// Take databases named <project>_… that are there already
+    /// Take databases named `<project>_…` that are there already
     #[arg(long)]
     claim: bool,
 }
