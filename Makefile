@@ -7,6 +7,9 @@ EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml s
 RUSTDOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 export RUSTDOCFLAGS
 
+# Where rustup puts cargo, for a shell that has not heard of it yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
 .DEFAULT_GOAL := help
 .PHONY: help setup build run edge test check bench clean
 
