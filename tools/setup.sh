@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the machine ready to build and run Selkie, and does nothing where it already is.
 #
-# Usage: tools/setup.sh [build|run]     build: compilers and the worker's tools; run (default): MariaDB too.
+# Usage: tools/setup.sh [build|run|check]   build: compilers and the worker's tools; run (default): MariaDB
+#                                           too; check: as build, and what `make check` wants
 # It must not know how anything is built. Each step tells what is missing, why it is wanted, and
 # what to do where it can't help itself.
 set -euo pipefail
@@ -9,6 +10,7 @@ cd "$(dirname "$0")/.."
 
 WORKER_BUILD_VERSION=0.8.7   # as `worker` in Cargo.lock
 WASM_BINDGEN_VERSION=0.2.129 # as `wasm-bindgen` in Cargo.lock: the two must be equal
+CARGO_DENY_VERSION=0.20.2
 NODE_MIN_MAJOR=20            # what wrangler in package.json asks for
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
@@ -104,4 +106,7 @@ compiler
 rust
 worker_tools
 node_packages
-if [ "${1:-run}" = run ]; then mariadb; fi
+case ${1:-run} in
+  run) mariadb ;;
+  check) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;
+esac

@@ -24,6 +24,12 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// Lines of its log that are told when it fails.
 const LOG_TAIL_LINES: usize = 12;
 
+/// What `wrangler dev` does, without its debugger; it says why.
+const RUNNER: &str = "tools/edge-dev.mjs";
+
+/// There if wrangler is installed.
+const WRANGLER: &str = "node_modules/wrangler/package.json";
+
 /// Why the edge doesn't run.
 #[derive(Debug, thiserror::Error)]
 pub enum EdgeError {
@@ -83,14 +89,10 @@ pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
     if !root.join("wrangler.toml").is_file() {
         return Err(EdgeError::NoConfiguration(root.to_owned()));
     }
-    if !wrangler(root).is_file() {
+    if !root.join(WRANGLER).is_file() {
         return Err(EdgeError::NoWrangler(root.to_owned()));
     }
     Ok(())
-}
-
-fn wrangler(root: &Path) -> PathBuf {
-    root.join("node_modules/.bin/wrangler")
 }
 
 impl Edge {
@@ -102,16 +104,14 @@ impl Edge {
         let this = std::env::current_exe().map_err(EdgeError::Start)?;
         let mut command = process::tied(&this, LastSignal::Term);
         command
-            .args(["guard", "--"])
-            .arg(wrangler(&plan.root))
-            .args(["dev", "--ip", &plan.listen.ip().to_string()])
+            .args(["guard", "--", "node"])
+            .arg(plan.root.join(RUNNER))
+            .args(["--ip", &plan.listen.ip().to_string()])
             .args(["--port", &plan.listen.port().to_string()])
             .arg("--env-file")
             .arg(environment::vars_path(&config.data_dir))
             .arg("--persist-to")
             .arg(config.data_dir.join("wrangler"))
-            .args(["--inspector-port", "0", "--log-level", "warn"])
-            .arg("--show-interactive-dev-session=false")
             .envs(variables(&config.data_dir))
             .current_dir(&plan.root)
             // The guard lives until this pipe's other end, which we hold, is closed.

@@ -31,6 +31,7 @@ cases! {
         an_insert_into_a_view_that_takes_none_is_refused,
         values_do_not_reach_the_log,
         a_tables_triggers_run,
+        batches_side_by_side_answer_each_its_own_ids,
     ],
 }
 
@@ -396,4 +397,49 @@ async fn a_tables_triggers_run(door: Door) {
     .await;
     room.post("t", &json!({"name": "loud"})).await.payload();
     assert_eq!(room.get("t/1").await.payload()["name"], "LOUD");
+}
+
+/// The ids of a batch are worked out from one number of MariaDB's: others insert meanwhile, and some rows bring their own.
+async fn batches_side_by_side_answer_each_its_own_ids(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)"],
+    )
+    .await;
+    let rows = |batch: i64| -> Vec<Value> {
+        let row = |n: i64| {
+            let v = batch * 100 + n;
+            if batch % 4 == 3 && n % 10 == 5 {
+                json!({"v": v, "id": 1_000_000 + v})
+            } else {
+                json!({"v": v})
+            }
+        };
+        (0..40).map(row).collect()
+    };
+    let posts = (0..24).map(|batch| {
+        room.call(Method::POST, "t")
+            .json(&json!({"batchData": rows(batch)}))
+            .send()
+    });
+    let mut ids = std::collections::BTreeMap::new();
+    for (batch, answer) in futures_util::future::join_all(posts)
+        .await
+        .into_iter()
+        .enumerate()
+    {
+        let payload = answer.payload();
+        for (n, id) in payload.as_array().expect("a list").iter().enumerate() {
+            ids.insert(id.as_u64().expect("an id"), batch * 100 + n);
+        }
+    }
+    let stored = room.get("t").await.payload();
+    assert_eq!(ids.len(), 24 * 40);
+    for row in stored.as_array().unwrap() {
+        assert_eq!(
+            ids[&row["id"].as_u64().unwrap()],
+            row["v"].as_u64().unwrap() as usize,
+            "{row} was answered another id"
+        );
+    }
 }

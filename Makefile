@@ -1,0 +1,49 @@
+# What a person types; the work is in tools/ and in cargo. Every target may be run again at any time:
+# what is there is not made twice.
+
+EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml shared/Cargo.toml \
+	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/edge.sh tools/setup.sh
+RUSTDOCFLAGS := -D warnings
+export RUSTDOCFLAGS
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run edge test check bench clean
+
+help: ## Show this
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## Install what is missing on this machine (make run does it too)
+	@tools/setup.sh
+
+build: edge ## Build the binary `selkie` (target/release/selkie) and the worker
+	@cargo build --locked --release -p origin
+
+run: setup build ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
+	@exec target/release/selkie dev
+
+edge: edge/build/index.js ## Build the worker (edge/build/) if a source of it changed
+
+edge/build/index.js: $(EDGE_SOURCES)
+	@tools/setup.sh build
+	@tools/edge.sh
+
+test: setup edge ## Run all tests, end to end ones included
+	cargo build --locked -p origin
+	cargo test --locked --workspace
+
+check: ## Format, lints (native and wasm32), docs, dependency audit, a dry deployment
+	@tools/setup.sh check
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked -p edge --target wasm32-unknown-unknown -- -D warnings
+	cargo doc --locked --workspace --no-deps --quiet
+	.tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
+	@$(MAKE) --no-print-directory edge
+	WRANGLER_SEND_METRICS=false node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
+
+bench: setup build ## Compare speed with a hand-written server (ARGS=… for its options)
+	cargo run --locked --release -p tests --bin bench -- $(ARGS)
+
+clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
+	cargo clean
+	rm -rf edge/build .wrangler

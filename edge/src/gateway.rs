@@ -1,0 +1,144 @@
+//! What the edge decides: answer by itself, or forward; and what of the origin it believes.
+//!
+//! Pure, and tested natively. Knows neither the worker's API nor a clock; bodies only by their length.
+
+mod answer;
+mod call;
+mod headers;
+mod origin;
+#[cfg(test)]
+mod tests;
+
+pub use answer::Answer;
+pub use call::{BodyLength, Call, split_url};
+pub use headers::{CLIENT_ADDRESS, FORWARDED_FOR, NOT_FORWARDED, server_timing};
+pub use origin::{Fault, OriginHead, judge};
+
+use crate::config::Config;
+use shared::admission::{admit, check_body_length};
+use shared::cors::is_preflight;
+use shared::envelope;
+use shared::error::{ErrorCode, Problem};
+use shared::key::TokenCache;
+use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
+use shared::operation::Pending;
+use std::cell::RefCell;
+
+/// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
+/// of an isolate's 128.
+const TOKEN_CACHE_CAPACITY: usize = 2_048;
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Decision {
+    /// The edge answers.
+    Answer(Answer),
+    /// The origin answers.
+    Forward(BodyPlan),
+}
+
+/// What of a request's body is forwarded.
+#[derive(Debug)]
+pub enum BodyPlan {
+    /// Nothing: the operation has none.
+    Drop,
+    /// Everything, as it arrives. The origin checks it.
+    Stream,
+    /// Everything, after [`check_body`] found no fault in it.
+    Check(Pending),
+}
+
+/// An isolate's gateway: its configuration and the keys that it verified lately.
+#[derive(Debug)]
+pub struct Gateway {
+    config: Config,
+    tokens: RefCell<TokenCache>,
+}
+
+impl Gateway {
+    /// A gateway with nothing verified yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
+        Self {
+            config,
+            tokens: RefCell::new(tokens),
+        }
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Decides about a request; `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// Whatever the shared parsers, the key and the policy refuse, and `body_too_large`.
+    pub fn decide(&self, call: &Call, now: u64) -> Result<Decision, Problem> {
+        let requested_method = call.access_control_request_method.as_deref();
+        if is_preflight(&call.method, call.origin.as_deref(), requested_method) {
+            return Ok(Decision::Answer(Answer::preflight(&self.config.cors)));
+        }
+        match call.path.as_str() {
+            "/healthz" => only_get(call).map(|()| Decision::Answer(Answer::alive())),
+            "/readyz" => only_get(call).map(|()| Decision::Forward(BodyPlan::Drop)),
+            _ => self.admit(call, now).map(Decision::Forward),
+        }
+    }
+
+    fn admit(&self, call: &Call, now: u64) -> Result<BodyPlan, Problem> {
+        let verify = || {
+            self.tokens
+                .borrow_mut()
+                .verify(call.authorization.as_deref(), now)
+        };
+        let (_, pending) = admit(&call.head(), verify)?.into_parts();
+        if !pending.wants_body() {
+            return Ok(BodyPlan::Drop);
+        }
+        match call.body {
+            BodyLength::Known(bytes) => {
+                check_body_length(bytes)?;
+                let small = usize::try_from(bytes).is_ok_and(|n| n <= EDGE_CHECKED_BODY_MAX_BYTES);
+                Ok(if small {
+                    BodyPlan::Check(pending)
+                } else {
+                    BodyPlan::Stream
+                })
+            }
+            BodyLength::Unknown => Ok(BodyPlan::Stream),
+        }
+    }
+}
+
+/// Checks a body that was read whole.
+///
+/// # Errors
+/// Whatever the shared parsers refuse.
+pub fn check_body(pending: Pending, body: &[u8]) -> Result<(), Problem> {
+    pending.finish(body).map(drop)
+}
+
+fn only_get(call: &Call) -> Result<(), Problem> {
+    const METHODS: &str = "GET, HEAD";
+    if matches!(call.method.as_str(), "GET" | "HEAD") {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::MethodNotAllowed,
+        "Only GET and HEAD are allowed here.",
+    )
+    .with_allow(METHODS))
+}
+
+/// The payload of `/healthz`.
+const ALIVE: &[u8] = br#"{"status":"ok"}"#;
+
+impl Answer {
+    /// The edge runs. Says nothing about the origin: that is `/readyz`.
+    fn alive() -> Self {
+        Self::json(200, envelope::success(ALIVE))
+    }
+}

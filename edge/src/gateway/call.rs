@@ -1,0 +1,84 @@
+//! A request as far as the gateway looks at it: its head, and the length of its body.
+
+use shared::operation::RequestHead;
+use shared::request_id::RequestId;
+
+/// How long a request's body is, before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// This many bytes; 0 without a body.
+    Known(u64),
+    /// It ends when it ends (chunked).
+    Unknown,
+}
+
+impl BodyLength {
+    /// The length that a `Content-Length` header announces.
+    #[must_use]
+    pub fn announced(content_length: Option<&str>) -> Self {
+        match content_length.map(str::parse) {
+            Some(Ok(bytes)) => Self::Known(bytes),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The parts of a request's head that decide about it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The method, in upper case.
+    pub method: String,
+    /// The path, percent-encoded.
+    pub path: String,
+    /// The query without its `?`, percent-encoded.
+    pub query: Option<String>,
+    /// `Authorization`.
+    pub authorization: Option<String>,
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Idempotency-Key`.
+    pub idempotency_key: Option<String>,
+    /// `Origin`.
+    pub origin: Option<String>,
+    /// `Access-Control-Request-Method`.
+    pub access_control_request_method: Option<String>,
+    /// The body's length.
+    pub body: BodyLength,
+    /// The caller's own id if it was well-formed, else a new one.
+    pub request_id: RequestId,
+}
+
+impl Call {
+    pub(super) fn head(&self) -> RequestHead<'_> {
+        RequestHead {
+            method: &self.method,
+            path: &self.path,
+            query: self.query.as_deref(),
+            content_type: self.content_type.as_deref(),
+            idempotency_key: self.idempotency_key.as_deref(),
+        }
+    }
+
+    /// The address to forward to. `origin_url` has no path.
+    #[must_use]
+    pub fn target(&self, origin_url: &str) -> String {
+        match &self.query {
+            Some(query) => format!("{origin_url}{}?{query}", self.path),
+            None => format!("{origin_url}{}", self.path),
+        }
+    }
+}
+
+/// Splits a serialised URL into its path and query, both as they are.
+#[must_use]
+pub fn split_url(url: &str) -> (&str, Option<&str>) {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let rest = url[after_scheme..]
+        .find(['/', '?', '#'])
+        .map_or("", |at| &url[after_scheme + at..]);
+    let rest = rest.split('#').next().unwrap_or_default();
+    match rest.split_once('?') {
+        Some((path, query)) => (if path.is_empty() { "/" } else { path }, Some(query)),
+        None => (if rest.is_empty() { "/" } else { rest }, None),
+    }
+}

@@ -1,0 +1,43 @@
+//! The headers between the edge and the origin, by name.
+
+/// Set by Cloudflare (and by `wrangler dev`) to the caller's address; a caller can't forge it.
+pub const CLIENT_ADDRESS: &str = "cf-connecting-ip";
+
+/// Tells the origin the caller's address.
+pub const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// What of a request's headers stops here: those of the connection (RFC 9110, 7.6.1), what the runtime
+/// writes by itself, and what a caller could use to pass for somebody else.
+pub const NOT_FORWARDED: [&str; 18] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+    "host",
+    "forwarded",
+    FORWARDED_FOR,
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "true-client-ip",
+    CLIENT_ADDRESS,
+];
+
+/// The edge's part of `Server-Timing`, in milliseconds: its own work, and the wait for the origin's
+/// head if it was asked.
+#[must_use]
+pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
+    match origin_ms {
+        Some(origin) => format!(
+            "edge;dur={:.0}, origin;dur={origin:.0}",
+            (total_ms - origin).max(0.0)
+        ),
+        None => format!("edge;dur={total_ms:.0}"),
+    }
+}

@@ -1,0 +1,79 @@
+//! What is believed of the origin's side: an answer of Selkie's own passes, anything else (a proxy's
+//! error page, a parked domain, silence) becomes a problem in the envelope.
+
+use shared::error::{ErrorCode, Problem};
+use shared::request_id::RequestId;
+
+/// The head of an answer from the origin's address.
+#[derive(Clone, Copy, Debug)]
+pub struct OriginHead<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// `Content-Type`.
+    pub content_type: Option<&'a str>,
+    /// `X-Request-Id`.
+    pub request_id: Option<&'a str>,
+}
+
+/// Why there is no head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No connection, or it broke.
+    Unreachable,
+    /// Not within the time given.
+    Timeout,
+}
+
+impl Fault {
+    /// What the caller is told.
+    #[must_use]
+    pub fn problem(self) -> Problem {
+        match self {
+            Self::Unreachable => Problem::new(
+                ErrorCode::OriginUnreachable,
+                "The origin could not be reached.",
+            ),
+            Self::Timeout => Problem::new(
+                ErrorCode::OriginTimeout,
+                "The origin did not answer in time.",
+            ),
+        }
+    }
+}
+
+/// The forms that a success may have. An HTML page is none of ours.
+const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
+
+/// Decides whether an answer is Selkie's own.
+///
+/// # Errors
+/// `bad_origin_answer`, or what Cloudflare's own statuses (520 to 530) say about the origin.
+pub fn judge(head: &OriginHead<'_>, sent: &RequestId) -> Result<(), Problem> {
+    // Selkie's origin repeats the id on whatever it says; a stranger in its place does not.
+    let is_ours = head.request_id == Some(sent.as_str());
+    let essence = head
+        .content_type
+        .and_then(|value| value.split(';').next())
+        .map_or("", str::trim);
+    let is_any = |types: &[&str]| {
+        types
+            .iter()
+            .any(|known| essence.eq_ignore_ascii_case(known))
+    };
+    let fits = match head.status {
+        204 | 304 => true,
+        200..=299 => is_any(&SUCCESS_TYPES),
+        400..=599 => is_any(&["application/json"]),
+        // Selkie never redirects.
+        _ => false,
+    };
+    match head.status {
+        _ if is_ours && fits => Ok(()),
+        521..=523 | 525 | 526 | 530 => Err(Fault::Unreachable.problem()),
+        524 => Err(Fault::Timeout.problem()),
+        status => Err(Problem::new(
+            ErrorCode::BadOriginAnswer,
+            format!("The origin's address gave an answer (status {status}) that is not Selkie's."),
+        )),
+    }
+}

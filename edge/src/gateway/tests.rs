@@ -1,0 +1,226 @@
+//! The gateway's decisions, without a worker.
+
+use super::*;
+use crate::config::Config;
+use shared::cors::CorsOrigins;
+use shared::ident::ProjectName;
+use shared::key::{Access, Claims, KeySet, SigningKey};
+use shared::request_id::RequestId;
+use std::time::Duration;
+
+const NOW: u64 = 1_790_000_000;
+
+fn signer() -> SigningKey {
+    SigningKey::from_seed("k1", &[7; 32])
+}
+
+fn key(access: Access) -> String {
+    let id = "01936f2a-7b3c-7def-8abc-0123456789ab".parse().unwrap();
+    let project = ProjectName::parse("default").unwrap();
+    signer().sign(&Claims::new(id, &project, access, NOW - 10, Some(NOW + 10)))
+}
+
+fn gateway() -> Gateway {
+    Gateway::new(Config {
+        origin_url: "http://127.0.0.1:1".to_owned(),
+        origin_timeout: Duration::from_secs(1),
+        keys: KeySet::new(vec![signer().public()]).unwrap(),
+        cors: CorsOrigins::any(),
+    })
+}
+
+fn call(method: &str, url: &str, key: Option<String>) -> Call {
+    let (path, query) = split_url(url);
+    Call {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: query.map(str::to_owned),
+        authorization: key.map(|key| format!("Bearer {key}")),
+        content_type: None,
+        idempotency_key: None,
+        origin: None,
+        access_control_request_method: None,
+        body: BodyLength::Known(0),
+        request_id: RequestId::from_incoming("r1").unwrap(),
+    }
+}
+
+fn code(call: &Call) -> &'static str {
+    gateway().decide(call, NOW).unwrap_err().code().as_str()
+}
+
+const POSTS: &str = "/api/v1/crud/demo/posts";
+
+#[test]
+fn what_is_plainly_wrong_never_reaches_the_origin() {
+    let full = || Some(key(Access::Full));
+    for (method, url, key, expected) in [
+        ("GET", POSTS, None, "missing_key"),
+        ("GET", POSTS, Some("x.y.z".to_owned()), "invalid_key"),
+        (
+            "POST",
+            POSTS,
+            Some(key(Access::Read)),
+            "full_access_required",
+        ),
+        (
+            "GET",
+            "/api/v1/crud/demo/posts?limmit=1",
+            full(),
+            "invalid_query_option",
+        ),
+        ("PUT", POSTS, full(), "method_not_allowed"),
+        ("GET", "/metrics", full(), "route_not_found"),
+        ("GET", "/", None, "route_not_found"),
+        ("POST", "/healthz", None, "method_not_allowed"),
+    ] {
+        assert_eq!(code(&call(method, url, key)), expected, "{method} {url}");
+    }
+}
+
+#[test]
+fn a_key_is_refused_once_its_lifetime_is_over_though_it_was_verified_before() {
+    let gateway = gateway();
+    let read = call("GET", POSTS, Some(key(Access::Read)));
+    assert!(gateway.decide(&read, NOW).is_ok());
+    let refused = gateway.decide(&read, NOW + 10).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::ExpiredKey);
+}
+
+#[test]
+fn a_preflight_needs_no_key_and_is_cached_a_day() {
+    let mut preflight = call("OPTIONS", POSTS, None);
+    preflight.origin = Some("https://app.example".to_owned());
+    preflight.access_control_request_method = Some("DELETE".to_owned());
+    let Ok(Decision::Answer(answer)) = gateway().decide(&preflight, NOW) else {
+        panic!("not answered at the edge")
+    };
+    assert_eq!((answer.status(), answer.body()), (204, &b""[..]));
+    assert!(
+        answer
+            .headers()
+            .any(|header| header == ("access-control-max-age", "86400"))
+    );
+    preflight.origin = None;
+    assert_eq!(code(&preflight), "missing_key");
+}
+
+#[test]
+fn a_small_body_is_checked_a_large_one_streamed_and_a_huge_one_refused() {
+    let mut insert = call("POST", POSTS, Some(key(Access::Full)));
+    let mut plan = |body| {
+        insert.body = body;
+        gateway().decide(&insert, NOW)
+    };
+    let checked = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Check(_))));
+    let streamed = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Stream)));
+    assert!(checked(plan(BodyLength::Known(0))));
+    assert!(checked(plan(BodyLength::Known(1024 * 1024))));
+    assert!(streamed(plan(BodyLength::Known(1024 * 1024 + 1))));
+    assert!(streamed(plan(BodyLength::Unknown)));
+    let refused = plan(BodyLength::Known(u64::MAX)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::BodyTooLarge);
+}
+
+#[test]
+fn a_checked_body_is_refused_for_the_reason_that_the_origin_would_give() {
+    let insert = call("POST", POSTS, Some(key(Access::Full)));
+    let Ok(Decision::Forward(BodyPlan::Check(pending))) = gateway().decide(&insert, NOW) else {
+        panic!("not checked")
+    };
+    assert!(check_body(pending.clone(), br#"{"title":"x"}"#).is_ok());
+    assert_eq!(
+        check_body(pending.clone(), b"{").unwrap_err().code(),
+        ErrorCode::InvalidJson
+    );
+    assert_eq!(
+        check_body(pending, b"[1]").unwrap_err().code(),
+        ErrorCode::InvalidBody
+    );
+}
+
+#[test]
+fn reads_and_readiness_are_forwarded_without_a_body() {
+    for read in [
+        call("GET", POSTS, Some(key(Access::Read))),
+        call("GET", "/readyz", None),
+    ] {
+        assert!(matches!(
+            gateway().decide(&read, NOW),
+            Ok(Decision::Forward(BodyPlan::Drop))
+        ));
+    }
+}
+
+#[test]
+fn the_path_and_query_are_forwarded_as_they_came() {
+    for (url, target) in [
+        (
+            "http://edge.example/a%2Fb/c?x=%7B%7D&x=1",
+            "http://o:1/a%2Fb/c?x=%7B%7D&x=1",
+        ),
+        ("http://edge.example", "http://o:1/"),
+        ("http://edge.example?q", "http://o:1/?q"),
+        ("http://edge.example/a?", "http://o:1/a?"),
+        ("http://edge.example/a?b?c/d", "http://o:1/a?b?c/d"),
+    ] {
+        assert_eq!(call("GET", url, None).target("http://o:1"), target);
+    }
+}
+
+#[test]
+fn a_body_without_an_honest_length_counts_as_endless() {
+    assert_eq!(BodyLength::announced(Some("12")), BodyLength::Known(12));
+    for header in [
+        None,
+        Some(""),
+        Some("-1"),
+        Some("1e3"),
+        Some("99999999999999999999"),
+    ] {
+        assert_eq!(BodyLength::announced(header), BodyLength::Unknown);
+    }
+}
+
+#[test]
+fn only_an_answer_of_selkies_own_is_passed_on() {
+    let sent = RequestId::from_incoming("r1").unwrap();
+    let verdict = |status, content_type, request_id| {
+        let head = OriginHead {
+            status,
+            content_type,
+            request_id,
+        };
+        judge(&head, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
+    };
+    let (json, html, ours) = (
+        Some("application/json"),
+        Some("text/html; charset=utf-8"),
+        Some("r1"),
+    );
+    for (status, content_type, request_id, expected) in [
+        (200, json, ours, "ok"),
+        (200, Some("Application/JSON; charset=utf-8"), ours, "ok"),
+        (200, Some("text/csv"), ours, "ok"),
+        (204, None, ours, "ok"),
+        (304, None, ours, "ok"),
+        (404, json, ours, "ok"),
+        (503, json, ours, "ok"),
+        (200, html, ours, "bad_origin_answer"),
+        (200, json, None, "bad_origin_answer"),
+        (200, json, Some("r2"), "bad_origin_answer"),
+        (302, None, ours, "bad_origin_answer"),
+        (400, Some("text/csv"), ours, "bad_origin_answer"),
+        (502, html, None, "bad_origin_answer"),
+        (520, html, None, "bad_origin_answer"),
+        (521, html, None, "origin_unreachable"),
+        (530, html, None, "origin_unreachable"),
+        (524, html, None, "origin_timeout"),
+    ] {
+        assert_eq!(
+            verdict(status, content_type, request_id),
+            expected,
+            "{status} {content_type:?}"
+        );
+    }
+}
