@@ -62,10 +62,16 @@ impl Requests {
         }
     }
 
-    /// A call of the SQL route.
+    /// A call of the SQL route, in the tables' database.
     pub(crate) fn sql(&self, query: &str, buffer: &mut Vec<u8>) {
-        let body = serde_json::json!({"query": query, "database": self.database}).to_string();
-        self.post(format_args!("/api/v1/sql"), &body, buffer);
+        let body = serde_json::json!({"query": query, "database": self.database});
+        self.post(format_args!("/api/v1/sql"), &body.to_string(), buffer);
+    }
+
+    /// A call of the SQL route that makes the tables' database.
+    pub(crate) fn create_database(&self, buffer: &mut Vec<u8>) {
+        let body = serde_json::json!({"query": format!("CREATE DATABASE `{}`", self.database)});
+        self.post(format_args!("/api/v1/sql"), &body.to_string(), buffer);
     }
 
     fn get(&self, path: std::fmt::Arguments<'_>, buffer: &mut Vec<u8>) {

@@ -146,13 +146,9 @@ async fn fill(door: &Door) -> Result<()> {
     if status == 200 {
         return Ok(());
     }
-    // Without its own database as the default one, which does not exist yet.
     let mut request = Vec::new();
-    let anywhere = Requests {
-        database: String::new(),
-        ..door.requests.clone()
-    };
-    anywhere.sql(&format!("CREATE DATABASE `{database}`"), &mut request);
+    door.requests.create_database(&mut request);
+    // It may be there already, half filled or not: the statements tell.
     Connection::open(door.address)
         .await?
         .fetch(&request)

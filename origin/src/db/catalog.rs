@@ -1,4 +1,4 @@
-//! The schema, cached: fresh at once after our own DDL, within [`STALE_AFTER`] after anybody else's.
+//! The schema, cached: fresh at once after our own DDL, within `STALE_AFTER` after anybody else's.
 //!
 //! A description that grows old is read again beside the request that uses it; only one that is too old
 //! makes a request wait.

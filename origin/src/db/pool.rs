@@ -1,6 +1,6 @@
 //! Connections, one small pool for each account, with a fair and bounded queue before it.
 //!
-//! A connection goes back as it is: what dirtied its session says so ([`Lease::mark_dirty`]) and pays
+//! A connection goes back as it is: what dirtied its session says so (`Lease::mark_dirty`) and pays
 //! for the reset. A lease that is dropped in the middle of a statement kills it in MariaDB.
 
 use super::connect;

@@ -1,7 +1,7 @@
 //! Conditions: the `query` of a read and the `deleteKeyValues` of a delete.
 //!
 //! Both become one [`Condition`]. Fields are checked names; values are as written, since only the
-//! catalogue knows what type they must have. [`parse`] tells how they are spelled.
+//! catalogue knows what type they must have. `parse` tells how they are spelled.
 
 mod parse;
 
