@@ -10,6 +10,9 @@ use shared::error::ErrorCode;
 
 const MIB: usize = 1024 * 1024;
 
+/// How often a large body is sent until its refusal arrives.
+const ATTEMPTS_MAX: usize = 5;
+
 cases! {
     Both: [
         a_body_of_16_mib_is_read_and_no_more,
@@ -33,7 +36,6 @@ fn insert_of(size: usize) -> Vec<u8> {
 /// Sends what will be refused before it is read: the other side may close while this one still writes, and then the
 /// answer is lost now and then.
 async fn send_large(call: &Call) -> Answer {
-    const ATTEMPTS_MAX: usize = 5;
     for _ in 1..ATTEMPTS_MAX {
         if let Ok(answer) = call.clone().attempt().await {
             return answer;
@@ -105,9 +107,21 @@ async fn a_body_without_a_length_is_limited_too(door: Door) {
     body.extend_from_slice(b"0\r\n\r\n");
     let mut request = raw::request("POST", b"/api/v1/sql", &head, b"");
     request.extend_from_slice(&body);
-    if let Some(answer) = raw::exchange(door.url(), &request).await {
-        assert_eq!(answer.code(), "body_too_large");
+    // Refused before it is read, so that the answer may get lost on the way now and then (as in `send_large`); wrangler's
+    // local proxy then puts a text of its own in its place.
+    let mut codes = Vec::new();
+    while codes.len() < ATTEMPTS_MAX && codes.last().is_none_or(|code| code != "body_too_large") {
+        let answer = raw::exchange(door.url(), &request).await;
+        let envelope = answer
+            .as_ref()
+            .filter(|answer| answer.body.starts_with(b"{"));
+        codes.push(envelope.map_or_else(|| "no envelope".to_owned(), raw::RawAnswer::code));
     }
+    assert_eq!(
+        codes.last().map(String::as_str),
+        Some("body_too_large"),
+        "{codes:?}"
+    );
     // A small one in chunks is as good as one with a length.
     let small = format!("Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n");
     let mut request = raw::request("POST", b"/api/v1/sql", &small, b"");
