@@ -279,7 +279,7 @@ async fn only_the_builder_writes_sql(_: Door) {
 
 /// A file that holds nothing but tests.
 fn is_test(path: &str) -> bool {
-    path.ends_with("/tests.rs") || path.contains("/tests/")
+    path.ends_with("/tests.rs") || path.ends_with("/golden.rs") || path.contains("/tests/")
 }
 
 async fn nothing_unwraps_outside_tests(_: Door) {

@@ -10,6 +10,9 @@ use shared::error::ErrorCode;
 
 const MIB: usize = 1024 * 1024;
 
+/// How often a large body is sent until its refusal arrives.
+const ATTEMPTS_MAX: usize = 5;
+
 cases! {
     Both: [
         a_body_of_16_mib_is_read_and_no_more,
@@ -33,7 +36,6 @@ fn insert_of(size: usize) -> Vec<u8> {
 /// Sends what will be refused before it is read: the other side may close while this one still writes, and then the
 /// answer is lost now and then.
 async fn send_large(call: &Call) -> Answer {
-    const ATTEMPTS_MAX: usize = 5;
     for _ in 1..ATTEMPTS_MAX {
         if let Ok(answer) = call.clone().attempt().await {
             return answer;
@@ -105,9 +107,21 @@ async fn a_body_without_a_length_is_limited_too(door: Door) {
     body.extend_from_slice(b"0\r\n\r\n");
     let mut request = raw::request("POST", b"/api/v1/sql", &head, b"");
     request.extend_from_slice(&body);
-    if let Some(answer) = raw::exchange(door.url(), &request).await {
-        assert_eq!(answer.code(), "body_too_large");
+    // Refused before it is read, so that the answer may get lost on the way now and then (as in `send_large`); wrangler's
+    // local proxy then puts a text of its own in its place.
+    let mut codes = Vec::new();
+    while codes.len() < ATTEMPTS_MAX && codes.last().is_none_or(|code| code != "body_too_large") {
+        let answer = raw::exchange(door.url(), &request).await;
+        let envelope = answer
+            .as_ref()
+            .filter(|answer| answer.body.starts_with(b"{"));
+        codes.push(envelope.map_or_else(|| "no envelope".to_owned(), raw::RawAnswer::code));
     }
+    assert_eq!(
+        codes.last().map(String::as_str),
+        Some("body_too_large"),
+        "{codes:?}"
+    );
     // A small one in chunks is as good as one with a length.
     let small = format!("Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n");
     let mut request = raw::request("POST", b"/api/v1/sql", &small, b"");
@@ -258,16 +272,14 @@ async fn many_requests_on_one_connection_are_answered(door: Door) {
     let one = format!("GET /api/v1/crud/demo/posts/1 HTTP/1.1\r\n{head}\r\n");
     let last = format!("GET /api/v1/crud/demo/posts/1 HTTP/1.1\r\n{head}Connection: close\r\n\r\n");
     let pipelined = format!("{}{last}", one.repeat(20));
-    let first = raw::exchange(door.url(), pipelined.as_bytes())
-        .await
-        .expect("answers");
-    assert_eq!(first.status, 200);
-    let all = String::from_utf8_lossy(&first.body)
-        .matches("HTTP/1.1 200")
-        .count();
-    // The first answer's head is cut off by the parser; a chunked body would have been decoded away.
-    assert!(
-        all == 20 || first.head.to_lowercase().contains("chunked"),
-        "{all} answers"
-    );
+    let answered = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes)
+            .matches("HTTP/1.1 200")
+            .count()
+    };
+    let all = raw::converse(door.url(), pipelined.as_bytes(), |bytes| {
+        answered(bytes) == 21
+    })
+    .await;
+    assert_eq!(answered(&all), 21);
 }

@@ -29,21 +29,52 @@ impl RawAnswer {
     }
 }
 
-/// Sends bytes to `http://address`, reads until the other side closes. `None` if it closed without an answer.
+/// Sends bytes to `http://address`, reads one answer. `None` if the other side closed without one.
 pub(crate) async fn exchange(url: &str, request: &[u8]) -> Option<RawAnswer> {
+    parse(&converse(url, request, is_whole).await)
+}
+
+/// Sends bytes and reads until `is_enough`, or until the other side closes. Not everyone heeds `Connection: close`.
+pub(crate) async fn converse(
+    url: &str,
+    request: &[u8],
+    is_enough: impl Fn(&[u8]) -> bool,
+) -> Vec<u8> {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     // The other side may refuse, and close, before it has read all.
     let _ = stream.write_all(request).await;
     let mut answer = Vec::new();
-    let reading = stream.read_to_end(&mut answer);
+    let reading = async {
+        while !is_enough(&answer) {
+            match stream.read_buf(&mut answer).await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+    };
     let outcome = tokio::time::timeout(EXCHANGE_MAX, reading).await;
-    assert!(
-        outcome.is_ok(),
-        "no end of the answer to {:?}",
-        String::from_utf8_lossy(&request[..request.len().min(200)])
-    );
-    parse(&answer)
+    let start = String::from_utf8_lossy(&request[..request.len().min(200)]);
+    assert!(outcome.is_ok(), "no end of the answer to {start:?}");
+    answer
+}
+
+/// Whether the bytes are an answer up to its end.
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(RawAnswer { head, body, .. }) = parse(answer) else {
+        return false;
+    };
+    let head = head.to_lowercase();
+    let length = head.lines().find_map(|line| {
+        line.strip_prefix("content-length:")?
+            .trim()
+            .parse::<usize>()
+            .ok()
+    });
+    match length {
+        Some(length) => body.len() >= length,
+        None => head.contains("transfer-encoding: chunked") && answer.ends_with(b"0\r\n\r\n"),
+    }
 }
 
 /// A request with a key and `Connection: close`; `target` and `headers` go out as they are.
@@ -90,12 +121,12 @@ fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-/// One exchange without a runtime, for the time before there is one.
-pub(crate) fn exchange_blocking(address: &str, request: &[u8]) -> std::io::Result<Vec<u8>> {
+/// The first bytes of an answer, without a runtime, for the time before there is one.
+pub(crate) fn status_line_blocking(address: &str, request: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut stream = std::net::TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.write_all(request)?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
+    let mut answer = vec![0; "HTTP/1.1 200".len()];
+    stream.read_exact(&mut answer)?;
     Ok(answer)
 }

@@ -413,7 +413,7 @@ fn alive(door: &str) -> bool {
     let Some(address) = door.strip_prefix("http://") else {
         return false;
     };
-    let Ok(answer) = crate::raw::exchange_blocking(
+    let Ok(answer) = crate::raw::status_line_blocking(
         address,
         b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     ) else {
