@@ -46,7 +46,8 @@ pub struct Insert {
     pub columns: Vec<usize>,
     /// A cell for each of them; `None` is the column's default.
     pub rows: Vec<Vec<Option<Operand>>>,
-    /// Columns whose new values are the answer; empty if the table has no key.
+    /// Columns whose new values are the answer; empty if the table has no key, or if the answer is the
+    /// value that MariaDB counted.
     pub returning: Vec<usize>,
     /// Whether the answer is a list.
     pub batch: Batch,

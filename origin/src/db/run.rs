@@ -3,9 +3,10 @@
 //! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows go from the driver into the
 //! envelope's bytes one by one; no list of them is ever built.
 
+use super::connection::{Connection, DefaultSchema};
 use super::error::DbError;
 use super::json::Decoder;
-use super::pool::{DefaultSchema, Lease};
+use super::pool::Lease;
 use crate::catalog::Kind;
 use crate::plan::Param;
 use crate::sql::Statement;
@@ -99,9 +100,9 @@ pub async fn one(
 async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, DbError> {
     let (text, params) = statement.into_parts();
     lease.begin();
-    let conn = &mut lease.connection()?.conn;
+    let connection = lease.connection()?;
     let outcome = async {
-        let mut result = conn.exec_iter(text, bind(params)).await?;
+        let mut result = connection.run(&text, bind(params)).await?;
         let row = result.next().await?;
         result.drop_result().await?;
         Ok(row)
@@ -123,8 +124,8 @@ pub fn many(
         let (text, params) = statement.into_parts();
         lease.begin();
         let mut started = Instant::now();
-        let conn = &mut lease.connection()?.conn;
-        let began = within(limit, driver(conn.exec_iter(text, bind(params)))).await;
+        let connection = lease.connection()?;
+        let began = within(limit, driver(connection.run(&text, bind(params)))).await;
         let mut result = match began {
             Ok(result) => result,
             Err(error) => Err(lease.failed(error))?,
@@ -195,22 +196,22 @@ pub async fn write(
 
 async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Written, DbError> {
     lease.begin();
-    let conn = &mut lease.connection()?.conn;
+    let connection = lease.connection()?;
     let outcome = async {
         let mut written = Written::default();
         if let [statement] = statements {
-            execute(conn, statement, &mut written).await?;
+            execute(connection, statement, &mut written).await?;
             return Ok(written);
         }
-        conn.query_drop("START TRANSACTION").await?;
+        connection.conn.query_drop("START TRANSACTION").await?;
         for statement in statements {
-            if let Err(error) = execute(conn, statement, &mut written).await {
+            if let Err(error) = execute(connection, statement, &mut written).await {
                 // If this fails too, the connection is lost, and with it the transaction.
-                conn.query_drop("ROLLBACK").await?;
+                connection.conn.query_drop("ROLLBACK").await?;
                 return Err(error);
             }
         }
-        conn.query_drop("COMMIT").await?;
+        connection.conn.query_drop("COMMIT").await?;
         Ok(written)
     }
     .await;
@@ -218,12 +219,12 @@ async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Writ
 }
 
 async fn execute(
-    conn: &mut mysql_async::Conn,
+    connection: &mut Connection,
     statement: &Statement,
     written: &mut Written,
 ) -> mysql_async::Result<()> {
     let params = statement.params().to_vec();
-    let mut result = conn.exec_iter(statement.text(), bind(params)).await?;
+    let mut result = connection.run(statement.text(), bind(params)).await?;
     let decoders = result
         .columns()
         .map(|columns| decoders(None, &columns))
@@ -258,6 +259,14 @@ fn key_json(decoders: &[Decoder], row: &Row) -> Vec<u8> {
         joined.push_str(&part);
     }
     write_string(&mut out, &joined);
+    out
+}
+
+/// An integer as answers hold it: digits in a string where a number would not be exact.
+#[must_use]
+pub fn integer_json(number: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    Decoder::Integer.write(&Value::UInt(number), &mut out);
     out
 }
 

@@ -35,7 +35,7 @@ async fn answer(
     let knock = admission::knock(&head(parts))?;
     let authorization = header(parts, "authorization");
     let principal = app.keys.authenticate(authorization).await?;
-    record.caller(&principal);
+    record.caller(Arc::clone(&principal));
     let pending = knock.admit(&principal)?;
     record.action(pending.action());
     let bytes = match pending.wants_body() {

@@ -193,9 +193,7 @@ fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
             [&b"["[..], &list, b"]"].concat()
         }
         (Batch::No, [key, ..]) => key.clone(),
-        (Batch::No, []) if written.last_insert_id > 0 => {
-            written.last_insert_id.to_string().into_bytes()
-        }
+        (Batch::No, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
         (Batch::No, []) => b"null".to_vec(),
     }
 }

@@ -4,12 +4,10 @@ use crate::db::DbError;
 use crate::db::run::Chunks;
 use crate::metrics::StreamGuard;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, stream};
-use shared::cors::{self, CorsOrigins};
+use futures_util::{FutureExt as _, StreamExt as _};
 use shared::envelope;
 use shared::error::Problem;
 
@@ -67,57 +65,24 @@ pub(super) async fn chunks(
     // The last chunk is followed by the end at once; before any other one MariaDB is asked again.
     let ready = match chunks.next().now_or_never() {
         Some(None) => return Ok(with_type(Body::from(first), "application/json")),
-        Some(Some(second)) => Some(second),
+        // Nothing was sent yet: the caller is told what happened.
+        Some(Some(second)) => Some(second?),
         None => None,
     };
     let guard = guard();
-    let rest = stream::iter([Ok(first)])
-        .chain(stream::iter(ready))
-        .chain(chunks)
-        .map(move |chunk| {
-            let _streaming = &guard;
-            // An error here ends the connection without the closing chunk: the answer never reads as whole.
-            chunk.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
-        });
-    Ok(with_type(Body::from_stream(rest), "application/json"))
-}
-
-/// The answer to a CORS preflight, if this is one.
-pub(super) fn preflight(origins: &CorsOrigins, request: &Request) -> Option<Response> {
-    let text = |name: &str| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    let asked = text("access-control-request-method");
-    if !cors::is_preflight(request.method().as_str(), text("origin"), asked) {
-        return None;
-    }
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    for (name, value) in origins.preflight_headers() {
-        response.headers_mut().insert(
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        );
-    }
-    Some(response)
-}
-
-/// Adds the headers that let web pages read the answer.
-pub(super) fn with_headers(
-    mut response: Response,
-    origins: &CorsOrigins,
-    origin: Option<&HeaderValue>,
-) -> Response {
-    let origin = origin.and_then(|value| value.to_str().ok());
-    for (name, value) in origins.answer_headers(origin) {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            response
-                .headers_mut()
-                .insert(HeaderName::from_static(name), value);
+    let rest = async_stream::stream! {
+        let _streaming = guard;
+        yield Ok(first);
+        // The head and the first chunk go out before anything can cut the answer short.
+        tokio::task::yield_now().await;
+        if let Some(second) = ready {
+            yield Ok(second);
         }
-    }
-    response
+        while let Some(chunk) = chunks.next().await {
+            // An error here ends the connection without the closing chunk: the answer never reads as
+            // whole.
+            yield chunk.inspect_err(|error| tracing::warn!(%error, "an answer ended early"));
+        }
+    };
+    Ok(with_type(Body::from_stream(rest), "application/json"))
 }

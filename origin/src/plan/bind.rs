@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
-use shared::json::Value;
+use shared::json::{self, Value};
 use shared::operation::filter::Comparison;
 
 /// What a value is bound for.
@@ -126,7 +126,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
         Kind::Time => "a time such as \"08:36:16\"",
         Kind::Json => "any JSON value",
         Kind::Bytes => "a base64 string",
-        Kind::Geometry => "a GeoJSON object",
+        Kind::Geometry => "a GeoJSON geometry",
     };
     let got = match value {
         Value::Text(text) => shown(text),
@@ -143,13 +143,16 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
 }
 
 fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
+    if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
+        return key(text);
+    }
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
         Value::Number(text) => &**text,
         Value::Text(text) => match text.trim() {
             // Query strings have no booleans of their own.
-            "true" if purpose != Purpose::Key => return Some(plain(Param::Int(1))),
-            "false" if purpose != Purpose::Key => return Some(plain(Param::Int(0))),
+            "true" => return Some(plain(Param::Int(1))),
+            "false" => return Some(plain(Param::Int(0))),
             text => text,
         },
         _ => return None,
@@ -172,6 +175,20 @@ fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
         (Err(_), Purpose::Store) if !exact.contains('.') => Some(plain(Param::Text(exact.into()))),
         (Err(_), _) => None,
     }
+}
+
+/// An integer that addresses a record: only as MariaDB itself writes it, so that no record has two ids.
+fn key(text: &str) -> Option<Operand> {
+    let param = match text.parse::<i64>() {
+        Ok(number) => Param::Int(number),
+        Err(_) => Param::UInt(text.parse().ok()?),
+    };
+    let canonical = match param {
+        Param::Int(number) => number.to_string() == text,
+        Param::UInt(number) => number.to_string() == text,
+        _ => false,
+    };
+    canonical.then(|| plain(param))
 }
 
 fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
@@ -317,14 +334,36 @@ fn bytes(value: &Value) -> Option<Operand> {
     }
 }
 
+/// A GeoJSON geometry, by its outline; MariaDB judges its coordinates.
 fn geometry(value: &Value) -> Option<Operand> {
-    match value {
-        Value::Object(text) => Some(Operand {
-            param: Param::Text(text.clone()),
-            form: Form::GeoJson,
-        }),
-        _ => None,
-    }
+    const KINDS: [&str; 6] = [
+        "Point",
+        "LineString",
+        "Polygon",
+        "MultiPoint",
+        "MultiLineString",
+        "MultiPolygon",
+    ];
+    let Value::Object(text) = value else {
+        return None;
+    };
+    let members = json::members(text).ok()?;
+    let member = |wanted: &str| {
+        members
+            .iter()
+            .find(|(name, _)| name == wanted)
+            .map(|(_, value)| value)
+    };
+    let is_list = |name: &str| matches!(member(name), Some(Value::List(_)));
+    let sound = match member("type")? {
+        Value::Text(kind) if KINDS.contains(&&**kind) => is_list("coordinates"),
+        Value::Text(kind) if &**kind == "GeometryCollection" => is_list("geometries"),
+        _ => false,
+    };
+    sound.then(|| Operand {
+        param: Param::Text(text.clone()),
+        form: Form::GeoJson,
+    })
 }
 
 #[cfg(test)]
