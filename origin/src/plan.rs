@@ -5,7 +5,7 @@ pub mod bind;
 mod read;
 mod write;
 
-use crate::catalog::Table;
+use crate::catalog::{Columns, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::Operation;
 use shared::operation::filter::{Comparison, MatchMode};
@@ -28,7 +28,7 @@ pub enum Plan {
 #[derive(Debug, PartialEq)]
 pub struct Select {
     /// Columns that come out.
-    pub columns: Vec<usize>,
+    pub columns: Columns,
     /// Which records.
     pub filter: Option<Predicate>,
     /// In what order.

@@ -7,7 +7,7 @@ use super::connection::{Connection, DefaultSchema};
 use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
-use crate::catalog::Kind;
+use crate::catalog::{Kind, Layout};
 use crate::plan::Param;
 use crate::sql::Statement;
 use bytes::Bytes;
@@ -74,7 +74,7 @@ pub enum Leaves {
 pub async fn one(
     mut lease: Lease,
     statement: Statement,
-    kinds: &[Kind],
+    layout: &Layout,
     leaves: Leaves,
     limit: Duration,
     progress: &Progress,
@@ -84,15 +84,9 @@ pub async fn one(
     progress.add_time(started);
     settle(&mut lease, leaves);
     let Some(row) = row? else { return Ok(None) };
-    let columns = row.columns_ref();
-    let keys = Keys::new(
-        columns
-            .iter()
-            .map(|column| std::str::from_utf8(column.name_ref()).unwrap_or_default()),
-    );
-    let decoders = decoders(Some(kinds), columns);
+    let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin(Shape::Row, ONE_CAPACITY);
-    write_row(&mut encoder, &keys, &decoders, &row);
+    write_row(&mut encoder, &layout.keys, &decoders, &row);
     progress.add_rows(1);
     Ok(Some(encoder.finish()))
 }
@@ -115,7 +109,7 @@ async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, 
 pub fn many(
     mut lease: Lease,
     statement: Statement,
-    kinds: Vec<Kind>,
+    layout: Arc<Layout>,
     leaves: Leaves,
     limit: Duration,
     progress: Arc<Progress>,
@@ -131,12 +125,11 @@ pub fn many(
             Err(error) => Err(lease.failed(error))?,
         };
         let columns = result.columns().unwrap_or_default();
-        let keys = Keys::new(columns.iter().map(|column| std::str::from_utf8(column.name_ref()).unwrap_or_default()));
-        let decoders = decoders(Some(&kinds), &columns);
+        let decoders = decoders(Some(&layout.kinds), &columns);
         let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
         loop {
             match within(limit, driver(result.next())).await {
-                Ok(Some(row)) => write_row(&mut encoder, &keys, &decoders, &row),
+                Ok(Some(row)) => write_row(&mut encoder, &layout.keys, &decoders, &row),
                 Ok(None) => break,
                 Err(error) => {
                     drop(result);
