@@ -85,11 +85,14 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     }
 }
 
+/// Bytes of a number that is shown in a message; a longer one is only "a number".
+const NUMBER_SHOWN_MAX_BYTES: usize = 40;
+
 /// An option of the wrong form.
 pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
     let got = match got {
         Value::Text(text) => shown(text),
-        Value::Number(text) => text.to_string(),
+        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
         other => other.kind().to_owned(),
     };
     Problem::new(
