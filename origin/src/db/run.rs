@@ -81,7 +81,7 @@ pub async fn one(
     let started = Instant::now();
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
-    settle(&mut lease, leaves);
+    settle(&mut lease, leaves).await;
     let Some(row) = row? else { return Ok(None) };
     let columns = row.columns_ref();
     let keys = Keys::new(
@@ -98,6 +98,7 @@ pub async fn one(
 
 async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, DbError> {
     let (text, params) = statement.into_parts();
+    lease.keep_if_short(&text);
     lease.begin();
     let conn = &mut lease.connection()?.conn;
     let outcome = async {
@@ -121,6 +122,7 @@ pub fn many(
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
         let (text, params) = statement.into_parts();
+        lease.keep_if_short(&text);
         lease.begin();
         let mut started = Instant::now();
         let conn = &mut lease.connection()?.conn;
@@ -153,7 +155,7 @@ pub fn many(
         progress.add_time(started);
         progress.add_rows(encoder.rows() - progress.rows());
         lease.end();
-        settle(&mut lease, leaves);
+        settle(&mut lease, leaves).await;
         drop(lease);
         yield Bytes::from(encoder.finish());
     })
@@ -187,13 +189,16 @@ pub async fn write(
         written = within(limit, transaction(lease, statements)).await;
     }
     progress.add_time(started);
-    settle(lease, leaves);
+    settle(lease, leaves).await;
     let written = written?;
     progress.add_rows(written.affected);
     Ok(written)
 }
 
 async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Written, DbError> {
+    for statement in statements {
+        lease.keep_if_short(statement.text());
+    }
     lease.begin();
     let conn = &mut lease.connection()?.conn;
     let outcome = async {
@@ -312,9 +317,10 @@ pub(super) fn ended<T>(
     }
 }
 
-fn settle(lease: &mut Lease, leaves: Leaves) {
+async fn settle(lease: &mut Lease, leaves: Leaves) {
     if leaves == Leaves::Anything {
         lease.mark_dirty();
+        lease.clean().await;
     }
 }
 
