@@ -37,7 +37,7 @@ pub struct Layout {
 pub struct Traits {
     /// Whether it is a view.
     pub view: bool,
-    /// Whether using it may run stored code (triggers, functions behind a view), which can leave
+    /// Whether using it may run stored code (triggers, or whatever is behind a view), which can leave
     /// something in the session.
     pub stored_code: bool,
 }

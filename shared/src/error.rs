@@ -4,6 +4,7 @@
 //! where a problem comes from (HTTP, MariaDB, a worker): each stage turns its own failures into a
 //! `Problem` in one place.
 
+use crate::limits::IDENTIFIER_MAX_CHARS;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -305,6 +306,10 @@ impl std::error::Error for Problem {}
 /// The nearest of `names` to `wanted`, for a hint; `None` if none is near.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Comparing takes room and time of both lengths multiplied: a word of megabytes resembles no name.
+    if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {
+        return None;
+    }
     let lower = wanted.to_lowercase();
     names
         .into_iter()
@@ -354,5 +359,10 @@ mod tests {
     fn the_nearest_name_forgives_a_typo_but_not_another_word() {
         assert_eq!(nearest("titel", ["id", "title", "body"]), Some("title"));
         assert_eq!(nearest("zzzzzz", ["id", "title", "body"]), None);
+    }
+
+    #[test]
+    fn a_word_of_megabytes_is_near_to_nothing() {
+        assert_eq!(nearest(&"title".repeat(1 << 20), ["title"]), None);
     }
 }

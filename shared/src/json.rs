@@ -5,8 +5,11 @@
 //! a JSON column is never taken apart.
 
 use crate::error::{ErrorCode, Problem};
-use crate::limits::JSON_NESTING_MAX_LEVELS;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use crate::ident::shown;
+use crate::limits::{JSON_MEMBERS_MAX_COUNT, JSON_NESTING_MAX_LEVELS};
+use serde::de::{
+    self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -126,12 +129,32 @@ pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Err
     serde_json::from_str::<Members<'_>>(text).map(|members| members.0)
 }
 
-/// The items of a list, in order.
+/// The items of a list, in order: all of them, or `most` + 1 of a longer one, which its reader is to
+/// refuse. A list of megabytes would otherwise take twenty times its text.
 ///
 /// # Errors
 /// serde_json's message.
-pub fn items(text: &str) -> Result<Vec<Value>, serde_json::Error> {
-    serde_json::from_str::<Items>(text).map(|items| items.0)
+pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let items = Items { most }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(items)
+}
+
+/// The commas outside of strings: no list or object in the text has more parts than these and one.
+#[must_use]
+pub fn commas(text: &str) -> usize {
+    let (mut count, mut in_string, mut escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b',' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// One value of any kind.
@@ -177,9 +200,15 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 let mut members: Vec<(Cow<'de, str>, Value)> = Vec::new();
                 let mut seen = HashSet::new();
                 while let Some(Key(key)) = map.next_key()? {
+                    if members.len() == JSON_MEMBERS_MAX_COUNT {
+                        return Err(de::Error::custom(format_args!(
+                            "an object has more than {JSON_MEMBERS_MAX_COUNT} keys"
+                        )));
+                    }
                     if is_repeated(&members, &mut seen, &key) {
                         return Err(de::Error::custom(format_args!(
-                            "the key {key:?} is repeated"
+                            "the key {} is repeated",
+                            shown(&key)
                         )));
                     }
                     members.push((key, map.next_value()?));
@@ -208,25 +237,32 @@ fn is_repeated<'a>(
     !seen.insert(Cow::Owned(key.to_owned()))
 }
 
-struct Items(Vec<Value>);
+struct Items {
+    most: usize,
+}
 
-impl<'de> Deserialize<'de> for Items {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ItemsVisitor;
-        impl<'de> Visitor<'de> for ItemsVisitor {
-            type Value = Items;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = seq.next_element()? {
-                    items.push(item);
-                }
-                Ok(Items(items))
+impl<'de> DeserializeSeed<'de> for Items {
+    type Value = Vec<Value>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Value>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items {
+    type Value = Vec<Value>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Value>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+            if items.len() > self.most {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                break;
             }
         }
-        deserializer.deserialize_seq(ItemsVisitor)
+        Ok(items)
     }
 }
 
@@ -245,7 +281,7 @@ pub fn body_members(body: &[u8]) -> Result<Vec<(Cow<'_, str>, Value)>, Problem> 
 
 fn body_fault(text: &str, fault: &serde_json::Error) -> Problem {
     // A second, lenient look tells "no JSON at all" from "JSON of the wrong shape".
-    let Err(syntax) = serde_json::from_str::<serde_json::Value>(text) else {
+    let Err(syntax) = serde_json::from_str::<Sound>(text) else {
         return Problem::new(
             ErrorCode::InvalidBody,
             format!("The body must be one JSON object: {fault}."),
@@ -255,6 +291,49 @@ fn body_fault(text: &str, fault: &serde_json::Error) -> Problem {
         ErrorCode::InvalidJson,
         format!("The body is not valid JSON: {syntax}."),
     )
+}
+
+/// Any JSON, read to its end and kept nowhere. Unlike [`IgnoredAny`] it takes strings apart, so that
+/// half a surrogate pair is found.
+struct Sound;
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Sound)
+    }
+}
+
+impl<'de> Visitor<'de> for Sound {
+    type Value = Self;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
+        while seq.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<Self, Self>()?.is_some() {}
+        Ok(self)
+    }
 }
 
 #[cfg(test)]
@@ -316,6 +395,30 @@ mod tests {
             body_members(b"{\"a\":\"\xff\"}").unwrap_err().code(),
             ErrorCode::InvalidJson
         );
+    }
+
+    #[test]
+    fn a_long_list_is_read_only_as_far_as_its_refusal_needs() {
+        assert_eq!(items("[1, 2, 3]", 3).unwrap().len(), 3);
+        assert_eq!(items("[1, 2, 3, 4, 5, 6]", 3).unwrap().len(), 4);
+        assert!(items("[1, 2, 3, 4, x]", 3).is_err());
+        assert!(items("[1] 2", 3).is_err());
+    }
+
+    #[test]
+    fn an_object_of_more_keys_than_a_table_has_columns_is_refused() {
+        let object = |count: usize| {
+            let members: Vec<_> = (0..count).map(|at| format!("\"k{at}\":1")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert!(members(&object(JSON_MEMBERS_MAX_COUNT)).is_ok());
+        let refused = body_members(object(JSON_MEMBERS_MAX_COUNT + 1).as_bytes()).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::InvalidBody);
+    }
+
+    #[test]
+    fn commas_are_counted_outside_of_strings() {
+        assert_eq!(commas(r#"{"a,\",":[1,2],"b":3}"#), 2);
     }
 
     #[test]

@@ -15,8 +15,24 @@ pub const URL_MAX_BYTES: usize = 16 * 1024;
 /// Levels of `[` and `{` in a JSON text. Keeps recursion shallow; MariaDB's own JSON stops at 32 too.
 pub const JSON_NESTING_MAX_LEVELS: usize = 32;
 
+/// Keys of one object that is taken apart: MariaDB's tables have 4,096 columns at most. Keeps a body
+/// of nothing but keys from filling memory.
+pub const JSON_MEMBERS_MAX_COUNT: usize = 4_096;
+
+/// Names in `selectFields` or `omitFields`: all columns that a MariaDB table can have. Each is compared
+/// with those before it.
+pub const FIELDS_MAX_COUNT: usize = 4_096;
+
+/// Steps of one `order`: more than anybody sorts by.
+pub const ORDER_MAX_STEPS: usize = 64;
+
 /// Rows of one `batchData`.
 pub const BATCH_MAX_ROWS: usize = 10_000;
+
+/// Rows of one `batchData`, times the fields that any of them names: a row has a cell for each. 10,000
+/// rows of 200 fields. Keeps away rows that name a new field each, of which 200 KB of text would make
+/// gigabytes of empty cells.
+pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;
@@ -27,6 +43,10 @@ pub const CONDITION_MAX_COUNT: usize = 1_000;
 
 /// Values of one list (`IN`, a list operand). MariaDB turns long lists into a temporary table.
 pub const LIST_MAX_VALUES: usize = 10_000;
+
+/// Commas in one `query` or `deleteKeyValues`, which bound the values of all its lists together:
+/// MariaDB counts a statement's parameters in 16 bits, and each condition has some parts more.
+pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 
 /// Characters of one identifier: MariaDB's own limit.
 pub const IDENTIFIER_MAX_CHARS: usize = 64;

@@ -23,6 +23,7 @@ cases! {
         temporary_tables_do_not_leak,
         open_transactions_do_not_leak,
         locks_do_not_leak,
+        locks_are_gone_with_the_answer,
         table_locks_do_not_leak,
         the_default_schema_does_not_leak,
         prepared_statements_do_not_leak,
@@ -203,6 +204,33 @@ async fn locks_do_not_leak(door: Door) {
         );
         free.await;
     }
+}
+
+/// Seen from outside: no later use of the same connection may be what frees them.
+async fn locks_are_gone_with_the_answer(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+            "INSERT INTO t VALUES (1, 1)",
+        ],
+    )
+    .await;
+    let lock = unique("lock");
+    room.exec(&format!("SELECT GET_LOCK('{lock}', 5)")).await;
+    let free = room.behind(&format!("SELECT IS_FREE_LOCK('{lock}')"));
+    assert_eq!(free.trim(), "1");
+    for statement in [
+        "LOCK TABLES t WRITE",
+        "BEGIN NOT ATOMIC START TRANSACTION; UPDATE t SET n = 2 WHERE id = 1; END",
+    ] {
+        room.exec(statement).await;
+        room.behind(&format!(
+            "SET lock_wait_timeout = 1, innodb_lock_wait_timeout = 1; UPDATE {}.t SET n = n + 10",
+            room.db
+        ));
+    }
+    assert_eq!(room.value("SELECT n FROM t").await, 21);
 }
 
 async fn table_locks_do_not_leak(door: Door) {

@@ -25,6 +25,12 @@ pub enum DbError {
     /// A statement has so many `?`, and was given so many values.
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
+    /// The driver took a part of the statement for a parameter of its own.
+    #[error("the driver misread the statement")]
+    Misread,
+    /// MariaDB asked for a file of its client.
+    #[error("the statement reads a file of its client")]
+    LocalFile,
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
@@ -50,6 +56,12 @@ impl From<mysql_async::Error> for DbError {
             mysql_async::Error::Driver(DriverError::StmtParamsMismatch { required, supplied }) => {
                 Self::ParamCount(required, supplied)
             }
+            mysql_async::Error::Driver(
+                DriverError::MixedParams
+                | DriverError::Params(_)
+                | DriverError::StmtParamsNumberExceedsLimit { .. },
+            ) => Self::Misread,
+            mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
             other => Self::Unavailable(other.to_string().into()),
         }
     }
@@ -127,6 +139,16 @@ impl DbError {
                 ErrorCode::InvalidBody,
                 format!("The query has {required} placeholders, params has {given} values."),
             ),
+            Self::Misread => Problem::new(
+                ErrorCode::SqlError,
+                "A colon in the query reads as a named parameter, which only ? can be.",
+            )
+            .with_hint("Pass text that holds a colon in params."),
+            Self::LocalFile => Problem::new(
+                ErrorCode::PermissionDenied,
+                "LOAD DATA LOCAL is not possible here: there is no file to read.",
+            )
+            .with_hint("Insert the records with batchData."),
             Self::ResultsTooLarge => Problem::new(
                 ErrorCode::SqlError,
                 "The result sets of this statement are too large.",
@@ -195,7 +217,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         1213 | 1614 => Deadlock,
         1205 | 1689 => LockTimeout,
         1317 | 1969 | 3024 | 4192 => QueryTimeout,
-        1040 | 1041 | 1203 | 1226 => Overloaded,
+        1040 | 1041 | 1203 | 1226 | 1461 => Overloaded,
         1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => {
             DatabaseUnavailable
         }

@@ -3,11 +3,15 @@
 //! A connection goes back as it is: what dirtied its session says so (`Lease::mark_dirty`) and pays
 //! for the reset. A lease that is dropped in the middle of a statement kills it in MariaDB.
 
-use super::connection::{Connection, Connector, SessionState};
+mod lease;
+
+pub use lease::Lease;
+
+use super::connection::Connector;
 use super::error::DbError;
 use crate::address::DatabaseAddress;
 use crate::projects::Projects;
-use deadpool::managed::{self, Metrics, Object, Timeouts};
+use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
 use std::collections::HashMap;
@@ -127,10 +131,7 @@ impl Pools {
             }
         }
         let object = got.map_err(|error| pool_error(error, &account))?;
-        Ok(Lease {
-            object: Some(object),
-            stage: Stage::Idle,
-        })
+        Ok(Lease::new(object))
     }
 
     fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
@@ -236,90 +237,5 @@ fn pool_error(error: managed::PoolError<mysql_async::Error>, account: &Account) 
             DbError::connecting(error)
         }
         other => DbError::Unavailable(other.to_string().into()),
-    }
-}
-
-/// A connection on loan.
-#[derive(Debug)]
-pub struct Lease {
-    object: Option<Object<Connector>>,
-    stage: Stage,
-}
-
-/// Whether a statement is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Idle,
-    Running,
-}
-
-impl Lease {
-    /// The connection.
-    ///
-    /// # Errors
-    /// [`DbError::Unavailable`] if the lease has ended.
-    pub(super) fn connection(&mut self) -> Result<&mut Connection, DbError> {
-        self.object
-            .as_deref_mut()
-            .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
-    }
-
-    /// A statement begins: from now on, dropping the lease kills it.
-    pub(super) fn begin(&mut self) {
-        self.stage = Stage::Running;
-    }
-
-    /// The statement and its rows ended: the connection may go back.
-    pub(super) fn end(&mut self) {
-        self.stage = Stage::Idle;
-        if let Some(object) = self.object.as_mut()
-            && object.session == SessionState::Pristine
-        {
-            object.session = SessionState::Used;
-        }
-    }
-
-    /// The session may hold something: it is reset before anybody else has it.
-    pub(super) fn mark_dirty(&mut self) {
-        if let Some(object) = self.object.as_mut() {
-            object.session = SessionState::Dirty;
-        }
-    }
-
-    /// A statement failed. What MariaDB refused leaves the connection as it is; a lost connection is
-    /// given up; one whose statement still runs is killed when the lease is dropped.
-    pub(super) fn failed(&mut self, error: DbError) -> DbError {
-        match &error {
-            DbError::NoDatabase(_) | DbError::ParamCount(..) => self.stage = Stage::Idle,
-            DbError::Refused(..) if !error.is_lost() => self.stage = Stage::Idle,
-            DbError::Refused(..) | DbError::Unavailable(_) => {
-                self.stage = Stage::Idle;
-                if let Some(object) = self.object.take() {
-                    if let Some(pool) = Object::pool(&object) {
-                        pool.manager().forget_all();
-                    }
-                    drop(Object::take(object));
-                }
-            }
-            DbError::Timeout | DbError::Overloaded | DbError::ResultsTooLarge => {}
-        }
-        error
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        if self.stage == Stage::Idle {
-            return;
-        }
-        let Some(object) = self.object.take() else {
-            return;
-        };
-        let pool = Object::pool(&object);
-        let connection = Object::take(object);
-        if let Some(pool) = pool {
-            pool.manager().kill(connection.conn.id());
-        }
-        drop(connection);
     }
 }

@@ -82,7 +82,7 @@ pub async fn one(
     let started = Instant::now();
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
-    settle(&mut lease, leaves);
+    settle(&mut lease, leaves).await;
     let Some(row) = row? else { return Ok(None) };
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin(Shape::Row, ONE_CAPACITY);
@@ -147,7 +147,7 @@ pub fn many(
         progress.add_time(started);
         progress.add_rows(encoder.rows() - progress.rows());
         lease.end();
-        settle(&mut lease, leaves);
+        settle(&mut lease, leaves).await;
         drop(lease);
         yield Bytes::from(encoder.finish());
     })
@@ -181,13 +181,14 @@ pub async fn write(
         written = within(limit, transaction(lease, statements)).await;
     }
     progress.add_time(started);
-    settle(lease, leaves);
+    settle(lease, leaves).await;
     let written = written?;
     progress.add_rows(written.affected);
     Ok(written)
 }
 
 async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Written, DbError> {
+    for statement in statements {}
     lease.begin();
     let connection = lease.connection()?;
     let outcome = async {
@@ -314,9 +315,10 @@ pub(super) fn ended<T>(
     }
 }
 
-fn settle(lease: &mut Lease, leaves: Leaves) {
+async fn settle(lease: &mut Lease, leaves: Leaves) {
     if leaves == Leaves::Anything {
         lease.mark_dirty();
+        lease.clean().await;
     }
 }
 

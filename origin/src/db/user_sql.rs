@@ -52,7 +52,9 @@ pub fn run(
             Ok(result) => result,
             Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
-                yield Bytes::from(tail.map_err(|error| lease.failed(error))?);
+                let tail = tail.map_err(|error| lease.failed(error))?;
+                lease.clean().await;
+                yield Bytes::from(tail);
                 return;
             }
             Err(error) => Err(lease.failed(error))?,
@@ -87,6 +89,7 @@ pub fn run(
             encoder.finish()
         };
         lease.end();
+        lease.clean().await;
         drop(lease);
         yield Bytes::from(tail);
     })

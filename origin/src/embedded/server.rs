@@ -205,7 +205,7 @@ impl Server {
 }
 
 /// Small, quick to start, durable. What isn't named here is MariaDB's default.
-const SETTINGS: [&str; 20] = [
+const SETTINGS: [&str; 21] = [
     // Reached through the socket only, by name only.
     "--skip-networking",
     "--skip-name-resolve",
@@ -216,6 +216,8 @@ const SETTINGS: [&str; 20] = [
     "--max-allowed-packet=64M",
     // Pools are per account and projects are many; an idle connection costs little.
     "--max-connections=1000",
+    // Each of them keeps some; with the default of 16,382 one project could leave none to the others.
+    "--max-prepared-stmt-count=1048576",
     // No replica reads it.
     "--skip-log-bin",
     // Measuring itself costs a tenth of the throughput and 100 MB.

@@ -223,7 +223,7 @@ fn decimal_operand(text: String, purpose: Purpose) -> Option<Operand> {
 /// A number's text without exponent: `1.5e3` → `1500`, `-2e-2` → `-0.02`. `None` if it is no number,
 /// or one of more digits than any column holds.
 fn plain_decimal(text: &str) -> Option<String> {
-    const EXPONENT_MAX: i32 = 400;
+    const EXPONENT_MAX: u32 = 400;
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
         None => (text, 0),
@@ -237,7 +237,7 @@ fn plain_decimal(text: &str) -> Option<String> {
     if (whole.is_empty() && fraction.is_empty())
         || !all_digits(whole)
         || !all_digits(fraction)
-        || exponent.abs() > EXPONENT_MAX
+        || exponent.unsigned_abs() > EXPONENT_MAX
     {
         return None;
     }
@@ -383,7 +383,21 @@ mod tests {
         ] {
             assert_eq!(plain_decimal(text).as_deref(), Some(plain), "{text}");
         }
-        for text in ["", "-", "x", "1e9999", "1.2.3", "NaN", "inf", "0x10"] {
+        for text in [
+            "",
+            "-",
+            "x",
+            "1e9999",
+            "1e2147483647",
+            "1e-2147483647",
+            // No i32 is its magnitude: writing it out would take 2 GB.
+            "1e-2147483648",
+            "1e99999999999",
+            "1.2.3",
+            "NaN",
+            "inf",
+            "0x10",
+        ] {
             assert_eq!(plain_decimal(text), None, "{text}");
         }
     }

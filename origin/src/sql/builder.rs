@@ -141,13 +141,13 @@ impl Builder {
         self.syntax("*/ ");
     }
 
-    /// A user's own statement. The driver takes `:name` for a parameter of its own, so a colon that
-    /// touches a lower-case word outside of strings is moved off it; MariaDB has no such syntax in
-    /// which the space would matter (labels, `:=`).
+    /// A user's own statement. The driver takes `:name` for a parameter of its own, and loses count of
+    /// strings and comments that follow a `-` or `/` at once; a space after such a character keeps its
+    /// reading and MariaDB's the same, and means nothing to MariaDB.
     pub(super) fn verbatim(&mut self, text: &str) {
         let mut rest = text;
         for token in Tokens::new(text) {
-            if let Token::Colon(at) = token {
+            if let Token::Misread(at) = token {
                 let consumed = text.len() - rest.len();
                 self.text.push_str(&rest[..=at - consumed]);
                 self.text.push(' ');
@@ -184,11 +184,22 @@ mod tests {
 
     #[test]
     fn the_driver_finds_no_parameters_of_its_own_in_verbatim_text() {
-        let mut builder = Builder::new();
-        builder.verbatim("lbl:begin SET @a:=1; SELECT ':x', `:y` -- :z\n; end");
-        assert_eq!(
-            builder.finish().text,
-            "lbl: begin SET @a:=1; SELECT ':x', `:y` -- :z\n; end"
-        );
+        for (text, parted) in [
+            (
+                "lbl:begin SET @a:=1; SELECT ':x', `:y` -- :z\n; end",
+                "lbl: begin SET @a:=1; SELECT ':x', `:y` -- :z\n; end",
+            ),
+            ("SELECT 5-'1 :x'", "SELECT 5- '1 :x'"),
+            ("SELECT 5--'1 :x'", "SELECT 5- - '1 :x'"),
+            ("SELECT 5/\"1 :x\"", "SELECT 5/ \"1 :x\""),
+            ("SELECT 5/-`:x`", "SELECT 5/ - `:x`"),
+            ("SELECT 5-/* :x */1", "SELECT 5- /* :x */1"),
+            ("SELECT 5-# :x\n1", "SELECT 5- # :x\n1"),
+            ("SELECT 5-1, 6/2", "SELECT 5-1, 6/2"),
+        ] {
+            let mut builder = Builder::new();
+            builder.verbatim(text);
+            assert_eq!(builder.finish().text, parted);
+        }
     }
 }

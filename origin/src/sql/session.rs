@@ -245,6 +245,7 @@ const PURE: &[&str] = &[
 
 fn is_stateless(text: &str) -> bool {
     let mut previous = None;
+    let mut before = None;
     for token in Tokens::new(text) {
         let harmless = match (&token, previous) {
             // User and system variables, `INTO @x`, `:=`; locks.
@@ -263,6 +264,8 @@ fn is_stateless(text: &str) -> bool {
             }
             // A sequence's value, `NEXT VALUE FOR`, `PREVIOUS VALUE FOR`, is remembered by the session.
             (Token::Word(word), _) if word.eq_ignore_ascii_case("VALUE") => false,
+            // `db.abs(1)` is a stored function, whatever its name.
+            (Token::Open, Some(Token::Word(_))) if before == Some(Token::Dot) => false,
             (Token::Open, Some(Token::Word(word))) => {
                 PURE.iter().any(|pure| pure.eq_ignore_ascii_case(word))
             }
@@ -274,6 +277,7 @@ fn is_stateless(text: &str) -> bool {
         if !harmless {
             return false;
         }
+        before = previous;
         previous = Some(token);
     }
     true
@@ -334,6 +338,14 @@ mod tests {
             "SELECT get_lock ('x', 1)",
             "SELECT `my_function`(1)",
             "SELECT db.f(1)",
+            "SELECT db.abs(1)",
+            "SELECT db . /* x */ ABS (1)",
+            // Names to MariaDB, not blanks or signs before a function of its own.
+            "SELECT f\u{a0}ABS(1)",
+            "SELECT ☃ABS(1)",
+            // No comment to MariaDB: a minus, and a minus, and a name.
+            "SELECT 1 --\u{a0}, GET_LOCK('x', 1) \n FROM (SELECT 1 AS `\u{a0}`) t",
+            "SELECT 1 --\u{2028}, GET_LOCK('x', 1)",
             "SELECT LAST_INSERT_ID()",
             "SELECT 1 INTO @x",
             "SELECT /*! @a := */ 1",

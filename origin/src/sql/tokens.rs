@@ -15,11 +15,18 @@ pub(super) enum Token<'a> {
     At,
     /// `/*!` or `/*M!`: executable comment.
     Executable,
-    /// A `:` that touches a lower-case word, at this byte.
-    Colon(usize),
+    /// `.`
+    Dot,
+    /// A character, at this byte, that the driver misreads unless a space parts it from what follows: a
+    /// `:` before a lower-case word; a `-` or `/` before a string, a name in backticks, a comment, or
+    /// another of the two.
+    Misread(usize),
     /// Anything else.
     Other,
 }
+
+/// What MariaDB passes over. Beyond ASCII nothing is blank to it: there, every character is part of a name.
+const BLANK: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 
 /// Splits SQL text; comments and white space are passed over.
 pub(super) struct Tokens<'a> {
@@ -40,7 +47,7 @@ impl<'a> Tokens<'a> {
     fn skip_blank(&mut self) -> bool {
         loop {
             let rest = self.rest();
-            let trimmed = rest.trim_start();
+            let trimmed = rest.trim_start_matches(BLANK);
             self.at += rest.len() - trimmed.len();
             if trimmed.starts_with("/*!") || trimmed.starts_with("/*M!") {
                 return true;
@@ -50,7 +57,7 @@ impl<'a> Tokens<'a> {
                     && trimmed[2..]
                         .chars()
                         .next()
-                        .is_none_or(|c| c.is_whitespace() || c.is_control()));
+                        .is_none_or(|c| c == ' ' || c.is_ascii_control()));
             if line_comment {
                 self.at += trimmed.find('\n').map_or(trimmed.len(), |end| end + 1);
             } else if let Some(comment) = trimmed.strip_prefix("/*") {
@@ -88,15 +95,19 @@ impl<'a> Iterator for Tokens<'a> {
         }
         let rest = self.rest();
         let first = rest.chars().next()?;
-        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
         let (token, length) = match first {
             '\'' | '"' => (Token::Text, Self::quoted_length(rest, first as u8)),
             '`' => (Token::Quoted, Self::quoted_length(rest, b'`')),
             '(' => (Token::Open, 1),
             '@' => (Token::At, 1),
             ':' if rest[1..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_') => {
-                (Token::Colon(self.at), 1)
+                (Token::Misread(self.at), 1)
             }
+            '-' | '/' if rest[1..].starts_with(['\'', '"', '`', '#', '-', '/']) => {
+                (Token::Misread(self.at), 1)
+            }
+            '.' => (Token::Dot, 1),
             c if is_word(c) => {
                 let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
                 (Token::Word(&rest[..end]), end)
@@ -115,7 +126,8 @@ mod tests {
     #[test]
     fn any_text_splits_without_panic() {
         for text in [
-            "'", "`", "\"\\", "/*", "/*!", "--", "é(", ":a", ":", "@", "#", "\\'", "日本:x",
+            "'", "`", "\"\\", "/*", "/*!", "--", "é(", ":a", ":", "@", "#", "\\'", "日本:x", "-",
+            "/", "-'\\é", "--é",
         ] {
             let _ = Tokens::new(text).count();
         }

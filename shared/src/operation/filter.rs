@@ -6,10 +6,28 @@
 mod operator;
 mod parse;
 
+use crate::error::{ErrorCode, Problem};
 use crate::ident::FieldName;
-use crate::json::Value;
+use crate::json::{self, Value};
+use crate::limits::CONDITION_COMMAS_MAX_COUNT;
 
 pub(in crate::operation) use parse::joiner;
+
+/// Refuses conditions of too many parts by their text, before any of it is taken apart.
+pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Problem> {
+    match conditions {
+        Value::Object(text) | Value::List(text)
+            if json::commas(text) > CONDITION_COMMAS_MAX_COUNT =>
+        {
+            Err(Problem::new(
+                ErrorCode::InvalidFilter,
+                "The conditions hold too many values together.",
+            )
+            .with_hint("Spread them over several requests."))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A condition on a record.
 #[derive(Clone, Debug, PartialEq)]

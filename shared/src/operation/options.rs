@@ -6,6 +6,7 @@ use super::route::decode;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Value};
+use crate::limits::FIELDS_MAX_COUNT;
 use std::borrow::Cow;
 
 /// Options in the order given; no name stands twice.
@@ -85,11 +86,14 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     }
 }
 
+/// Bytes of a number that is shown in a message; a longer one is only "a number".
+const NUMBER_SHOWN_MAX_BYTES: usize = 40;
+
 /// An option of the wrong form.
 pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
     let got = match got {
         Value::Text(text) => shown(text),
-        Value::Number(text) => text.to_string(),
+        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
         other => other.kind().to_owned(),
     };
     Problem::new(
@@ -254,9 +258,10 @@ pub(super) fn field_names(name: &str, value: &Value) -> Result<Vec<FieldName>, P
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
         Value::Text(text) => text
             .split(',')
+            .take(FIELDS_MAX_COUNT + 1)
             .map(|part| Cow::Borrowed(part.trim()))
             .collect(),
-        Value::List(text) => items(name, text)?
+        Value::List(text) => items(name, text, FIELDS_MAX_COUNT)?
             .into_iter()
             .map(|item| match item {
                 Value::Text(text) => Ok(Cow::Owned(text.into())),
@@ -265,6 +270,12 @@ pub(super) fn field_names(name: &str, value: &Value) -> Result<Vec<FieldName>, P
             .collect::<Result<_, _>>()?,
         other => return Err(wrong(name, "a list of field names", other)),
     };
+    if names.len() > FIELDS_MAX_COUNT {
+        return Err(Problem::new(
+            ErrorCode::InvalidQueryOption,
+            format!("The option {name} has more than {FIELDS_MAX_COUNT} names."),
+        ));
+    }
     let mut fields: Vec<FieldName> = Vec::with_capacity(names.len());
     for field in &names {
         let field = FieldName::parse(field)?;
@@ -288,9 +299,9 @@ pub(super) fn field_names(name: &str, value: &Value) -> Result<Vec<FieldName>, P
     Ok(fields)
 }
 
-/// The items of an option's list.
-pub(super) fn items(name: &str, text: &str) -> Result<Vec<Value>, Problem> {
-    json::items(text).map_err(|fault| invalid_part(name, &fault))
+/// The items of an option's list; of one longer than `most`, one more than that.
+pub(super) fn items(name: &str, text: &str, most: usize) -> Result<Vec<Value>, Problem> {
+    json::items(text, most).map_err(|fault| invalid_part(name, &fault))
 }
 
 /// The members of an option's object.

@@ -6,6 +6,7 @@ use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::Value;
+use crate::limits::{FIELDS_MAX_COUNT, ORDER_MAX_STEPS};
 
 /// Records of one table.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,7 +161,10 @@ impl Draft {
             .map(|value| super::filter::joiner("searchOperator", value))
             .transpose()?;
         let filter = match &self.query {
-            Some(query) => Condition::from_query(query, joiner.unwrap_or_default(), &table.table)?,
+            Some(query) => {
+                super::filter::check_extent(query)?;
+                Condition::from_query(query, joiner.unwrap_or_default(), &table.table)?
+            }
             None if joiner.is_some() => {
                 return Err(Problem::new(
                     ErrorCode::InvalidQueryOption,
@@ -234,7 +238,7 @@ fn refuse_field_objects(select: &Value) -> Result<(), Problem> {
     let Value::List(text) = select else {
         return Ok(());
     };
-    match options::items("selectFields", text)?
+    match options::items("selectFields", text, FIELDS_MAX_COUNT)?
         .iter()
         .any(|item| matches!(item, Value::Object(_)))
     {
@@ -254,13 +258,22 @@ fn not_yet(what: &str) -> Problem {
 fn orders(value: &Value) -> Result<Vec<Order>, Problem> {
     match value {
         Value::Object(text) => Ok(vec![order(text)?]),
-        Value::List(text) => options::items("order", text)?
-            .iter()
-            .map(|item| match item {
-                Value::Object(text) => order(text),
-                other => Err(wrong_order(other)),
-            })
-            .collect(),
+        Value::List(text) => {
+            let items = options::items("order", text, ORDER_MAX_STEPS)?;
+            if items.len() > ORDER_MAX_STEPS {
+                return Err(Problem::new(
+                    ErrorCode::InvalidQueryOption,
+                    format!("The option order has more than {ORDER_MAX_STEPS} steps."),
+                ));
+            }
+            items
+                .iter()
+                .map(|item| match item {
+                    Value::Object(text) => order(text),
+                    other => Err(wrong_order(other)),
+                })
+                .collect()
+        }
         other => Err(wrong_order(other)),
     }
 }

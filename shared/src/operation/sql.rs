@@ -25,7 +25,7 @@ impl SqlCall {
                 ("database", Value::Text(name)) => database = Some(DatabaseName::parse(&name)?),
                 ("database" | "params", Value::Null) => {}
                 ("params", Value::List(text)) => {
-                    params = json::items(&text)
+                    params = json::items(&text, SQL_PARAMS_MAX_COUNT)
                         .map_err(|fault| invalid(format!("params can't be read: {fault}.")))?;
                 }
                 ("query" | "database", other) => {

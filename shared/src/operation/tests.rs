@@ -306,3 +306,42 @@ fn another_content_type_is_refused() {
     request.content_type = Some("application/json; charset=utf-8");
     assert!(parse_head(&request).is_ok());
 }
+
+#[test]
+fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
+    let query = |body: String| {
+        parse("POST", &format!("{POSTS}/query"), "", &body)
+            .unwrap_err()
+            .code()
+    };
+    let names: Vec<_> = (0..5_000).map(|at| format!("\"f{at}\"")).collect();
+    assert_eq!(
+        query(format!("{{\"selectFields\":[{}]}}", names.join(","))),
+        ErrorCode::InvalidQueryOption
+    );
+    let steps = vec!["{\"field\":\"id\"}"; 65].join(",");
+    assert_eq!(
+        query(format!("{{\"order\":[{steps}]}}")),
+        ErrorCode::InvalidQueryOption
+    );
+    // Each list alone is short enough.
+    let ones = vec!["1"; 10_000].join(",");
+    let conditions: Vec<_> = (0..11).map(|at| format!("\"f{at}\":[{ones}]")).collect();
+    assert_eq!(
+        query(format!("{{\"query\":{{{}}}}}", conditions.join(","))),
+        ErrorCode::InvalidFilter
+    );
+    let operator = "A".repeat(1 << 20);
+    assert_eq!(
+        query(format!(
+            "{{\"query\":{{\"a\":{{\"value\":1,\"equality\":\"{operator}\"}}}}}}"
+        )),
+        ErrorCode::InvalidFilter
+    );
+    let rows: Vec<_> = (0..2_000).map(|at| format!("{{\"f{at}\":1}}")).collect();
+    let batch = format!("{{\"batchData\":[{}]}}", rows.join(","));
+    assert_eq!(
+        parse("POST", POSTS, "", &batch).unwrap_err().code(),
+        ErrorCode::InvalidBody
+    );
+}

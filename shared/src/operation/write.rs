@@ -6,7 +6,7 @@ use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Value};
-use crate::limits::BATCH_MAX_ROWS;
+use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS};
 use std::collections::HashMap;
 
 /// New records. Every row has as many cells as there are fields; `None` is the column's default.
@@ -71,15 +71,14 @@ impl Insert {
                 batch.kind()
             )));
         };
-        let items = json::items(text)
+        let items = json::items(text, BATCH_MAX_ROWS)
             .map_err(|fault| body(format!("batchData can't be read: {fault}.")))?;
         if items.is_empty() {
             return Err(body("batchData is empty.".to_owned()));
         }
         if items.len() > BATCH_MAX_ROWS {
             return Err(body(format!(
-                "batchData has {} rows; {BATCH_MAX_ROWS} are taken at a time.",
-                items.len()
+                "batchData has more than {BATCH_MAX_ROWS} rows; so many are taken at a time."
             )));
         }
         let mut table_of_rows = RowTable::default();
@@ -127,6 +126,14 @@ impl RowTable {
             row[place] = Some(value);
         }
         self.rows.push(row);
+        if self.rows.len() * self.fields.len() > BATCH_MAX_CELLS {
+            return Err(body(format!(
+                "The rows of batchData, times the {} fields that they name, come to more than \
+                 {BATCH_MAX_CELLS} cells.",
+                self.fields.len()
+            ))
+            .with_hint("Send the records in several requests."));
+        }
         Ok(())
     }
 
@@ -252,7 +259,10 @@ impl KeyValues {
         };
         self.list
             .as_ref()
-            .map(|list| Condition::from_key_values(list, joiner))
+            .map(|list| {
+                filter::check_extent(list)?;
+                Condition::from_key_values(list, joiner)
+            })
             .transpose()
     }
 }

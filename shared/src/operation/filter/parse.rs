@@ -64,7 +64,7 @@ impl Condition {
         let Value::List(text) = list else {
             return Err(invalid(format!("{expected}, not {}.", list.kind())));
         };
-        let items = json::items(text)
+        let items = json::items(text, CONDITION_MAX_COUNT)
             .map_err(|fault| invalid(format!("deleteKeyValues can't be read: {fault}.")))?;
         if items.is_empty() {
             return Err(invalid(
@@ -264,7 +264,7 @@ fn key_value(text: &str) -> Result<Condition, Problem> {
             )));
         }
     };
-    if matches!(&value, Value::List(text) if json::items(text).is_ok_and(|items| items.is_empty()))
+    if matches!(&value, Value::List(text) if json::items(text, 0).is_ok_and(|items| items.is_empty()))
     {
         return Err(invalid(format!(
             "The list of {} in deleteKeyValues is empty.",
@@ -341,7 +341,7 @@ impl Tests {
 fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result<Tests, Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     if let Value::List(text) = &value {
-        let values = json::items(text).map_err(|fault| {
+        let values = json::items(text, LIST_MAX_VALUES).map_err(|fault| {
             invalid(format!(
                 "The list of {} can't be read: {fault}.",
                 shown(label)
