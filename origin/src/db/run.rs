@@ -188,7 +188,6 @@ pub async fn write(
 }
 
 async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Written, DbError> {
-    for statement in statements {}
     lease.begin();
     let connection = lease.connection()?;
     let outcome = async {

@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 
 /// Statements kept by each connection. Like reads share a text, so few suffice; MariaDB keeps about
 /// 10 KB for each.
-const KEPT: NonZeroUsize = NonZeroUsize::new(128).unwrap();
+const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(127);
 /// Bytes of a text worth keeping: longer ones are batches and long lists, which seldom come again.
 const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 

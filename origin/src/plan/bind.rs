@@ -3,6 +3,8 @@
 //! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits
 //! exact. Ranges are MariaDB's to check: it knows them, and says so with its own error.
 
+mod geojson;
+
 use super::{Form, Operand, Param};
 use crate::catalog::{Charset, Column, Kind};
 use base64::Engine as _;
@@ -10,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
-use shared::json::{self, Value};
+use shared::json::Value;
 use shared::operation::filter::Comparison;
 
 /// What a value is bound for.
@@ -334,33 +336,11 @@ fn bytes(value: &Value) -> Option<Operand> {
     }
 }
 
-/// A GeoJSON geometry, by its outline; MariaDB judges its coordinates.
 fn geometry(value: &Value) -> Option<Operand> {
-    const KINDS: [&str; 6] = [
-        "Point",
-        "LineString",
-        "Polygon",
-        "MultiPoint",
-        "MultiLineString",
-        "MultiPolygon",
-    ];
     let Value::Object(text) = value else {
         return None;
     };
-    let members = json::members(text).ok()?;
-    let member = |wanted: &str| {
-        members
-            .iter()
-            .find(|(name, _)| name == wanted)
-            .map(|(_, value)| value)
-    };
-    let is_list = |name: &str| matches!(member(name), Some(Value::List(_)));
-    let sound = match member("type")? {
-        Value::Text(kind) if KINDS.contains(&&**kind) => is_list("coordinates"),
-        Value::Text(kind) if &**kind == "GeometryCollection" => is_list("geometries"),
-        _ => false,
-    };
-    sound.then(|| Operand {
+    geojson::is_geometry(text).then(|| Operand {
         param: Param::Text(text.clone()),
         form: Form::GeoJson,
     })
