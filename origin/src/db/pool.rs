@@ -368,7 +368,11 @@ impl managed::Manager for Connector {
 impl Connection {
     /// Rolls back, drops temporary tables, forgets variables, releases locks. The default schema
     /// stays, as MariaDB's manual says of `COM_RESET_CONNECTION`.
+    ///
+    /// A connection with an XA transaction fails here, and is to be closed: MariaDB's reset lets go of a
+    /// prepared one, but leaves the session without access to its tables.
     pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
+        self.conn.query_drop("ROLLBACK").await?;
         self.conn.reset().await?;
         self.session = SessionState::Pristine;
         Ok(())
