@@ -44,6 +44,8 @@ pub struct Bounds {
     pub body_max_bytes: usize,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
+    /// How long a caller may leave an answer's bytes untaken.
+    pub write_timeout: Duration,
     /// Rows of one batch.
     pub batch_max_rows: usize,
 }
@@ -77,6 +79,7 @@ impl App {
             bounds: Bounds {
                 body_max_bytes: config.json_body_max_bytes,
                 body_timeout: config.body_read_timeout,
+                write_timeout: config.write_timeout,
                 batch_max_rows: config.rows_batch_max,
             },
             admin: system.admin.clone(),

@@ -24,6 +24,7 @@ cases! {
         open_transactions_do_not_leak,
         locks_do_not_leak,
         locks_are_gone_with_the_answer,
+        a_prepared_xa_transaction_breaks_no_connection,
         table_locks_do_not_leak,
         the_default_schema_does_not_leak,
         prepared_statements_do_not_leak,
@@ -231,6 +232,22 @@ async fn locks_are_gone_with_the_answer(door: Door) {
         ));
     }
     assert_eq!(room.value("SELECT n FROM t").await, 21);
+}
+
+/// After XA PREPARE, MariaDB's reset leaves a session that can't read its tables any more.
+async fn a_prepared_xa_transaction_breaks_no_connection(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+    let xid = unique("xa");
+    room.exec(&format!(
+        "BEGIN NOT ATOMIC XA START '{xid}'; INSERT INTO t VALUES (1); XA END '{xid}'; XA PREPARE '{xid}'; END"
+    ))
+    .await;
+    for answer in probes(&room, "SELECT COUNT(*) AS c FROM t").await {
+        assert_eq!(answer.payload(), json!([{"c": 0}]));
+    }
+    assert_eq!(room.get("t").await.payload(), json!([]));
+    room.exec(&format!("XA COMMIT '{xid}'")).await;
+    assert_eq!(room.get("t").await.payload(), json!([{"n": 1}]));
 }
 
 async fn table_locks_do_not_leak(door: Door) {

@@ -27,6 +27,7 @@ cases! {
         a_wrong_setting_is_named,
         the_configuration_is_shown_without_secrets,
         too_many_waiting_requests_are_told_to_come_back,
+        callers_who_stall_are_let_go,
     ],
 }
 
@@ -414,5 +415,45 @@ async fn too_many_waiting_requests_are_told_to_come_back(_: Door) {
             .then_some(())
     })
     .await;
+    stop(service).await;
+}
+
+/// Neither a connection nor a place in the pool belongs for ever to who says nothing, or takes nothing.
+async fn callers_who_stall_are_let_go(_: Door) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let service = start(
+        Edge::Without,
+        &[
+            ("SELKIE_HEADER_READ_TIMEOUT", "1s"),
+            ("SELKIE_WRITE_TIMEOUT", "1s"),
+            ("SELKIE_POOL_SIZE", "2"),
+        ],
+    )
+    .await;
+    let address = service.origin.trim_start_matches("http://").to_owned();
+    for said in ["", "PRI * HTTP/2.0\r\n", "GET /healthz HTTP/1.1\r\nHo"] {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        stream.write_all(said.as_bytes()).await.unwrap();
+        let ended = tokio::time::timeout(GONE_MAX, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "after {said:?} the connection stays open");
+    }
+    let fat = "CREATE TABLE fat AS SELECT seq AS id, REPEAT('x', 1000) AS body FROM seq_1_to_50000";
+    sql(&service, fat).send().await.payload();
+    let mut takers = Vec::new();
+    for _ in 0..4 {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let request = format!(
+            "GET /api/v1/crud/demo/fat HTTP/1.1\r\nHost: x\r\nAuthorization: {}\r\n\r\n",
+            service.full_key
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        takers.push(stream);
+    }
+    eventually("the pool is free", GONE_MAX, || async {
+        let read = get(&service, "/api/v1/crud/demo/posts/1").send().await;
+        (read.code() == "ok").then_some(())
+    })
+    .await;
+    drop(takers);
     stop(service).await;
 }

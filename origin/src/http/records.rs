@@ -156,7 +156,8 @@ impl Attempt<'_> {
         let limit = self.app.pools.query_timeout();
         let progress = Arc::clone(self.record.progress());
         let chunks = run::many(lease, statement, layout, leaves, limit, progress);
-        Ok(respond::chunks(chunks, || self.app.metrics.stream()).await?)
+        let write_timeout = self.app.bounds.write_timeout;
+        Ok(respond::chunks(chunks, write_timeout, || self.app.metrics.stream()).await?)
     }
 
     async fn write(

@@ -7,9 +7,11 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use shared::envelope;
 use shared::error::Problem;
+use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// 200 with a JSON body that is an envelope already.
 pub(super) fn json(envelope: Vec<u8>) -> Response {
@@ -53,9 +55,11 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
 }
 
 /// An answer that arrives in chunks. Its first chunk decides whether it is a success; one that is whole
-/// at once goes out in one piece, with its length.
+/// at once goes out in one piece, with its length. A caller who takes nothing for `write_timeout` loses
+/// the rest, and with it the connection to MariaDB that it occupies.
 pub(super) async fn chunks(
     mut chunks: Chunks,
+    write_timeout: Duration,
     guard: impl FnOnce() -> StreamGuard,
 ) -> Result<Response, DbError> {
     let first = match chunks.next().await {
@@ -70,19 +74,63 @@ pub(super) async fn chunks(
         None => None,
     };
     let guard = guard();
-    let rest = async_stream::stream! {
-        let _streaming = guard;
-        yield Ok(first);
-        // The head and the first chunk go out before anything can cut the answer short.
-        tokio::task::yield_now().await;
-        if let Some(second) = ready {
-            yield Ok(second);
+    let (taker, taken) = mpsc::channel(CHUNKS_WAITING);
+    tokio::spawn(hand_over(chunks, taker, write_timeout));
+    // The head and the first chunk go out before anything can cut the answer short.
+    let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
+    let rest = stream::iter([first].into_iter().chain(ready).map(Ok))
+        .chain(flushed)
+        .chain(received(taken));
+    let body = rest.map(move |piece| {
+        let _streaming = &guard;
+        // An error here ends the connection without the closing chunk: the answer never reads as whole.
+        piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
+    });
+    Ok(with_type(Body::from_stream(body), "application/json"))
+}
+
+/// Chunks that wait for a slow caller, besides the one that MariaDB's rows are written into.
+const CHUNKS_WAITING: usize = 1;
+
+/// Why an answer ends before its last byte.
+#[derive(Debug, thiserror::Error)]
+enum Cut {
+    #[error(transparent)]
+    Failed(#[from] DbError),
+    #[error("its caller did not take it in time")]
+    NotTaken,
+}
+
+/// A chunk of an answer, or its regular end: a channel that merely closes is no end.
+enum Piece {
+    Chunk(Result<Bytes, Cut>),
+    End,
+}
+
+/// Passes chunks on until their end, or until nobody takes them. Runs beside the body, which nobody
+/// polls while its caller does not read.
+async fn hand_over(mut chunks: Chunks, taker: mpsc::Sender<Piece>, write_timeout: Duration) {
+    loop {
+        let piece = tokio::select! {
+            () = taker.closed() => return,
+            chunk = chunks.next() => chunk.map_or(Piece::End, |chunk| Piece::Chunk(chunk.map_err(Cut::from))),
+        };
+        let last = !matches!(piece, Piece::Chunk(Ok(_)));
+        let given = tokio::time::timeout(write_timeout, taker.send(piece)).await;
+        if last || !matches!(given, Ok(Ok(()))) {
+            return;
         }
-        while let Some(chunk) = chunks.next().await {
-            // An error here ends the connection without the closing chunk: the answer never reads as
-            // whole.
-            yield chunk.inspect_err(|error| tracing::warn!(%error, "an answer ended early"));
+    }
+}
+
+fn received(taken: mpsc::Receiver<Piece>) -> impl Stream<Item = Result<Bytes, Cut>> {
+    stream::unfold(Some(taken), |taken| async {
+        let mut taken = taken?;
+        match taken.recv().await {
+            Some(Piece::Chunk(Ok(chunk))) => Some((Ok(chunk), Some(taken))),
+            Some(Piece::Chunk(Err(error))) => Some((Err(error), None)),
+            Some(Piece::End) => None,
+            None => Some((Err(Cut::NotTaken), None)),
         }
-    };
-    Ok(with_type(Body::from_stream(rest), "application/json"))
+    })
 }

@@ -17,6 +17,10 @@ use tokio_util::sync::CancellationToken;
 const HEAD_MAX_BYTES: usize = 128 * 1024;
 /// Streams of one HTTP/2 connection.
 const H2_STREAMS_MAX: u32 = 256;
+/// What an HTTP/2 connection begins with (RFC 9113, section 3.4).
+const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long to wait for the rest of a preface that arrived in part.
+const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// How long to wait before accepting again when the process has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -30,7 +34,8 @@ pub async fn serve(
     config: &Config,
     stop: &CancellationToken,
 ) -> io::Result<()> {
-    let builder = protocols(config);
+    let builder = Arc::new(protocols(config));
+    let patience = config.header_read_timeout;
     let service = service_fn(move |request| {
         let answered = super::entry(Arc::clone(&app), request);
         async { Ok::<_, Infallible>(answered.await) }
@@ -50,10 +55,18 @@ pub async fn serve(
             () = stop.cancelled() => break,
         };
         prepare(&stream);
-        let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
-        let connection = graceful.watch(connection.into_owned());
+        let (builder, service) = (Arc::clone(&builder), service.clone());
+        let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            let spoke = tokio::select! {
+                spoke = speaks(&stream, patience) => spoke,
+                () = stop.cancelled() => false,
+            };
+            if !spoke {
+                return;
+            }
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            if let Err(error) = watcher.watch(connection.into_owned()).await {
                 tracing::debug!(%error, "a connection ended early");
             }
         });
@@ -84,6 +97,24 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
         .max_header_list_size(u32::try_from(HEAD_MAX_BYTES).unwrap_or(u32::MAX))
         .keep_alive_interval(Some(config.keep_alive_timeout));
     builder
+}
+
+/// Waits until the caller's first bytes tell HTTP/1 from HTTP/2: hyper itself would wait for them for
+/// ever, and some thousands of silent connections leave no file descriptor to anybody else.
+async fn speaks(stream: &TcpStream, patience: Duration) -> bool {
+    let told = tokio::time::timeout(patience, async {
+        let mut head = [0; H2_PREFACE.len()];
+        loop {
+            match stream.peek(&mut head).await {
+                Ok(0) | Err(_) => return false,
+                Ok(read) if read < head.len() && head[..read] == H2_PREFACE[..read] => {
+                    tokio::time::sleep(PREFACE_PAUSE).await;
+                }
+                Ok(_) => return true,
+            }
+        }
+    });
+    told.await.unwrap_or(false)
 }
 
 fn prepare(stream: &TcpStream) {

@@ -41,7 +41,7 @@ pub(super) async fn run(
         limit,
         Arc::clone(record.progress()),
     );
-    let answer = respond::chunks(chunks, || app.metrics.stream()).await;
+    let answer = respond::chunks(chunks, app.bounds.write_timeout, || app.metrics.stream()).await;
     if effects.schema == Schema::Changed {
         // Also after a failure: what a procedure did before it failed stays done.
         app.catalog.forget_all();

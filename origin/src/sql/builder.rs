@@ -195,7 +195,7 @@ mod tests {
             ("SELECT 5/-`:x`", "SELECT 5/ - `:x`"),
             ("SELECT 5-/* :x */1", "SELECT 5- /* :x */1"),
             ("SELECT 5-# :x\n1", "SELECT 5- # :x\n1"),
-            ("SELECT 5-1, 6/2", "SELECT 5-1, 6/2"),
+            ("SELECT 5--1, 6/2", "SELECT 5--1, 6/2"),
         ] {
             let mut builder = Builder::new();
             builder.verbatim(text);

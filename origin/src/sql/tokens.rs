@@ -18,8 +18,8 @@ pub(super) enum Token<'a> {
     /// `.`
     Dot,
     /// A character, at this byte, that the driver misreads unless a space parts it from what follows: a
-    /// `:` before a lower-case word; a `-` or `/` before a string, a name in backticks, a comment, or
-    /// another of the two.
+    /// `:` before a lower-case word; one of several `-` or `/` before a string, a name in backticks, or
+    /// a comment.
     Misread(usize),
     /// Anything else.
     Other,
@@ -104,7 +104,11 @@ impl<'a> Iterator for Tokens<'a> {
             ':' if rest[1..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_') => {
                 (Token::Misread(self.at), 1)
             }
-            '-' | '/' if rest[1..].starts_with(['\'', '"', '`', '#', '-', '/']) => {
+            '-' | '/'
+                if rest
+                    .trim_start_matches(['-', '/'])
+                    .starts_with(['\'', '"', '`', '#', '*']) =>
+            {
                 (Token::Misread(self.at), 1)
             }
             '.' => (Token::Dot, 1),
