@@ -185,6 +185,20 @@ impl Table {
         &self.key
     }
 
+    /// Whether at most one record has an id.
+    #[must_use]
+    pub fn key_is_unique(&self) -> bool {
+        let primary = self.columns.iter().filter(|column| column.primary);
+        match self.key.as_slice() {
+            [at] if self.columns[*at].unique => true,
+            key => {
+                !key.is_empty()
+                    && key.len() == primary.count()
+                    && key.iter().all(|at| self.columns[*at].primary)
+            }
+        }
+    }
+
     /// Facts about the whole.
     #[must_use]
     pub fn traits(&self) -> Traits {

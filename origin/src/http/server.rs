@@ -89,6 +89,8 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(config.header_read_timeout)
+        // Small answers leave in one piece: the kernel takes that quicker than two.
+        .writev(false)
         .max_buf_size(HEAD_MAX_BYTES);
     builder
         .http2()

@@ -33,7 +33,8 @@ pub(super) fn one(read: &ReadOne, table: &Table) -> Result<Select, Problem> {
         columns: selection(&read.select, table)?,
         filter: Some(by_id(&read.id, table)?),
         order: Vec::new(),
-        limit: Some(1),
+        // A unique key finds one record at most, and MariaDB need not be told.
+        limit: (!table.key_is_unique()).then_some(1),
         offset: 0,
     })
 }
