@@ -11,6 +11,7 @@ use bytes::Bytes;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{Operation, RequestHead};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn handle(
@@ -32,8 +33,9 @@ async fn answer(
     content: &mut Body,
     record: &mut RequestRecord,
 ) -> Result<Response, Problem> {
-    let knock = admission::knock(&head(parts))?;
-    let authorization = header(parts, "authorization");
+    let texts = Texts::of(parts);
+    let knock = admission::knock(&texts.head(parts))?;
+    let authorization = texts.authorization.as_deref();
     let principal = app.keys.authenticate(authorization).await?;
     record.caller(&principal);
     let pending = knock.admit(&principal)?;
@@ -49,20 +51,69 @@ async fn answer(
     }
 }
 
-fn head(parts: &Parts) -> RequestHead<'_> {
-    RequestHead {
-        method: parts.method.as_str(),
-        path: parts.uri.path(),
-        query: parts.uri.query(),
-        content_type: header(parts, "content-type"),
-        idempotency_key: header(parts, "idempotency-key"),
+/// The headers that decide.
+struct Texts<'a> {
+    authorization: Option<Cow<'a, str>>,
+    content_type: Option<Cow<'a, str>>,
+    idempotency_key: Option<Cow<'a, str>>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(parts: &'a Parts) -> Self {
+        Self {
+            authorization: header(parts, "authorization"),
+            content_type: header(parts, "content-type"),
+            idempotency_key: header(parts, "idempotency-key"),
+        }
+    }
+
+    fn head(&'a self, parts: &'a Parts) -> RequestHead<'a> {
+        RequestHead {
+            method: parts.method.as_str(),
+            path: parts.uri.path(),
+            query: parts.uri.query(),
+            content_type: self.content_type.as_deref(),
+            idempotency_key: self.idempotency_key.as_deref(),
+        }
     }
 }
 
-/// A header's text. One that is no text at all reads as empty, which none of ours may be.
-fn header<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
-    parts
+/// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
+/// as a character that none of ours may hold.
+fn header<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
+    let mut texts = parts
         .headers
-        .get(name)
-        .map(|value| value.to_str().unwrap_or_default())
+        .get_all(name)
+        .iter()
+        .map(|value| value.to_str().unwrap_or("\u{fffd}"));
+    let first = texts.next()?;
+    Some(match texts.next() {
+        None => Cow::Borrowed(first),
+        Some(second) => {
+            let all: Vec<&str> = [first, second].into_iter().chain(texts).collect();
+            Cow::Owned(all.join(", "))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(values: &[&[u8]]) -> Parts {
+        let mut request = axum::http::Request::builder();
+        for value in values {
+            request = request.header("authorization", *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn headers_read_as_at_the_edge() {
+        let read = |values: &[&[u8]]| header(&parts(values), "authorization").map(String::from);
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&[b"a"]).as_deref(), Some("a"));
+        assert_eq!(read(&[b"a", b"b"]).as_deref(), Some("a, b"));
+        assert_eq!(read(&[b"\xff"]).as_deref(), Some("\u{fffd}"));
+    }
 }
