@@ -1,13 +1,13 @@
 //! `/api/v1`: who calls, what for, may they; then the operation's own room.
 
+use super::body::{self, Held};
 use super::record_log::RequestRecord;
-use super::{body, records, sql};
+use super::{records, sql};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::response::Response;
-use bytes::Bytes;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{Operation, RequestHead};
@@ -40,11 +40,11 @@ async fn answer(
     record.caller(&principal);
     let pending = knock.admit(&principal)?;
     record.action(pending.action());
-    let bytes = match pending.wants_body() {
-        true => body::read(content, &parts.headers, app.bounds).await?,
-        false => Bytes::new(),
+    let held = match pending.wants_body() {
+        true => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
+        false => Held::nothing(&app.bodies),
     };
-    match pending.finish(&bytes)? {
+    match pending.finish(held.bytes())? {
         Operation::Sql(call) => sql::run(app, &principal, call, record).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, record).await,
