@@ -6,10 +6,10 @@ use crate::db::catalog::Catalog;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
 use crate::http::body::Room;
+use crate::http::cross_origin::CrossOrigin;
 use crate::keys::{KeyError, KeyRegistry};
 use crate::metrics::Metrics;
 use crate::system::System;
-use shared::cors::CorsOrigins;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -31,7 +31,7 @@ pub struct App {
     /// What is counted.
     pub metrics: Metrics,
     /// Which web pages may read answers.
-    pub cors: CorsOrigins,
+    pub cors: CrossOrigin,
     /// Bounds of one request.
     pub bounds: Bounds,
     /// The bodies that are held.
@@ -78,7 +78,7 @@ impl App {
             catalog: Arc::new(Catalog::new(Arc::clone(&pools))),
             pools,
             metrics: Metrics::new(),
-            cors: config.cors_origins.clone(),
+            cors: CrossOrigin::new(config.cors_origins.clone()),
             bounds: Bounds {
                 body_max_bytes: config.json_body_max_bytes,
                 body_timeout: config.body_read_timeout,

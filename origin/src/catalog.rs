@@ -3,9 +3,11 @@
 //! Values of these types are facts read from MariaDB by `db::catalog`; nothing here does I/O or knows
 //! the driver.
 
+use shared::envelope::Keys;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 /// A table or view.
 #[derive(Debug)]
@@ -16,6 +18,18 @@ pub struct Table {
     by_name: HashMap<Box<str>, usize>,
     key: Vec<usize>,
     traits: Traits,
+    whole: Arc<Layout>,
+    /// The list of all columns, as the `sql` module writes it: most reads need just that.
+    list: OnceLock<Box<str>>,
+}
+
+/// The columns of an answer's rows: what they hold, and how they are called.
+#[derive(Debug)]
+pub struct Layout {
+    /// What each holds.
+    pub kinds: Vec<Kind>,
+    /// Their names, ready to be written.
+    pub keys: Keys,
 }
 
 /// Facts about a table as a whole.
@@ -66,6 +80,15 @@ pub struct Reference {
     pub table: String,
     /// The field.
     pub field: String,
+}
+
+/// Columns of a table, by their places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// All, in order.
+    All,
+    /// These, in this order.
+    Some(Vec<usize>),
 }
 
 /// What a column holds: decides how values are read, bound and compared.
@@ -124,6 +147,11 @@ impl Table {
         // The interface: `{id}` is the column `id`, else the primary key.
         let key = by_name.get("id").map_or(primary, |at| vec![*at]);
         Self {
+            whole: Arc::new(Layout {
+                kinds: columns.iter().map(|column| column.kind).collect(),
+                keys: Keys::new(columns.iter().map(|column| column.name.as_str())),
+            }),
+            list: OnceLock::new(),
             database,
             name,
             columns,
@@ -161,6 +189,25 @@ impl Table {
     #[must_use]
     pub fn traits(&self) -> Traits {
         self.traits
+    }
+
+    /// How rows of these columns look.
+    #[must_use]
+    pub fn layout(&self, columns: &Columns) -> Arc<Layout> {
+        let places = match columns {
+            Columns::All => return Arc::clone(&self.whole),
+            Columns::Some(places) => places,
+        };
+        let columns = || places.iter().map(|at| &self.columns[*at]);
+        Arc::new(Layout {
+            kinds: columns().map(|column| column.kind).collect(),
+            keys: Keys::new(columns().map(|column| column.name.as_str())),
+        })
+    }
+
+    /// The list of all columns, written once by `write`.
+    pub fn list(&self, write: impl FnOnce() -> Box<str>) -> &str {
+        self.list.get_or_init(write)
     }
 
     /// The place of a field.

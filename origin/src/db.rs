@@ -7,12 +7,14 @@
 pub mod admin;
 pub mod catalog;
 mod connect;
+mod connection;
 pub mod error;
 mod geojson;
 mod json;
 pub mod pool;
 pub mod run;
 mod schema;
+mod statements;
 pub mod user_sql;
 
 pub use error::DbError;

@@ -2,6 +2,7 @@
 
 mod api;
 pub mod body;
+pub mod cross_origin;
 mod health;
 mod record_log;
 mod records;
@@ -10,28 +11,42 @@ pub mod server;
 mod sql;
 
 use crate::app::App;
-use axum::extract::{Request, State};
+use axum::body::Body;
+use axum::extract::Request;
 use axum::response::Response;
+use futures_util::FutureExt as _;
+use hyper::body::Incoming;
 use record_log::RequestRecord;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// The service.
-pub fn router(app: Arc<App>) -> axum::Router {
-    axum::Router::new().fallback(entry).with_state(app)
-}
-
 /// Every request passes here: it gets its id, its answer its headers, the log its line.
-async fn entry(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response {
+    let request = request.map(Body::new);
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
     let origin = request.headers().get("origin").cloned();
-    let outcome = match respond::preflight(&app.cors, &request) {
+    let outcome = match app.cors.preflight(&request) {
         Some(preflight) => Ok(preflight),
-        None => route(&app, request, &mut record).await,
+        None => contained(route(&app, request, &mut record)).await,
     };
-    let response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
-    record.finish(respond::with_headers(response, &app.cors, origin.as_ref()))
+    let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
+    app.cors.mark(response.headers_mut(), origin.as_ref());
+    record.finish(response)
+}
+
+/// A panic is a fault of ours: it costs its own request an apology, and no other request anything.
+async fn contained(
+    answer: impl Future<Output = Result<Response, Problem>>,
+) -> Result<Response, Problem> {
+    let caught = AssertUnwindSafe(answer).catch_unwind().await;
+    caught.unwrap_or_else(|_| {
+        Err(Problem::new(
+            ErrorCode::Internal,
+            "Something went wrong in the service itself.",
+        ))
+    })
 }
 
 async fn route(

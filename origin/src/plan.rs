@@ -5,7 +5,7 @@ pub mod bind;
 mod read;
 mod write;
 
-use crate::catalog::Table;
+use crate::catalog::{Columns, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::Operation;
 use shared::operation::filter::{Comparison, MatchMode};
@@ -28,7 +28,7 @@ pub enum Plan {
 #[derive(Debug, PartialEq)]
 pub struct Select {
     /// Columns that come out.
-    pub columns: Vec<usize>,
+    pub columns: Columns,
     /// Which records.
     pub filter: Option<Predicate>,
     /// In what order.
@@ -46,7 +46,8 @@ pub struct Insert {
     pub columns: Vec<usize>,
     /// A cell for each of them; `None` is the column's default.
     pub rows: Vec<Vec<Option<Operand>>>,
-    /// Columns whose new values are the answer; empty if the table has no key.
+    /// Columns whose new values are the answer; empty if the table has no key, or if the answer is the
+    /// value that MariaDB counted.
     pub returning: Vec<usize>,
     /// Whether the answer is a list.
     pub batch: Batch,

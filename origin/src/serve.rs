@@ -45,8 +45,7 @@ pub async fn run(
     // Ends also where the server fails by itself.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
-    let router = http::router(Arc::clone(&app));
-    let served = http::server::serve(listener, router, config, &stop).await;
+    let served = http::server::serve(listener, app, config, &stop).await;
     stop.cancel();
     tasks.close();
     tasks.wait().await;

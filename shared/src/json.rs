@@ -12,6 +12,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 /// A JSON value, one level deep.
@@ -197,14 +198,14 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members: Vec<(Cow<'de, str>, Value)> = Vec::new();
-                let mut seen = std::collections::HashSet::new();
+                let mut seen = HashSet::new();
                 while let Some(Key(key)) = map.next_key()? {
                     if members.len() == JSON_MEMBERS_MAX_COUNT {
                         return Err(de::Error::custom(format_args!(
                             "an object has more than {JSON_MEMBERS_MAX_COUNT} keys"
                         )));
                     }
-                    if !seen.insert(key.clone()) {
+                    if is_repeated(&members, &mut seen, &key) {
                         return Err(de::Error::custom(format_args!(
                             "the key {} is repeated",
                             shown(&key)
@@ -217,6 +218,23 @@ impl<'de> Deserialize<'de> for Members<'de> {
         }
         deserializer.deserialize_map(MembersVisitor)
     }
+}
+
+/// Keys of an object up to which they are compared one by one, which is quicker than a set of few.
+const FEW_KEYS: usize = 16;
+
+fn is_repeated<'a>(
+    members: &[(Cow<'a, str>, Value)],
+    seen: &mut HashSet<Cow<'a, str>>,
+    key: &str,
+) -> bool {
+    if members.len() < FEW_KEYS {
+        return members.iter().any(|(known, _)| known == key);
+    }
+    if seen.is_empty() {
+        seen.extend(members.iter().map(|(known, _)| known.clone()));
+    }
+    !seen.insert(Cow::Owned(key.to_owned()))
 }
 
 struct Items {
@@ -340,6 +358,14 @@ mod tests {
             body_members(br#"{"a":1,"\u0061":2}"#).unwrap_err().code(),
             ErrorCode::InvalidBody
         );
+    }
+
+    #[test]
+    fn a_repeated_key_is_found_among_many() {
+        let keys: Vec<String> = (0..40).map(|at| format!("\"k{at}\":1")).collect();
+        assert!(members(&format!("{{{}}}", keys.join(","))).is_ok());
+        assert!(members(&format!("{{{},\"k3\":1}}", keys.join(","))).is_err());
+        assert!(members(&format!("{{{},\"k39\":1}}", keys.join(","))).is_err());
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct RequestHead<'a> {
 }
 
 /// A table of a database, as named by the path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TablePath {
     /// The database.
     pub database: DatabaseName,

@@ -14,9 +14,13 @@ const ROWS: usize = 200_000;
 cases! {
     Both: [
         a_table_of_200_000_rows_is_read_whole,
+        a_reader_who_leaves_midway_frees_the_connection,
+    ],
+    // A local workerd ends a body that the origin cut with its closing chunk: see
+    // docs/operations.md, "What the local edge can't".
+    Origin: [
         an_answer_that_fails_midway_is_cut,
         a_query_killed_midway_cuts_its_answer,
-        a_reader_who_leaves_midway_frees_the_connection,
     ],
 }
 

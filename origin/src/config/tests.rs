@@ -1,3 +1,5 @@
+//! The configuration: what wins, and what is refused with which words.
+
 use super::*;
 
 fn sources(file: &str) -> (tempfile::TempDir, Sources) {

@@ -7,6 +7,7 @@ use super::error::DbError;
 use super::pool::Pools;
 use super::schema::{self, Found};
 use crate::catalog::Table;
+use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, ProjectName, shown};
@@ -25,7 +26,33 @@ const STALE_AFTER: Duration = Duration::from_secs(4);
 /// How long reading a description may take.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-type Key = (ProjectName, DatabaseName, shared::ident::TableName);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    project: ProjectName,
+    path: TablePath,
+}
+
+/// A [`Key`] to look up with, which owns nothing. Its fields are hashed in the same order.
+#[derive(Hash)]
+struct KeyRef<'a> {
+    project: &'a ProjectName,
+    path: &'a TablePath,
+}
+
+impl Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        *self.project == key.project && *self.path == key.path
+    }
+}
+
+impl KeyRef<'_> {
+    fn to_owned(&self) -> Key {
+        Key {
+            project: self.project.clone(),
+            path: self.path.clone(),
+        }
+    }
+}
 
 /// Descriptions of tables by project.
 pub struct Catalog {
@@ -73,12 +100,12 @@ impl Catalog {
         if path.database.is_system() {
             return Err(no_database(&path.database, &[]));
         }
-        let key = (project.clone(), path.database.clone(), path.table.clone());
+        let key = KeyRef { project, path };
         if let Some(entry) = self.tables.get(&key).filter(|entry| self.is_usable(entry)) {
             if entry.read_at.elapsed() > REFRESH_AFTER
                 && !entry.refreshing.swap(true, Ordering::Relaxed)
             {
-                let (catalog, key) = (Arc::clone(self), key);
+                let (catalog, key) = (Arc::clone(self), key.to_owned());
                 tokio::spawn(async move {
                     if catalog.load(key.clone()).await.is_err() {
                         catalog.tables.remove(&key);
@@ -87,7 +114,7 @@ impl Catalog {
             }
             return Ok(Arc::clone(&entry.table));
         }
-        self.load(key).await
+        self.load(key.to_owned()).await
     }
 
     /// A table, read anew: what was known of it did not fit.
@@ -99,8 +126,7 @@ impl Catalog {
         project: &ProjectName,
         path: &TablePath,
     ) -> Result<Arc<Table>, Problem> {
-        self.load((project.clone(), path.database.clone(), path.table.clone()))
-            .await
+        self.load(KeyRef { project, path }.to_owned()).await
     }
 
     /// Our own DDL ran: everything is read anew when it is next used.
@@ -136,8 +162,14 @@ impl Catalog {
         let read_at = Instant::now();
         let found = async {
             // The account with all rights sees everything there is to describe.
-            let mut lease = self.pools.lease(&key.0, Access::Full).await?;
-            schema::load(&mut lease, &key.1, &key.2, LOAD_TIMEOUT).await
+            let mut lease = self.pools.lease(&key.project, Access::Full).await?;
+            schema::load(
+                &mut lease,
+                &key.path.database,
+                &key.path.table,
+                LOAD_TIMEOUT,
+            )
+            .await
         };
         match found.await.map_err(DbError::into_problem)? {
             Found::Table(table) => {
@@ -152,19 +184,19 @@ impl Catalog {
                 Ok(table)
             }
             Found::OtherTables(others) => {
-                let near = nearest(key.2.as_str(), others.iter().map(String::as_str));
+                let near = nearest(key.path.table.as_str(), others.iter().map(String::as_str));
                 self.tables.remove(&key);
                 Err(Problem::new(
                     ErrorCode::TableNotFound,
                     format!(
                         "The database {} has no table {}.",
-                        shown(key.1.as_str()),
-                        shown(key.2.as_str())
+                        shown(key.path.database.as_str()),
+                        shown(key.path.table.as_str())
                     ),
                 )
                 .with_hint_if(near.map(|near| format!("Did you mean {near:?}?"))))
             }
-            Found::OtherDatabases(others) => Err(no_database(&key.1, &others)),
+            Found::OtherDatabases(others) => Err(no_database(&key.path.database, &others)),
         }
     }
 }

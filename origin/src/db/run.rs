@@ -3,10 +3,11 @@
 //! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows go from the driver into the
 //! envelope's bytes one by one; no list of them is ever built.
 
+use super::connection::{Connection, DefaultSchema};
 use super::error::DbError;
 use super::json::Decoder;
-use super::pool::{DefaultSchema, Lease};
-use crate::catalog::Kind;
+use super::pool::Lease;
+use crate::catalog::{Kind, Layout};
 use crate::plan::Param;
 use crate::sql::Statement;
 use bytes::Bytes;
@@ -73,7 +74,7 @@ pub enum Leaves {
 pub async fn one(
     mut lease: Lease,
     statement: Statement,
-    kinds: &[Kind],
+    layout: &Layout,
     leaves: Leaves,
     limit: Duration,
     progress: &Progress,
@@ -83,26 +84,19 @@ pub async fn one(
     progress.add_time(started);
     settle(&mut lease, leaves).await;
     let Some(row) = row? else { return Ok(None) };
-    let columns = row.columns_ref();
-    let keys = Keys::new(
-        columns
-            .iter()
-            .map(|column| std::str::from_utf8(column.name_ref()).unwrap_or_default()),
-    );
-    let decoders = decoders(Some(kinds), columns);
+    let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin(Shape::Row, ONE_CAPACITY);
-    write_row(&mut encoder, &keys, &decoders, &row);
+    write_row(&mut encoder, &layout.keys, &decoders, &row);
     progress.add_rows(1);
     Ok(Some(encoder.finish()))
 }
 
 async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, DbError> {
     let (text, params) = statement.into_parts();
-    lease.keep_if_short(&text);
     lease.begin();
-    let conn = &mut lease.connection()?.conn;
+    let connection = lease.connection()?;
     let outcome = async {
-        let mut result = conn.exec_iter(text, bind(params)).await?;
+        let mut result = connection.run(&text, bind(params)).await?;
         let row = result.next().await?;
         result.drop_result().await?;
         Ok(row)
@@ -115,29 +109,27 @@ async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, 
 pub fn many(
     mut lease: Lease,
     statement: Statement,
-    kinds: Vec<Kind>,
+    layout: Arc<Layout>,
     leaves: Leaves,
     limit: Duration,
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
         let (text, params) = statement.into_parts();
-        lease.keep_if_short(&text);
         lease.begin();
         let mut started = Instant::now();
-        let conn = &mut lease.connection()?.conn;
-        let began = within(limit, driver(conn.exec_iter(text, bind(params)))).await;
+        let connection = lease.connection()?;
+        let began = within(limit, driver(connection.run(&text, bind(params)))).await;
         let mut result = match began {
             Ok(result) => result,
             Err(error) => Err(lease.failed(error))?,
         };
         let columns = result.columns().unwrap_or_default();
-        let keys = Keys::new(columns.iter().map(|column| std::str::from_utf8(column.name_ref()).unwrap_or_default()));
-        let decoders = decoders(Some(&kinds), &columns);
+        let decoders = decoders(Some(&layout.kinds), &columns);
         let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
         loop {
             match within(limit, driver(result.next())).await {
-                Ok(Some(row)) => write_row(&mut encoder, &keys, &decoders, &row),
+                Ok(Some(row)) => write_row(&mut encoder, &layout.keys, &decoders, &row),
                 Ok(None) => break,
                 Err(error) => {
                     drop(result);
@@ -196,26 +188,23 @@ pub async fn write(
 }
 
 async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Written, DbError> {
-    for statement in statements {
-        lease.keep_if_short(statement.text());
-    }
     lease.begin();
-    let conn = &mut lease.connection()?.conn;
+    let connection = lease.connection()?;
     let outcome = async {
         let mut written = Written::default();
         if let [statement] = statements {
-            execute(conn, statement, &mut written).await?;
+            execute(connection, statement, &mut written).await?;
             return Ok(written);
         }
-        conn.query_drop("START TRANSACTION").await?;
+        connection.conn.query_drop("START TRANSACTION").await?;
         for statement in statements {
-            if let Err(error) = execute(conn, statement, &mut written).await {
+            if let Err(error) = execute(connection, statement, &mut written).await {
                 // If this fails too, the connection is lost, and with it the transaction.
-                conn.query_drop("ROLLBACK").await?;
+                connection.conn.query_drop("ROLLBACK").await?;
                 return Err(error);
             }
         }
-        conn.query_drop("COMMIT").await?;
+        connection.conn.query_drop("COMMIT").await?;
         Ok(written)
     }
     .await;
@@ -223,12 +212,12 @@ async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Writ
 }
 
 async fn execute(
-    conn: &mut mysql_async::Conn,
+    connection: &mut Connection,
     statement: &Statement,
     written: &mut Written,
 ) -> mysql_async::Result<()> {
     let params = statement.params().to_vec();
-    let mut result = conn.exec_iter(statement.text(), bind(params)).await?;
+    let mut result = connection.run(statement.text(), bind(params)).await?;
     let decoders = result
         .columns()
         .map(|columns| decoders(None, &columns))
@@ -263,6 +252,14 @@ fn key_json(decoders: &[Decoder], row: &Row) -> Vec<u8> {
         joined.push_str(&part);
     }
     write_string(&mut out, &joined);
+    out
+}
+
+/// An integer as answers hold it: digits in a string where a number would not be exact.
+#[must_use]
+pub fn integer_json(number: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    Decoder::Integer.write(&Value::UInt(number), &mut out);
     out
 }
 

@@ -3,14 +3,15 @@
 //! It is always prepared: MariaDB itself then refuses a second statement before anything runs. What may
 //! see or leave session state runs on a connection that was just reset, and is reset after it.
 
+use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::DbError;
-use super::pool::{Connection, DefaultSchema, Lease, SessionState};
+use super::pool::Lease;
 use super::run::{self, CHUNK_BYTES, Chunks, Progress, within};
 use crate::sql::Statement;
 use crate::sql::session::{Effects, Results, Session};
 use bytes::Bytes;
 use mysql_async::prelude::{Protocol, Queryable as _};
-use mysql_async::{ChangeUserOpts, Column, QueryResult};
+use mysql_async::{Column, QueryResult};
 use shared::envelope::{Encoder, Keys, Shape};
 use shared::ident::DatabaseName;
 use std::collections::HashSet;
@@ -42,11 +43,10 @@ pub fn run(
             lease.mark_dirty();
             run::forget_schema(&mut lease);
         }
-        lease.keep_if_short(&text);
         lease.begin();
         let started = Instant::now();
-        let conn = &mut lease.connection()?.conn;
-        let began = within(deadline.left(), run::driver(conn.exec_iter(text.as_str(), run::bind(params)))).await;
+        let connection = lease.connection()?;
+        let began = within(deadline.left(), run::driver(connection.run(&text, run::bind(params)))).await;
         progress.add_time(started);
         let mut result = match began {
             Ok(result) => result,
@@ -115,16 +115,13 @@ async fn prepare_session(
     let connection = lease.connection()?;
     let prepared = async {
         if schema.is_none() && connection.schema != DefaultSchema::Unset {
-            // Nothing un-chooses a schema but a new login.
             connection
-                .conn
-                .change_user(ChangeUserOpts::new().with_db_name(None))
-                .await?;
-            connection.session = SessionState::Pristine;
-            connection.schema = DefaultSchema::Unset;
+                .leave_schema()
+                .await
+                .map_err(DbError::connecting)?;
         }
         if effects.session == Session::Stateful && connection.session != SessionState::Pristine {
-            connection.reset().await?;
+            connection.reset().await.map_err(DbError::connecting)?;
         }
         match schema {
             Some(name) => choose(connection, name).await,

@@ -1,3 +1,5 @@
+//! The private MariaDB, really started, killed and stopped.
+
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 

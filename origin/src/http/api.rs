@@ -37,7 +37,7 @@ async fn answer(
     let knock = admission::knock(&texts.head(parts))?;
     let authorization = texts.authorization.as_deref();
     let principal = app.keys.authenticate(authorization).await?;
-    record.caller(&principal);
+    record.caller(Arc::clone(&principal));
     let pending = knock.admit(&principal)?;
     record.action(pending.action());
     let held = match pending.wants_body() {

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use uuid::Uuid;
 
 /// One request, as far as it is known.
 pub(super) struct RequestRecord {
@@ -27,7 +26,7 @@ pub(super) struct RequestRecord {
     id: RequestId,
     method: &'static str,
     route: &'static str,
-    key: Option<(Uuid, Box<str>)>,
+    caller: Option<Arc<Principal>>,
     progress: Arc<Progress>,
     started: Instant,
 }
@@ -45,7 +44,7 @@ impl RequestRecord {
                 .unwrap_or_else(fresh_id),
             method: method(request.method()),
             route: "none",
-            key: None,
+            caller: None,
             progress: Arc::default(),
             started: Instant::now(),
         }
@@ -55,8 +54,8 @@ impl RequestRecord {
         self.id.as_str()
     }
 
-    pub(super) fn caller(&mut self, principal: &Principal) {
-        self.key = Some((principal.key_id(), principal.project().as_str().into()));
+    pub(super) fn caller(&mut self, principal: Arc<Principal>) {
+        self.caller = Some(principal);
     }
 
     pub(super) fn action(&mut self, action: Action) {
@@ -123,10 +122,9 @@ impl RequestRecord {
             status,
         };
         self.app.metrics.request(labels, total, rows);
-        let (key, project) = match &self.key {
-            Some((key, project)) => (Some(tracing::field::display(key)), Some(&**project)),
-            None => (None, None),
-        };
+        let caller = self.caller.as_deref();
+        let key = caller.map(|caller| tracing::field::display(caller.key_id()));
+        let project = caller.map(|caller| caller.project().as_str());
         tracing::info!(
             id = self.id.as_str(),
             method = self.method,

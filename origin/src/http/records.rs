@@ -3,7 +3,7 @@
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::catalog::{Kind, Table};
+use crate::catalog::{Layout, Table};
 use crate::db::{DbError, run};
 use crate::plan::{self, Batch, Plan};
 use crate::sql::{self, Statement};
@@ -90,15 +90,11 @@ impl Attempt<'_> {
         };
         match plan {
             Plan::Select(select) => {
-                let kinds: Vec<Kind> = select
-                    .columns
-                    .iter()
-                    .map(|at| table.columns()[*at].kind)
-                    .collect();
+                let layout = table.layout(&select.columns);
                 let statement = sql::select(select, table);
                 match self.operation {
-                    Operation::ReadOne(_) => self.one(statement, &kinds, leaves).await,
-                    _ => self.many(statement, kinds, leaves).await,
+                    Operation::ReadOne(_) => self.one(statement, &layout, leaves).await,
+                    _ => self.many(statement, layout, leaves).await,
                 }
             }
             Plan::Insert(insert) => {
@@ -120,7 +116,7 @@ impl Attempt<'_> {
     async fn one(
         &self,
         statement: Statement,
-        kinds: &[Kind],
+        layout: &Layout,
         leaves: run::Leaves,
     ) -> Result<Response, Failure> {
         let lease = self
@@ -132,7 +128,7 @@ impl Attempt<'_> {
         let found = run::one(
             lease,
             statement,
-            kinds,
+            layout,
             leaves,
             limit,
             self.record.progress(),
@@ -149,7 +145,7 @@ impl Attempt<'_> {
     async fn many(
         &self,
         statement: Statement,
-        kinds: Vec<Kind>,
+        layout: Arc<Layout>,
         leaves: run::Leaves,
     ) -> Result<Response, Failure> {
         let lease = self
@@ -159,7 +155,7 @@ impl Attempt<'_> {
             .await?;
         let limit = self.app.pools.query_timeout();
         let progress = Arc::clone(self.record.progress());
-        let chunks = run::many(lease, statement, kinds, leaves, limit, progress);
+        let chunks = run::many(lease, statement, layout, leaves, limit, progress);
         let write_timeout = self.app.bounds.write_timeout;
         Ok(respond::chunks(chunks, write_timeout, || self.app.metrics.stream()).await?)
     }
@@ -194,9 +190,7 @@ fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
             [&b"["[..], &list, b"]"].concat()
         }
         (Batch::No, [key, ..]) => key.clone(),
-        (Batch::No, []) if written.last_insert_id > 0 => {
-            written.last_insert_id.to_string().into_bytes()
-        }
+        (Batch::No, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
         (Batch::No, []) => b"null".to_vec(),
     }
 }

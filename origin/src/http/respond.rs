@@ -4,12 +4,10 @@ use crate::db::DbError;
 use crate::db::run::Chunks;
 use crate::metrics::StreamGuard;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
-use shared::cors::{self, CorsOrigins};
 use shared::envelope;
 use shared::error::Problem;
 use std::time::Duration;
@@ -71,15 +69,17 @@ pub(super) async fn chunks(
     // The last chunk is followed by the end at once; before any other one MariaDB is asked again.
     let ready = match chunks.next().now_or_never() {
         Some(None) => return Ok(with_type(Body::from(first), "application/json")),
-        Some(Some(second)) => Some(second),
+        // Nothing was sent yet: the caller is told what happened.
+        Some(Some(second)) => Some(second?),
         None => None,
     };
     let guard = guard();
     let (taker, taken) = mpsc::channel(CHUNKS_WAITING);
-    let head = stream::iter([Ok(first)]).chain(stream::iter(ready));
     tokio::spawn(hand_over(chunks, taker, write_timeout));
-    let rest = head
-        .map(|chunk| chunk.map_err(Cut::from))
+    // The head and the first chunk go out before anything can cut the answer short.
+    let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
+    let rest = stream::iter([first].into_iter().chain(ready).map(Ok))
+        .chain(flushed)
         .chain(received(taken));
     let body = rest.map(move |piece| {
         let _streaming = &guard;
@@ -133,44 +133,4 @@ fn received(taken: mpsc::Receiver<Piece>) -> impl Stream<Item = Result<Bytes, Cu
             None => Some((Err(Cut::NotTaken), None)),
         }
     })
-}
-
-/// The answer to a CORS preflight, if this is one.
-pub(super) fn preflight(origins: &CorsOrigins, request: &Request) -> Option<Response> {
-    let text = |name: &str| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    let asked = text("access-control-request-method");
-    if !cors::is_preflight(request.method().as_str(), text("origin"), asked) {
-        return None;
-    }
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    for (name, value) in origins.preflight_headers() {
-        response.headers_mut().insert(
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        );
-    }
-    Some(response)
-}
-
-/// Adds the headers that let web pages read the answer.
-pub(super) fn with_headers(
-    mut response: Response,
-    origins: &CorsOrigins,
-    origin: Option<&HeaderValue>,
-) -> Response {
-    let origin = origin.and_then(|value| value.to_str().ok());
-    for (name, value) in origins.answer_headers(origin) {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            response
-                .headers_mut()
-                .insert(HeaderName::from_static(name), value);
-        }
-    }
-    response
 }

@@ -1,10 +1,12 @@
 //! Connections: accepted, served as HTTP/1.1 or HTTP/2 (h2c), drained at the end.
 
+use crate::app::App;
 use crate::config::Config;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,13 +30,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The listener is broken.
 pub async fn serve(
     listener: TcpListener,
-    router: axum::Router,
+    app: Arc<App>,
     config: &Config,
     stop: &CancellationToken,
 ) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
     let patience = config.header_read_timeout;
-    let service = TowerToHyperService::new(router);
+    let service = service_fn(move |request| {
+        let answered = super::entry(Arc::clone(&app), request);
+        async { Ok::<_, Infallible>(answered.await) }
+    });
     let graceful = GracefulShutdown::new();
     loop {
         let stream = tokio::select! {

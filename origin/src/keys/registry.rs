@@ -65,7 +65,7 @@ struct Present {
 struct Entry {
     generation: u64,
     looked_up_at: u64,
-    principal: Principal,
+    principal: Arc<Principal>,
     status: KeyStatus,
     noted_at: AtomicU64,
 }
@@ -79,12 +79,12 @@ impl Entry {
         self.generation == generation && now < self.looked_up_at.saturating_add(seconds)
     }
 
-    fn verdict(&self, now: u64) -> Result<Principal, Problem> {
+    fn verdict(&self, now: u64) -> Result<Arc<Principal>, Problem> {
         match self.status {
             KeyStatus::Live => self
                 .principal
                 .check_lifetime(now)
-                .map(|()| self.principal.clone()),
+                .map(|()| Arc::clone(&self.principal)),
             KeyStatus::Revoked => Err(Problem::new(ErrorCode::RevokedKey, "The key was revoked.")
                 .with_hint("Ask for a new key: selkie key create.")),
             KeyStatus::Unknown => Err(Problem::new(
@@ -116,7 +116,10 @@ impl KeyRegistry {
     /// # Errors
     /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if a token
     /// that is not in memory could not be looked up.
-    pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Principal, Problem> {
+    pub async fn authenticate(
+        &self,
+        authorization: Option<&str>,
+    ) -> Result<Arc<Principal>, Problem> {
         self.authenticate_at(authorization, now()).await
     }
 
@@ -124,7 +127,7 @@ impl KeyRegistry {
         &self,
         authorization: Option<&str>,
         now: u64,
-    ) -> Result<Principal, Problem> {
+    ) -> Result<Arc<Principal>, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();
         if let Some(entry) = self.tokens.get(&digest)
@@ -151,7 +154,7 @@ impl KeyRegistry {
         Ok(Arc::new(Entry {
             generation: present.generation,
             looked_up_at: now,
-            principal,
+            principal: Arc::new(principal),
             status,
             noted_at: AtomicU64::new(0),
         }))

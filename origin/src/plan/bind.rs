@@ -3,6 +3,8 @@
 //! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits
 //! exact. Ranges are MariaDB's to check: it knows them, and says so with its own error.
 
+mod geojson;
+
 use super::{Form, Operand, Param};
 use crate::catalog::{Charset, Column, Kind};
 use base64::Engine as _;
@@ -126,7 +128,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
         Kind::Time => "a time such as \"08:36:16\"",
         Kind::Json => "any JSON value",
         Kind::Bytes => "a base64 string",
-        Kind::Geometry => "a GeoJSON object",
+        Kind::Geometry => "a GeoJSON geometry",
     };
     let got = match value {
         Value::Text(text) => shown(text),
@@ -143,13 +145,16 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
 }
 
 fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
+    if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
+        return key(text);
+    }
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
         Value::Number(text) => &**text,
         Value::Text(text) => match text.trim() {
             // Query strings have no booleans of their own.
-            "true" if purpose != Purpose::Key => return Some(plain(Param::Int(1))),
-            "false" if purpose != Purpose::Key => return Some(plain(Param::Int(0))),
+            "true" => return Some(plain(Param::Int(1))),
+            "false" => return Some(plain(Param::Int(0))),
             text => text,
         },
         _ => return None,
@@ -172,6 +177,20 @@ fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
         (Err(_), Purpose::Store) if !exact.contains('.') => Some(plain(Param::Text(exact.into()))),
         (Err(_), _) => None,
     }
+}
+
+/// An integer that addresses a record: only as MariaDB itself writes it, so that no record has two ids.
+fn key(text: &str) -> Option<Operand> {
+    let param = match text.parse::<i64>() {
+        Ok(number) => Param::Int(number),
+        Err(_) => Param::UInt(text.parse().ok()?),
+    };
+    let canonical = match param {
+        Param::Int(number) => number.to_string() == text,
+        Param::UInt(number) => number.to_string() == text,
+        _ => false,
+    };
+    canonical.then(|| plain(param))
 }
 
 fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
@@ -318,13 +337,13 @@ fn bytes(value: &Value) -> Option<Operand> {
 }
 
 fn geometry(value: &Value) -> Option<Operand> {
-    match value {
-        Value::Object(text) => Some(Operand {
-            param: Param::Text(text.clone()),
-            form: Form::GeoJson,
-        }),
-        _ => None,
-    }
+    let Value::Object(text) = value else {
+        return None;
+    };
+    geojson::is_geometry(text).then(|| Operand {
+        param: Param::Text(text.clone()),
+        form: Form::GeoJson,
+    })
 }
 
 #[cfg(test)]

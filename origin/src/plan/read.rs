@@ -2,7 +2,7 @@
 
 use super::bind::{self, Purpose};
 use super::{LikePattern, Param, Predicate, Select};
-use crate::catalog::Table;
+use crate::catalog::{Columns, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
@@ -38,7 +38,7 @@ pub(super) fn one(read: &ReadOne, table: &Table) -> Result<Select, Problem> {
     })
 }
 
-fn selection(selection: &Selection, table: &Table) -> Result<Vec<usize>, Problem> {
+fn selection(selection: &Selection, table: &Table) -> Result<Columns, Problem> {
     let places = |names: &[FieldName]| {
         names
             .iter()
@@ -46,8 +46,8 @@ fn selection(selection: &Selection, table: &Table) -> Result<Vec<usize>, Problem
             .collect::<Result<Vec<_>, _>>()
     };
     match selection {
-        Selection::All => Ok((0..table.columns().len()).collect()),
-        Selection::Only(names) => places(names),
+        Selection::All => Ok(Columns::All),
+        Selection::Only(names) => places(names).map(Columns::Some),
         Selection::Except(names) => {
             let omitted = places(names)?;
             let kept: Vec<_> = (0..table.columns().len())
@@ -59,7 +59,7 @@ fn selection(selection: &Selection, table: &Table) -> Result<Vec<usize>, Problem
                     "The option omitFields leaves no field.",
                 ));
             }
-            Ok(kept)
+            Ok(Columns::Some(kept))
         }
     }
 }

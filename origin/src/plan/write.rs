@@ -31,10 +31,10 @@ pub(super) fn insert(
         write::Rows::One(_) => Batch::No,
         write::Rows::Batch(_) => Batch::Yes,
     };
-    let returning = if table.traits().view {
-        Vec::new()
-    } else {
-        table.key().to_vec()
+    let returning = match (table.traits().view, batch) {
+        (true, _) => Vec::new(),
+        (false, Batch::No) if is_counted(table, &columns) => Vec::new(),
+        (false, _) => table.key().to_vec(),
     };
     Ok(Insert {
         columns,
@@ -42,6 +42,18 @@ pub(super) fn insert(
         returning,
         batch,
     })
+}
+
+/// Whether a new record's id is the one that MariaDB counts and reports by itself, without a result
+/// set: the key counts, is not given, and no trigger can have another opinion.
+fn is_counted(table: &Table, columns: &[usize]) -> bool {
+    match table.key() {
+        [at] => {
+            let counts = table.columns()[*at].auto_increment;
+            counts && !columns.contains(at) && !table.traits().stored_code
+        }
+        _ => false,
+    }
 }
 
 fn cells(

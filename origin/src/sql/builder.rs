@@ -30,11 +30,10 @@ impl Builder {
     /// A name, quoted; a backtick in it is doubled.
     pub(super) fn ident(&mut self, name: &str) -> &mut Self {
         self.text.push('`');
-        for (at, part) in name.split('`').enumerate() {
-            if at > 0 {
-                self.text.push_str("``");
-            }
-            self.text.push_str(part);
+        if name.contains('`') {
+            self.text.push_str(&name.replace('`', "``"));
+        } else {
+            self.text.push_str(name);
         }
         self.text.push('`');
         self
@@ -57,6 +56,18 @@ impl Builder {
         self.list(places, |builder, at| {
             builder.column(table, *at);
         })
+    }
+
+    /// All columns, separated by commas; written once for each table.
+    pub(super) fn all_columns(&mut self, table: &Table) -> &mut Self {
+        let list = table.list(|| {
+            let places: Vec<usize> = (0..table.columns().len()).collect();
+            let mut list = Self::new();
+            list.columns(table, &places);
+            list.text.into()
+        });
+        self.text.push_str(list);
+        self
     }
 
     /// Parts, separated by commas.

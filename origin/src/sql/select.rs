@@ -3,16 +3,18 @@
 use super::Statement;
 use super::builder::Builder;
 use super::predicate::filter;
-use crate::catalog::Table;
+use crate::catalog::{Columns, Table};
 use crate::plan::{Param, Select};
 use shared::operation::read::Direction;
 
 pub(super) fn render(select: Select, table: &Table) -> Statement {
     let mut sql = Builder::new();
-    sql.syntax("SELECT ")
-        .columns(table, &select.columns)
-        .syntax(" FROM ")
-        .table(table);
+    sql.syntax("SELECT ");
+    match &select.columns {
+        Columns::All => sql.all_columns(table),
+        Columns::Some(places) => sql.columns(table, places),
+    };
+    sql.syntax(" FROM ").table(table);
     if let Some(predicate) = select.filter {
         filter(&mut sql, table, predicate);
     }

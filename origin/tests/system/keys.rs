@@ -51,7 +51,7 @@ async fn a_new_key_opens_its_project_at_once_and_at_the_edge_too() {
     let edge = KeySet::from_jwks(&system.keys.public_keys().await.unwrap().to_jwks()).unwrap();
     assert_eq!(
         verify(Some(&issued.token), &edge, origin::clock::now()).unwrap(),
-        principal
+        (*principal).clone()
     );
     assert_eq!(
         registry.authenticate(None).await.unwrap_err().code(),

@@ -3,6 +3,7 @@
 //! Both become one [`Condition`]. Fields are checked names; values are as written, since only the
 //! catalogue knows what type they must have. `parse` tells how they are spelled.
 
+mod operator;
 mod parse;
 
 use crate::error::{ErrorCode, Problem};

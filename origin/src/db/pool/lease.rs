@@ -1,13 +1,10 @@
 //! A connection on loan: given back as it is, cleaned first, or killed.
 
-use super::{Connection, Connector, SessionState};
+use crate::db::connection::{Connection, Connector, SessionState};
 use crate::db::error::DbError;
 use deadpool::managed::Object;
 use std::time::Duration;
 
-/// Bytes of a statement whose preparation is worth keeping. Longer ones (lists of thousands, batches, a
-/// caller's own megabytes) rarely come twice, and a cache of them would hold gigabytes.
-const STATEMENT_KEPT_MAX_BYTES: usize = 8 * 1024;
 /// How long resetting a session may take.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -62,13 +59,6 @@ impl Lease {
     pub(in crate::db) fn mark_dirty(&mut self) {
         if let Some(object) = self.object.as_mut() {
             object.session = SessionState::Dirty;
-        }
-    }
-
-    /// A statement of this text is about to be prepared: a long one must not stay so.
-    pub(in crate::db) fn keep_if_short(&mut self, text: &str) {
-        if text.len() > STATEMENT_KEPT_MAX_BYTES {
-            self.mark_dirty();
         }
     }
 

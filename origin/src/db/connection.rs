@@ -1,0 +1,202 @@
+//! One connection to MariaDB: its options, its session, what is known of both, and its end.
+//!
+//! Knows nothing of requests or queues.
+
+use super::connect;
+use super::statements::Statements;
+use crate::address::DatabaseAddress;
+use crate::config;
+use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult};
+use shared::ident::DatabaseName;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// How long a connection may lie unused before it is asked whether it still lives.
+const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
+/// KILLs under way at once; each takes a connection of its own.
+const KILLS_AT_ONCE: usize = 16;
+/// How long a KILL may take, its connection included.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest packet from MariaDB, a row at most.
+const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Every session's settings, whatever the server's own are: UTC, strict, our character set.
+const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
+     sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
+     innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
+
+/// The driver's options for a project's account.
+fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
+    connect::options(address, &account.user, &account.password)
+        // [`Statements`] keeps them instead.
+        .stmt_cache_size(0)
+        .max_allowed_packet(Some(PACKET_MAX_BYTES))
+        // Rows matched, not rows changed: an update to the same values counts.
+        .client_found_rows(true)
+        .setup(vec![SESSION_SETUP])
+        .into()
+}
+
+/// A connection and what is known of its session.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) conn: Conn,
+    statements: Statements,
+    pub(super) schema: DefaultSchema,
+    pub(super) session: SessionState,
+    used_at: Instant,
+    epoch: u64,
+}
+
+/// The session's default schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DefaultSchema {
+    /// None was ever chosen.
+    Unset,
+    /// This one.
+    Set(DatabaseName),
+    /// A statement may have changed it.
+    Unknown,
+}
+
+/// What may be left in the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionState {
+    /// Nothing: new, or just reset.
+    Pristine,
+    /// Only what no later statement of ours can see, such as the last insert id.
+    Used,
+    /// Anything: it must be reset before anybody else has it.
+    Dirty,
+}
+
+/// Makes connections of one account.
+pub(super) struct Connector {
+    opts: Opts,
+    /// Counts the times that MariaDB went away: older connections are not given out any more.
+    epoch: AtomicU64,
+    kills: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl Connector {
+    /// Connections of this account.
+    pub(super) fn new(address: &DatabaseAddress, account: &config::Account) -> Self {
+        Self {
+            opts: options(address, account),
+            epoch: AtomicU64::new(0),
+            kills: Arc::new(Semaphore::new(KILLS_AT_ONCE)),
+        }
+    }
+
+    /// MariaDB went away: connections from before are given up.
+    pub(super) fn forget_all(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Kills a connection's statement in MariaDB, over a connection of its own.
+    pub(super) fn kill(&self, id: u32) {
+        let (opts, kills) = (self.opts.clone(), Arc::clone(&self.kills));
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            let killed = tokio::time::timeout(KILL_TIMEOUT, async {
+                let _permit = kills.acquire_owned().await;
+                let mut conn = Conn::new(opts).await?;
+                conn.query_drop(format!("KILL CONNECTION {id}")).await?;
+                conn.disconnect().await
+            })
+            .await;
+            match killed {
+                // 1094: it ended by itself in the meantime.
+                Ok(Ok(())) => {}
+                Ok(Err(mysql_async::Error::Server(error))) if error.code == 1094 => {}
+                Ok(Err(error)) => tracing::warn!(%error, "a statement could not be killed"),
+                Err(_) => tracing::warn!("killing a statement took too long"),
+            }
+        });
+    }
+}
+
+impl managed::Manager for Connector {
+    type Type = Connection;
+    type Error = mysql_async::Error;
+
+    async fn create(&self) -> Result<Connection, mysql_async::Error> {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        let conn = Conn::new(self.opts.clone()).await?;
+        Ok(Connection {
+            conn,
+            statements: Statements::new(),
+            schema: DefaultSchema::Unset,
+            session: SessionState::Pristine,
+            used_at: Instant::now(),
+            epoch,
+        })
+    }
+
+    async fn recycle(
+        &self,
+        connection: &mut Connection,
+        _: &Metrics,
+    ) -> RecycleResult<mysql_async::Error> {
+        if connection.epoch != self.epoch.load(Ordering::Relaxed)
+            || connection.conn.is_disconnected()
+        {
+            return Err(RecycleError::message("the connection is lost"));
+        }
+        if connection.session == SessionState::Dirty {
+            connection.reset().await?;
+        } else if connection.used_at.elapsed() > PING_AFTER_IDLE {
+            connection.conn.ping().await?;
+        }
+        connection.used_at = Instant::now();
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Runs a statement, prepared once for each text.
+    pub(super) async fn run(
+        &mut self,
+        text: &str,
+        params: Params,
+    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
+        let statement = self.statements.get(&mut self.conn, text).await?;
+        self.conn.exec_iter(statement, params).await
+    }
+
+    /// Leaves the default schema, which nothing but a new login does.
+    pub(super) async fn leave_schema(&mut self) -> Result<(), mysql_async::Error> {
+        self.statements.forget();
+        self.conn
+            .change_user(ChangeUserOpts::new().with_db_name(None))
+            .await?;
+        self.session = SessionState::Pristine;
+        self.schema = DefaultSchema::Unset;
+        Ok(())
+    }
+
+    /// Rolls back, drops temporary tables, forgets variables, releases locks. The default schema
+    /// stays, as MariaDB's manual says of `COM_RESET_CONNECTION`.
+    ///
+    /// A connection with an XA transaction fails here, and is to be closed: MariaDB's reset lets go of a
+    /// prepared one, but leaves the session without access to its tables.
+    pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
+        self.statements.forget();
+        self.conn.query_drop("ROLLBACK").await?;
+        self.conn.reset().await?;
+        self.session = SessionState::Pristine;
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! What lets web pages of other origins read answers: preflights, and a few headers on every answer,
+//! made ready once where they are the same for everybody.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use shared::cors::{self, CorsOrigins};
+
+/// The rules, and the headers that follow from them.
+#[derive(Clone, Debug)]
+pub struct CrossOrigin {
+    origins: CorsOrigins,
+    /// For a caller that names no origin; for all, if any origin is allowed.
+    common: Vec<(HeaderName, HeaderValue)>,
+    any: bool,
+}
+
+impl CrossOrigin {
+    /// Prepares the rules.
+    #[must_use]
+    pub fn new(origins: CorsOrigins) -> Self {
+        Self {
+            common: headers(&origins, None).collect(),
+            any: origins == CorsOrigins::any(),
+            origins,
+        }
+    }
+
+    /// Adds the headers to an answer.
+    pub(super) fn mark(&self, headers_of_answer: &mut HeaderMap, origin: Option<&HeaderValue>) {
+        match origin.and_then(|value| value.to_str().ok()) {
+            Some(origin) if !self.any => {
+                headers_of_answer.extend(headers(&self.origins, Some(origin)));
+            }
+            _ => headers_of_answer.extend(self.common.iter().cloned()),
+        }
+    }
+
+    /// The answer to a preflight, if this is one.
+    pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
+        let text = |name: &str| {
+            let value = request.headers().get(name)?;
+            value.to_str().ok()
+        };
+        let asked = text("access-control-request-method");
+        if !cors::is_preflight(request.method().as_str(), text("origin"), asked) {
+            return None;
+        }
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        for (name, value) in self.origins.preflight_headers() {
+            let name = HeaderName::from_static(name);
+            response
+                .headers_mut()
+                .insert(name, HeaderValue::from_static(value));
+        }
+        Some(response)
+    }
+}
+
+fn headers(
+    origins: &CorsOrigins,
+    origin: Option<&str>,
+) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    origins.answer_headers(origin).filter_map(|(name, value)| {
+        let value = HeaderValue::from_str(value).ok()?;
+        Some((HeaderName::from_static(name), value))
+    })
+}
