@@ -5,6 +5,7 @@ use crate::db::admin::Admin;
 use crate::db::catalog::Catalog;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
+use crate::http::body::Room;
 use crate::http::cross_origin::CrossOrigin;
 use crate::keys::{KeyError, KeyRegistry};
 use crate::metrics::Metrics;
@@ -33,6 +34,8 @@ pub struct App {
     pub cors: CrossOrigin,
     /// Bounds of one request.
     pub bounds: Bounds,
+    /// The bodies that are held.
+    pub bodies: Room,
     admin: Admin,
     database: Option<watch::Receiver<Health>>,
 }
@@ -82,6 +85,7 @@ impl App {
                 write_timeout: config.write_timeout,
                 batch_max_rows: config.rows_batch_max,
             },
+            bodies: Room::default(),
             admin: system.admin.clone(),
             database,
         })

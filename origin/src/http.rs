@@ -1,7 +1,7 @@
 //! HTTP: from a connection to a handler and back. A handler is parse, plan, run, respond.
 
 mod api;
-mod body;
+pub mod body;
 pub mod cross_origin;
 mod health;
 mod record_log;

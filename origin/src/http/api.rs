@@ -1,16 +1,17 @@
 //! `/api/v1`: who calls, what for, may they; then the operation's own room.
 
+use super::body::{self, Held};
 use super::record_log::RequestRecord;
-use super::{body, records, sql};
+use super::{records, sql};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::response::Response;
-use bytes::Bytes;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{Operation, RequestHead};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn handle(
@@ -32,37 +33,87 @@ async fn answer(
     content: &mut Body,
     record: &mut RequestRecord,
 ) -> Result<Response, Problem> {
-    let knock = admission::knock(&head(parts))?;
-    let authorization = header(parts, "authorization");
+    let texts = Texts::of(parts);
+    let knock = admission::knock(&texts.head(parts))?;
+    let authorization = texts.authorization.as_deref();
     let principal = app.keys.authenticate(authorization).await?;
     record.caller(Arc::clone(&principal));
     let pending = knock.admit(&principal)?;
     record.action(pending.action());
-    let bytes = match pending.wants_body() {
-        true => body::read(content, &parts.headers, app.bounds).await?,
-        false => Bytes::new(),
+    let held = match pending.wants_body() {
+        true => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
+        false => Held::nothing(&app.bodies),
     };
-    match pending.finish(&bytes)? {
+    match pending.finish(held.bytes())? {
         Operation::Sql(call) => sql::run(app, &principal, call, record).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, record).await,
     }
 }
 
-fn head(parts: &Parts) -> RequestHead<'_> {
-    RequestHead {
-        method: parts.method.as_str(),
-        path: parts.uri.path(),
-        query: parts.uri.query(),
-        content_type: header(parts, "content-type"),
-        idempotency_key: header(parts, "idempotency-key"),
+/// The headers that decide.
+struct Texts<'a> {
+    authorization: Option<Cow<'a, str>>,
+    content_type: Option<Cow<'a, str>>,
+    idempotency_key: Option<Cow<'a, str>>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(parts: &'a Parts) -> Self {
+        Self {
+            authorization: header(parts, "authorization"),
+            content_type: header(parts, "content-type"),
+            idempotency_key: header(parts, "idempotency-key"),
+        }
+    }
+
+    fn head(&'a self, parts: &'a Parts) -> RequestHead<'a> {
+        RequestHead {
+            method: parts.method.as_str(),
+            path: parts.uri.path(),
+            query: parts.uri.query(),
+            content_type: self.content_type.as_deref(),
+            idempotency_key: self.idempotency_key.as_deref(),
+        }
     }
 }
 
-/// A header's text. One that is no text at all reads as empty, which none of ours may be.
-fn header<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
-    parts
+/// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
+/// as a character that none of ours may hold.
+fn header<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
+    let mut texts = parts
         .headers
-        .get(name)
-        .map(|value| value.to_str().unwrap_or_default())
+        .get_all(name)
+        .iter()
+        .map(|value| value.to_str().unwrap_or("\u{fffd}"));
+    let first = texts.next()?;
+    Some(match texts.next() {
+        None => Cow::Borrowed(first),
+        Some(second) => {
+            let all: Vec<&str> = [first, second].into_iter().chain(texts).collect();
+            Cow::Owned(all.join(", "))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(values: &[&[u8]]) -> Parts {
+        let mut request = axum::http::Request::builder();
+        for value in values {
+            request = request.header("authorization", *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn headers_read_as_at_the_edge() {
+        let read = |values: &[&[u8]]| header(&parts(values), "authorization").map(String::from);
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&[b"a"]).as_deref(), Some("a"));
+        assert_eq!(read(&[b"a", b"b"]).as_deref(), Some("a, b"));
+        assert_eq!(read(&[b"\xff"]).as_deref(), Some("\u{fffd}"));
+    }
 }

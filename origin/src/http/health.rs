@@ -45,9 +45,10 @@ pub(super) fn metrics(
 fn readable(method: &Method) -> Result<(), Problem> {
     match method.as_str() {
         "GET" | "HEAD" => Ok(()),
-        _ => Err(
-            Problem::new(ErrorCode::MethodNotAllowed, "Only GET is allowed here.")
-                .with_allow("GET, HEAD"),
-        ),
+        _ => Err(Problem::new(
+            ErrorCode::MethodNotAllowed,
+            "Only GET and HEAD are allowed here.",
+        )
+        .with_allow("GET, HEAD")),
     }
 }
