@@ -50,10 +50,11 @@ impl Knock {
     /// Lets a caller in whose key is verified: the rest of the head, then the policy.
     ///
     /// # Errors
-    /// Those of [`parse_head`] and of [`permit`], in that order.
+    /// Those of [`parse_head`] and of [`permit`], in that order; then `unsupported_media_type`.
     pub fn admit(self, principal: &Principal) -> Result<Pending, Problem> {
         let pending = self.0?;
         permit(pending.action(), principal.access())?;
+        pending.check_body_type()?;
         Ok(pending)
     }
 }

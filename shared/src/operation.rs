@@ -122,6 +122,8 @@ impl Operation {
 pub struct Pending {
     action: Action,
     step: Step,
+    /// Why its body can't be read, if the head says so already: told after the policy has spoken.
+    unreadable: Option<Problem>,
 }
 
 #[derive(Clone, Debug)]
@@ -147,12 +149,21 @@ impl Pending {
         !matches!(self.step, Step::Ready(_))
     }
 
+    /// Whether the body, if one is wanted, is of a type that is read here.
+    ///
+    /// # Errors
+    /// `unsupported_media_type`.
+    pub fn check_body_type(&self) -> Result<(), Problem> {
+        self.unreadable.clone().map_or(Ok(()), Err)
+    }
+
     /// Parses the body. An operation without one ignores it.
     ///
     /// # Errors
     /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`,
     /// `invalid_identifier` or `unknown_field`, naming the thing at fault.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
+        self.check_body_type()?;
         Ok(match self.step {
             Step::Ready(operation) => *operation,
             Step::Query(table) => Operation::Read(Read::from_body(table, body)?),
@@ -167,7 +178,7 @@ impl Pending {
 /// Understands a request's head: its route, method, options and content type.
 ///
 /// # Errors
-/// `uri_too_long`, `route_not_found`, `method_not_allowed`, `unsupported_media_type`,
+/// `uri_too_long`, `route_not_found`, `method_not_allowed`,
 /// `invalid_identifier`, `invalid_query_option`, `invalid_filter`.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     use route::Resource;
@@ -212,10 +223,15 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
     };
     refuse_unbuilt_headers(head)?;
-    if !matches!(step, Step::Ready(_)) {
-        expect_json(head.content_type)?;
-    }
-    Ok(Pending { action, step })
+    let reads_body = !matches!(step, Step::Ready(_));
+    let unreadable = reads_body
+        .then(|| expect_json(head.content_type).err())
+        .flatten();
+    Ok(Pending {
+        action,
+        step,
+        unreadable,
+    })
 }
 
 fn ready(operation: Operation) -> Step {

@@ -300,11 +300,15 @@ fn another_content_type_is_refused() {
     let mut request = head("POST", POSTS, "");
     request.content_type = Some("text/plain");
     assert_eq!(
-        parse_head(&request).unwrap_err().code(),
+        parse_head(&request)
+            .unwrap()
+            .check_body_type()
+            .unwrap_err()
+            .code(),
         ErrorCode::UnsupportedMediaType
     );
     request.content_type = Some("application/json; charset=utf-8");
-    assert!(parse_head(&request).is_ok());
+    assert!(parse_head(&request).unwrap().check_body_type().is_ok());
 }
 
 #[test]
