@@ -24,6 +24,7 @@ cases! {
         open_transactions_do_not_leak,
         locks_do_not_leak,
         locks_are_gone_with_the_answer,
+        what_a_view_runs_does_not_leak,
         a_prepared_xa_transaction_breaks_no_connection,
         table_locks_do_not_leak,
         the_default_schema_does_not_leak,
@@ -248,6 +249,35 @@ async fn a_prepared_xa_transaction_breaks_no_connection(door: Door) {
     assert_eq!(room.get("t").await.payload(), json!([]));
     room.exec(&format!("XA COMMIT '{xid}'")).await;
     assert_eq!(room.get("t").await.payload(), json!([{"n": 1}]));
+}
+
+/// Seen by records, for which no session is reset beforehand.
+async fn what_a_view_runs_does_not_leak(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1), (2), (3)",
+            "CREATE FUNCTION ABS(n INT) RETURNS INT BEGIN SET sql_select_limit = 1; RETURN n; END",
+        ],
+    )
+    .await;
+    room.exec(&format!(
+        "CREATE VIEW `V` AS SELECT {}.ABS(1) AS d",
+        room.db
+    ))
+    .await;
+    for reading in [
+        "SELECT * FROM V",
+        "SELECT d FROM t, `V` WHERE id < 3",
+        "SELECT {db}.ABS(1)",
+    ] {
+        room.exec(&reading.replace("{db}", &room.db)).await;
+        for _ in 0..4 {
+            let rows = room.get("t").await.payload();
+            assert_eq!(rows.as_array().map(Vec::len), Some(3), "after {reading}");
+        }
+    }
 }
 
 async fn table_locks_do_not_leak(door: Door) {

@@ -13,10 +13,13 @@ use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, ProjectName, shown};
 use shared::key::Access;
 use shared::operation::TablePath;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Projects whose views are remembered.
+const PROJECTS_MAX: usize = 1_000;
 /// Tables that are remembered.
 const TABLES_MAX: usize = 10_000;
 /// From this age on, a description is read again beside the request that uses it.
@@ -58,6 +61,7 @@ impl KeyRef<'_> {
 pub struct Catalog {
     pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>>,
+    views: Cache<ProjectName, Arc<Views>>,
     /// Counts our own DDL: what was read before it is not used.
     version: AtomicU64,
 }
@@ -77,6 +81,22 @@ struct Entry {
     refreshing: AtomicBool,
 }
 
+/// The names of a project's views, in lower case.
+#[derive(Debug)]
+pub struct Views {
+    names: HashSet<String>,
+    read_at: Instant,
+    version: u64,
+}
+
+impl Views {
+    /// Whether a view has this name, given in lower case.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+}
+
 impl Catalog {
     /// An empty cache before these pools.
     #[must_use]
@@ -84,6 +104,7 @@ impl Catalog {
         Self {
             pools,
             tables: Cache::new(TABLES_MAX),
+            views: Cache::new(PROJECTS_MAX),
             version: AtomicU64::new(0),
         }
     }
@@ -150,6 +171,32 @@ impl Catalog {
             [name] => Ok(DatabaseName::parse(name).ok()),
             _ => Ok(None),
         }
+    }
+
+    /// The project's views: reading one may run stored code, whatever the statement looks like.
+    ///
+    /// # Errors
+    /// What MariaDB gave.
+    pub async fn views(&self, project: &ProjectName) -> Result<Arc<Views>, Problem> {
+        let version = self.version.load(Ordering::Acquire);
+        let usable =
+            |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
+        if let Some(views) = self.views.get(project).filter(usable) {
+            return Ok(views);
+        }
+        let read_at = Instant::now();
+        let names = async {
+            let mut lease = self.pools.lease(project, Access::Full).await?;
+            schema::views(&mut lease, LOAD_TIMEOUT).await
+        };
+        let names = names.await.map_err(DbError::into_problem)?;
+        let views = Arc::new(Views {
+            names: names.iter().map(|name| name.to_lowercase()).collect(),
+            read_at,
+            version,
+        });
+        self.views.insert(project.clone(), Arc::clone(&views));
+        Ok(views)
     }
 
     fn is_usable(&self, entry: &Entry) -> bool {

@@ -29,6 +29,8 @@ const TABLES: &str =
     "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? LIMIT 2000";
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIMIT 2000";
 
+const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'";
+
 type ColumnRow = (
     String,
     String,
@@ -76,16 +78,30 @@ pub(super) async fn load(
 
 /// The databases that the account sees.
 pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
+    let names = names(lease, DATABASES, limit).await?;
+    Ok(names.into_iter().filter(|name| !is_system(name)).collect())
+}
+
+/// The views that the account sees, in all of its databases.
+pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
+    names(lease, VIEWS, limit).await
+}
+
+async fn names(
+    lease: &mut Lease,
+    query: &'static str,
+    limit: Duration,
+) -> Result<Vec<String>, DbError> {
     lease.begin();
     let names = run::within(limit, async {
         let conn = &mut lease.connection()?.conn;
-        run::driver(conn.exec::<String, _, _>(DATABASES, ())).await
+        run::driver(conn.exec::<String, _, _>(query, ())).await
     })
     .await;
     match names {
         Ok(names) => {
             lease.end();
-            Ok(names.into_iter().filter(|name| !is_system(name)).collect())
+            Ok(names)
         }
         Err(error) => Err(lease.failed(error)),
     }

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::db::catalog::no_database;
 use crate::db::{DbError, user_sql};
 use crate::sql;
-use crate::sql::session::{Schema, effects};
+use crate::sql::session::{Schema, Session, effects, names_any};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::key::Principal;
@@ -24,8 +24,14 @@ pub(super) async fn run(
         Some(name) => Some(name.clone()),
         None => app.catalog.only_database(principal.project()).await?,
     };
-    let effects = effects(&call.query)
+    let mut effects = effects(&call.query)
         .ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
+    if effects.session == Session::Stateless {
+        let views = app.catalog.views(principal.project()).await?;
+        if names_any(&call.query, |name| views.has(name)) {
+            effects.session = Session::Stateful;
+        }
+    }
     let statement = sql::verbatim(&call, schema.as_ref());
     let lease = app
         .pools

@@ -79,6 +79,17 @@ pub fn effects(text: &str) -> Option<Effects> {
     })
 }
 
+/// Whether a statement names one of these: tables, say, that are more than they seem. Names are given
+/// in lower case, without their quotes.
+#[must_use]
+pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
+    Tokens::new(text).any(|token| match token {
+        Token::Word(word) => is_one(&word.to_lowercase()),
+        Token::Quoted(name) => is_one(&name.replace("``", "`").to_lowercase()),
+        _ => false,
+    })
+}
+
 /// Functions that neither read nor leave session state, and words that may stand before a `(`.
 const PURE: &[&str] = &[
     "ABS",
@@ -269,7 +280,7 @@ fn is_stateless(text: &str) -> bool {
             (Token::Open, Some(Token::Word(word))) => {
                 PURE.iter().any(|pure| pure.eq_ignore_ascii_case(word))
             }
-            (Token::Open, Some(Token::Quoted)) => false,
+            (Token::Open, Some(Token::Quoted(_))) => false,
             // `/*! … */` is code that looks like a comment.
             (Token::Executable, _) => false,
             _ => true,
@@ -362,6 +373,20 @@ mod tests {
         ] {
             assert_eq!(session(text), Session::Stateful, "{text}");
         }
+    }
+
+    #[test]
+    fn names_are_found_bare_quoted_and_qualified() {
+        for text in [
+            "SELECT * FROM v",
+            "SELECT * FROM db.V AS x",
+            "SELECT * FROM a JOIN`v`USING (id)",
+            "SELECT (SELECT MAX(d) FROM /* x */ `V`)",
+        ] {
+            assert!(names_any(text, |name| name == "v"), "{text}");
+        }
+        assert!(!names_any("SELECT 'v', vv, `v``` -- v", |name| name == "v"));
+        assert!(names_any("SELECT * FROM `a``b`", |name| name == "a`b"));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 pub(super) enum Token<'a> {
     /// A bare word or number.
     Word(&'a str),
-    /// A name in backticks.
-    Quoted,
+    /// A name in backticks, as it stands between them.
+    Quoted(&'a str),
     /// A string.
     Text,
     /// `(`
@@ -98,7 +98,14 @@ impl<'a> Iterator for Tokens<'a> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
         let (token, length) = match first {
             '\'' | '"' => (Token::Text, Self::quoted_length(rest, first as u8)),
-            '`' => (Token::Quoted, Self::quoted_length(rest, b'`')),
+            '`' => {
+                let length = Self::quoted_length(rest, b'`');
+                let inner = &rest[1..length];
+                (
+                    Token::Quoted(inner.strip_suffix('`').unwrap_or(inner)),
+                    length,
+                )
+            }
             '(' => (Token::Open, 1),
             '@' => (Token::At, 1),
             ':' if rest[1..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_') => {
