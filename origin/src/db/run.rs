@@ -337,23 +337,6 @@ pub(super) async fn driver<T>(
     step.await.map_err(DbError::from)
 }
 
-/// Whether MariaDB answers.
-///
-/// # Errors
-/// Why it does not.
-pub async fn ping(lease: &mut Lease, limit: Duration) -> Result<(), DbError> {
-    lease.begin();
-    let outcome = within(limit, async {
-        let conn = &mut lease.connection()?.conn;
-        driver(conn.ping()).await
-    })
-    .await;
-    if outcome.is_ok() {
-        lease.end();
-    }
-    outcome
-}
-
 /// Marks a connection whose default schema may have changed.
 pub(super) fn forget_schema(lease: &mut Lease) {
     if let Ok(connection) = lease.connection() {
