@@ -15,6 +15,7 @@ pub mod pool;
 pub mod run;
 mod schema;
 mod statements;
+mod text;
 pub mod user_sql;
 
 pub use error::DbError;

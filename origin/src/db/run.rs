@@ -15,6 +15,7 @@ use futures_util::Stream;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{Encoder, Keys, Shape, write_string};
+use shared::format::Format;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes after which a chunk of a streamed answer goes out.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
+/// Room for a chunk and the row that fills it.
+pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 /// First room of an answer of one record.
 const ONE_CAPACITY: usize = 1024;
 
@@ -75,6 +78,7 @@ pub async fn one(
     mut lease: Lease,
     statement: Statement,
     layout: &Layout,
+    format: Format,
     leaves: Leaves,
     limit: Duration,
     progress: &Progress,
@@ -85,7 +89,7 @@ pub async fn one(
     settle(&mut lease, leaves).await;
     let Some(row) = row? else { return Ok(None) };
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
-    let mut encoder = Encoder::begin(Shape::Row, ONE_CAPACITY);
+    let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
     write_row(&mut encoder, &layout.keys, &decoders, &row);
     progress.add_rows(1);
     Ok(Some(encoder.finish()))
@@ -110,6 +114,7 @@ pub fn many(
     mut lease: Lease,
     statement: Statement,
     layout: Arc<Layout>,
+    format: Format,
     leaves: Leaves,
     limit: Duration,
     progress: Arc<Progress>,
@@ -126,7 +131,7 @@ pub fn many(
         };
         let columns = result.columns().unwrap_or_default();
         let decoders = decoders(Some(&layout.kinds), &columns);
-        let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
+        let mut encoder = Encoder::begin_as(format, Shape::Rows, &layout.keys, CHUNK_ROOM_BYTES);
         loop {
             match within(limit, driver(result.next())).await {
                 Ok(Some(row)) => write_row(&mut encoder, &layout.keys, &decoders, &row),
@@ -268,11 +273,26 @@ fn value(row: &Row, at: usize) -> &Value {
 }
 
 pub(super) fn write_row(encoder: &mut Encoder, keys: &Keys, decoders: &[Decoder], row: &Row) {
-    encoder.row(
-        keys,
-        |at| matches!(value(row, at), Value::NULL),
-        |at, out| decoders[at].write(value(row, at), out),
-    );
+    write_cells(encoder, keys, decoders, |at| value(row, at));
+}
+
+/// Writes a row of these cells in the answer's form.
+pub(super) fn write_cells<'a>(
+    encoder: &mut Encoder,
+    keys: &Keys,
+    decoders: &[Decoder],
+    cell: impl Fn(usize) -> &'a Value,
+) {
+    let is_null = |at| *cell(at) == Value::NULL;
+    if encoder.format() == Format::Csv {
+        encoder.row(keys, is_null, |at, out| {
+            decoders[at].write_csv(cell(at), out);
+        });
+        return;
+    }
+    encoder.row(keys, is_null, |at, out| {
+        decoders[at].write(cell(at), out);
+    });
 }
 
 /// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.

@@ -10,10 +10,29 @@ use crate::sql::{self, Statement};
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::{ErrorCode, Problem};
+use shared::format::Format;
 use shared::key::Principal;
 use shared::operation::{Operation, TablePath};
 use shared::policy;
 use std::sync::Arc;
+
+/// What a caller wants of a read's answer, beside what the operation says.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// How much of it.
+    pub(super) extent: Extent,
+    /// The tags of what the caller has already.
+    pub(super) if_none_match: Option<&'a str>,
+}
+
+/// How much of an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// Its head: whether there is an answer, and what it is like.
+    Head,
+}
 
 /// Runs an operation on a table. One that MariaDB refuses because the schema has changed behind the
 /// cache, or a read whose connection turns out to be lost, is tried once more.
@@ -21,6 +40,7 @@ pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
     operation: Operation,
+    terms: Terms<'_>,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
     let path = operation
@@ -31,6 +51,7 @@ pub(super) async fn run(
         app,
         principal,
         operation: &operation,
+        terms,
         record,
     };
     match attempt.once(&table).await {
@@ -77,6 +98,7 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     operation: &'a Operation,
+    terms: Terms<'a>,
     record: &'a RequestRecord,
 }
 
@@ -89,12 +111,26 @@ impl Attempt<'_> {
             run::Leaves::Nothing
         };
         match plan {
-            Plan::Select(select) => {
+            Plan::Select(mut select) => {
                 let layout = table.layout(&select.columns);
-                let statement = sql::select(select, table);
                 match self.operation {
-                    Operation::ReadOne(_) => self.one(statement, &layout, leaves).await,
-                    _ => self.many(statement, layout, leaves).await,
+                    Operation::ReadOne(read) => {
+                        let statement = sql::select(select, table);
+                        self.one(statement, &layout, read.format, leaves).await
+                    }
+                    Operation::Read(read) => {
+                        if self.terms.extent == Extent::Head {
+                            // The first row tells all that a head can tell.
+                            select.limit = Some(select.limit.unwrap_or(1).min(1));
+                        }
+                        let statement = sql::select(select, table);
+                        self.many(statement, layout, read.format, leaves).await
+                    }
+                    _ => Err(Problem::new(
+                        ErrorCode::Internal,
+                        "The request was planned as a read.",
+                    )
+                    .into()),
                 }
             }
             Plan::Insert(insert) => {
@@ -117,6 +153,7 @@ impl Attempt<'_> {
         &self,
         statement: Statement,
         layout: &Layout,
+        format: Format,
         leaves: run::Leaves,
     ) -> Result<Response, Failure> {
         let lease = self
@@ -129,23 +166,26 @@ impl Attempt<'_> {
             lease,
             statement,
             layout,
+            format,
             leaves,
             limit,
             self.record.progress(),
         )
         .await?;
-        found.map(respond::json).ok_or_else(|| {
-            Failure::Problem(Problem::new(
+        match found {
+            Some(body) => Ok(respond::record(body, format, self.terms.if_none_match)),
+            None => Err(Failure::Problem(Problem::new(
                 ErrorCode::RecordNotFound,
                 "There is no record with this id.",
-            ))
-        })
+            ))),
+        }
     }
 
     async fn many(
         &self,
         statement: Statement,
         layout: Arc<Layout>,
+        format: Format,
         leaves: run::Leaves,
     ) -> Result<Response, Failure> {
         let lease = self
@@ -155,9 +195,17 @@ impl Attempt<'_> {
             .await?;
         let limit = self.app.pools.query_timeout();
         let progress = Arc::clone(self.record.progress());
-        let chunks = run::many(lease, statement, layout, leaves, limit, progress);
-        let write_timeout = self.app.bounds.write_timeout;
-        Ok(respond::chunks(chunks, write_timeout, || self.app.metrics.stream()).await?)
+        let chunks = run::many(lease, statement, layout, format, leaves, limit, progress);
+        let content_type = format.content_type();
+        let answer = match self.terms.extent {
+            Extent::Head => respond::chunks_head(chunks, content_type).await?,
+            Extent::Whole => {
+                let write_timeout = self.app.bounds.write_timeout;
+                let guard = || self.app.metrics.stream();
+                respond::chunks(chunks, content_type, write_timeout, guard).await?
+            }
+        };
+        Ok(respond::list(answer))
     }
 
     async fn write(

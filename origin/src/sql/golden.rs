@@ -70,8 +70,7 @@ fn rendered(request: &str, table: &Table) -> String {
         method,
         path: &path,
         query,
-        content_type: None,
-        idempotency_key: None,
+        ..RequestHead::default()
     };
     let operation = match parse_head(&head).and_then(|pending| pending.finish(body.as_bytes())) {
         Ok(operation) => operation,

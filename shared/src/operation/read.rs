@@ -4,6 +4,7 @@ use super::filter::Condition;
 use super::options::{self, Options};
 use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
+use crate::format::Format;
 use crate::ident::{FieldName, shown};
 use crate::json::Value;
 use crate::limits::{FIELDS_MAX_COUNT, ORDER_MAX_STEPS};
@@ -23,6 +24,8 @@ pub struct Read {
     pub limit: Option<u64>,
     /// How many are skipped first.
     pub offset: u64,
+    /// In what form.
+    pub format: Format,
 }
 
 /// One record by its key.
@@ -34,6 +37,8 @@ pub struct ReadOne {
     pub id: RecordId,
     /// Which of its fields.
     pub select: Selection,
+    /// In what form.
+    pub format: Format,
 }
 
 /// Which fields come out.
@@ -89,12 +94,20 @@ const LATER_OPTIONS: [&str; 7] = [
 ];
 
 impl Read {
-    pub(super) fn from_pairs(table: TablePath, options: Options) -> Result<Self, Problem> {
-        Draft::collect(options)?.into_read(table)
+    pub(super) fn from_pairs(
+        table: TablePath,
+        format: Format,
+        options: Options,
+    ) -> Result<Self, Problem> {
+        Draft::collect(options)?.into_read(table, format)
     }
 
-    pub(super) fn from_body(table: TablePath, body: &[u8]) -> Result<Self, Problem> {
-        Draft::collect(options::members(body)?)?.into_read(table)
+    pub(super) fn from_body(
+        table: TablePath,
+        format: Format,
+        body: &[u8],
+    ) -> Result<Self, Problem> {
+        Draft::collect(options::members(body)?)?.into_read(table, format)
     }
 }
 
@@ -102,6 +115,7 @@ impl ReadOne {
     pub(super) fn from_pairs(
         table: TablePath,
         id: RecordId,
+        format: Format,
         options: Options,
     ) -> Result<Self, Problem> {
         const ONE_OPTIONS: [&str; 2] = ["selectFields", "omitFields"];
@@ -115,6 +129,7 @@ impl ReadOne {
             table,
             id,
             select: Draft::collect(options)?.selection()?,
+            format,
         })
     }
 }
@@ -153,7 +168,7 @@ impl Draft {
         Ok(draft)
     }
 
-    fn into_read(self, table: TablePath) -> Result<Read, Problem> {
+    fn into_read(self, table: TablePath, format: Format) -> Result<Read, Problem> {
         let (limit, offset) = self.paging()?;
         let joiner = self
             .search_operator
@@ -186,6 +201,7 @@ impl Draft {
             order,
             limit,
             offset,
+            format,
         })
     }
 
