@@ -13,6 +13,8 @@ mod geojson;
 mod json;
 pub mod pool;
 pub mod run;
+#[cfg(feature = "bench")]
+pub mod sample;
 mod schema;
 mod statements;
 mod text;

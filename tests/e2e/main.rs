@@ -31,6 +31,7 @@ mod codes;
 mod edge;
 mod envelope;
 mod forged;
+mod formats;
 mod freshness;
 mod input;
 mod isolation;
@@ -41,6 +42,7 @@ mod protocol;
 mod records;
 mod sql;
 mod streaming;
+mod validators;
 mod values;
 mod walk;
 
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         envelope::cases(),
         faults::cases(),
         forged::cases(),
+        formats::cases(),
         freshness::cases(),
         input::cases(),
         isolation::cases(),
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         records::cases(),
         sql::cases(),
         streaming::cases(),
+        validators::cases(),
         values::cases(),
         walk::cases(),
     ];
