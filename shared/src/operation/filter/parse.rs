@@ -293,8 +293,9 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
 fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Bool(flag) => Ok(*flag),
-        Value::Text(word) if &**word == "true" => Ok(true),
-        Value::Text(word) if &**word == "false" => Ok(false),
+        // In bracket form all is text, and PHP writes 1 and 0.
+        Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
+        Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
         other => Err(invalid(format!(
             "not of the condition {} must be true or false, not {}.",
             shown(label),
