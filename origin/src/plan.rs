@@ -5,7 +5,7 @@ pub mod bind;
 mod read;
 mod write;
 
-use crate::catalog::{Columns, Table};
+use crate::catalog::{Case, Columns, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::Operation;
 use shared::operation::filter::{Comparison, MatchMode};
@@ -152,9 +152,9 @@ pub enum Form {
     },
     /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
-    /// Taken as it is, but compared with the column converted to utf8mb4: the text may hold
-    /// characters that the column's character set lacks.
-    Unicode,
+    /// Taken as it is, but compared with the column converted to utf8mb4: the text holds characters
+    /// that the column's character set lacks.
+    Unicode(Case),
     /// Compared as compact JSON, so that white space does not matter.
     Json,
 }

@@ -1,11 +1,12 @@
 //! Golden file: requests on a known table, and the SQL they become. Read `golden.txt` to learn the
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
-use crate::catalog::{Charset, Column, Kind, Table, Traits};
+use crate::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
 use crate::plan::{self, Plan};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::{RequestHead, parse_head};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 const GOLDEN: &str = include_str!("golden.txt");
 const BATCH_MAX_ROWS: usize = 10_000;
@@ -14,10 +15,13 @@ fn column(name: &str, kind: Kind) -> Column {
     Column {
         name: FieldName::parse(name).unwrap(),
         kind,
-        charset: if name == "old" {
-            Charset::Limited
-        } else {
-            Charset::Unicode
+        charset: match name {
+            "old" => {
+                let latin1: String = (0..=0xFF_u8).map(char::from).collect();
+                let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
+                Charset::Limited(Arc::new(repertoire), Case::Folded)
+            }
+            _ => Charset::Unicode,
         },
         type_text: format!("{kind:?}").to_lowercase(),
         nullable: true,

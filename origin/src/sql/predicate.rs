@@ -1,7 +1,7 @@
 //! Conditions.
 
 use super::builder::Builder;
-use crate::catalog::{Kind, Table};
+use crate::catalog::{Case, Kind, Table};
 use crate::plan::{Form, LikePattern, Operand, Predicate};
 use shared::operation::filter::{Comparison, MatchMode};
 
@@ -131,7 +131,7 @@ fn subject<'a>(
     }
     match operands
         .iter()
-        .find(|operand| operand.form == Form::Unicode)
+        .find(|operand| matches!(operand.form, Form::Unicode(_)))
     {
         Some(operand) => text(sql, table, at, operand),
         None => sql.column(table, at),
@@ -141,10 +141,15 @@ fn subject<'a>(
 /// The column as its text is compared with a pattern.
 fn text<'a>(sql: &'a mut Builder, table: &Table, at: usize, operand: &Operand) -> &'a mut Builder {
     match operand.form {
-        Form::Unicode => sql
-            .syntax("CONVERT(")
-            .column(table, at)
-            .syntax(" USING utf8mb4)"),
+        Form::Unicode(case) => {
+            sql.syntax("CONVERT(")
+                .column(table, at)
+                .syntax(" USING utf8mb4)");
+            match case {
+                Case::Folded => sql,
+                Case::Exact => sql.syntax(" COLLATE utf8mb4_bin"),
+            }
+        }
         _ => sql.column(table, at),
     }
 }
