@@ -11,10 +11,10 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge test check bench clean
+.PHONY: help setup build run edge test check fuzz bench clean
 
 help: ## Show this
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## Install what is missing on this machine (make run does it too)
 	@tools/setup.sh
@@ -45,6 +45,10 @@ check: ## Format, lints (native and wasm32), docs, dependency audit, a dry deplo
 	.tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
 	@$(MAKE) --no-print-directory edge
 	WRANGLER_SEND_METRICS=false WRANGLER_LOG_PATH=.wrangler/logs node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
+
+fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
+	@tools/setup.sh fuzz
+	@tools/fuzz.sh
 
 bench: setup build ## Compare speed with a hand-written server (ARGS=… for its options)
 	cargo run --locked --release -p tests --bin bench -- $(ARGS)
