@@ -13,6 +13,7 @@ use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{Operation, RequestHead};
+use shared::policy;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -46,6 +47,10 @@ async fn answer(
         true => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
         false => Held::nothing(&app.bodies),
     };
+    let operation = pending.finish(held.bytes())?;
+    if let Some(action) = operation.further_action() {
+        policy::permit(action, principal.access())?;
+    }
     let terms = Terms {
         extent: if parts.method == Method::HEAD {
             Extent::Head
@@ -54,7 +59,7 @@ async fn answer(
         },
         if_none_match: texts.if_none_match.as_deref(),
     };
-    match pending.finish(held.bytes())? {
+    match operation {
         Operation::Sql(call) => sql::run(app, &principal, call, record).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, terms, record).await,
