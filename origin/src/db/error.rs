@@ -34,6 +34,9 @@ pub enum DbError {
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
+    /// The reads of a transaction give more than is held of them.
+    #[error("the answer is too large")]
+    AnswerTooLarge,
 }
 
 /// What MariaDB said.
@@ -154,6 +157,11 @@ impl DbError {
                 "The result sets of this statement are too large.",
             )
             .with_hint("Let it give one result set a call, or page through them."),
+            Self::AnswerTooLarge => Problem::new(
+                ErrorCode::InvalidBody,
+                "The answer would be larger than what is held of it.",
+            )
+            .with_hint("Read less with limit and selectFields, or outside of the batch, where answers stream."),
         }
     }
 }
