@@ -4,6 +4,7 @@
 //! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
 //! names exist is not known yet.
 
+pub mod batch;
 pub mod filter;
 pub mod options;
 pub mod read;
@@ -14,6 +15,7 @@ pub mod write;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::policy::Action;
+use batch::Batch;
 use read::{Read, ReadOne};
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
@@ -93,10 +95,12 @@ pub enum Operation {
     Describe(TablePath),
     /// One SQL statement.
     Sql(SqlCall),
+    /// Several of the above on records, as one.
+    Batch(Batch),
 }
 
 impl Operation {
-    /// The table it is about; SQL names its own.
+    /// The table it is about; SQL and a batch's operations name their own.
     #[must_use]
     pub fn table(&self) -> Option<&TablePath> {
         match self {
@@ -106,7 +110,7 @@ impl Operation {
             Self::Update(update) => Some(&update.table),
             Self::Delete(delete) => Some(&delete.table),
             Self::Describe(table) => Some(table),
-            Self::Sql(_) => None,
+            Self::Sql(_) | Self::Batch(_) => None,
         }
     }
 
@@ -134,6 +138,7 @@ enum Step {
     Update(TablePath, RecordId),
     Delete(TablePath, write::DeleteHead),
     Sql,
+    Batch,
 }
 
 impl Pending {
@@ -171,6 +176,7 @@ impl Pending {
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
             Step::Sql => Operation::Sql(SqlCall::from_body(body)?),
+            Step::Batch => Operation::Batch(Batch::from_body(body)?),
         })
     }
 }
@@ -220,6 +226,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Sql, _) => {
             options::none(&pairs)?;
             (Action::Sql, Step::Sql)
+        }
+        (Resource::Batch, _) => {
+            options::none(&pairs)?;
+            (Action::Batch, Step::Batch)
         }
     };
     refuse_unbuilt_headers(head)?;

@@ -3,6 +3,7 @@
 use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
+use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 
 /// What can go wrong between a statement and its rows.
 #[derive(Debug, thiserror::Error)]
@@ -159,9 +160,12 @@ impl DbError {
             .with_hint("Let it give one result set a call, or page through them."),
             Self::AnswerTooLarge => Problem::new(
                 ErrorCode::InvalidBody,
-                "The answer would be larger than what is held of it.",
+                format!(
+                    "The answer of a batch has {BATCH_ANSWER_MAX_ROWS} rows and \
+                     {BATCH_ANSWER_MAX_BYTES} bytes at most; with this operation it has more."
+                ),
             )
-            .with_hint("Read less with limit and selectFields, or outside of the batch, where answers stream."),
+            .with_hint("Read less, by limit and selectFields, or outside of the batch, where answers stream."),
         }
     }
 }

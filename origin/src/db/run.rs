@@ -8,7 +8,7 @@ use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
 use super::transaction::Transaction;
-use crate::catalog::{Kind, Layout};
+use crate::catalog::{Kind, Layout, Table};
 use crate::plan::Param;
 use crate::sql::Statement;
 use bytes::Bytes;
@@ -65,6 +65,17 @@ pub enum Leaves {
     Nothing,
     /// Whatever stored code (a trigger, a function) leaves.
     Anything,
+}
+
+impl Leaves {
+    /// What using a table may leave.
+    #[must_use]
+    pub fn of(table: &Table) -> Self {
+        match table.traits().stored_code {
+            true => Self::Anything,
+            false => Self::Nothing,
+        }
+    }
 }
 
 /// Runs a read of one record; `None` if there is none.
@@ -188,9 +199,7 @@ pub async fn write(
     if written.as_ref().is_err_and(DbError::is_deadlock) {
         written = attempt(lease, statements, leaves, limit, progress).await;
     }
-    let written = written?;
-    progress.add_rows(written.affected);
-    Ok(written)
+    written
 }
 
 async fn attempt(
@@ -205,7 +214,7 @@ async fn attempt(
         let written = within(limit, alone(lease, statement)).await;
         progress.add_time(started);
         settle(lease, leaves).await;
-        return written;
+        return written.inspect(|written| progress.add_rows(written.affected));
     }
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
     let mut written = Written::default();

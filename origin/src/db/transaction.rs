@@ -26,6 +26,8 @@ pub struct Transaction<'a> {
     /// When it must have ended.
     until: Instant,
     leaves: Leaves,
+    /// Rows given or changed, which count only if it is committed.
+    rows: u64,
     stage: Stage,
 }
 
@@ -71,6 +73,7 @@ impl<'a> Transaction<'a> {
             progress,
             until: Instant::now() + limit,
             leaves: Leaves::Nothing,
+            rows: 0,
             stage: Stage::Open,
         };
         let started = Instant::now();
@@ -92,7 +95,9 @@ impl<'a> Transaction<'a> {
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
         let written = within(left, driver(run::execute(connection, statement))).await;
-        self.heed(started, written)
+        let written = self.heed(started, written)?;
+        self.rows += written.affected;
+        Ok(written)
     }
 
     /// Runs a read and holds what it gives, which takes its part of the room. After an error there is
@@ -110,7 +115,9 @@ impl<'a> Transaction<'a> {
         self.expect(leaves);
         let (started, left) = (Instant::now(), self.left());
         let rows = within(left, self.collect(statement, layout, room)).await;
-        self.heed(started, rows)
+        let rows = self.heed(started, rows)?;
+        self.rows += rows.count as u64;
+        Ok(rows)
     }
 
     async fn collect(
@@ -152,6 +159,7 @@ impl<'a> Transaction<'a> {
         let committed = self.command("COMMIT", left).await;
         match self.heed(started, committed) {
             Ok(()) => {
+                self.progress.add_rows(self.rows);
                 self.settle().await;
                 Ok(())
             }
