@@ -190,7 +190,7 @@ impl Request {
                 .with_hint("Options of a read stand in its path.")),
             (None, _) => pending.finish(b""),
             (Some(body), true) => {
-                let text = reference::in_body(action, body, fill)?;
+                let text = reference::in_body(action, path, body, fill)?;
                 pending.finish(text.as_bytes())
             }
         }
