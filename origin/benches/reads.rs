@@ -9,10 +9,12 @@
 
 use divan::{AllocProfiler, Bencher, black_box};
 use origin::catalog::{Charset, Column, Kind, Table, Traits};
+use origin::plan::scope::Scope;
 use origin::plan::{self, Plan};
 use origin::sql::{self, Statement};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::{Operation, RequestHead, parse_head};
+use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
@@ -55,7 +57,7 @@ fn main() {
     divan::main();
 }
 
-fn posts() -> Table {
+fn posts() -> Arc<Table> {
     let columns: Vec<Column> = [
         ("id", Kind::Integer),
         ("title", Kind::Text),
@@ -85,13 +87,13 @@ fn posts() -> Table {
         comment: String::new(),
     })
     .collect();
-    Table::new(
+    Arc::new(Table::new(
         DatabaseName::parse("demo").expect("a name"),
         TableName::parse("posts").expect("a name"),
         columns,
         vec![0],
         Traits::default(),
-    )
+    ))
 }
 
 fn parse(target: &str, body: &str) -> Operation {
@@ -104,19 +106,19 @@ fn parse(target: &str, body: &str) -> Operation {
         method,
         path,
         query,
-        content_type: None,
-        idempotency_key: None,
+        ..RequestHead::default()
     };
     let pending = parse_head(&head).expect("a sound head");
     pending.finish(body.as_bytes()).expect("a sound body")
 }
 
-fn statements(operation: &Operation, table: &Table) -> Vec<Statement> {
-    match plan::build(operation, table, 10_000).expect("a plan") {
-        Plan::Select(plan) => vec![sql::select(plan, table)],
+fn statements(operation: &Operation, table: &Arc<Table>) -> Vec<Statement> {
+    let scope = Scope::of(table);
+    match plan::build(operation, &scope, 10_000).expect("a plan") {
+        Plan::Select(plan) => vec![sql::select(plan, &scope)],
         Plan::Insert(plan) => sql::insert(plan, table),
-        Plan::Update(plan) => vec![sql::update(plan, table)],
-        Plan::Delete(plan) => vec![sql::delete(plan, table)],
+        Plan::Update(plan) => vec![sql::update(plan, &scope)],
+        Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     }
 }
 

@@ -4,6 +4,7 @@
 //! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
 //! names exist is not known yet.
 
+pub mod batch;
 pub mod field;
 pub mod filter;
 pub mod options;
@@ -17,6 +18,7 @@ use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
 use crate::key::Access;
 use crate::policy::Action;
+use batch::Batch;
 use read::{Answer, Join, Read, ReadOne};
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
@@ -102,10 +104,12 @@ pub enum Operation {
     Describe(TablePath),
     /// One SQL statement.
     Sql(SqlCall),
+    /// Several of the above on records, as one.
+    Batch(Batch),
 }
 
 impl Operation {
-    /// The table it is about; SQL names its own.
+    /// The table it is about; SQL and a batch's operations name their own.
     #[must_use]
     pub fn table(&self) -> Option<&TablePath> {
         match self {
@@ -115,7 +119,7 @@ impl Operation {
             Self::Update(update) => Some(&update.table),
             Self::Delete(delete) => Some(&delete.table),
             Self::Describe(table) => Some(table),
-            Self::Sql(_) => None,
+            Self::Sql(_) | Self::Batch(_) => None,
         }
     }
 
@@ -164,6 +168,7 @@ enum Step {
     Update(TablePath, RecordId),
     Delete(TablePath, write::DeleteHead),
     Sql(Format),
+    Batch,
 }
 
 impl Pending {
@@ -201,6 +206,7 @@ impl Pending {
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
             Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
+            Step::Batch => Operation::Batch(Batch::from_body(body)?),
         })
     }
 }
@@ -257,6 +263,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Sql, _) => {
             options::none(&pairs)?;
             (Action::Sql, Step::Sql(format))
+        }
+        (Resource::Batch, _) => {
+            options::none(&pairs)?;
+            (Action::Batch, Step::Batch)
         }
     };
     refuse_unbuilt_headers(head, action)?;

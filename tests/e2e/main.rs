@@ -27,6 +27,7 @@ mod service;
 
 mod architecture;
 mod around;
+mod batch;
 mod codes;
 mod differential;
 mod edge;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     let groups = [
         architecture::cases(),
         around::cases(),
+        batch::cases(),
         codes::cases(),
         differential::cases(),
         edge::cases(),

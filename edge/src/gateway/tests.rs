@@ -143,6 +143,23 @@ fn a_checked_body_is_refused_for_the_reason_that_the_origin_would_give() {
 }
 
 #[test]
+fn a_batch_is_refused_by_the_operation_that_is_wrong() {
+    let batch = |access| call("POST", "/api/v1/batch", Some(key(access)));
+    assert_eq!(code(&batch(Access::Read)), "full_access_required");
+    let Ok(Decision::Forward(BodyPlan::Check(pending))) =
+        gateway().decide(&batch(Access::Full), NOW)
+    else {
+        panic!("not checked")
+    };
+    let good = br#"{"operations": [{"method": "GET", "path": "demo/posts/1"}]}"#;
+    assert!(check_body(pending.clone(), good).is_ok());
+    let bad = br#"{"operations": [{"method": "GET", "path": "demo/posts/1"}, {"method": "GET", "path": "demo/posts?limit=x"}]}"#;
+    let refused = check_body(pending, bad).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InvalidQueryOption);
+    assert_eq!(refused.details().unwrap().operation, Some(1));
+}
+
+#[test]
 fn reads_and_readiness_are_forwarded_without_a_body() {
     for read in [
         call("GET", POSTS, Some(key(Access::Read))),

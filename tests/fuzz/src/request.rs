@@ -17,6 +17,7 @@ pub struct Request<'a> {
     path: &'a str,
     query: Option<&'a str>,
     content_type: Option<&'a str>,
+    accept: Option<&'a str>,
     idempotency_key: Option<&'a str>,
     body: &'a [u8],
 }
@@ -46,6 +47,7 @@ impl<'a> Request<'a> {
             }
             match std::str::from_utf8(line).ok()?.split_once(": ") {
                 Some(("content-type", value)) => request.content_type = Some(value),
+                Some(("accept", value)) => request.accept = Some(value),
                 Some(("idempotency-key", value)) => request.idempotency_key = Some(value),
                 _ => return None,
             }
@@ -61,7 +63,9 @@ impl<'a> Request<'a> {
             path: self.path,
             query: self.query,
             content_type: self.content_type,
+            accept: self.accept,
             idempotency_key: self.idempotency_key,
+            ..RequestHead::default()
         }
     }
 
