@@ -19,6 +19,8 @@ cases! {
         null_and_an_empty_text_are_told_apart,
         every_kind_of_read_has_every_form,
         options_mean_the_same_in_every_form,
+        objects_of_joins_are_objects_or_dotted_names,
+        what_stands_beside_the_rows_needs_the_envelope,
         no_rows_leave_the_header_alone,
         the_form_must_be_preferred_to_json,
         refusals_are_in_the_envelope_whatever_is_accepted,
@@ -318,6 +320,70 @@ async fn options_mean_the_same_in_every_form(door: Door) {
             "{\"b\":21,\"id\":7}"
         ]
     );
+}
+
+async fn objects_of_joins_are_objects_or_dotted_names(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE authors (id INT PRIMARY KEY, name VARCHAR(20))",
+            "CREATE TABLE posts (id INT PRIMARY KEY, author INT, title VARCHAR(20))",
+            "INSERT INTO authors VALUES (7, 'Ann, B.'), (8, NULL)",
+            "INSERT INTO posts VALUES (1, 7, 'one'), (2, 8, 'two'), (3, NULL, 'three')",
+        ],
+    )
+    .await;
+    let join = json!([{
+        "tableName": "authors", "alias": "by", "joinType": "LEFT JOIN", "nest": true,
+        "match": {"source": "author", "target": "id"}
+    }]);
+    let rest = format!(
+        "posts?selectFields=id,title&order[field]=id&{}",
+        option("join", &join)
+    );
+    let json = room.get(&rest).await;
+    let rows = raw_rows(&json);
+    assert_eq!(lines(&get(&room, &rest, NDJSON).await), rows);
+    assert_eq!(
+        json.payload()[2],
+        json!({"id": 3, "title": "three", "by": null})
+    );
+    assert_eq!(
+        get(&room, &rest, CSV).await.text(),
+        "id,title,by.id,by.name\r\n1,one,7,\"Ann, B.\"\r\n2,two,8,\r\n3,three,,\r\n"
+    );
+}
+
+async fn what_stands_beside_the_rows_needs_the_envelope(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "INSERT INTO t SELECT seq FROM seq_1_to_5",
+        ],
+    )
+    .await;
+    for accept in [CSV, NDJSON] {
+        let counted = get(&room, "t?count=true", accept).await;
+        let error = counted.refused(ErrorCode::InvalidQueryOption);
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap_or_default()
+                .contains("count"),
+            "{counted}"
+        );
+        let page = get(&room, "t?limit=2", accept).await;
+        assert_eq!(
+            page.text().lines().count(),
+            if accept == CSV { 3 } else { 2 },
+            "{page}"
+        );
+        let explained = get(&room, "t?explain=true", accept).await;
+        assert!(explained.payload()["sql"].is_string(), "{explained}");
+    }
+    let whole = get(&room, "t?limit=2&count=true", "*/*").await.json();
+    assert_eq!(whole["count"], 5);
 }
 
 async fn no_rows_leave_the_header_alone(door: Door) {
