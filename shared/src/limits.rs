@@ -37,14 +37,14 @@ pub const BATCH_MAX_CELLS: usize = 2_000_000;
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;
 
-/// Conditions in one `query` or `deleteKeyValues`, nested ones included. Keeps the statement's text
+/// Conditions in one `query`, `updateKeyValues` or `deleteKeyValues`, nested ones included. Keeps the statement's text
 /// and its optimisation in MariaDB short.
 pub const CONDITION_MAX_COUNT: usize = 1_000;
 
 /// Values of one list (`IN`, a list operand). MariaDB turns long lists into a temporary table.
 pub const LIST_MAX_VALUES: usize = 10_000;
 
-/// Commas in one `query` or `deleteKeyValues`, which bound the values of all its lists together:
+/// Commas in one `query`, `updateKeyValues` or `deleteKeyValues`, which bound the values of all its lists together:
 /// MariaDB counts a statement's parameters in 16 bits, and each condition has some parts more.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 

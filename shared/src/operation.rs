@@ -69,10 +69,15 @@ impl RecordId {
         &self.whole
     }
 
-    /// The parts of a key of several fields.
+    /// The parts of a key of so many fields; `None` if the id has fewer or more. An id that was encoded
+    /// as a whole, commas included, is parted at them where that gives as many parts as are wanted.
     #[must_use]
-    pub fn parts(&self) -> &[String] {
-        &self.parts
+    pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
+        let parts: Vec<&str> = match self.parts.as_slice() {
+            [whole] => whole.split(',').collect(),
+            parts => parts.iter().map(String::as_str).collect(),
+        };
+        (parts.len() == wanted).then_some(parts)
     }
 }
 
@@ -85,7 +90,7 @@ pub enum Operation {
     ReadOne(ReadOne),
     /// New records.
     Insert(Insert),
-    /// Changes to one record.
+    /// Changes to records.
     Update(Update),
     /// Records to delete.
     Delete(Delete),
@@ -132,6 +137,7 @@ enum Step {
     Query(TablePath),
     Insert(TablePath),
     Update(TablePath, RecordId),
+    UpdateMany(TablePath),
     Delete(TablePath, write::DeleteHead),
     Sql,
 }
@@ -169,6 +175,7 @@ impl Pending {
             Step::Query(table) => Operation::Read(Read::from_body(table, body)?),
             Step::Insert(table) => Operation::Insert(Insert::from_body(table, body)?),
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
+            Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
             Step::Sql => Operation::Sql(SqlCall::from_body(body)?),
         })
@@ -192,6 +199,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Table(table), "POST") => {
             options::none(&pairs)?;
             (Action::Insert, Step::Insert(table))
+        }
+        (Resource::Table(table), "PUT" | "PATCH") => {
+            options::none(&pairs)?;
+            (Action::Update, Step::UpdateMany(table))
         }
         (Resource::Table(table), "DELETE") => (
             Action::Delete,

@@ -16,7 +16,7 @@ pub enum Action {
     ReadOne,
     /// Insert records.
     Insert,
-    /// Update a record.
+    /// Update records.
     Update,
     /// Delete records.
     Delete,
@@ -54,8 +54,8 @@ impl Action {
         match self {
             Self::Read | Self::Insert | Self::Describe => "/api/v1/crud/{db}/{table}",
             Self::Query => "/api/v1/crud/{db}/{table}/query",
-            Self::ReadOne | Self::Update => "/api/v1/crud/{db}/{table}/{id}",
-            Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
+            Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
+            Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
             Self::Sql => "/api/v1/sql",
         }
     }

@@ -10,6 +10,7 @@ mod names;
 mod options;
 mod read;
 mod update;
+mod update_many;
 
 use crate::case::Case;
 
@@ -25,6 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
         options::cases(),
         read::cases(),
         update::cases(),
+        update_many::cases(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -83,15 +83,15 @@ pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> 
                 shown(table.name().as_str())
             ),
         )
-        .with_hint("Use query or deleteKeyValues.")),
+        .with_hint("Use query, updateKeyValues or deleteKeyValues.")),
         [at] => Ok(equals(*at, id.whole())),
-        key if key.len() == id.parts().len() => Ok(Predicate::All(
-            key.iter()
-                .zip(id.parts())
-                .map(|(at, part)| equals(*at, part))
-                .collect(),
-        )),
         key => {
+            if let Some(parts) = id.parts(key.len()) {
+                let parts = key.iter().zip(parts);
+                return Ok(Predicate::All(
+                    parts.map(|(at, part)| equals(*at, part)).collect(),
+                ));
+            }
             let names: Vec<_> = key
                 .iter()
                 .map(|at| table.columns()[*at].name.as_str())
@@ -99,13 +99,13 @@ pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> 
             Err(Problem::new(
                 ErrorCode::InvalidValue,
                 format!(
-                    "The id has {} parts, the key has {}.",
-                    id.parts().len(),
+                    "The id {} has not the {} parts of the key.",
+                    shown(id.whole()),
                     key.len()
                 ),
             )
             .with_hint(format!(
-                "Give the values of {} separated by commas.",
+                "Give the values of {} separated by commas; a comma in a value is %2C.",
                 names.join(", ")
             )))
         }

@@ -1,7 +1,7 @@
 //! Writes, resolved.
 
 use super::bind::{self, Purpose};
-use super::{Batch, Delete, Insert, Operand, Update, read};
+use super::{Batch, Delete, Insert, Operand, Predicate, Update, read};
 use crate::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -86,16 +86,21 @@ pub(super) fn update(update: &write::Update, table: &Table) -> Result<Update, Pr
         .collect::<Result<_, Problem>>()?;
     Ok(Update {
         changes,
-        filter: read::by_id(&update.id, table)?,
+        filter: target(&update.target, table)?,
     })
 }
 
 pub(super) fn delete(delete: &write::Delete, table: &Table) -> Result<Delete, Problem> {
-    let filter = match &delete.target {
-        write::Target::Record(id) => read::by_id(id, table)?,
-        write::Target::Matching(condition) => read::predicate(condition, table)?,
-    };
-    Ok(Delete { filter })
+    Ok(Delete {
+        filter: target(&delete.target, table)?,
+    })
+}
+
+fn target(target: &write::Target, table: &Table) -> Result<Predicate, Problem> {
+    match target {
+        write::Target::Record(id) => read::by_id(id, table),
+        write::Target::Matching(condition) => read::predicate(condition, table),
+    }
 }
 
 fn places(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {

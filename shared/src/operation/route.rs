@@ -21,7 +21,7 @@ pub(super) enum Resource {
     Sql,
 }
 
-const TABLE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
 /// Finds the resource and checks the method.
