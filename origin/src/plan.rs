@@ -173,8 +173,9 @@ pub fn build(operation: &Operation, table: &Table, batch_max_rows: usize) -> Res
         }
         Operation::Update(operation) => write::update(operation, table).map(Plan::Update),
         Operation::Delete(operation) => write::delete(operation, table).map(Plan::Delete),
-        // These two have no plan: metadata is the catalogue itself, SQL is the caller's own.
-        Operation::Describe(_) | Operation::Sql(_) => Err(Problem::new(
+        // These have no plan: metadata is the catalogue itself, SQL is the caller's own, and of a batch
+        // each operation has one.
+        Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) => Err(Problem::new(
             ErrorCode::Internal,
             "The request was planned as something it is not.",
         )),

@@ -93,16 +93,11 @@ impl Encoder {
     }
 
     /// Writes one row: `write` is called for each field's place and appends its JSON text.
-    pub fn row(&mut self, keys: &Keys, mut write: impl FnMut(usize, &mut Vec<u8>)) {
+    pub fn row(&mut self, keys: &Keys, write: impl FnMut(usize, &mut Vec<u8>)) {
         if self.rows_in_set > 0 {
             self.out.push(b',');
         }
-        for at in 0..keys.len() {
-            self.out.extend_from_slice(keys.get(at));
-            write(at, &mut self.out);
-        }
-        self.out
-            .extend_from_slice(if keys.is_empty() { b"{}" } else { b"}" });
+        write_object(&mut self.out, keys, write);
         self.rows += 1;
         self.rows_in_set += 1;
     }
@@ -163,6 +158,15 @@ pub fn success(payload: &[u8]) -> Vec<u8> {
     out.extend_from_slice(payload);
     out.push(b'}');
     out
+}
+
+/// Appends one row as an object: `write` is called for each field's place and appends its JSON text.
+pub fn write_object(out: &mut Vec<u8>, keys: &Keys, mut write: impl FnMut(usize, &mut Vec<u8>)) {
+    for at in 0..keys.len() {
+        out.extend_from_slice(keys.get(at));
+        write(at, out);
+    }
+    out.extend_from_slice(if keys.is_empty() { b"{}" } else { b"}" });
 }
 
 /// Appends a JSON string.

@@ -34,6 +34,20 @@ pub const BATCH_MAX_ROWS: usize = 10_000;
 /// gigabytes of empty cells.
 pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
+/// Operations of one `/batch`: each takes a round trip to MariaDB or more, while the locks of those
+/// before it are held.
+pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
+
+/// Commas in one `/batch`, which bound the values of all its operations together; as many as the cells
+/// of one `batchData`, which bound the cells of all its inserts together too.
+pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
+
+/// Rows that the reads of one `/batch` give together: its answer is held until all is committed.
+pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
+
+/// Bytes of the answer of one `/batch`: as many as its body may have.
+pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
+
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;
 

@@ -4,6 +4,7 @@
 //! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
 //! names exist is not known yet.
 
+pub mod batch;
 pub mod filter;
 pub mod options;
 pub mod read;
@@ -14,6 +15,7 @@ pub mod write;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::policy::Action;
+use batch::Batch;
 use read::{Read, ReadOne};
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
@@ -98,10 +100,12 @@ pub enum Operation {
     Describe(TablePath),
     /// One SQL statement.
     Sql(SqlCall),
+    /// Several of the above on records, as one.
+    Batch(Batch),
 }
 
 impl Operation {
-    /// The table it is about; SQL names its own.
+    /// The table it is about; SQL and a batch's operations name their own.
     #[must_use]
     pub fn table(&self) -> Option<&TablePath> {
         match self {
@@ -111,7 +115,7 @@ impl Operation {
             Self::Update(update) => Some(&update.table),
             Self::Delete(delete) => Some(&delete.table),
             Self::Describe(table) => Some(table),
-            Self::Sql(_) => None,
+            Self::Sql(_) | Self::Batch(_) => None,
         }
     }
 
@@ -140,6 +144,7 @@ enum Step {
     UpdateMany(TablePath),
     Delete(TablePath, write::DeleteHead),
     Sql,
+    Batch,
 }
 
 impl Pending {
@@ -178,6 +183,7 @@ impl Pending {
             Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
             Step::Sql => Operation::Sql(SqlCall::from_body(body)?),
+            Step::Batch => Operation::Batch(Batch::from_body(body)?),
         })
     }
 }
@@ -231,6 +237,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Sql, _) => {
             options::none(&pairs)?;
             (Action::Sql, Step::Sql)
+        }
+        (Resource::Batch, _) => {
+            options::none(&pairs)?;
+            (Action::Batch, Step::Batch)
         }
     };
     refuse_unbuilt_headers(head)?;

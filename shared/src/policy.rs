@@ -24,11 +24,13 @@ pub enum Action {
     Describe,
     /// Run SQL.
     Sql,
+    /// Run several operations as one.
+    Batch,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -37,6 +39,7 @@ impl Action {
         Self::Delete,
         Self::Describe,
         Self::Sql,
+        Self::Batch,
     ];
 
     /// The least access that may do it.
@@ -44,7 +47,7 @@ impl Action {
     pub const fn needs(self) -> Access {
         match self {
             Self::Read | Self::Query | Self::ReadOne | Self::Describe => Access::Read,
-            Self::Insert | Self::Update | Self::Delete | Self::Sql => Access::Full,
+            Self::Insert | Self::Update | Self::Delete | Self::Sql | Self::Batch => Access::Full,
         }
     }
 
@@ -57,6 +60,7 @@ impl Action {
             Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
             Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
             Self::Sql => "/api/v1/sql",
+            Self::Batch => "/api/v1/batch",
         }
     }
 
@@ -68,6 +72,7 @@ impl Action {
             Self::Delete => "delete records",
             Self::Describe => "read a schema",
             Self::Sql => "run SQL",
+            Self::Batch => "run a batch",
         }
     }
 }

@@ -3,6 +3,7 @@
 use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
+use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 
 /// What can go wrong between a statement and its rows.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,9 @@ pub enum DbError {
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
+    /// The reads of a transaction give more than is held of them.
+    #[error("the answer is too large")]
+    AnswerTooLarge,
 }
 
 /// What MariaDB said.
@@ -154,6 +158,14 @@ impl DbError {
                 "The result sets of this statement are too large.",
             )
             .with_hint("Let it give one result set a call, or page through them."),
+            Self::AnswerTooLarge => Problem::new(
+                ErrorCode::InvalidBody,
+                format!(
+                    "The answer of a batch has {BATCH_ANSWER_MAX_ROWS} rows and \
+                     {BATCH_ANSWER_MAX_BYTES} bytes at most; with this operation it has more."
+                ),
+            )
+            .with_hint("Read less, by limit and selectFields, or outside of the batch, where answers stream."),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) async fn run(
 }
 
 /// What ends an attempt.
-enum Failure {
+pub(super) enum Failure {
     Problem(Problem),
     Database(DbError),
 }
@@ -65,7 +65,7 @@ impl From<DbError> for Failure {
 }
 
 impl Failure {
-    fn into_problem(self) -> Problem {
+    pub(super) fn into_problem(self) -> Problem {
         match self {
             Self::Problem(problem) => problem,
             Self::Database(error) => error.into_problem(),
@@ -83,11 +83,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn once(&self, table: &Arc<Table>) -> Result<Response, Failure> {
         let plan = plan::build(self.operation, table, self.app.bounds.batch_max_rows)?;
-        let leaves = if table.traits().stored_code {
-            run::Leaves::Anything
-        } else {
-            run::Leaves::Nothing
-        };
+        let leaves = run::Leaves::of(table);
         match plan {
             Plan::Select(select) => {
                 let layout = table.layout(&select.columns);
@@ -134,12 +130,9 @@ impl Attempt<'_> {
             self.record.progress(),
         )
         .await?;
-        found.map(respond::json).ok_or_else(|| {
-            Failure::Problem(Problem::new(
-                ErrorCode::RecordNotFound,
-                "There is no record with this id.",
-            ))
-        })
+        found
+            .map(respond::json)
+            .ok_or_else(|| Failure::Problem(not_found()))
     }
 
     async fn many(
@@ -182,8 +175,15 @@ impl Attempt<'_> {
     }
 }
 
+pub(super) fn not_found() -> Problem {
+    Problem::new(
+        ErrorCode::RecordNotFound,
+        "There is no record with this id.",
+    )
+}
+
 /// The payload of an insert: the new key, or the list of them.
-fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
+pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
     match (batch, written.keys.as_slice()) {
         (Batch::Yes, keys) => {
             let list = keys.join(&b","[..]);

@@ -95,9 +95,22 @@ impl Lease {
             DbError::Timeout
             | DbError::Overloaded
             | DbError::LocalFile
-            | DbError::ResultsTooLarge => {}
+            | DbError::ResultsTooLarge
+            | DbError::AnswerTooLarge => {}
         }
         error
+    }
+
+    /// Ends what runs, in MariaDB too. The lease has no connection after this.
+    pub(in crate::db) fn kill(&mut self) {
+        self.stage = Stage::Idle;
+        if let Some(object) = self.object.take() {
+            let pool = Object::pool(&object);
+            let connection = Object::take(object);
+            if let Some(pool) = pool {
+                pool.manager().kill(connection.conn.id());
+            }
+        }
     }
 }
 
@@ -114,25 +127,21 @@ async fn reset(mut object: Object<Connector>) -> Option<Object<Connector>> {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if self.stage == Stage::Running {
+            self.kill();
+        }
         let Some(object) = self.object.take() else {
             return;
         };
-        match (self.stage, object.session) {
+        match object.session {
             // What it holds, locks among it, must not wait for the connection's next use.
-            (Stage::Idle, SessionState::Dirty) => match tokio::runtime::Handle::try_current() {
+            SessionState::Dirty => match tokio::runtime::Handle::try_current() {
                 Ok(runtime) => {
                     runtime.spawn(reset(object));
                 }
                 Err(_) => drop(Object::take(object)),
             },
-            (Stage::Idle, SessionState::Pristine | SessionState::Used) => {}
-            (Stage::Running, _) => {
-                let pool = Object::pool(&object);
-                let connection = Object::take(object);
-                if let Some(pool) = pool {
-                    pool.manager().kill(connection.conn.id());
-                }
-            }
+            SessionState::Pristine | SessionState::Used => {}
         }
     }
 }
