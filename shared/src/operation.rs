@@ -139,7 +139,7 @@ pub struct Pending {
 enum Step {
     Ready(Box<Operation>),
     Query(TablePath),
-    Insert(TablePath),
+    Insert(TablePath, write::InsertHead),
     Update(TablePath, RecordId),
     UpdateMany(TablePath),
     Delete(TablePath, write::DeleteHead),
@@ -178,7 +178,7 @@ impl Pending {
         Ok(match self.step {
             Step::Ready(operation) => *operation,
             Step::Query(table) => Operation::Read(Read::from_body(table, body)?),
-            Step::Insert(table) => Operation::Insert(Insert::from_body(table, body)?),
+            Step::Insert(table, head) => Operation::Insert(Insert::from_body(table, head, body)?),
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
             Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
@@ -202,10 +202,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             Action::Read,
             ready(Operation::Read(Read::from_pairs(table, pairs)?)),
         ),
-        (Resource::Table(table), "POST") => {
-            options::none(&pairs)?;
-            (Action::Insert, Step::Insert(table))
-        }
+        (Resource::Table(table), "POST") => (
+            Action::Insert,
+            Step::Insert(table, write::InsertHead::from_pairs(pairs)?),
+        ),
         (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
             (Action::Update, Step::UpdateMany(table))

@@ -1,6 +1,7 @@
 //! Records: `/api/v1/crud/{dbName}/{tableName}[/{id}]`.
 
 mod address;
+mod conflict;
 mod delete;
 mod filter;
 mod filter_words;
@@ -17,6 +18,7 @@ use crate::case::Case;
 pub(crate) fn cases() -> Vec<Case> {
     let groups = [
         address::cases(),
+        conflict::cases(),
         delete::cases(),
         filter::cases(),
         filter_words::cases(),

@@ -185,7 +185,7 @@ impl<'a> Attempt<'a> {
             }
             Plan::Insert(insert) => {
                 let batch = insert.batch;
-                let statements = sql::insert(insert, table);
+                let statements = sql::insert(insert, table, self.app.bounds.packet_max_bytes);
                 let written = write(transaction, &statements, leaves).await?;
                 let payload = records::ids(&written, batch);
                 ids.keep(at, batch, &payload, written);

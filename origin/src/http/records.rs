@@ -95,7 +95,8 @@ impl Attempt<'_> {
             }
             Plan::Insert(insert) => {
                 let batch = insert.batch;
-                let written = self.write(&sql::insert(insert, table), leaves).await?;
+                let statements = sql::insert(insert, table, self.app.bounds.packet_max_bytes);
+                let written = self.write(&statements, leaves).await?;
                 Ok(respond::payload(&ids(&written, batch)))
             }
             Plan::Update(update) => {

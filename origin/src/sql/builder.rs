@@ -1,8 +1,8 @@
 //! The only writer of SQL text. Its verbs: [`Builder::syntax`] for our own words, [`Builder::ident`] for
 //! names, [`Builder::param`] for values, [`Builder::verbatim`] for users' own statements.
 
-use super::Statement;
 use super::tokens::{Token, Tokens};
+use super::{Statement, Taken};
 use crate::catalog::Table;
 use crate::plan::{Form, Operand, Param};
 
@@ -11,6 +11,7 @@ use crate::plan::{Form, Operand, Param};
 pub(super) struct Builder {
     text: String,
     params: Vec<Param>,
+    taken: Taken,
 }
 
 impl Builder {
@@ -18,6 +19,7 @@ impl Builder {
         Self {
             text: String::with_capacity(256),
             params: Vec::new(),
+            taken: Taken::Untold,
         }
     }
 
@@ -157,10 +159,16 @@ impl Builder {
         self.text.push_str(rest);
     }
 
+    /// What the statement says of rows whose key is taken.
+    pub(super) fn taken(&mut self, taken: Taken) {
+        self.taken = taken;
+    }
+
     pub(super) fn finish(self) -> Statement {
         Statement {
             text: self.text,
             params: self.params,
+            taken: self.taken,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Golden file: requests on a known table, and the SQL they become. Read `golden.txt` to learn the
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
-use crate::catalog::{Charset, Column, Kind, Table, Traits};
+use crate::catalog::{Charset, Column, InsertTraits, Kind, Table, Traits};
 use crate::plan::{self, Plan};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::{RequestHead, parse_head};
@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 const GOLDEN: &str = include_str!("golden.txt");
 const BATCH_MAX_ROWS: usize = 10_000;
+const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 fn column(name: &str, kind: Kind) -> Column {
     Column {
@@ -51,7 +52,14 @@ fn posts() -> Table {
         DatabaseName::parse("demo").unwrap(),
         TableName::parse("posts").unwrap(),
     );
-    Table::new(name.0, name.1, columns, vec![0], Traits::default())
+    let traits = Traits {
+        inserts: InsertTraits {
+            unique_key: true,
+            ..InsertTraits::default()
+        },
+        ..Traits::default()
+    };
+    Table::new(name.0, name.1, columns, vec![0], traits)
 }
 
 /// `METHOD path?query body` → the SQL and its parameters, or the problem.
@@ -79,7 +87,7 @@ fn rendered(request: &str, table: &Table) -> String {
     };
     let statements = match plan::build(&operation, table, BATCH_MAX_ROWS) {
         Ok(Plan::Select(plan)) => vec![super::select(plan, table)],
-        Ok(Plan::Insert(plan)) => super::insert(plan, table),
+        Ok(Plan::Insert(plan)) => super::insert(plan, table, PACKET_MAX_BYTES),
         Ok(Plan::Update(plan)) => vec![super::update(plan, table)],
         Ok(Plan::Delete(plan)) => vec![super::delete(plan, table)],
         Err(problem) => return format!("  {problem}\n"),

@@ -1,10 +1,13 @@
 //! Writes: records to insert, change and delete.
 
 mod delete;
+mod insert_head;
 mod key_values;
 
 pub(super) use delete::DeleteHead;
 pub use delete::{Delete, Target};
+pub(super) use insert_head::InsertHead;
+pub use insert_head::OnConflict;
 
 use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
@@ -23,6 +26,8 @@ pub struct Insert {
     pub fields: Vec<FieldName>,
     /// The rows, in order.
     pub rows: Rows,
+    /// What becomes of rows whose key is taken.
+    pub on_conflict: OnConflict,
 }
 
 /// The rows of an insert, and with them the form of its answer.
@@ -49,18 +54,29 @@ impl Rows {
 const BATCH_KEY: &str = "batchData";
 
 impl Insert {
-    pub(super) fn from_body(table: TablePath, body: &[u8]) -> Result<Self, Problem> {
+    pub(super) fn from_body(
+        table: TablePath,
+        head: InsertHead,
+        body: &[u8],
+    ) -> Result<Self, Problem> {
+        let InsertHead { on_conflict } = head;
+        let (fields, rows) = Self::rows(body)?;
+        Ok(Self {
+            table,
+            fields,
+            rows,
+            on_conflict,
+        })
+    }
+
+    fn rows(body: &[u8]) -> Result<(Vec<FieldName>, Rows), Problem> {
         let members = json::body_members(body)?;
         match members.iter().find(|(name, _)| name == BATCH_KEY) {
             None => {
                 let (fields, row) = columns(members)?;
-                Ok(Self {
-                    table,
-                    fields,
-                    rows: Rows::One(row.into_iter().map(Some).collect()),
-                })
+                Ok((fields, Rows::One(row.into_iter().map(Some).collect())))
             }
-            Some((_, batch)) if members.len() == 1 => Self::batch(table, batch),
+            Some((_, batch)) if members.len() == 1 => Self::batch(batch),
             Some(_) => Err(Problem::new(
                 ErrorCode::InvalidBody,
                 "batchData stands beside other keys.",
@@ -69,7 +85,7 @@ impl Insert {
         }
     }
 
-    fn batch(table: TablePath, batch: &Value) -> Result<Self, Problem> {
+    fn batch(batch: &Value) -> Result<(Vec<FieldName>, Rows), Problem> {
         let Value::List(text) = batch else {
             return Err(body(format!(
                 "batchData must be a list of records, not {}.",
@@ -91,11 +107,7 @@ impl Insert {
             table_of_rows.push(at, item)?;
         }
         let (fields, rows) = table_of_rows.finish();
-        Ok(Self {
-            table,
-            fields,
-            rows: Rows::Batch(rows),
-        })
+        Ok((fields, Rows::Batch(rows)))
     }
 }
 
