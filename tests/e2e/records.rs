@@ -1,6 +1,7 @@
 //! Records: `/api/v1/crud/{dbName}/{tableName}[/{id}]`.
 
 mod address;
+mod batches;
 mod conflict;
 mod delete;
 mod filter;
@@ -18,6 +19,7 @@ use crate::case::Case;
 pub(crate) fn cases() -> Vec<Case> {
     let groups = [
         address::cases(),
+        batches::cases(),
         conflict::cases(),
         delete::cases(),
         filter::cases(),
