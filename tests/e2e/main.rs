@@ -28,6 +28,7 @@ mod service;
 
 mod architecture;
 mod around;
+mod batch;
 mod codes;
 mod edge;
 mod envelope;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let groups = [
         architecture::cases(),
         around::cases(),
+        batch::cases(),
         codes::cases(),
         edge::cases(),
         envelope::cases(),

@@ -52,6 +52,7 @@ const WRITES: [Outcome; 5] = [
     Code("database_not_found"),
 ];
 const SQL: [Outcome; 5] = WRITES;
+const BATCH: [Outcome; 5] = WRITES;
 const OPEN: [Outcome; 5] = [Ok; 5];
 const NOWHERE: [Outcome; 5] = [Code("route_not_found"); 5];
 
@@ -161,6 +162,20 @@ fn table(room: &Room) -> Vec<Row> {
             "/api/v1/sql",
             Some(ddl),
             SQL,
+        ),
+        row(
+            "batch",
+            Method::POST,
+            "/api/v1/batch",
+            Some(json!({"operations": [{"method": "POST", "path": base, "body": {"name": "w"}}]})),
+            BATCH,
+        ),
+        row(
+            "batch that only reads",
+            Method::POST,
+            "/api/v1/batch",
+            Some(json!({"operations": [{"method": "GET", "path": base}]})),
+            BATCH,
         ),
         row("health", Method::GET, "/healthz", None, OPEN),
         row("readiness", Method::GET, "/readyz", None, OPEN),

@@ -9,6 +9,7 @@ use super::pool::Lease;
 use super::run::{self, Leaves, Progress, Written, driver, within};
 use crate::catalog::Layout;
 use crate::sql::Statement;
+use mysql_async::Value;
 use mysql_async::prelude::Queryable as _;
 use shared::envelope::write_object;
 use std::time::{Duration, Instant};
@@ -136,9 +137,12 @@ impl<'a> Transaction<'a> {
             if rows.count > 0 {
                 rows.json.push(b',');
             }
-            write_object(&mut rows.json, &layout.keys, |at, out| {
-                decoders[at].write(run::value(&row, at), out);
-            });
+            write_object(
+                &mut rows.json,
+                &layout.keys,
+                |at| matches!(run::value(&row, at), Value::NULL),
+                |at, out| decoders[at].write(run::value(&row, at), out),
+            );
             rows.count += 1;
             if rows.count > room.rows || rows.json.len() > room.bytes {
                 return Err(DbError::AnswerTooLarge);
