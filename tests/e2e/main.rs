@@ -23,6 +23,7 @@ mod door;
 mod ledger;
 mod raw;
 mod room;
+mod second;
 mod service;
 
 mod architecture;
