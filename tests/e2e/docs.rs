@@ -72,6 +72,9 @@ fn fault_of(page: &Page, example: &Example, ran: &Ran) -> Option<String> {
         (_, false) => vec!["the shell reports a failure".to_owned()],
         (None, true) if ran.output.trim().is_empty() => Vec::new(),
         (None, true) => vec!["it answers, and the page says that it does not".to_owned()],
+        (Some(answer), true) if answer.text.is_empty() || ran.output.is_empty() => {
+            vec!["an answer is empty".to_owned()]
+        }
         (Some(answer), true) => pattern::differences(answer.kind, &answer.text, &ran.output),
     };
     (!differences.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! Writes answers back into a page. An answer that leaves something open with `…` is left to a person.
+//! Writes answers back into a page. An answer that leaves something open with `…`, and an error, is left to a person.
 
 use super::desk::Ran;
 use super::page::{Answer, Example, Page};
@@ -14,10 +14,15 @@ pub(super) fn wanted() -> bool {
     std::env::var("SELKIE_BLESS").is_ok_and(|value| value == "1")
 }
 
-/// Whether a call's answer is written without asking a person: all of it is shown, and the call did not fail.
+/// Whether a call's answer is written without asking a person: the page shows all of it, and the call did not fail. An
+/// error is written by hand, since a page that shows one means to.
 pub(super) fn may_mend(example: &Example, ran: &Ran) -> bool {
     let closed = |answer: &Answer| !answer.text.contains('…');
-    ran.ended_well && example.answer.as_ref().is_some_and(closed)
+    let refused = ran.output.contains(r#""success":false"#);
+    ran.ended_well
+        && !ran.output.is_empty()
+        && !refused
+        && example.answer.as_ref().is_some_and(closed)
 }
 
 /// Writes what came under each call whose answer differs from the page.
@@ -81,7 +86,7 @@ fn name(line: &str) -> String {
 /// JSON with line breaks where a reader wants them: between the records of a list, and in lines that are too long.
 fn laid_out(json: &str) -> String {
     let long = json.lines().any(|line| line.chars().count() > WIDTH);
-    if !long {
+    if !long && !json.contains("}{") {
         return json.to_owned();
     }
     let mut text = String::with_capacity(json.len() + 100);
@@ -114,7 +119,9 @@ fn laid_out(json: &str) -> String {
             }
             ']' | '}' => {
                 open.pop();
-                None
+                // The answers of two calls.
+                let another = rest.peek().is_some_and(|next| *next != '\n');
+                (open.is_empty() && another).then_some(0)
             }
             ',' if open.last() == Some(&true) => Some(2 * depth),
             ',' if column > WIDTH - 30 => Some(2 * depth + 1),
@@ -141,6 +148,7 @@ pub(super) fn tests() {
         pattern::values(&long).unwrap()
     );
     assert_eq!(laid_out(record), record);
+    assert_eq!(laid_out("{\"a\":1}{\"b\":[2]}"), "{\"a\":1}\n{\"b\":[2]}");
     let shown = Answer {
         kind: Kind::Text,
         text: "HTTP/1.1 200 OK\netag: x\n\n{}".to_owned(),
