@@ -268,7 +268,11 @@ fn value(row: &Row, at: usize) -> &Value {
 }
 
 pub(super) fn write_row(encoder: &mut Encoder, keys: &Keys, decoders: &[Decoder], row: &Row) {
-    encoder.row(keys, |at, out| decoders[at].write(value(row, at), out));
+    encoder.row(
+        keys,
+        |at| matches!(value(row, at), Value::NULL),
+        |at, out| decoders[at].write(value(row, at), out),
+    );
 }
 
 /// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.
