@@ -287,12 +287,10 @@ fn body_fault(text: &str, fault: &serde_json::Error) -> Problem {
             format!("The body must be one JSON object: {fault}."),
         );
     };
-    let raw = syntax.to_string().starts_with("control character");
     Problem::new(
         ErrorCode::InvalidJson,
         format!("The body is not valid JSON: {syntax}."),
     )
-    .with_hint_if(raw.then_some("Within a text, write a line break as \\n and a tab as \\t."))
 }
 
 /// Any JSON, read to its end and kept nowhere. Unlike [`IgnoredAny`] it takes strings apart, so that
@@ -360,13 +358,6 @@ mod tests {
             body_members(br#"{"a":1,"\u0061":2}"#).unwrap_err().code(),
             ErrorCode::InvalidBody
         );
-    }
-
-    #[test]
-    fn a_line_break_within_a_text_gets_a_hint() {
-        let broken = body_members(b"{\"a\":\"x\ny\"}").unwrap_err();
-        assert!(broken.hint().unwrap().contains(r"\n"), "{broken}");
-        assert_eq!(body_members(b"{\"a\":1").unwrap_err().hint(), None);
     }
 
     #[test]

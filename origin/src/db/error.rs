@@ -175,6 +175,9 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
 /// How to mend it, where MariaDB's own sentence does not say.
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
+        1044 => {
+            "A key reaches its project's databases only; one that it makes is named {project}_…."
+        }
         1048 => "Give the field a value, or leave it out to have its default.",
         1062 => "A record with this value is there: change that one, or use another value.",
         1064 => "A request runs one statement; values go into params, each as a ? in the query.",
