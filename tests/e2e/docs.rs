@@ -5,6 +5,7 @@
 //! the origin's run writes what it got under the calls whose answers differ and leave nothing open.
 
 mod bless;
+mod coverage;
 mod desk;
 mod page;
 mod pattern;
@@ -17,6 +18,7 @@ use page::{Example, Page};
 
 cases! {
     Both: [every_call_on_the_pages_gives_the_answer_under_it],
+    Origin: [every_option_stands_in_a_call_on_the_pages, every_operator_on_the_page_is_known],
     Own: [
         every_shell_block_has_an_answer_or_a_reason,
         every_error_code_stands_in_the_interface,
@@ -93,6 +95,14 @@ fn fault_of(page: &Page, example: &Example, ran: &Ran) -> Option<String> {
 fn indented(script: &str) -> String {
     let lines: Vec<String> = script.lines().map(|line| format!("  $ {line}")).collect();
     lines.join("\n")
+}
+
+async fn every_option_stands_in_a_call_on_the_pages(door: Door) {
+    coverage::every_option_stands_in_a_call(door).await;
+}
+
+async fn every_operator_on_the_page_is_known(door: Door) {
+    coverage::every_operator_on_the_page_is_known(door).await;
 }
 
 async fn every_shell_block_has_an_answer_or_a_reason(_: Door) {
