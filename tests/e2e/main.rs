@@ -28,6 +28,7 @@ mod service;
 mod architecture;
 mod around;
 mod codes;
+mod differential;
 mod docs;
 mod edge;
 mod envelope;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         architecture::cases(),
         around::cases(),
         codes::cases(),
+        differential::cases(),
         docs::cases(),
         edge::cases(),
         envelope::cases(),
