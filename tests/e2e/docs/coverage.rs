@@ -12,12 +12,17 @@ const UNKNOWN: &str = "qqqqqqqqqqqq";
 /// Asks for what does not exist at each place that has names of its own, and looks for the names that the hint gives.
 pub(super) async fn every_option_stands_in_a_call(door: Door) {
     let posts = "/api/v1/crud/demo/posts";
-    let part = json!({"id": {UNKNOWN: 1}});
+    let part = json!({UNKNOWN: 1});
     let mut missing = Vec::new();
     for path in [
         format!("{posts}?{UNKNOWN}=1"),
         format!("{posts}/1?{UNKNOWN}=1"),
-        format!("{posts}?{}", option("query", &part)),
+        format!("{posts}?{}", option("query", &json!({"id": part}))),
+        format!("{posts}?{}", option("order", &part)),
+        format!("{posts}?{}", option("selectFields", &json!([part]))),
+        format!("{posts}?{}", option("fullTextSearch", &part)),
+        format!("{posts}?{}", option("join", &json!([part]))),
+        format!("{posts}?{}", option("join", &json!([{"match": part}]))),
     ] {
         let error = door.get(&path).send().await.json()["error"].take();
         let names = names(error["hint"].as_str().unwrap_or_default());
