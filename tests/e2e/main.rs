@@ -31,6 +31,7 @@ mod around;
 mod batch;
 mod codes;
 mod differential;
+mod docs;
 mod edge;
 mod envelope;
 mod forged;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         batch::cases(),
         codes::cases(),
         differential::cases(),
+        docs::cases(),
         edge::cases(),
         envelope::cases(),
         faults::cases(),
