@@ -265,7 +265,7 @@ fn json(value: &Value, purpose: Purpose) -> Operand {
 fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();
-    if padding > 0 && (padding > 2 || text.len() % 4 != 0) {
+    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
     let engine = if bare.contains(['-', '_']) {
