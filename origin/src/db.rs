@@ -12,9 +12,11 @@ pub mod error;
 mod geojson;
 mod json;
 pub mod pool;
+mod repertoire;
 pub mod run;
 mod schema;
 mod statements;
+mod text;
 pub mod user_sql;
 
 pub use error::DbError;
