@@ -28,6 +28,7 @@ mod service;
 mod architecture;
 mod around;
 mod codes;
+mod differential;
 mod edge;
 mod envelope;
 mod forged;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         architecture::cases(),
         around::cases(),
         codes::cases(),
+        differential::cases(),
         edge::cases(),
         envelope::cases(),
         faults::cases(),

@@ -1,19 +1,43 @@
 //! Records: parsed already, now planned, run and answered.
 
+mod describe;
+mod read;
+
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::catalog::{Layout, Table};
-use crate::db::{DbError, run};
+use crate::db::run::Reading;
+use crate::db::{DbError, Lease, run};
+use crate::plan::scope::Scope;
 use crate::plan::{self, Batch, Plan};
 use crate::sql::{self, Statement};
 use axum::response::Response;
-use serde::Serialize;
 use shared::error::{ErrorCode, Problem};
+use shared::format::Format;
 use shared::key::Principal;
 use shared::operation::{Operation, TablePath};
-use shared::policy;
 use std::sync::Arc;
+
+pub(super) use describe::describe;
+
+/// What a caller wants of a read's answer, beside what the operation says.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// How much of it.
+    pub(super) extent: Extent,
+    /// The tags of what the caller has already.
+    pub(super) if_none_match: Option<&'a str>,
+}
+
+/// How much of an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// Its head: whether there is an answer, and what it is like.
+    Head,
+}
 
 /// Runs an operation on a table. One that MariaDB refuses because the schema has changed behind the
 /// cache, or a read whose connection turns out to be lost, is tried once more.
@@ -21,29 +45,35 @@ pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
     operation: Operation,
+    terms: Terms<'_>,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let path = operation
-        .table()
-        .ok_or_else(|| Problem::new(ErrorCode::Internal, "The operation has no table."))?;
-    let table = app.catalog.table(principal.project(), path).await?;
     let attempt = Attempt {
         app,
         principal,
         operation: &operation,
+        terms,
         record,
     };
-    match attempt.once(&table).await {
+    let tables = attempt.tables(Schema::Cached).await?;
+    match attempt.once(&tables).await {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
-            let table = app.catalog.reload(principal.project(), path).await?;
-            attempt.once(&table).await
+            let tables = attempt.tables(Schema::Fresh).await?;
+            attempt.once(&tables).await
         }
         Err(Failure::Database(error)) if error.is_lost() && operation.is_read() => {
-            attempt.once(&table).await
+            attempt.once(&tables).await
         }
         outcome => outcome,
     }
     .map_err(Failure::into_problem)
+}
+
+/// Where the schema is taken from.
+#[derive(Clone, Copy)]
+enum Schema {
+    Cached,
+    Fresh,
 }
 
 /// What ends an attempt.
@@ -77,87 +107,111 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     operation: &'a Operation,
+    terms: Terms<'a>,
     record: &'a RequestRecord,
 }
 
-impl Attempt<'_> {
-    async fn once(&self, table: &Arc<Table>) -> Result<Response, Failure> {
-        let plan = plan::build(self.operation, table, self.app.bounds.batch_max_rows)?;
-        let leaves = if table.traits().stored_code {
+/// An operation, ready to run.
+enum Prepared {
+    /// One record.
+    One(Statement, Arc<Layout>, Format),
+    /// Many records.
+    Many(Box<Reading>),
+    /// A statement, and the question how MariaDB would run it.
+    Explain(Statement, Statement),
+    /// New records.
+    Insert(Vec<Statement>, Batch),
+    /// Records changed or deleted.
+    Change(Statement),
+}
+
+/// The tables of an operation: its root, and those that it joins.
+struct Tables {
+    root: Arc<Table>,
+    joined: Vec<Arc<Table>>,
+}
+
+impl Tables {
+    /// Whether using them may leave something in the session.
+    fn leave(&self) -> run::Leaves {
+        let stored = |table: &Arc<Table>| table.traits().stored_code;
+        if stored(&self.root) || self.joined.iter().any(stored) {
             run::Leaves::Anything
         } else {
             run::Leaves::Nothing
-        };
-        match plan {
-            Plan::Select(select) => {
-                let layout = table.layout(&select.columns);
-                let statement = sql::select(select, table);
-                match self.operation {
-                    Operation::ReadOne(_) => self.one(statement, &layout, leaves).await,
-                    _ => self.many(statement, layout, leaves).await,
-                }
+        }
+    }
+}
+
+impl Attempt<'_> {
+    async fn tables(&self, schema: Schema) -> Result<Tables, Problem> {
+        let path = self
+            .operation
+            .table()
+            .ok_or_else(|| Problem::new(ErrorCode::Internal, "The operation has no table."))?;
+        let root = self.table(path, schema).await?;
+        let mut joined = Vec::new();
+        for join in self.operation.joins() {
+            let path = TablePath {
+                database: path.database.clone(),
+                table: join.table.clone(),
+            };
+            joined.push(self.table(&path, schema).await?);
+        }
+        Ok(Tables { root, joined })
+    }
+
+    async fn table(&self, path: &TablePath, schema: Schema) -> Result<Arc<Table>, Problem> {
+        let (catalog, project) = (&self.app.catalog, self.principal.project());
+        match schema {
+            Schema::Cached => catalog.table(project, path).await,
+            Schema::Fresh => catalog.reload(project, path).await,
+        }
+    }
+
+    async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
+        let leaves = tables.leave();
+        match self.prepare(tables)? {
+            Prepared::One(statement, layout, format) => {
+                self.one(statement, &layout, format, leaves).await
             }
-            Plan::Insert(insert) => {
-                let batch = insert.batch;
-                let written = self.write(&sql::insert(insert, table), leaves).await?;
+            Prepared::Many(reading) => self.many(reading, leaves).await,
+            Prepared::Explain(statement, question) => {
+                Box::pin(self.explain(statement, question, leaves)).await
+            }
+            Prepared::Insert(statements, batch) => {
+                let written = self.write(&statements, leaves).await?;
                 Ok(respond::payload(&ids(&written, batch)))
             }
-            Plan::Update(update) => {
-                let written = self.write(&[sql::update(update, table)], leaves).await?;
-                Ok(respond::payload(written.affected.to_string().as_bytes()))
-            }
-            Plan::Delete(delete) => {
-                let written = self.write(&[sql::delete(delete, table)], leaves).await?;
+            Prepared::Change(statement) => {
+                let written = self.write(&[statement], leaves).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
             }
         }
     }
 
-    async fn one(
-        &self,
-        statement: Statement,
-        layout: &Layout,
-        leaves: run::Leaves,
-    ) -> Result<Response, Failure> {
-        let lease = self
-            .app
-            .pools
-            .lease(self.principal.project(), self.principal.access())
-            .await?;
-        let limit = self.app.pools.query_timeout();
-        let found = run::one(
-            lease,
-            statement,
-            layout,
-            leaves,
-            limit,
-            self.record.progress(),
+    /// The operation, planned and rendered.
+    fn prepare(&self, tables: &Tables) -> Result<Prepared, Problem> {
+        let scope = Scope::joined(&tables.root, self.operation.joins(), &tables.joined)?;
+        Ok(
+            match plan::build(self.operation, &scope, self.app.bounds.batch_max_rows)? {
+                Plan::Select(select) => self.prepare_read(select, &scope)?,
+                Plan::Insert(insert) => {
+                    let batch = insert.batch;
+                    Prepared::Insert(sql::insert(insert, scope.root()), batch)
+                }
+                Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
+                Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
+            },
         )
-        .await?;
-        found.map(respond::json).ok_or_else(|| {
-            Failure::Problem(Problem::new(
-                ErrorCode::RecordNotFound,
-                "There is no record with this id.",
-            ))
-        })
     }
 
-    async fn many(
-        &self,
-        statement: Statement,
-        layout: Arc<Layout>,
-        leaves: run::Leaves,
-    ) -> Result<Response, Failure> {
-        let lease = self
-            .app
+    async fn lease(&self) -> Result<Lease, DbError> {
+        let principal = self.principal;
+        self.app
             .pools
-            .lease(self.principal.project(), self.principal.access())
-            .await?;
-        let limit = self.app.pools.query_timeout();
-        let progress = Arc::clone(self.record.progress());
-        let chunks = run::many(lease, statement, layout, leaves, limit, progress);
-        let write_timeout = self.app.bounds.write_timeout;
-        Ok(respond::chunks(chunks, write_timeout, || self.app.metrics.stream()).await?)
+            .lease(principal.project(), principal.access())
+            .await
     }
 
     async fn write(
@@ -165,11 +219,7 @@ impl Attempt<'_> {
         statements: &[Statement],
         leaves: run::Leaves,
     ) -> Result<run::Written, Failure> {
-        let mut lease = self
-            .app
-            .pools
-            .lease(self.principal.project(), self.principal.access())
-            .await?;
+        let mut lease = self.lease().await?;
         let limit = self.app.pools.query_timeout();
         Ok(run::write(
             &mut lease,
@@ -192,72 +242,5 @@ fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
         (Batch::No, [key, ..]) => key.clone(),
         (Batch::No, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
         (Batch::No, []) => b"null".to_vec(),
-    }
-}
-
-/// `OPTIONS …/{table}`, `GET …/{table}/_schema`
-pub(super) async fn describe(
-    app: &Arc<App>,
-    principal: &Principal,
-    path: &TablePath,
-) -> Result<Response, Problem> {
-    let table = app.catalog.table(principal.project(), path).await?;
-    let description = Description {
-        methods: policy::table_methods(principal.access()),
-        schema: table.columns().iter().map(Field::of).collect(),
-    };
-    let json = serde_json::to_vec(&description)
-        .map_err(|_| Problem::new(ErrorCode::Internal, "The schema can't be shown."))?;
-    Ok(respond::payload(&json))
-}
-
-#[derive(Serialize)]
-struct Description<'a> {
-    methods: &'static [&'static str],
-    schema: Vec<Field<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Field<'a> {
-    name: &'a str,
-    #[serde(rename = "type")]
-    type_text: &'a str,
-    required: bool,
-    nullable: bool,
-    default: Option<&'a str>,
-    primary_key: bool,
-    auto_increment: bool,
-    unique: bool,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    values: &'a [String],
-    references: Option<Target<'a>>,
-    comment: &'a str,
-}
-
-#[derive(Serialize)]
-struct Target<'a> {
-    table: &'a str,
-    field: &'a str,
-}
-
-impl<'a> Field<'a> {
-    fn of(column: &'a crate::catalog::Column) -> Self {
-        Self {
-            name: column.name.as_str(),
-            type_text: &column.type_text,
-            required: column.required(),
-            nullable: column.nullable,
-            default: column.default.as_deref(),
-            primary_key: column.primary,
-            auto_increment: column.auto_increment,
-            unique: column.unique,
-            values: &column.values,
-            references: column.references.as_ref().map(|target| Target {
-                table: &target.table,
-                field: &target.field,
-            }),
-            comment: &column.comment,
-        }
     }
 }
