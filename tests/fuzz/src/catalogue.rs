@@ -1,10 +1,10 @@
 //! Tables that the requests are about. `demo.posts` is that of the golden file, so that its requests mean the
 //! same here.
 
-use origin::catalog::{Charset, Column, Kind, Table, Traits};
+use origin::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::TablePath;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// The fields of `demo.posts`.
 pub const POSTS: [(&str, Kind); 12] = [
@@ -79,7 +79,9 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         name: FieldName::parse(name).expect("a name"),
         kind,
         charset: if name == "old" {
-            Charset::Limited
+            let ascii: String = (0..0x80_u8).map(char::from).collect();
+            let repertoire = Repertoire::compared("ascii", &ascii, &ascii);
+            Charset::Limited(Arc::new(repertoire), Case::Folded)
         } else {
             Charset::Unicode
         },
