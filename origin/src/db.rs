@@ -14,6 +14,8 @@ mod json;
 pub mod pool;
 mod repertoire;
 pub mod run;
+#[cfg(feature = "bench")]
+pub mod sample;
 mod schema;
 mod statements;
 mod text;

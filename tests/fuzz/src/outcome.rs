@@ -46,6 +46,9 @@ pub fn of(request: &Request<'_>) -> Outcome {
     follow(request).unwrap_or_else(Outcome::Refused)
 }
 
+/// MariaDB's own default for `max_allowed_packet`.
+const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
+
 fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
     let operation = parse_head(&request.head())?.finish(request.body())?;
     if let Operation::Sql(call) = operation {
@@ -70,7 +73,7 @@ fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
     let verb = verb(&operation);
     let statements = match plan::build(&operation, &scope, BATCH_MAX_ROWS)? {
         Plan::Select(plan) => reads(plan, &operation, &scope)?,
-        Plan::Insert(plan) => sql::insert(plan, root),
+        Plan::Insert(plan) => sql::insert(plan, root, PACKET_MAX_BYTES),
         Plan::Update(plan) => vec![sql::update(plan, &scope)],
         Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     };
