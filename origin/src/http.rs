@@ -10,6 +10,7 @@ mod records;
 mod respond;
 pub mod server;
 mod sql;
+mod tables;
 
 use crate::app::App;
 use axum::body::Body;

@@ -29,6 +29,7 @@ mod architecture;
 mod around;
 mod batch;
 mod codes;
+mod differential;
 mod edge;
 mod envelope;
 mod forged;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         around::cases(),
         batch::cases(),
         codes::cases(),
+        differential::cases(),
         edge::cases(),
         envelope::cases(),
         faults::cases(),

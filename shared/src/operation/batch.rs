@@ -7,6 +7,7 @@ mod reference;
 
 pub use reference::{Fill, Place, Reference};
 
+use super::read::{Answer, Count};
 use super::write::{Insert, Rows};
 use super::{Operation, RequestHead, parse_head};
 use crate::error::{ErrorCode, Problem};
@@ -182,19 +183,45 @@ impl Request {
             | Action::ReadOne
             | Action::Insert
             | Action::Update
-            | Action::Delete => {}
+            | Action::Delete
+            // Refused by its option below, as where the body asks for it.
+            | Action::Explain => {}
             Action::Describe | Action::Sql | Action::Batch => return Err(not_on_records()),
         }
-        match (&self.body, pending.wants_body()) {
-            (Some(_), false) => Err(invalid(format!("A {} takes no body.", self.method))
-                .with_hint("Options of a read stand in its path.")),
+        let operation = match (&self.body, pending.wants_body()) {
+            (Some(_), false) => {
+                return Err(invalid(format!("A {} takes no body.", self.method))
+                    .with_hint("Options of a read stand in its path."));
+            }
             (None, _) => pending.finish(b""),
             (Some(body), true) => {
                 let text = reference::in_body(action, path, body, fill)?;
                 pending.finish(text.as_bytes())
             }
-        }
+        }?;
+        answers_a_payload(&operation)?;
+        Ok(operation)
     }
+}
+
+/// Refuses options whose answer stands beside the payload, or is none of records.
+fn answers_a_payload(operation: &Operation) -> Result<(), Problem> {
+    let (count, after, answer) = match operation {
+        Operation::Read(read) => (read.count, read.window.after.is_some(), read.answer),
+        Operation::ReadOne(read) => (Count::None, false, read.answer),
+        _ => return Ok(()),
+    };
+    let option = match (count, after, answer) {
+        (Count::Exact, ..) => "count",
+        (_, true, _) => "after",
+        (.., Answer::Explanation) => "explain",
+        (Count::None, false, Answer::Records) => return Ok(()),
+    };
+    Err(Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("The option {option} has no place in a batch."),
+    )
+    .with_hint("Send this read alone."))
 }
 
 fn known_method(text: &str) -> Result<Box<str>, Problem> {

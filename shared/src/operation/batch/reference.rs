@@ -197,12 +197,14 @@ pub(super) fn in_body<'a>(
     let is_one_record = path.split('/').count() == ID_SEGMENT;
     object(&members, |name, value| match (action, name) {
         (Action::Insert, "batchData") if is_list => rows(value, fill),
+        (Action::Insert, _) => stored(value, fill),
         (Action::Update, _) if is_one_record => stored(value, fill),
         (Action::Update, "data") => row(value, fill).map(Cow::Owned),
-        (Action::Update, _) => anywhere(value, fill),
-        (Action::Query | Action::Delete, "query") => conditions(value, fill),
-        (Action::Query | Action::Delete, _) => anywhere(value, fill),
-        _ => stored(value, fill),
+        (Action::Update, "updateKeyValues") | (Action::Delete, "deleteKeyValues") => {
+            anywhere(value, fill)
+        }
+        (Action::Query, "query") => conditions(value, fill),
+        _ => Ok(value.to_json()),
     })
     .map(Cow::Owned)
 }

@@ -172,7 +172,7 @@ fn a_reference_takes_the_place_of_a_conditions_value() {
         panic!("{delete:?}");
     };
     assert_eq!(
-        (field.as_str(), value),
+        (field.field().as_str(), value),
         ("$ref", &Value::Number("7".into()))
     );
     let body = r#"{"query": {"$ref": 7, "b": {"value": [7, 8], "equality": "IN"}, "g": {"__query": {"$ref": {"value": 7}}}}}"#;
@@ -369,6 +369,26 @@ const FAULTY: &[(&str, ErrorCode)] = &[
     ),
     (
         r#"{"method": "GET", "path": "a/b?nonsense=1"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "GET", "path": "a/b?count=true"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "GET", "path": "a/b?limit=1&after=x"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "GET", "path": "a/b/1?explain=true"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "POST", "path": "a/b/query", "body": {"explain": true}}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "POST", "path": "a/b/query", "body": {"limit": {"$ref": 0}}}"#,
         ErrorCode::InvalidQueryOption,
     ),
     (
