@@ -16,6 +16,7 @@ mod repertoire;
 pub mod run;
 mod schema;
 mod statements;
+mod text;
 pub mod transaction;
 pub mod user_sql;
 

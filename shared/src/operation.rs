@@ -14,7 +14,9 @@ pub mod sql;
 pub mod write;
 
 use crate::error::{ErrorCode, Problem};
+use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
+use crate::key::Access;
 use crate::policy::Action;
 use batch::Batch;
 use read::{Answer, Join, Read, ReadOne};
@@ -22,7 +24,7 @@ use sql::SqlCall;
 use write::{Delete, Insert, Update};
 
 /// What of a request is known before its body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     /// The method, in upper case.
     pub method: &'a str,
@@ -32,8 +34,14 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// The `Content-Type`, if one was sent.
     pub content_type: Option<&'a str>,
+    /// The `Accept`, if one was sent: the form of a read's rows. Everything else ignores it.
+    pub accept: Option<&'a str>,
     /// The `Idempotency-Key`, if one was sent.
     pub idempotency_key: Option<&'a str>,
+    /// The `If-Match`, if one was sent.
+    pub if_match: Option<&'a str>,
+    /// The `If-None-Match`, if one was sent.
+    pub if_none_match: Option<&'a str>,
 }
 
 /// A table of a database, as named by the path.
@@ -155,11 +163,11 @@ pub struct Pending {
 #[derive(Clone, Debug)]
 enum Step {
     Ready(Box<Operation>),
-    Query(TablePath),
+    Query(TablePath, Format),
     Insert(TablePath),
     Update(TablePath, RecordId),
     Delete(TablePath, write::DeleteHead),
-    Sql,
+    Sql(Format),
     Batch,
 }
 
@@ -193,11 +201,11 @@ impl Pending {
         self.check_body_type()?;
         Ok(match self.step {
             Step::Ready(operation) => *operation,
-            Step::Query(table) => Operation::Read(Read::from_body(table, body)?),
+            Step::Query(table, format) => Operation::Read(Read::from_body(table, format, body)?),
             Step::Insert(table) => Operation::Insert(Insert::from_body(table, body)?),
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
-            Step::Sql => Operation::Sql(SqlCall::from_body(body)?),
+            Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
             Step::Batch => Operation::Batch(Batch::from_body(body)?),
         })
     }
@@ -212,9 +220,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     use route::Resource;
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query)?;
+    let format = Format::from_accept(head.accept);
     let (action, step) = match (resource, head.method) {
         (Resource::Table(table), "GET" | "HEAD") => {
-            let operation = Operation::Read(Read::from_pairs(table, pairs)?);
+            let operation = Operation::Read(Read::from_pairs(table, format, pairs)?);
             (
                 operation.further_action().unwrap_or(Action::Read),
                 ready(operation),
@@ -234,10 +243,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Query(table), _) => {
             options::none(&pairs)?;
-            (Action::Query, Step::Query(table))
+            (Action::Query, Step::Query(table, format))
         }
         (Resource::Record(table, id), "GET" | "HEAD") => {
-            let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, pairs)?);
+            let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
             (
                 operation.further_action().unwrap_or(Action::ReadOne),
                 ready(operation),
@@ -253,14 +262,14 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Sql, _) => {
             options::none(&pairs)?;
-            (Action::Sql, Step::Sql)
+            (Action::Sql, Step::Sql(format))
         }
         (Resource::Batch, _) => {
             options::none(&pairs)?;
             (Action::Batch, Step::Batch)
         }
     };
-    refuse_unbuilt_headers(head)?;
+    refuse_unbuilt_headers(head, action)?;
     let reads_body = !matches!(step, Step::Ready(_));
     let unreadable = reads_body
         .then(|| expect_json(head.content_type).err())
@@ -276,13 +285,21 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it.
-fn refuse_unbuilt_headers(head: &RequestHead<'_>) -> Result<(), Problem> {
-    match head.idempotency_key {
+/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it. Nobody
+/// relies on a condition of a read, but a write under a condition that nobody checks may undo
+/// somebody's work.
+fn refuse_unbuilt_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
+    let writes = action.needs() == Access::Full;
+    let unbuilt = [
+        ("Idempotency-Key", head.idempotency_key),
+        ("If-Match", head.if_match.filter(|_| writes)),
+        ("If-None-Match", head.if_none_match.filter(|_| writes)),
+    ];
+    match unbuilt.into_iter().find(|(_, value)| value.is_some()) {
         None => Ok(()),
-        Some(_) => Err(Problem::new(
+        Some((name, _)) => Err(Problem::new(
             ErrorCode::InvalidQueryOption,
-            "The header Idempotency-Key is not available yet.",
+            format!("The header {name} is not available here."),
         )
         .with_hint("Leave it out; nothing was done.")),
     }

@@ -10,7 +10,7 @@ use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
 use super::transaction::Transaction;
-use crate::catalog::{Kind, Layout};
+use crate::catalog::{Kind, Layout, Table};
 use crate::plan::Param;
 use crate::sql::Statement;
 use bytes::Bytes;
@@ -18,12 +18,15 @@ use futures_util::Stream;
 pub use many::{Counting, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{Encoder, Keys, Shape, write_string};
+use shared::format::Format;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes after which a chunk of a streamed answer goes out.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
+/// Room for a chunk and the row that fills it.
+pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 /// First room of an answer of one record.
 const ONE_CAPACITY: usize = 1024;
 
@@ -69,6 +72,17 @@ pub enum Leaves {
     Anything,
 }
 
+impl Leaves {
+    /// What using a table may leave.
+    #[must_use]
+    pub fn of(table: &Table) -> Self {
+        match table.traits().stored_code {
+            true => Self::Anything,
+            false => Self::Nothing,
+        }
+    }
+}
+
 /// What a read of one record found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
@@ -88,6 +102,7 @@ pub async fn one(
     mut lease: Lease,
     statement: Statement,
     layout: &Layout,
+    format: Format,
     leaves: Leaves,
     limit: Duration,
     progress: &Progress,
@@ -102,7 +117,7 @@ pub async fn one(
         (Some(row), None) => row,
     };
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
-    let mut encoder = Encoder::begin(Shape::Row, ONE_CAPACITY);
+    let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
     write_row(&mut encoder, &layout.keys, &decoders, &row);
     progress.add_rows(1);
     Ok(Found::One(encoder.finish()))
@@ -281,11 +296,26 @@ pub(super) fn value(row: &Row, at: usize) -> &Value {
 }
 
 pub(super) fn write_row(encoder: &mut Encoder, keys: &Keys, decoders: &[Decoder], row: &Row) {
-    encoder.row(
-        keys,
-        |at| matches!(value(row, at), Value::NULL),
-        |at, out| decoders[at].write(value(row, at), out),
-    );
+    write_cells(encoder, keys, decoders, |at| value(row, at));
+}
+
+/// Writes a row of these cells in the answer's form.
+pub(super) fn write_cells<'a>(
+    encoder: &mut Encoder,
+    keys: &Keys,
+    decoders: &[Decoder],
+    cell: impl Fn(usize) -> &'a Value,
+) {
+    let is_null = |at| *cell(at) == Value::NULL;
+    if encoder.format() == Format::Csv {
+        encoder.row(keys, is_null, |at, out| {
+            decoders[at].write_csv(cell(at), out);
+        });
+        return;
+    }
+    encoder.row(keys, is_null, |at, out| {
+        decoders[at].write(cell(at), out);
+    });
 }
 
 /// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.

@@ -3,9 +3,8 @@
 mod ids;
 
 use super::record_log::RequestRecord;
-use super::records::{self, Failure};
+use super::records::{self, Failure, Schema, Tables};
 use super::respond;
-use super::tables::{Schema, Tables};
 use crate::app::App;
 use crate::db::DbError;
 use crate::db::run::{Leaves, Written};
@@ -36,10 +35,10 @@ pub(super) async fn run(
         tables: Vec::new(),
         record,
     };
-    attempt.find_tables().await?;
+    attempt.load().await?;
     let answer = match attempt.once().await {
         Err(fault) if fault.means_stale_schema() => {
-            attempt.find_tables_anew(fault).await?;
+            attempt.reload(fault).await?;
             attempt.once().await
         }
         Err(fault) if fault.is_deadlock() => attempt.once().await,
@@ -85,18 +84,17 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     batch: &'a Batch,
-    /// Those of each operation.
+    /// Of each operation.
     tables: Vec<Tables>,
     record: &'a RequestRecord,
 }
 
 impl Attempt<'_> {
     /// Looks up the tables of all operations, and whether the ids that they refer to can be.
-    async fn find_tables(&mut self) -> Result<(), Problem> {
-        self.tables.clear();
+    async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
-            let found = self.tables_of(at, Schema::Cached).await?;
-            self.tables.push(found);
+            let tables = self.tables_of(at, Schema::Cached).await?;
+            self.tables.push(tables);
             for reference in step.references() {
                 ids::check(*reference, self.tables[reference.operation].root())
                     .map_err(|problem| problem.in_operation(at))?;
@@ -105,18 +103,20 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The same after MariaDB refused what an operation named.
-    async fn find_tables_anew(&mut self, fault: Fault) -> Result<(), Problem> {
-        match fault.at {
-            Some(at) => self.tables_of(at, Schema::Fresh).await.map(drop)?,
-            None => return Err(fault.into_problem()),
-        }
-        self.find_tables().await
+    /// Reads the tables of the operation that failed anew.
+    async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
+        let Some(at) = fault.at else {
+            return Err(fault.into_problem());
+        };
+        self.tables_of(at, Schema::Fresh).await?;
+        // Others may be about the same tables.
+        self.tables.clear();
+        self.load().await
     }
 
     async fn tables_of(&self, at: usize, schema: Schema) -> Result<Tables, Problem> {
-        let (catalog, project) = (&self.app.catalog, self.principal.project());
-        Tables::find(catalog, project, self.batch.steps()[at].operation(), schema)
+        let operation = self.batch.steps()[at].operation();
+        Tables::load(self.app, self.principal.project(), operation, schema)
             .await
             .map_err(|problem| problem.in_operation(at))
     }
@@ -163,18 +163,19 @@ impl Attempt<'_> {
     ) -> Result<Vec<u8>, Failure> {
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
         let tables = &self.tables[at];
-        let (scope, leaves) = (tables.scope(&operation)?, tables.leave());
+        let scope = tables.scope(&operation)?;
+        let leaves = tables.leave();
         let payload = match plan::build(&operation, &scope, self.app.bounds.batch_max_rows)? {
             Plan::Select(mut select) => {
-                // Nothing is asked for that only the next page needs: a list has no place for it.
+                // Nobody is told of a next page.
                 select.keyset = None;
                 let layout = Arc::clone(&select.layout);
                 let statement = sql::select(select, &scope);
                 let rows = transaction.rows(statement, &layout, leaves, room).await?;
                 return match (&*operation, rows.count) {
-                    (Operation::ReadOne(_), 1) => Ok(rows.json),
                     (Operation::ReadOne(_), 0) => Err(records::not_found().into()),
-                    (Operation::ReadOne(_), _) => Err(records::not_one().into()),
+                    (Operation::ReadOne(_), 1) => Ok(rows.json),
+                    (Operation::ReadOne(_), _) => Err(records::several().into()),
                     _ => Ok([&b"["[..], &rows.json, b"]"].concat()),
                 };
             }
@@ -187,10 +188,12 @@ impl Attempt<'_> {
                 payload
             }
             Plan::Update(update) => {
-                change(transaction, &sql::update(update, &scope), leaves).await?
+                let written = write(transaction, &[sql::update(update, &scope)], leaves).await?;
+                written.affected.to_string().into_bytes()
             }
             Plan::Delete(delete) => {
-                change(transaction, &sql::delete(delete, &scope), leaves).await?
+                let written = write(transaction, &[sql::delete(delete, &scope)], leaves).await?;
+                written.affected.to_string().into_bytes()
             }
         };
         room.bytes = room
@@ -211,13 +214,4 @@ async fn write(
         written.and(transaction.execute(statement, leaves).await?);
     }
     Ok(written)
-}
-
-async fn change(
-    transaction: &mut Transaction<'_>,
-    statement: &Statement,
-    leaves: Leaves,
-) -> Result<Vec<u8>, DbError> {
-    let written = transaction.execute(statement, leaves).await?;
-    Ok(written.affected.to_string().into_bytes())
 }

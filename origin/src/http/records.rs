@@ -1,25 +1,45 @@
 //! Records: parsed already, now planned, run and answered.
 
+mod describe;
+mod read;
+mod tables;
+
 use super::record_log::RequestRecord;
 use super::respond;
-use super::tables::{Schema, Tables};
 use crate::app::App;
 use crate::catalog::Layout;
-use crate::db::run::{Counting, Found, Page, Reading};
+use crate::db::run::Reading;
 use crate::db::{DbError, Lease, run};
-use crate::page_token::Seal;
-use crate::plan::scope::Scope;
-use crate::plan::{self, Batch, Plan, Select};
+use crate::plan::{self, Batch, Plan};
 use crate::sql::{self, Statement};
 use axum::response::Response;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
+use shared::format::Format;
 use shared::key::Principal;
-use shared::operation::read::{Answer, Count, Read};
-use shared::operation::{Operation, TablePath};
-use shared::policy;
+use shared::operation::Operation;
 use std::sync::Arc;
+
+pub(super) use describe::describe;
+pub(super) use read::{not_found, several};
+pub(super) use tables::{Schema, Tables};
+
+/// What a caller wants of a read's answer, beside what the operation says.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// How much of it.
+    pub(super) extent: Extent,
+    /// The tags of what the caller has already.
+    pub(super) if_none_match: Option<&'a str>,
+}
+
+/// How much of an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// Its head: whether there is an answer, and what it is like.
+    Head,
+}
 
 /// Runs an operation on a table. One that MariaDB refuses because the schema has changed behind the
 /// cache, or a read whose connection turns out to be lost, is tried once more.
@@ -27,12 +47,14 @@ pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
     operation: Operation,
+    terms: Terms<'_>,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
     let attempt = Attempt {
         app,
         principal,
         operation: &operation,
+        terms,
         record,
     };
     let tables = attempt.tables(Schema::Cached).await?;
@@ -80,13 +102,14 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     operation: &'a Operation,
+    terms: Terms<'a>,
     record: &'a RequestRecord,
 }
 
 /// An operation, ready to run.
 enum Prepared {
     /// One record.
-    One(Statement, Arc<Layout>),
+    One(Statement, Arc<Layout>, Format),
     /// Many records.
     Many(Box<Reading>),
     /// A statement, and the question how MariaDB would run it.
@@ -99,14 +122,15 @@ enum Prepared {
 
 impl Attempt<'_> {
     async fn tables(&self, schema: Schema) -> Result<Tables, Problem> {
-        let (catalog, project) = (&self.app.catalog, self.principal.project());
-        Tables::find(catalog, project, self.operation, schema).await
+        Tables::load(self.app, self.principal.project(), self.operation, schema).await
     }
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
         let leaves = tables.leave();
         match self.prepare(tables)? {
-            Prepared::One(statement, layout) => self.one(statement, &layout, leaves).await,
+            Prepared::One(statement, layout, format) => {
+                self.one(statement, &layout, format, leaves).await
+            }
             Prepared::Many(reading) => self.many(reading, leaves).await,
             Prepared::Explain(statement, question) => {
                 Box::pin(self.explain(statement, question, leaves)).await
@@ -138,121 +162,12 @@ impl Attempt<'_> {
         )
     }
 
-    fn prepare_read(&self, select: Select, scope: &Scope<'_>) -> Result<Prepared, Problem> {
-        let explained = |select: Select| {
-            let statement = sql::select(select.clone(), scope);
-            Prepared::Explain(statement, sql::explain(select, scope))
-        };
-        let layout = Arc::clone(&select.layout);
-        match self.operation {
-            Operation::Read(read) => {
-                let counting = counting(&select, read, scope);
-                let (select, page) = self.paged(select, read, scope)?;
-                Ok(match read.answer {
-                    Answer::Explanation => explained(select),
-                    Answer::Records => Prepared::Many(Box::new(Reading {
-                        statement: sql::select(select, scope),
-                        layout,
-                        page,
-                        counting,
-                    })),
-                })
-            }
-            Operation::ReadOne(read) if read.answer == Answer::Explanation => Ok(explained(select)),
-            _ => Ok(Prepared::One(sql::select(select, scope), layout)),
-        }
-    }
-
-    /// The read behind the page before, and what the next page needs.
-    fn paged(
-        &self,
-        mut select: Select,
-        read: &Read,
-        scope: &Scope<'_>,
-    ) -> Result<(Select, Option<Page>), Problem> {
-        let Some(keyset) = select.keyset.clone() else {
-            return Ok((select, None));
-        };
-        let seal = self.seal(&select, scope);
-        if let Some(token) = &read.window.after {
-            let values = seal.open(token)?;
-            select.go_on_after(values)?;
-        }
-        let page = select.limit.map(|limit| Page {
-            limit,
-            cells: keyset.cells().to_vec(),
-            seal,
-        });
-        Ok((select, page))
-    }
-
-    /// What a page and the next one have in common.
-    fn seal(&self, select: &Select, scope: &Scope<'_>) -> Seal {
-        let tables: Vec<_> = (0..scope.size())
-            .map(|source| {
-                (
-                    scope.table(source).name().as_str(),
-                    scope.name(source).as_str(),
-                )
-            })
-            .collect();
-        self.app.pages.seal((
-            self.principal.project().as_str(),
-            scope.root().database().as_str(),
-            tables,
-            &select.joins,
-            &select.filter,
-            &select.keyset,
-        ))
-    }
-
     async fn lease(&self) -> Result<Lease, DbError> {
         let principal = self.principal;
         self.app
             .pools
             .lease(principal.project(), principal.access())
             .await
-    }
-
-    async fn one(
-        &self,
-        statement: Statement,
-        layout: &Layout,
-        leaves: run::Leaves,
-    ) -> Result<Response, Failure> {
-        let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
-        let lease = self.lease().await?;
-        match run::one(lease, statement, layout, leaves, limit, progress).await? {
-            Found::One(envelope) => Ok(respond::json(envelope)),
-            Found::Nothing => Err(Failure::Problem(not_found())),
-            Found::Several => Err(Failure::Problem(not_one())),
-        }
-    }
-
-    async fn many(&self, reading: Box<Reading>, leaves: run::Leaves) -> Result<Response, Failure> {
-        let limit = self.app.pools.query_timeout();
-        let progress = Arc::clone(self.record.progress());
-        let chunks = run::many(self.lease().await?, reading, leaves, limit, progress);
-        let write_timeout = self.app.bounds.write_timeout;
-        Ok(respond::chunks(chunks, write_timeout, || self.app.metrics.stream()).await?)
-    }
-
-    /// The statement and MariaDB's own view of it, instead of its rows.
-    async fn explain(
-        &self,
-        statement: Statement,
-        question: Statement,
-        leaves: run::Leaves,
-    ) -> Result<Response, Failure> {
-        let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
-        let plan = run::text(self.lease().await?, question, leaves, limit, progress).await?;
-        let unreadable = || Problem::new(ErrorCode::Internal, "MariaDB's plan can't be shown.");
-        let explanation = Explanation {
-            sql: statement.text(),
-            plan: serde_json::from_str(&plan).map_err(|_| unreadable())?,
-        };
-        let json = serde_json::to_vec(&explanation).map_err(|_| unreadable())?;
-        Ok(respond::payload(&json))
     }
 
     async fn write(
@@ -273,39 +188,6 @@ impl Attempt<'_> {
     }
 }
 
-/// The answer to the id of no record.
-pub(super) fn not_found() -> Problem {
-    Problem::new(
-        ErrorCode::RecordNotFound,
-        "There is no record with this id.",
-    )
-}
-
-/// The answer to the id of a record that joins made several rows of.
-pub(super) fn not_one() -> Problem {
-    Problem::new(
-        ErrorCode::InvalidQueryOption,
-        "The record has several partners in the option join, so it is not one row.",
-    )
-    .with_hint("Read the table with the option query instead: its rows are a list.")
-}
-
-/// How the number of records without paging is found, if it is asked for.
-fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
-    (read.count == Count::Exact).then(|| Counting {
-        statement: sql::count(select.clone(), scope),
-        before: read.window.after.is_none().then_some(select.offset),
-        limit: select.limit,
-    })
-}
-
-/// The answer of `explain`.
-#[derive(Serialize)]
-struct Explanation<'a> {
-    sql: &'a str,
-    plan: &'a RawValue,
-}
-
 /// The payload of an insert: the new key, or the list of them.
 pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
     match (batch, written.keys.as_slice()) {
@@ -316,72 +198,5 @@ pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
         (Batch::No, [key, ..]) => key.clone(),
         (Batch::No, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
         (Batch::No, []) => b"null".to_vec(),
-    }
-}
-
-/// `OPTIONS …/{table}`, `GET …/{table}/_schema`
-pub(super) async fn describe(
-    app: &Arc<App>,
-    principal: &Principal,
-    path: &TablePath,
-) -> Result<Response, Problem> {
-    let table = app.catalog.table(principal.project(), path).await?;
-    let description = Description {
-        methods: policy::table_methods(principal.access()),
-        schema: table.columns().iter().map(Field::of).collect(),
-    };
-    let json = serde_json::to_vec(&description)
-        .map_err(|_| Problem::new(ErrorCode::Internal, "The schema can't be shown."))?;
-    Ok(respond::payload(&json))
-}
-
-#[derive(Serialize)]
-struct Description<'a> {
-    methods: &'static [&'static str],
-    schema: Vec<Field<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Field<'a> {
-    name: &'a str,
-    #[serde(rename = "type")]
-    type_text: &'a str,
-    required: bool,
-    nullable: bool,
-    default: Option<&'a str>,
-    primary_key: bool,
-    auto_increment: bool,
-    unique: bool,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    values: &'a [String],
-    references: Option<Target<'a>>,
-    comment: &'a str,
-}
-
-#[derive(Serialize)]
-struct Target<'a> {
-    table: &'a str,
-    field: &'a str,
-}
-
-impl<'a> Field<'a> {
-    fn of(column: &'a crate::catalog::Column) -> Self {
-        Self {
-            name: column.name.as_str(),
-            type_text: &column.type_text,
-            required: column.required(),
-            nullable: column.nullable,
-            default: column.default.as_deref(),
-            primary_key: column.primary,
-            auto_increment: column.auto_increment,
-            unique: column.unique,
-            values: &column.values,
-            references: column.references.as_ref().map(|target| Target {
-                table: &target.table,
-                field: &target.field,
-            }),
-            comment: &column.comment,
-        }
     }
 }

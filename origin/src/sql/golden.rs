@@ -129,8 +129,7 @@ fn rendered(request: &str) -> String {
         method,
         path: &path,
         query,
-        content_type: None,
-        idempotency_key: None,
+        ..RequestHead::default()
     };
     parse_head(&head)
         .and_then(|pending| pending.finish(body.as_bytes()))

@@ -175,6 +175,9 @@ impl Request {
             query,
             content_type: None,
             idempotency_key: None,
+            if_match: None,
+            if_none_match: None,
+            accept: None,
         })?;
         let action = pending.action();
         match action {
@@ -183,45 +186,22 @@ impl Request {
             | Action::ReadOne
             | Action::Insert
             | Action::Update
-            | Action::Delete
-            // Refused by its option below, as where the body asks for it.
-            | Action::Explain => {}
+            | Action::Delete => {}
+            Action::Explain => return Err(not_answered("explain")),
             Action::Describe | Action::Sql | Action::Batch => return Err(not_on_records()),
         }
         let operation = match (&self.body, pending.wants_body()) {
-            (Some(_), false) => {
-                return Err(invalid(format!("A {} takes no body.", self.method))
-                    .with_hint("Options of a read stand in its path."));
-            }
+            (Some(_), false) => Err(invalid(format!("A {} takes no body.", self.method))
+                .with_hint("Options of a read stand in its path.")),
             (None, _) => pending.finish(b""),
             (Some(body), true) => {
                 let text = reference::in_body(action, path, body, fill)?;
                 pending.finish(text.as_bytes())
             }
         }?;
-        answers_a_payload(&operation)?;
+        refuse_what_is_not_answered(&operation)?;
         Ok(operation)
     }
-}
-
-/// Refuses options whose answer stands beside the payload, or is none of records.
-fn answers_a_payload(operation: &Operation) -> Result<(), Problem> {
-    let (count, after, answer) = match operation {
-        Operation::Read(read) => (read.count, read.window.after.is_some(), read.answer),
-        Operation::ReadOne(read) => (Count::None, false, read.answer),
-        _ => return Ok(()),
-    };
-    let option = match (count, after, answer) {
-        (Count::Exact, ..) => "count",
-        (_, true, _) => "after",
-        (.., Answer::Explanation) => "explain",
-        (Count::None, false, Answer::Records) => return Ok(()),
-    };
-    Err(Problem::new(
-        ErrorCode::InvalidQueryOption,
-        format!("The option {option} has no place in a batch."),
-    )
-    .with_hint("Send this read alone."))
 }
 
 fn known_method(text: &str) -> Result<Box<str>, Problem> {
@@ -246,6 +226,23 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
         true => Ok(text.into()),
         false => Err(not_on_records()),
     }
+}
+
+/// The list of payloads has no place for what an envelope tells beside its payload.
+fn refuse_what_is_not_answered(operation: &Operation) -> Result<(), Problem> {
+    match operation {
+        Operation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
+        Operation::Read(read) if read.count == Count::Exact => Err(not_answered("count")),
+        Operation::Read(read) if read.window.after.is_some() => Err(not_answered("after")),
+        _ => Ok(()),
+    }
+}
+
+fn not_answered(option: &str) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("The option {option} has no place in a batch."),
+    )
 }
 
 fn not_on_records() -> Problem {

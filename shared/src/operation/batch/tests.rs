@@ -11,6 +11,9 @@ fn parse(body: &str) -> Result<Batch, Problem> {
         query: None,
         content_type: None,
         idempotency_key: None,
+        if_match: None,
+        if_none_match: None,
+        accept: None,
     };
     match parse_head(&head)?.finish(body.as_bytes())? {
         Operation::Batch(batch) => Ok(batch),
@@ -43,6 +46,9 @@ fn alone(method: &str, path: &str, body: &str) -> Operation {
         query,
         content_type: None,
         idempotency_key: None,
+        if_match: None,
+        if_none_match: None,
+        accept: None,
     };
     parse_head(&head).unwrap().finish(body.as_bytes()).unwrap()
 }
