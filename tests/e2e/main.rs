@@ -23,6 +23,7 @@ mod door;
 mod ledger;
 mod raw;
 mod room;
+mod second;
 mod service;
 
 mod architecture;
@@ -30,6 +31,7 @@ mod around;
 mod batch;
 mod codes;
 mod differential;
+mod docs;
 mod edge;
 mod envelope;
 mod forged;
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         batch::cases(),
         codes::cases(),
         differential::cases(),
+        docs::cases(),
         edge::cases(),
         envelope::cases(),
         faults::cases(),

@@ -154,7 +154,9 @@ impl Attempt<'_> {
                 Plan::Select(select) => self.prepare_read(select, &scope)?,
                 Plan::Insert(insert) => {
                     let batch = insert.batch;
-                    Prepared::Insert(sql::insert(insert, scope.root()), batch)
+                    let packet_max_bytes = self.app.bounds.packet_max_bytes;
+                    let statements = sql::insert(insert, scope.root(), packet_max_bytes);
+                    Prepared::Insert(statements, batch)
                 }
                 Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
                 Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
