@@ -132,8 +132,9 @@ fn malformed(part: &str) -> Problem {
     invalid(format!("The reference can't be read at {}.", shown(part))).with_hint(SPELLINGS)
 }
 
-/// What of an id is encoded in a path. The commas of a whole id separate its parts.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+/// What of an id is encoded in a path: also `_`, lest the record `_schema` be taken for the schema. The
+/// commas of a whole id separate its parts.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
 /// The path `/api/v1/crud/{db}/{table}/{id}` with the references of its `{id}` replaced.
