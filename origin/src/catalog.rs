@@ -26,8 +26,8 @@ pub struct Table {
 /// The columns of an answer's rows: what they hold, and how they are called.
 #[derive(Debug)]
 pub struct Layout {
-    /// What each holds.
-    pub kinds: Vec<Kind>,
+    /// What each holds; `None` if only MariaDB knows.
+    pub kinds: Vec<Option<Kind>>,
     /// Their names, ready to be written.
     pub keys: Keys,
 }
@@ -82,17 +82,8 @@ pub struct Reference {
     pub field: String,
 }
 
-/// Columns of a table, by their places.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Columns {
-    /// All, in order.
-    All,
-    /// These, in this order.
-    Some(Vec<usize>),
-}
-
 /// What a column holds: decides how values are read, bound and compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// TINYINT to BIGINT, YEAR.
     Integer,
@@ -148,7 +139,7 @@ impl Table {
         let key = by_name.get("id").map_or(primary, |at| vec![*at]);
         Self {
             whole: Arc::new(Layout {
-                kinds: columns.iter().map(|column| column.kind).collect(),
+                kinds: columns.iter().map(|column| Some(column.kind)).collect(),
                 keys: Keys::new(columns.iter().map(|column| column.name.as_str())),
             }),
             list: OnceLock::new(),
@@ -205,18 +196,10 @@ impl Table {
         self.traits
     }
 
-    /// How rows of these columns look.
+    /// How rows of all columns look.
     #[must_use]
-    pub fn layout(&self, columns: &Columns) -> Arc<Layout> {
-        let places = match columns {
-            Columns::All => return Arc::clone(&self.whole),
-            Columns::Some(places) => places,
-        };
-        let columns = || places.iter().map(|at| &self.columns[*at]);
-        Arc::new(Layout {
-            kinds: columns().map(|column| column.kind).collect(),
-            keys: Keys::new(columns().map(|column| column.name.as_str())),
-        })
+    pub fn layout(&self) -> Arc<Layout> {
+        Arc::clone(&self.whole)
     }
 
     /// The list of all columns, written once by `write`.
@@ -224,12 +207,18 @@ impl Table {
         self.list.get_or_init(write)
     }
 
+    /// The place of a field, if there is one of this name.
+    #[must_use]
+    pub fn find(&self, name: &FieldName) -> Option<usize> {
+        self.by_name.get(name.as_str()).copied()
+    }
+
     /// The place of a field.
     ///
     /// # Errors
     /// `unknown_field`, with the nearest name as its hint.
     pub fn field(&self, name: &FieldName) -> Result<usize, Problem> {
-        self.by_name.get(name.as_str()).copied().ok_or_else(|| {
+        self.find(name).ok_or_else(|| {
             let names = self.columns.iter().map(|column| column.name.as_str());
             Problem::new(
                 ErrorCode::UnknownField,

@@ -1,10 +1,18 @@
-//! The envelope of a success, written as bytes while its rows arrive: nothing is kept but the chunk
-//! that is being filled.
+//! The body of a success, written as bytes while its rows arrive: nothing is kept but the chunk that is
+//! being filled. Rows come out in the envelope, or bare as lines of JSON or of CSV.
+
+mod keys;
+mod text;
+
+pub use keys::{Keys, Part};
+pub use text::{write_csv, write_string};
+
+use crate::format::Format;
 
 /// What every success begins with.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":";
 
-/// Whether the payload is a list of rows or one row.
+/// What the payload of an envelope is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `"payload":[{…},{…}]`
@@ -15,49 +23,21 @@ pub enum Shape {
     Sets,
 }
 
-/// Names of the fields of a row, each escaped once: `{"id":` and `,"title":`.
-#[derive(Clone, Debug, Default)]
-pub struct Keys {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+/// What an envelope tells beside its payload. Rows without an envelope have no place for it: see
+/// [`Format::has_trailer`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trailer {
+    /// `"count"`: how many records there are without paging.
+    pub count: Option<u64>,
+    /// `"next"`: where the page after this one begins.
+    pub next: Option<String>,
 }
 
-impl Keys {
-    /// Prepares the keys of a row. An empty list makes rows `{}`.
-    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut keys = Self::default();
-        for name in names {
-            keys.bytes
-                .push(if keys.ends.is_empty() { b'{' } else { b',' });
-            write_string(&mut keys.bytes, name);
-            keys.bytes.push(b':');
-            keys.ends.push(keys.bytes.len());
-        }
-        keys
-    }
-
-    fn get(&self, at: usize) -> &[u8] {
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.bytes[start..self.ends[at]]
-    }
-
-    /// How many fields a row has.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether rows have no fields.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-}
-
-/// Writes an envelope row by row.
+/// Writes an answer row by row.
 #[derive(Debug)]
 pub struct Encoder {
     out: Vec<u8>,
+    format: Format,
     shape: Shape,
     rows: u64,
     rows_in_set: u64,
@@ -73,13 +53,39 @@ impl Encoder {
         if shape != Shape::Row {
             out.push(b'[');
         }
+        Self::with(out, Format::Envelope, shape)
+    }
+
+    /// Begins an answer in any form. `keys` are those of all its rows; without an envelope, rows stand
+    /// bare whatever the shape.
+    #[must_use]
+    pub fn begin_as(format: Format, shape: Shape, keys: &Keys, capacity: usize) -> Self {
+        if format == Format::Envelope {
+            return Self::begin(shape, capacity);
+        }
+        let mut out = Vec::with_capacity(capacity);
+        if format == Format::Csv {
+            keys.write_header(&mut out);
+            out.extend_from_slice(b"\r\n");
+        }
+        Self::with(out, format, shape)
+    }
+
+    fn with(out: Vec<u8>, format: Format, shape: Shape) -> Self {
         Self {
             out,
+            format,
             shape,
             rows: 0,
             rows_in_set: 0,
             sets: 0,
         }
+    }
+
+    /// The form of the answer, which decides how cells are written: as JSON, or as CSV.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
     }
 
     /// Begins the next result set of [`Shape::Sets`].
@@ -92,17 +98,28 @@ impl Encoder {
         self.rows_in_set = 0;
     }
 
-    /// Writes one row: `write` is called for each field's place and appends its JSON text.
-    pub fn row(&mut self, keys: &Keys, mut write: impl FnMut(usize, &mut Vec<u8>)) {
-        if self.rows_in_set > 0 {
-            self.out.push(b',');
+    /// Writes one row: `write` is called for each cell's place and appends its text in the answer's
+    /// form (nothing for a NULL of CSV); `is_null` is asked whether the objects of the row are there.
+    #[inline]
+    pub fn row(
+        &mut self,
+        keys: &Keys,
+        is_null: impl Fn(usize) -> bool,
+        write: impl FnMut(usize, &mut Vec<u8>),
+    ) {
+        match self.format {
+            Format::Envelope => {
+                if self.rows_in_set > 0 {
+                    self.out.push(b',');
+                }
+                write_object(&mut self.out, keys, is_null, write);
+            }
+            Format::NdJson => {
+                write_object(&mut self.out, keys, is_null, write);
+                self.out.push(b'\n');
+            }
+            Format::Csv => write_line(&mut self.out, keys, write),
         }
-        for at in 0..keys.len() {
-            self.out.extend_from_slice(keys.get(at));
-            write(at, &mut self.out);
-        }
-        self.out
-            .extend_from_slice(if keys.is_empty() { b"{}" } else { b"}" });
         self.rows += 1;
         self.rows_in_set += 1;
     }
@@ -137,22 +154,83 @@ impl Encoder {
         self.sets
     }
 
-    /// Ends the envelope and gives its last bytes. [`Shape::Sets`] with only one set becomes that
+    /// Ends the answer and gives its last bytes. [`Shape::Sets`] with only one set becomes that
     /// set's rows, which needs all of its bytes: nothing may have been taken.
     #[must_use]
-    pub fn finish(mut self) -> Vec<u8> {
+    pub fn finish(self) -> Vec<u8> {
+        self.finish_with(&Trailer::default())
+    }
+
+    /// Ends the answer as [`Encoder::finish`] does, and tells `trailer` after the payload.
+    #[must_use]
+    pub fn finish_with(mut self, trailer: &Trailer) -> Vec<u8> {
+        if !self.format.has_trailer() {
+            return self.out;
+        }
         if self.shape == Shape::Sets && self.sets == 1 && self.out.starts_with(PREFIX) {
             self.out.remove(PREFIX.len());
             self.shape = Shape::Rows;
         }
         let end: &[u8] = match (self.shape, self.sets) {
-            (Shape::Row, _) => b"}",
-            (Shape::Sets, 1..) => b"]]}",
-            (Shape::Rows | Shape::Sets, _) => b"]}",
+            (Shape::Row, _) => b"",
+            (Shape::Sets, 1..) => b"]]",
+            (Shape::Rows | Shape::Sets, _) => b"]",
         };
         self.out.extend_from_slice(end);
+        if let Some(count) = trailer.count {
+            self.out.extend_from_slice(b",\"count\":");
+            self.out.extend_from_slice(count.to_string().as_bytes());
+        }
+        if let Some(next) = &trailer.next {
+            self.out.extend_from_slice(b",\"next\":");
+            write_string(&mut self.out, next);
+        }
+        self.out.push(b'}');
         self.out
     }
+}
+
+/// One row as a JSON object. Nothing is asked of a flat row but its cells.
+#[inline]
+fn write_object(
+    out: &mut Vec<u8>,
+    keys: &Keys,
+    is_null: impl Fn(usize) -> bool,
+    mut write: impl FnMut(usize, &mut Vec<u8>),
+) {
+    let mut next = 0;
+    let mut cells = |out: &mut Vec<u8>, from: usize, to: usize| {
+        for at in from..to {
+            out.extend_from_slice(keys.get(at));
+            write(at, out);
+        }
+    };
+    for object in keys.objects() {
+        let within = &object.cells;
+        cells(out, next, within.start);
+        next = within.end;
+        out.extend_from_slice(&object.key);
+        if is_null(object.presence) {
+            out.extend_from_slice(b"null");
+            continue;
+        }
+        cells(out, within.start, within.end);
+        out.extend_from_slice(if within.is_empty() { b"{}" } else { b"}" });
+    }
+    cells(out, next, keys.len());
+    let has_none = keys.is_empty() && keys.objects().is_empty();
+    out.extend_from_slice(if has_none { b"{}" } else { b"}" });
+}
+
+/// One row as a line of CSV.
+fn write_line(out: &mut Vec<u8>, keys: &Keys, mut write: impl FnMut(usize, &mut Vec<u8>)) {
+    for at in 0..keys.len() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(at, out);
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 /// A whole envelope around one JSON text.
@@ -165,113 +243,5 @@ pub fn success(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Appends a JSON string.
-pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut start = 0;
-    for (at, byte) in bytes.iter().enumerate() {
-        let escape = ESCAPES[usize::from(*byte)];
-        if escape == 0 {
-            continue;
-        }
-        out.extend_from_slice(&bytes[start..at]);
-        start = at + 1;
-        if escape == b'u' {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
-            out.extend_from_slice(&[
-                b'\\',
-                b'u',
-                b'0',
-                b'0',
-                HEX[usize::from(byte >> 4)],
-                HEX[usize::from(byte & 15)],
-            ]);
-        } else {
-            out.extend_from_slice(&[b'\\', escape]);
-        }
-    }
-    out.extend_from_slice(&bytes[start..]);
-    out.push(b'"');
-}
-
-/// For each byte: 0 if it stands for itself, `u` if it is written `\u00xx`, else the letter after `\`.
-const ESCAPES: [u8; 256] = {
-    let mut table = [0u8; 256];
-    let mut at = 0;
-    while at < 0x20 {
-        table[at] = b'u';
-        at += 1;
-    }
-    table[0x08] = b'b';
-    table[0x09] = b't';
-    table[0x0A] = b'n';
-    table[0x0C] = b'f';
-    table[0x0D] = b'r';
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table
-};
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn text(bytes: Vec<u8>) -> String {
-        String::from_utf8(bytes).unwrap()
-    }
-
-    #[test]
-    fn no_rows_make_an_empty_list() {
-        assert_eq!(
-            text(Encoder::begin(Shape::Rows, 0).finish()),
-            r#"{"success":true,"payload":[]}"#
-        );
-        assert_eq!(
-            text(Encoder::begin(Shape::Sets, 0).finish()),
-            r#"{"success":true,"payload":[]}"#
-        );
-    }
-
-    #[test]
-    fn rows_are_separated_also_across_chunks() {
-        let keys = Keys::new(["id", "a\"b"]);
-        let mut encoder = Encoder::begin(Shape::Rows, 16);
-        let mut chunks = Vec::new();
-        for row in 0..3 {
-            encoder.row(&keys, |at, out| {
-                out.extend_from_slice(format!("{}", row * 10 + at).as_bytes());
-            });
-            chunks.extend(encoder.take());
-        }
-        chunks.extend(encoder.finish());
-        assert_eq!(
-            text(chunks),
-            r#"{"success":true,"payload":[{"id":0,"a\"b":1},{"id":10,"a\"b":11},{"id":20,"a\"b":21}]}"#
-        );
-    }
-
-    #[test]
-    fn result_sets_are_lists_in_a_list() {
-        let keys = Keys::new(["a"]);
-        let mut encoder = Encoder::begin(Shape::Sets, 0);
-        encoder.next_set();
-        encoder.row(&keys, |_, out| out.push(b'1'));
-        encoder.row(&keys, |_, out| out.push(b'2'));
-        encoder.next_set();
-        assert_eq!(
-            text(encoder.finish()),
-            r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn strings_read_back_equal(string in ".*") {
-            let mut out = Vec::new();
-            write_string(&mut out, &string);
-            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), string);
-        }
-    }
-}
+mod tests;

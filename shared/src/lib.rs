@@ -14,6 +14,7 @@ pub mod admission;
 pub mod cors;
 pub mod envelope;
 pub mod error;
+pub mod format;
 pub mod ident;
 pub mod json;
 pub mod key;

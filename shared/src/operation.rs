@@ -4,6 +4,7 @@
 //! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
 //! names exist is not known yet.
 
+pub mod field;
 pub mod filter;
 pub mod options;
 pub mod read;
@@ -14,7 +15,7 @@ pub mod write;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::policy::Action;
-use read::{Read, ReadOne};
+use read::{Answer, Join, Read, ReadOne};
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
 
@@ -110,6 +111,27 @@ impl Operation {
         }
     }
 
+    /// The tables that a read joins to it.
+    #[must_use]
+    pub fn joins(&self) -> &[Join] {
+        match self {
+            Self::Read(read) => &read.joins,
+            Self::ReadOne(read) => &read.joins,
+            _ => &[],
+        }
+    }
+
+    /// What it turned out to want, now that its body is known, beyond what its head said.
+    #[must_use]
+    pub fn further_action(&self) -> Option<Action> {
+        match self {
+            Self::Read(Read { answer, .. }) | Self::ReadOne(ReadOne { answer, .. }) => {
+                (*answer == Answer::Explanation).then_some(Action::Explain)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether running it twice is as good as once, because it changes nothing.
     #[must_use]
     pub fn is_read(&self) -> bool {
@@ -185,10 +207,13 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query)?;
     let (action, step) = match (resource, head.method) {
-        (Resource::Table(table), "GET" | "HEAD") => (
-            Action::Read,
-            ready(Operation::Read(Read::from_pairs(table, pairs)?)),
-        ),
+        (Resource::Table(table), "GET" | "HEAD") => {
+            let operation = Operation::Read(Read::from_pairs(table, pairs)?);
+            (
+                operation.further_action().unwrap_or(Action::Read),
+                ready(operation),
+            )
+        }
         (Resource::Table(table), "POST") => {
             options::none(&pairs)?;
             (Action::Insert, Step::Insert(table))
@@ -205,10 +230,13 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             options::none(&pairs)?;
             (Action::Query, Step::Query(table))
         }
-        (Resource::Record(table, id), "GET" | "HEAD") => (
-            Action::ReadOne,
-            ready(Operation::ReadOne(ReadOne::from_pairs(table, id, pairs)?)),
-        ),
+        (Resource::Record(table, id), "GET" | "HEAD") => {
+            let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, pairs)?);
+            (
+                operation.further_action().unwrap_or(Action::ReadOne),
+                ready(operation),
+            )
+        }
         (Resource::Record(table, id), "DELETE") => (
             Action::Delete,
             Step::Delete(table, write::DeleteHead::from_pairs(Some(id), pairs)?),

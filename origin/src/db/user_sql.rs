@@ -164,6 +164,7 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>) -> Vec<u8> {
     let mut encoder = Encoder::begin(Shape::Row, 128);
     encoder.row(
         &Keys::new(["affectedRows", "insertId", "warnings"]),
+        |_| false,
         |at, out| {
             let number = match at {
                 0 => result.affected_rows(),

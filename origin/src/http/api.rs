@@ -11,6 +11,7 @@ use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{Operation, RequestHead};
+use shared::policy;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -44,7 +45,11 @@ async fn answer(
         true => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
         false => Held::nothing(&app.bodies),
     };
-    match pending.finish(held.bytes())? {
+    let operation = pending.finish(held.bytes())?;
+    if let Some(action) = operation.further_action() {
+        policy::permit(action, principal.access())?;
+    }
+    match operation {
         Operation::Sql(call) => sql::run(app, &principal, call, record).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, record).await,

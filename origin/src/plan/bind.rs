@@ -14,6 +14,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::filter::Comparison;
+use shared::operation::read::select::Aggregate;
 
 /// What a value is bound for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +110,39 @@ pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem
         ),
     )
     .with_hint("Compare it with = or !=."))
+}
+
+/// Refuses aggregates that have no meaning for a column.
+///
+/// # Errors
+/// `invalid_query_option`.
+pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> {
+    use Aggregate::{Avg, Count, CountDistinct, Max, Min, Sum};
+    let sound = match (aggregate, column.kind) {
+        (Count | CountDistinct, _) => true,
+        (Min | Max, kind) => !matches!(kind, Kind::Geometry | Kind::Json),
+        (Sum | Avg, kind) => matches!(
+            kind,
+            Kind::Integer | Kind::Bit | Kind::Decimal | Kind::Float | Kind::Double
+        ),
+    };
+    if sound {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!(
+            "The field {} ({}) has no {}.",
+            shown(column.name.as_str()),
+            column.type_text,
+            match aggregate {
+                Sum => "sum",
+                Avg => "mean",
+                _ => "order",
+            }
+        ),
+    )
+    .with_hint("Use COUNT or COUNT_DISTINCT."))
 }
 
 fn plain(param: Param) -> Operand {

@@ -1,7 +1,8 @@
 //! Writes, resolved.
 
 use super::bind::{self, Purpose};
-use super::{Batch, Delete, Insert, Operand, Update, read};
+use super::scope::Scope;
+use super::{Batch, Delete, Insert, Operand, Update, filter};
 use crate::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -72,7 +73,8 @@ fn cells(
         .collect()
 }
 
-pub(super) fn update(update: &write::Update, table: &Table) -> Result<Update, Problem> {
+pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {
+    let table = scope.root();
     let places = places(&update.fields, table)?;
     let changes = places
         .into_iter()
@@ -86,14 +88,14 @@ pub(super) fn update(update: &write::Update, table: &Table) -> Result<Update, Pr
         .collect::<Result<_, Problem>>()?;
     Ok(Update {
         changes,
-        filter: read::by_id(&update.id, table)?,
+        filter: filter::by_id(&update.id, table)?,
     })
 }
 
-pub(super) fn delete(delete: &write::Delete, table: &Table) -> Result<Delete, Problem> {
+pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
     let filter = match &delete.target {
-        write::Target::Record(id) => read::by_id(id, table)?,
-        write::Target::Matching(condition) => read::predicate(condition, table)?,
+        write::Target::Record(id) => filter::by_id(id, scope.root())?,
+        write::Target::Matching(condition) => filter::predicate(condition, scope)?,
     };
     Ok(Delete { filter })
 }

@@ -4,7 +4,8 @@
 use super::Statement;
 use super::tokens::{Token, Tokens};
 use crate::catalog::Table;
-use crate::plan::{Form, Operand, Param};
+use crate::plan::scope::Scope;
+use crate::plan::{Form, Operand, Param, Place};
 
 /// Grows a statement.
 #[derive(Debug, Default)]
@@ -49,6 +50,21 @@ impl Builder {
     /// A column of a table.
     pub(super) fn column(&mut self, table: &Table, at: usize) -> &mut Self {
         self.ident(table.columns()[at].name.as_str())
+    }
+
+    /// A column of one of a statement's tables; bare, where there is only one.
+    pub(super) fn place(&mut self, scope: &Scope<'_>, place: Place) -> &mut Self {
+        if !scope.is_single() {
+            self.ident(scope.name(place.source).as_str()).syntax(".");
+        }
+        self.ident(scope.column(place).name.as_str())
+    }
+
+    /// A short name of our own: a letter and a number.
+    pub(super) fn numbered(&mut self, letter: &'static str, number: usize) -> &mut Self {
+        self.text.push_str(letter);
+        self.text.push_str(&number.to_string());
+        self
     }
 
     /// Columns, separated by commas.

@@ -40,11 +40,12 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
                 at,
                 column: pick.column,
             };
+            let given = pick.alias.is_some();
             let mut name = pick
                 .alias
                 .unwrap_or_else(|| read.column(world, place).name.to_owned());
             if nest.is_none() {
-                if at > 0 && taken.contains(&name) {
+                if at > 0 && !given && taken.contains(&name) {
                     name = format!("{}_{name}", read.name(world, at));
                 }
                 if taken.contains(&name) {
