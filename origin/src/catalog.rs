@@ -3,6 +3,9 @@
 //! Values of these types are facts read from MariaDB by `db::catalog`; nothing here does I/O or knows
 //! the driver.
 
+mod repertoire;
+
+pub use repertoire::Repertoire;
 use shared::envelope::Keys;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
@@ -95,8 +98,18 @@ pub enum Kind {
     Float,
     /// DOUBLE.
     Double,
-    /// CHAR to LONGTEXT, ENUM, SET, UUID, INET.
+    /// CHAR to LONGTEXT, and what later versions bring.
     Text,
+    /// ENUM.
+    Enum,
+    /// SET.
+    Set,
+    /// UUID.
+    Uuid,
+    /// INET4.
+    Inet4,
+    /// INET6.
+    Inet6,
     /// DATE.
     Date,
     /// DATETIME, TIMESTAMP.
@@ -105,19 +118,28 @@ pub enum Kind {
     Time,
     /// JSON: LONGTEXT that must be valid JSON.
     Json,
-    /// BINARY to LONGBLOB.
+    /// BINARY to LONGBLOB, VECTOR.
     Bytes,
     /// GEOMETRY and its kinds.
     Geometry,
 }
 
 /// What characters a column of text can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Charset {
-    /// All of Unicode, or its first plane: any text can be compared with it.
+    /// All of Unicode: any text can be compared with it.
     Unicode,
     /// Fewer, as latin1 does: MariaDB refuses to compare it with text that it can't hold.
-    Limited,
+    Limited(Arc<Repertoire>, Case),
+}
+
+/// Whether a column's collation tells upper from lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Case {
+    /// It does not.
+    Folded,
+    /// It does.
+    Exact,
 }
 
 impl Table {

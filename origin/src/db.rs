@@ -12,6 +12,7 @@ pub mod error;
 mod geojson;
 mod json;
 pub mod pool;
+mod repertoire;
 pub mod run;
 mod schema;
 mod statements;

@@ -11,7 +11,7 @@ pub mod keyset;
 mod output;
 pub mod scope;
 
-use crate::catalog::Layout;
+use crate::catalog::{Case, Layout};
 use keyset::Keyset;
 use scope::Scope;
 use shared::error::{ErrorCode, Problem};
@@ -250,9 +250,9 @@ pub enum Form {
     },
     /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
-    /// Taken as it is, but compared with the column converted to utf8mb4: the text may hold
-    /// characters that the column's character set lacks.
-    Unicode,
+    /// Taken as it is, but compared with the column converted to utf8mb4: the text holds characters
+    /// that the column's character set lacks.
+    Unicode(Case),
     /// Compared as compact JSON, so that white space does not matter.
     Json,
 }

@@ -120,7 +120,7 @@ impl Builder {
     /// A bound value in the form that its column needs.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
-            Form::Plain | Form::Unicode => self.param(operand.param),
+            Form::Plain | Form::Unicode(_) => self.param(operand.param),
             Form::GeoJson => self
                 .syntax("ST_GeomFromGeoJSON(")
                 .param(operand.param)

@@ -2,7 +2,7 @@
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
 use super::Statement;
-use crate::catalog::{Charset, Column, Kind, Table, Traits};
+use crate::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
 use crate::plan::scope::Scope;
 use crate::plan::{self, Param, Plan, Select};
 use shared::error::Problem;
@@ -19,10 +19,13 @@ fn column(name: &str, kind: Kind) -> Column {
     Column {
         name: FieldName::parse(name).unwrap(),
         kind,
-        charset: if name == "old" {
-            Charset::Limited
-        } else {
-            Charset::Unicode
+        charset: match name {
+            "old" => {
+                let latin1: String = (0..=0xFF_u8).map(char::from).collect();
+                let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
+                Charset::Limited(Arc::new(repertoire), Case::Folded)
+            }
+            _ => Charset::Unicode,
         },
         type_text: match kind {
             Kind::Text => "varchar(200)".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::expression;
-use crate::catalog::Kind;
+use crate::catalog::{Case, Kind};
 use crate::plan::scope::Scope;
 use crate::plan::{Form, LikePattern, Operand, Place, Predicate};
 use shared::operation::filter::Comparison;
@@ -141,7 +141,7 @@ fn subject<'a>(
     }
     match operands
         .iter()
-        .find(|operand| operand.form == Form::Unicode)
+        .find(|operand| matches!(operand.form, Form::Unicode(_)))
     {
         Some(operand) => text(sql, scope, at, operand),
         None => sql.place(scope, at),
@@ -156,10 +156,15 @@ fn text<'a>(
     operand: &Operand,
 ) -> &'a mut Builder {
     match operand.form {
-        Form::Unicode => sql
-            .syntax("CONVERT(")
-            .place(scope, at)
-            .syntax(" USING utf8mb4)"),
+        Form::Unicode(case) => {
+            sql.syntax("CONVERT(")
+                .place(scope, at)
+                .syntax(" USING utf8mb4)");
+            match case {
+                Case::Folded => sql,
+                Case::Exact => sql.syntax(" COLLATE utf8mb4_bin"),
+            }
+        }
         _ => sql.place(scope, at),
     }
 }
