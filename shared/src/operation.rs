@@ -4,6 +4,7 @@
 //! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
 //! names exist is not known yet.
 
+pub mod batch;
 pub mod field;
 pub mod filter;
 pub mod options;
@@ -13,14 +14,17 @@ pub mod sql;
 pub mod write;
 
 use crate::error::{ErrorCode, Problem};
+use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
+use crate::key::Access;
 use crate::policy::Action;
+use batch::Batch;
 use read::{Answer, Join, Read, ReadOne};
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
 
 /// What of a request is known before its body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     /// The method, in upper case.
     pub method: &'a str,
@@ -30,8 +34,14 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// The `Content-Type`, if one was sent.
     pub content_type: Option<&'a str>,
+    /// The `Accept`, if one was sent: the form of a read's rows. Everything else ignores it.
+    pub accept: Option<&'a str>,
     /// The `Idempotency-Key`, if one was sent.
     pub idempotency_key: Option<&'a str>,
+    /// The `If-Match`, if one was sent.
+    pub if_match: Option<&'a str>,
+    /// The `If-None-Match`, if one was sent.
+    pub if_none_match: Option<&'a str>,
 }
 
 /// A table of a database, as named by the path.
@@ -70,10 +80,15 @@ impl RecordId {
         &self.whole
     }
 
-    /// The parts of a key of several fields.
+    /// The parts of a key of so many fields; `None` if the id has fewer or more. An id that was encoded
+    /// as a whole, commas included, is parted at them where that gives as many parts as are wanted.
     #[must_use]
-    pub fn parts(&self) -> &[String] {
-        &self.parts
+    pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
+        let parts: Vec<&str> = match self.parts.as_slice() {
+            [whole] => whole.split(',').collect(),
+            parts => parts.iter().map(String::as_str).collect(),
+        };
+        (parts.len() == wanted).then_some(parts)
     }
 }
 
@@ -86,7 +101,7 @@ pub enum Operation {
     ReadOne(ReadOne),
     /// New records.
     Insert(Insert),
-    /// Changes to one record.
+    /// Changes to records.
     Update(Update),
     /// Records to delete.
     Delete(Delete),
@@ -94,10 +109,12 @@ pub enum Operation {
     Describe(TablePath),
     /// One SQL statement.
     Sql(SqlCall),
+    /// Several of the above on records, as one.
+    Batch(Batch),
 }
 
 impl Operation {
-    /// The table it is about; SQL names its own.
+    /// The table it is about; SQL and a batch's operations name their own.
     #[must_use]
     pub fn table(&self) -> Option<&TablePath> {
         match self {
@@ -107,7 +124,7 @@ impl Operation {
             Self::Update(update) => Some(&update.table),
             Self::Delete(delete) => Some(&delete.table),
             Self::Describe(table) => Some(table),
-            Self::Sql(_) => None,
+            Self::Sql(_) | Self::Batch(_) => None,
         }
     }
 
@@ -151,11 +168,13 @@ pub struct Pending {
 #[derive(Clone, Debug)]
 enum Step {
     Ready(Box<Operation>),
-    Query(TablePath),
-    Insert(TablePath),
+    Query(TablePath, Format),
+    Insert(TablePath, write::InsertHead),
     Update(TablePath, RecordId),
+    UpdateMany(TablePath),
     Delete(TablePath, write::DeleteHead),
-    Sql,
+    Sql(Format),
+    Batch,
 }
 
 impl Pending {
@@ -188,11 +207,13 @@ impl Pending {
         self.check_body_type()?;
         Ok(match self.step {
             Step::Ready(operation) => *operation,
-            Step::Query(table) => Operation::Read(Read::from_body(table, body)?),
-            Step::Insert(table) => Operation::Insert(Insert::from_body(table, body)?),
+            Step::Query(table, format) => Operation::Read(Read::from_body(table, format, body)?),
+            Step::Insert(table, head) => Operation::Insert(Insert::from_body(table, head, body)?),
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
+            Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
-            Step::Sql => Operation::Sql(SqlCall::from_body(body)?),
+            Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
+            Step::Batch => Operation::Batch(Batch::from_body(body)?),
         })
     }
 }
@@ -206,17 +227,22 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     use route::Resource;
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query)?;
+    let format = Format::from_accept(head.accept);
     let (action, step) = match (resource, head.method) {
         (Resource::Table(table), "GET" | "HEAD") => {
-            let operation = Operation::Read(Read::from_pairs(table, pairs)?);
+            let operation = Operation::Read(Read::from_pairs(table, format, pairs)?);
             (
                 operation.further_action().unwrap_or(Action::Read),
                 ready(operation),
             )
         }
-        (Resource::Table(table), "POST") => {
+        (Resource::Table(table), "POST") => (
+            Action::Insert,
+            Step::Insert(table, write::InsertHead::from_pairs(pairs)?),
+        ),
+        (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
-            (Action::Insert, Step::Insert(table))
+            (Action::Update, Step::UpdateMany(table))
         }
         (Resource::Table(table), "DELETE") => (
             Action::Delete,
@@ -228,10 +254,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Query(table), _) => {
             options::none(&pairs)?;
-            (Action::Query, Step::Query(table))
+            (Action::Query, Step::Query(table, format))
         }
         (Resource::Record(table, id), "GET" | "HEAD") => {
-            let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, pairs)?);
+            let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
             (
                 operation.further_action().unwrap_or(Action::ReadOne),
                 ready(operation),
@@ -247,10 +273,14 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Sql, _) => {
             options::none(&pairs)?;
-            (Action::Sql, Step::Sql)
+            (Action::Sql, Step::Sql(format))
+        }
+        (Resource::Batch, _) => {
+            options::none(&pairs)?;
+            (Action::Batch, Step::Batch)
         }
     };
-    refuse_unbuilt_headers(head)?;
+    refuse_unbuilt_headers(head, action)?;
     let reads_body = !matches!(step, Step::Ready(_));
     let unreadable = reads_body
         .then(|| expect_json(head.content_type).err())
@@ -266,13 +296,21 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it.
-fn refuse_unbuilt_headers(head: &RequestHead<'_>) -> Result<(), Problem> {
-    match head.idempotency_key {
+/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it. Nobody
+/// relies on a condition of a read, but a write under a condition that nobody checks may undo
+/// somebody's work.
+fn refuse_unbuilt_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
+    let writes = action.needs() == Access::Full;
+    let unbuilt = [
+        ("Idempotency-Key", head.idempotency_key),
+        ("If-Match", head.if_match.filter(|_| writes)),
+        ("If-None-Match", head.if_none_match.filter(|_| writes)),
+    ];
+    match unbuilt.into_iter().find(|(_, value)| value.is_some()) {
         None => Ok(()),
-        Some(_) => Err(Problem::new(
+        Some((name, _)) => Err(Problem::new(
             ErrorCode::InvalidQueryOption,
-            "The header Idempotency-Key is not available yet.",
+            format!("The header {name} is not available here."),
         )
         .with_hint("Leave it out; nothing was done.")),
     }

@@ -23,12 +23,15 @@ mod door;
 mod ledger;
 mod raw;
 mod room;
+mod second;
 mod service;
 
 mod architecture;
 mod around;
+mod batch;
 mod codes;
 mod differential;
+mod docs;
 mod edge;
 mod envelope;
 mod forged;
@@ -56,8 +59,10 @@ fn main() -> ExitCode {
     let groups = [
         architecture::cases(),
         around::cases(),
+        batch::cases(),
         codes::cases(),
         differential::cases(),
+        docs::cases(),
         edge::cases(),
         envelope::cases(),
         faults::cases(),

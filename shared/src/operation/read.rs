@@ -10,6 +10,7 @@ use super::filter::Condition;
 use super::options::{self, Options};
 use super::{RecordId, TablePath};
 use crate::error::Problem;
+use crate::format::Format;
 use crate::json::Value;
 use crate::limits::PAGE_TOKEN_MAX_BYTES;
 
@@ -43,6 +44,8 @@ pub struct Read {
     pub count: Count,
     /// What is answered.
     pub answer: Answer,
+    /// In what form.
+    pub format: Format,
 }
 
 /// One record by its key.
@@ -58,6 +61,8 @@ pub struct ReadOne {
     pub select: Selection,
     /// What is answered.
     pub answer: Answer,
+    /// In what form.
+    pub format: Format,
 }
 
 /// Whether equal rows come out once.
@@ -119,12 +124,20 @@ const READ_OPTIONS: [&str; 15] = [
 const ONE_OPTIONS: [&str; 4] = ["selectFields", "omitFields", "join", "explain"];
 
 impl Read {
-    pub(super) fn from_pairs(table: TablePath, options: Options) -> Result<Self, Problem> {
-        Draft::collect(options, &READ_OPTIONS)?.into_read(table)
+    pub(super) fn from_pairs(
+        table: TablePath,
+        format: Format,
+        options: Options,
+    ) -> Result<Self, Problem> {
+        Draft::collect(options, &READ_OPTIONS)?.into_read(table, format)
     }
 
-    pub(super) fn from_body(table: TablePath, body: &[u8]) -> Result<Self, Problem> {
-        Draft::collect(options::members(body)?, &READ_OPTIONS)?.into_read(table)
+    pub(super) fn from_body(
+        table: TablePath,
+        format: Format,
+        body: &[u8],
+    ) -> Result<Self, Problem> {
+        Draft::collect(options::members(body)?, &READ_OPTIONS)?.into_read(table, format)
     }
 }
 
@@ -132,6 +145,7 @@ impl ReadOne {
     pub(super) fn from_pairs(
         table: TablePath,
         id: RecordId,
+        format: Format,
         options: Options,
     ) -> Result<Self, Problem> {
         let draft = Draft::collect(options, &ONE_OPTIONS)?;
@@ -141,6 +155,7 @@ impl ReadOne {
             joins: draft.joins()?,
             select: draft.selection()?,
             answer: draft.answer()?,
+            format,
         })
     }
 }
@@ -195,7 +210,7 @@ impl Draft {
         Ok(draft)
     }
 
-    fn into_read(self, table: TablePath) -> Result<Read, Problem> {
+    fn into_read(self, table: TablePath, format: Format) -> Result<Read, Problem> {
         let group = match &self.group {
             Some(value) => options::fields("group", value)?,
             None => Vec::new(),
@@ -209,6 +224,12 @@ impl Draft {
             false => Rows::All,
         };
         let count = match flag("count", self.count.as_ref())? {
+            true if !format.has_trailer() => {
+                return Err(options::invalid(
+                    "The option count has no place in CSV or lines of JSON.",
+                )
+                .with_hint("Leave the header Accept out, or ask for the count by itself."));
+            }
             true => Count::Exact,
             false => Count::None,
         };
@@ -224,6 +245,7 @@ impl Draft {
             rows,
             order,
             count,
+            format,
         })
     }
 

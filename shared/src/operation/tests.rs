@@ -9,8 +9,7 @@ fn head<'a>(method: &'a str, path: &'a str, query: &'a str) -> RequestHead<'a> {
         method,
         path,
         query: Some(query),
-        content_type: None,
-        idempotency_key: None,
+        ..RequestHead::default()
     }
 }
 
@@ -180,7 +179,7 @@ fn routes_and_methods() {
             "{path}"
         );
     }
-    assert_eq!(code("PUT", POSTS, "", "{}"), ErrorCode::MethodNotAllowed);
+    assert_eq!(code("LOCK", POSTS, "", "{}"), ErrorCode::MethodNotAllowed);
     assert_eq!(
         code("GET", "/api/v1/sql", "", ""),
         ErrorCode::MethodNotAllowed
@@ -213,8 +212,8 @@ fn names_are_decoded_from_the_path() {
         ("my db", "a/b`c")
     );
     assert_eq!(
-        (one.id.whole(), one.id.parts()),
-        ("1,2,3", &["1,2".to_owned(), "3".to_owned()][..])
+        (one.id.whole(), one.id.parts(2)),
+        ("1,2,3", Some(vec!["1,2", "3"]))
     );
     assert_eq!(one.select, Selection::All);
 }
@@ -296,6 +295,58 @@ fn no_delete_without_a_target_and_none_with_two() {
 }
 
 #[test]
+fn no_update_of_many_without_conditions_and_none_without_data() {
+    let one = r#"[{"key":"a","value":1}]"#;
+    for (body, expected) in [
+        ("{}".to_owned(), ErrorCode::InvalidBody),
+        (r#"{"data":{"b":2}}"#.to_owned(), ErrorCode::InvalidBody),
+        (
+            r#"{"updateKeyValues":[],"data":{"b":2}}"#.to_owned(),
+            ErrorCode::InvalidFilter,
+        ),
+        (
+            r#"{"updateKeyValuesOperator":"OR","data":{"b":2}}"#.to_owned(),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one}}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one},"data":{{}}}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one},"data":[]}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one},"data":{{"b":2}},"b":3}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"deleteKeyValues":{one},"data":{{"b":2}}}}"#),
+            ErrorCode::InvalidBody,
+        ),
+    ] {
+        for method in ["PUT", "PATCH"] {
+            assert_eq!(code(method, POSTS, "", &body), expected, "{body}");
+        }
+    }
+    let problem = parse(
+        "PUT",
+        POSTS,
+        "",
+        r#"{"updateKeyValues":[{"key":"a"}],"data":{"b":2}}"#,
+    )
+    .unwrap_err();
+    assert!(
+        problem.message().contains("updateKeyValues"),
+        "another list is named: {problem}"
+    );
+}
+
+#[test]
 fn another_content_type_is_refused() {
     let mut request = head("POST", POSTS, "");
     request.content_type = Some("text/plain");
@@ -348,4 +399,73 @@ fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
         parse("POST", POSTS, "", &batch).unwrap_err().code(),
         ErrorCode::InvalidBody
     );
+}
+
+#[test]
+fn the_form_of_an_answer_is_that_of_every_read() {
+    use crate::format::Format;
+    for (method, path, body) in [
+        ("GET", POSTS, ""),
+        ("HEAD", POSTS, ""),
+        ("GET", "/api/v1/crud/demo/posts/1", ""),
+        ("POST", "/api/v1/crud/demo/posts/query", "{}"),
+        ("POST", "/api/v1/sql", r#"{"query":"SELECT 1"}"#),
+    ] {
+        for (accept, expected) in [
+            (None, Format::Envelope),
+            (Some("application/json"), Format::Envelope),
+            (Some("text/csv"), Format::Csv),
+            (Some("application/x-ndjson"), Format::NdJson),
+        ] {
+            let head = RequestHead {
+                accept,
+                ..head(method, path, "")
+            };
+            let format = match parse_head(&head).unwrap().finish(body.as_bytes()) {
+                Ok(Operation::Read(read)) => read.format,
+                Ok(Operation::ReadOne(read)) => read.format,
+                Ok(Operation::Sql(call)) => call.format,
+                other => panic!("{method} {path}: {other:?}"),
+            };
+            assert_eq!(format, expected, "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_write_under_a_condition_that_nobody_checks_is_refused_and_a_read_is_not() {
+    let refused = |head: &RequestHead<'_>| {
+        let problem = parse_head(head).err()?;
+        assert_eq!(problem.code(), ErrorCode::InvalidQueryOption);
+        Some(problem.message().to_owned())
+    };
+    for (method, path, writes) in [
+        ("GET", POSTS, false),
+        ("GET", "/api/v1/crud/demo/posts/1", false),
+        ("OPTIONS", POSTS, false),
+        ("POST", "/api/v1/crud/demo/posts/query", false),
+        ("POST", POSTS, true),
+        ("PUT", "/api/v1/crud/demo/posts/1", true),
+        ("PATCH", "/api/v1/crud/demo/posts/1", true),
+        ("DELETE", "/api/v1/crud/demo/posts/1", true),
+        ("DELETE", POSTS, true),
+        ("POST", "/api/v1/sql", true),
+    ] {
+        let plain = head(method, path, "");
+        let if_match = refused(&RequestHead {
+            if_match: Some("\"x\""),
+            ..plain
+        });
+        let if_none_match = refused(&RequestHead {
+            if_none_match: Some("*"),
+            ..plain
+        });
+        let named = |text: &Option<String>, name| text.as_ref().is_some_and(|t| t.contains(name));
+        assert_eq!(named(&if_match, "If-Match"), writes, "{method} {path}");
+        assert_eq!(
+            named(&if_none_match, "If-None-Match"),
+            writes,
+            "{method} {path}"
+        );
+    }
 }

@@ -2,7 +2,8 @@
 //! the next page begins.
 
 use super::{
-    CHUNK_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, settle, within, write_row,
+    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, settle,
+    within, write_row,
 };
 use crate::catalog::Layout;
 use crate::db::connection::Connection;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use mysql_async::prelude::FromRow as _;
 use mysql_async::{Row, Value};
 use shared::envelope::{Encoder, Shape, Trailer};
+use shared::format::Format;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,8 @@ pub struct Reading {
     pub statement: Statement,
     /// How its rows look.
     pub layout: Arc<Layout>,
+    /// In what form they come out.
+    pub format: Format,
     /// The page, if another may follow it.
     pub page: Option<Page>,
     /// The number without paging, if it is asked for.
@@ -70,7 +74,7 @@ pub fn many(
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
-        let Reading { statement, layout, page, counting } = *reading;
+        let Reading { statement, layout, format, page, counting } = *reading;
         let (text, params) = statement.into_parts();
         lease.begin();
         let mut started = Instant::now();
@@ -82,7 +86,7 @@ pub fn many(
         };
         let columns = result.columns().unwrap_or_default();
         let decoders = decoders(Some(&layout.kinds), &columns);
-        let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
+        let mut encoder = Encoder::begin_as(format, Shape::Rows, &layout.keys, CHUNK_ROOM_BYTES);
         let page_rows = page.as_ref().map_or(u64::MAX, |page| page.limit);
         let (mut last, mut more) = (None, false);
         loop {
