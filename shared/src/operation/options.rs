@@ -98,7 +98,7 @@ fn repeated(name: &str) -> Problem {
         ErrorCode::InvalidQueryOption,
         format!("The option {} is given more than once.", shown(name)),
     )
-    .with_hint("A list is one JSON value, or numbered: name[0]=…&name[1]=….")
+    .with_hint("Give it once: a list is one JSON value, or numbered, name[0]=…&name[1]=….")
 }
 
 fn decode_part(text: &str) -> Result<String, Problem> {
