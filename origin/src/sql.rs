@@ -10,6 +10,8 @@ mod insert;
 mod predicate;
 mod select;
 pub mod session;
+#[cfg(test)]
+mod spellings;
 mod tokens;
 mod update;
 
