@@ -54,6 +54,8 @@ pub struct Bounds {
     pub write_timeout: Duration,
     /// Rows of one batch.
     pub batch_max_rows: usize,
+    /// Bytes of one packet, as MariaDB said at the start.
+    pub packet_max_bytes: usize,
 }
 
 impl App {
@@ -88,6 +90,7 @@ impl App {
                 body_timeout: config.body_read_timeout,
                 write_timeout: config.write_timeout,
                 batch_max_rows: config.rows_batch_max,
+                packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
             bodies: Room::default(),
             admin: system.admin.clone(),

@@ -43,6 +43,19 @@ pub struct Traits {
     /// Whether using it may run stored code (triggers, or whatever is behind a view), which can leave
     /// something in the session.
     pub stored_code: bool,
+    /// What inserts of special kinds must know.
+    pub inserts: InsertTraits,
+}
+
+/// Facts about a table that decide how rows get into it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InsertTraits {
+    /// Whether it has a unique key, so that a row can be in conflict with another.
+    pub unique_key: bool,
+    /// Whether a trigger runs when one of its rows is updated, even if nothing of it changes.
+    pub update_triggers: bool,
+    /// Whether its engine takes a row back when its transaction is rolled back.
+    pub transactional: bool,
 }
 
 /// A column.

@@ -2,7 +2,7 @@
 //! mapped. The only folder that knows the driver.
 //!
 //! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run in
-//! [`run`] and [`user_sql`], under the accounts of their projects.
+//! [`run`], [`transaction`] and [`user_sql`], under the accounts of their projects.
 
 pub mod admin;
 pub mod catalog;
@@ -17,6 +17,7 @@ pub mod run;
 mod schema;
 mod statements;
 mod text;
+pub mod transaction;
 pub mod user_sql;
 
 pub use error::DbError;

@@ -1,6 +1,7 @@
 //! HTTP: from a connection to a handler and back. A handler is parse, plan, run, respond.
 
 mod api;
+mod batch;
 pub mod body;
 pub mod cross_origin;
 mod etag;

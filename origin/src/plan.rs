@@ -128,6 +128,28 @@ pub struct Insert {
     pub returning: Vec<usize>,
     /// Whether the answer is a list.
     pub batch: Batch,
+    /// What becomes of rows whose key is taken.
+    pub on_conflict: OnConflict,
+}
+
+/// What becomes of a row when a unique key already holds one of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// The insert fails.
+    Refuse,
+    /// The record that is there takes the values that the row gives, but for those of its key. A row
+    /// that gives no others sets this column to itself.
+    Update {
+        /// A column to set to itself.
+        anchor: usize,
+    },
+    /// The record that is there stays as it is: this column is set to itself, which changes nothing.
+    Ignore {
+        /// A column to set to itself.
+        anchor: usize,
+    },
+    /// The same where even that would run a trigger: the row's own statement fails, and is passed over.
+    PassOver,
 }
 
 /// Whether an insert was sent as a batch.
@@ -276,8 +298,9 @@ pub fn build(
         }
         Operation::Update(operation) => write::update(operation, scope).map(Plan::Update),
         Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
-        // These two have no plan: metadata is the catalogue itself, SQL is the caller's own.
-        Operation::Describe(_) | Operation::Sql(_) => Err(Problem::new(
+        // These have no plan: metadata is the catalogue itself, SQL is the caller's own, and of a batch
+        // each operation has one.
+        Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) => Err(Problem::new(
             ErrorCode::Internal,
             "The request was planned as something it is not.",
         )),

@@ -190,9 +190,10 @@ impl Encoder {
     }
 }
 
-/// One row as a JSON object. Nothing is asked of a flat row but its cells.
+/// Appends one row as a JSON object, as [`Encoder::row`] writes it. Nothing is asked of a flat row but
+/// its cells.
 #[inline]
-fn write_object(
+pub fn write_object(
     out: &mut Vec<u8>,
     keys: &Keys,
     is_null: impl Fn(usize) -> bool,

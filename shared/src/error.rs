@@ -45,7 +45,7 @@ codes! {
     InvalidJson = "invalid_json", 400, None;
     /// A query option is unknown, repeated or of the wrong form.
     InvalidQueryOption = "invalid_query_option", 400, None;
-    /// A condition (`query`, `deleteKeyValues`) can't be understood.
+    /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) can't be understood.
     InvalidFilter = "invalid_filter", 400, None;
     /// The body is JSON of the wrong shape.
     InvalidBody = "invalid_body", 400, None;
@@ -137,10 +137,21 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// What MariaDB said when it refused: shown to callers under `details`.
+/// Particulars of a failure, shown to callers under `details`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Details {
+    /// What MariaDB said, if it was MariaDB that refused.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+    /// The place of the operation at fault in its batch, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<usize>,
+}
+
+/// What MariaDB said when it refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Details {
+pub struct Refusal {
     /// MariaDB's error number, for example 1062.
     pub errno: u16,
     /// The five characters of the SQLSTATE.
@@ -196,10 +207,19 @@ impl Problem {
     /// Adds what MariaDB said.
     #[must_use]
     pub fn with_details(mut self, errno: u16, sql_state: impl Into<String>) -> Self {
-        self.inner.details = Some(Details {
+        let details = self.inner.details.get_or_insert_default();
+        details.refusal = Some(Refusal {
             errno,
             sql_state: sql_state.into(),
         });
+        self
+    }
+
+    /// Says which operation of a batch it is about.
+    #[must_use]
+    pub fn in_operation(mut self, at: usize) -> Self {
+        self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
+        self.inner.details.get_or_insert_default().operation = Some(at);
         self
     }
 
@@ -234,7 +254,7 @@ impl Problem {
         self.inner.hint.as_deref()
     }
 
-    /// MariaDB's number and state, if it was MariaDB that refused.
+    /// Particulars, if any.
     #[must_use]
     pub fn details(&self) -> Option<&Details> {
         self.inner.details.as_ref()
@@ -352,6 +372,18 @@ mod tests {
         assert_eq!(
             String::from_utf8_lossy(&json),
             r#"{"success":false,"payload":null,"error":{"code":"unknown_field","message":"No field \"titel\".","hint":"Did you mean \"title\"?","retryable":false,"requestId":"r1"}}"#
+        );
+    }
+
+    #[test]
+    fn a_problem_of_a_batch_names_its_operation() {
+        let json = Problem::new(ErrorCode::DuplicateKey, "It exists.")
+            .with_details(1062, "23000")
+            .in_operation(2)
+            .to_json("r1");
+        assert_eq!(
+            String::from_utf8_lossy(&json),
+            r#"{"success":false,"payload":null,"error":{"code":"duplicate_key","message":"Operation 2: It exists.","details":{"errno":1062,"sqlState":"23000","operation":2},"retryable":false,"requestId":"r1"}}"#
         );
     }
 

@@ -34,6 +34,20 @@ pub const BATCH_MAX_ROWS: usize = 10_000;
 /// gigabytes of empty cells.
 pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
+/// Operations of one `/batch`: each takes a round trip to MariaDB or more, while the locks of those
+/// before it are held.
+pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
+
+/// Commas in one `/batch`, which bound the values of all its operations together; as many as the cells
+/// of one `batchData`, which bound the cells of all its inserts together too.
+pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
+
+/// Rows that the reads of one `/batch` give together: its answer is held until all is committed.
+pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
+
+/// Bytes of the answer of one `/batch`: as many as its body may have.
+pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
+
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;
 
@@ -43,14 +57,14 @@ pub const JOIN_MATCH_MAX_COUNT: usize = 32;
 /// Bytes of the token of a page: a longer one is none of ours, which hold the sort values of one row.
 pub const PAGE_TOKEN_MAX_BYTES: usize = 256 * 1024;
 
-/// Conditions in one `query` or `deleteKeyValues`, nested ones included. Keeps the statement's text
+/// Conditions in one `query`, `updateKeyValues` or `deleteKeyValues`, nested ones included. Keeps the statement's text
 /// and its optimisation in MariaDB short.
 pub const CONDITION_MAX_COUNT: usize = 1_000;
 
 /// Values of one list (`IN`, a list operand). MariaDB turns long lists into a temporary table.
 pub const LIST_MAX_VALUES: usize = 10_000;
 
-/// Commas in one `query` or `deleteKeyValues`, which bound the values of all its lists together:
+/// Commas in one `query`, `updateKeyValues` or `deleteKeyValues`, which bound the values of all its lists together:
 /// MariaDB counts a statement's parameters in 16 bits, and each condition has some parts more.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 

@@ -4,6 +4,7 @@
 //! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
 //! names exist is not known yet.
 
+pub mod batch;
 pub mod field;
 pub mod filter;
 pub mod options;
@@ -17,6 +18,7 @@ use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
 use crate::key::Access;
 use crate::policy::Action;
+use batch::Batch;
 use read::{Answer, Join, Read, ReadOne};
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
@@ -78,10 +80,15 @@ impl RecordId {
         &self.whole
     }
 
-    /// The parts of a key of several fields.
+    /// The parts of a key of so many fields; `None` if the id has fewer or more. An id that was encoded
+    /// as a whole, commas included, is parted at them where that gives as many parts as are wanted.
     #[must_use]
-    pub fn parts(&self) -> &[String] {
-        &self.parts
+    pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
+        let parts: Vec<&str> = match self.parts.as_slice() {
+            [whole] => whole.split(',').collect(),
+            parts => parts.iter().map(String::as_str).collect(),
+        };
+        (parts.len() == wanted).then_some(parts)
     }
 }
 
@@ -94,7 +101,7 @@ pub enum Operation {
     ReadOne(ReadOne),
     /// New records.
     Insert(Insert),
-    /// Changes to one record.
+    /// Changes to records.
     Update(Update),
     /// Records to delete.
     Delete(Delete),
@@ -102,10 +109,12 @@ pub enum Operation {
     Describe(TablePath),
     /// One SQL statement.
     Sql(SqlCall),
+    /// Several of the above on records, as one.
+    Batch(Batch),
 }
 
 impl Operation {
-    /// The table it is about; SQL names its own.
+    /// The table it is about; SQL and a batch's operations name their own.
     #[must_use]
     pub fn table(&self) -> Option<&TablePath> {
         match self {
@@ -115,7 +124,7 @@ impl Operation {
             Self::Update(update) => Some(&update.table),
             Self::Delete(delete) => Some(&delete.table),
             Self::Describe(table) => Some(table),
-            Self::Sql(_) => None,
+            Self::Sql(_) | Self::Batch(_) => None,
         }
     }
 
@@ -160,10 +169,12 @@ pub struct Pending {
 enum Step {
     Ready(Box<Operation>),
     Query(TablePath, Format),
-    Insert(TablePath),
+    Insert(TablePath, write::InsertHead),
     Update(TablePath, RecordId),
+    UpdateMany(TablePath),
     Delete(TablePath, write::DeleteHead),
     Sql(Format),
+    Batch,
 }
 
 impl Pending {
@@ -197,10 +208,12 @@ impl Pending {
         Ok(match self.step {
             Step::Ready(operation) => *operation,
             Step::Query(table, format) => Operation::Read(Read::from_body(table, format, body)?),
-            Step::Insert(table) => Operation::Insert(Insert::from_body(table, body)?),
+            Step::Insert(table, head) => Operation::Insert(Insert::from_body(table, head, body)?),
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
+            Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
             Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
+            Step::Batch => Operation::Batch(Batch::from_body(body)?),
         })
     }
 }
@@ -223,9 +236,13 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
                 ready(operation),
             )
         }
-        (Resource::Table(table), "POST") => {
+        (Resource::Table(table), "POST") => (
+            Action::Insert,
+            Step::Insert(table, write::InsertHead::from_pairs(pairs)?),
+        ),
+        (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
-            (Action::Insert, Step::Insert(table))
+            (Action::Update, Step::UpdateMany(table))
         }
         (Resource::Table(table), "DELETE") => (
             Action::Delete,
@@ -257,6 +274,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Sql, _) => {
             options::none(&pairs)?;
             (Action::Sql, Step::Sql(format))
+        }
+        (Resource::Batch, _) => {
+            options::none(&pairs)?;
+            (Action::Batch, Step::Batch)
         }
     };
     refuse_unbuilt_headers(head, action)?;

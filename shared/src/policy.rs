@@ -18,7 +18,7 @@ pub enum Action {
     Explain,
     /// Insert records.
     Insert,
-    /// Update a record.
+    /// Update records.
     Update,
     /// Delete records.
     Delete,
@@ -26,11 +26,13 @@ pub enum Action {
     Describe,
     /// Run SQL.
     Sql,
+    /// Run several operations as one.
+    Batch,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -40,6 +42,7 @@ impl Action {
         Self::Delete,
         Self::Describe,
         Self::Sql,
+        Self::Batch,
     ];
 
     /// The least access that may do it.
@@ -47,7 +50,12 @@ impl Action {
     pub const fn needs(self) -> Access {
         match self {
             Self::Read | Self::Query | Self::ReadOne | Self::Describe => Access::Read,
-            Self::Explain | Self::Insert | Self::Update | Self::Delete | Self::Sql => Access::Full,
+            Self::Explain
+            | Self::Insert
+            | Self::Update
+            | Self::Delete
+            | Self::Sql
+            | Self::Batch => Access::Full,
         }
     }
 
@@ -59,9 +67,10 @@ impl Action {
                 "/api/v1/crud/{db}/{table}"
             }
             Self::Query => "/api/v1/crud/{db}/{table}/query",
-            Self::ReadOne | Self::Update => "/api/v1/crud/{db}/{table}/{id}",
-            Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
+            Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
+            Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
             Self::Sql => "/api/v1/sql",
+            Self::Batch => "/api/v1/batch",
         }
     }
 
@@ -74,6 +83,7 @@ impl Action {
             Self::Delete => "delete records",
             Self::Describe => "read a schema",
             Self::Sql => "run SQL",
+            Self::Batch => "run a batch",
         }
     }
 }

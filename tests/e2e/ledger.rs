@@ -235,20 +235,25 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
         "Allow goes with 405",
     );
     if let Some(details) = error.get("details") {
-        let sound = details["errno"].is_u64()
+        let refusal = details["errno"].is_u64()
             && details["sqlState"]
                 .as_str()
                 .is_some_and(|state| state.len() == 5);
-        hold(sound, "details carry errno and sqlState");
+        let operation = details["operation"].is_u64() && answer.what.contains("/api/v1/batch");
+        let count = 2 * usize::from(refusal) + usize::from(operation);
+        hold(
+            count > 0 && keys(details).len() == count,
+            "details carry errno and sqlState, and the operation of a batch",
+        );
     }
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     for leak in LEAKS.iter().filter(|leak| text.contains(**leak)) {
         hold(false, &format!("no error holds {leak:?}"));
     }
-    for leak in OUR_SQL
-        .iter()
-        .filter(|leak| answer.what.contains("/crud/") && text.contains(**leak))
-    {
+    for leak in OUR_SQL.iter().filter(|leak| {
+        let of_records = answer.what.contains("/crud/") || answer.what.contains("/api/v1/batch");
+        of_records && text.contains(**leak)
+    }) {
         hold(
             false,
             &format!("no error of a records request holds {leak:?}"),

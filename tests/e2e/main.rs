@@ -23,10 +23,12 @@ mod door;
 mod ledger;
 mod raw;
 mod room;
+mod second;
 mod service;
 
 mod architecture;
 mod around;
+mod batch;
 mod codes;
 mod differential;
 mod docs;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
     let groups = [
         architecture::cases(),
         around::cases(),
+        batch::cases(),
         codes::cases(),
         differential::cases(),
         docs::cases(),

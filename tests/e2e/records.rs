@@ -1,6 +1,8 @@
 //! Records: `/api/v1/crud/{dbName}/{tableName}[/{id}]`.
 
 mod address;
+mod batches;
+mod conflict;
 mod delete;
 mod filter;
 mod filter_words;
@@ -10,12 +12,15 @@ mod names;
 mod options;
 mod read;
 mod update;
+mod update_many;
 
 use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
     let groups = [
         address::cases(),
+        batches::cases(),
+        conflict::cases(),
         delete::cases(),
         filter::cases(),
         filter_words::cases(),
@@ -25,6 +30,7 @@ pub(crate) fn cases() -> Vec<Case> {
         options::cases(),
         read::cases(),
         update::cases(),
+        update_many::cases(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -52,6 +52,7 @@ const WRITES: [Outcome; 5] = [
     Code("database_not_found"),
 ];
 const SQL: [Outcome; 5] = WRITES;
+const BATCH: [Outcome; 5] = WRITES;
 const OPEN: [Outcome; 5] = [Ok; 5];
 const NOWHERE: [Outcome; 5] = [Code("route_not_found"); 5];
 
@@ -66,6 +67,8 @@ fn table(room: &Room) -> Vec<Row> {
     };
     let at = |rest: &str| format!("{base}{rest}");
     let delete_one = json!({"deleteKeyValues": [{"key": "id", "value": 900}]});
+    let update_many =
+        json!({"updateKeyValues": [{"key": "id", "value": 900}], "data": {"name": "z"}});
     let in_url = crate::door::option("deleteKeyValues", &json!([{"key": "id", "value": 901}]));
     let sql = json!({"query": "SELECT 1", "database": room.db});
     let ddl = json!({"query": "CREATE TABLE IF NOT EXISTS u (id INT)", "database": room.db});
@@ -123,6 +126,20 @@ fn table(room: &Room) -> Vec<Row> {
             Some(json!({"name": "z"})),
             WRITES,
         ),
+        row(
+            "update many",
+            Method::PUT,
+            &at(""),
+            Some(update_many.clone()),
+            WRITES,
+        ),
+        row(
+            "patch many",
+            Method::PATCH,
+            &at(""),
+            Some(update_many),
+            WRITES,
+        ),
         row("delete one", Method::DELETE, &at("/800"), None, WRITES),
         row(
             "delete by conditions",
@@ -145,6 +162,20 @@ fn table(room: &Room) -> Vec<Row> {
             "/api/v1/sql",
             Some(ddl),
             SQL,
+        ),
+        row(
+            "batch",
+            Method::POST,
+            "/api/v1/batch",
+            Some(json!({"operations": [{"method": "POST", "path": base, "body": {"name": "w"}}]})),
+            BATCH,
+        ),
+        row(
+            "batch that only reads",
+            Method::POST,
+            "/api/v1/batch",
+            Some(json!({"operations": [{"method": "GET", "path": base}]})),
+            BATCH,
         ),
         row("health", Method::GET, "/healthz", None, OPEN),
         row("readiness", Method::GET, "/readyz", None, OPEN),

@@ -3,6 +3,7 @@
 use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
+use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 
 /// What can go wrong between a statement and its rows.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,12 @@ pub enum DbError {
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
+    /// A statement is larger than the packets of so many bytes that MariaDB takes.
+    #[error("the statement is larger than a packet")]
+    PacketTooLarge(usize),
+    /// The reads of a transaction give more than is held of them.
+    #[error("the answer is too large")]
+    AnswerTooLarge,
 }
 
 /// What MariaDB said.
@@ -62,10 +69,20 @@ impl From<mysql_async::Error> for DbError {
                 | DriverError::StmtParamsNumberExceedsLimit { .. },
             ) => Self::Misread,
             mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
+            mysql_async::Error::Other(other) => match other.downcast_ref::<PacketTooLarge>() {
+                Some(PacketTooLarge(bytes)) => Self::PacketTooLarge(*bytes),
+                None => Self::Unavailable(other.to_string().into()),
+            },
             other => Self::Unavailable(other.to_string().into()),
         }
     }
 }
+
+/// A statement that was not sent, since MariaDB takes packets of so many bytes: it would have ended
+/// the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("the statement is larger than a packet of {0} bytes")]
+pub(super) struct PacketTooLarge(pub(super) usize);
 
 impl DbError {
     /// An error while connecting: whatever MariaDB says then (a wrong password, say) is not the
@@ -114,6 +131,12 @@ impl DbError {
         self.errno() == Some(1213)
     }
 
+    /// Whether a unique key already holds a value of the row.
+    #[must_use]
+    pub fn is_duplicate(&self) -> bool {
+        self.errno().is_some_and(is_duplicate)
+    }
+
     /// The problem that the caller is shown.
     #[must_use]
     pub fn into_problem(self) -> Problem {
@@ -154,6 +177,19 @@ impl DbError {
                 "The result sets of this statement are too large.",
             )
             .with_hint("Let it give one result set a call, or page through them."),
+            Self::PacketTooLarge(bytes) => Problem::new(
+                ErrorCode::BodyTooLarge,
+                format!("A record or statement is larger than the {bytes} bytes that MariaDB takes at once."),
+            )
+            .with_hint("MariaDB's max_allowed_packet sets that limit."),
+            Self::AnswerTooLarge => Problem::new(
+                ErrorCode::InvalidBody,
+                format!(
+                    "The answer of a batch has {BATCH_ANSWER_MAX_ROWS} rows and \
+                     {BATCH_ANSWER_MAX_BYTES} bytes at most; with this operation it has more."
+                ),
+            )
+            .with_hint("Read less, by limit and selectFields, or outside of the batch, where answers stream."),
         }
     }
 }
@@ -194,6 +230,11 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         1452 => "Insert the record that this one refers to first.",
         _ => return None,
     })
+}
+
+/// Whether this number says that a unique key already holds a value.
+pub(super) fn is_duplicate(errno: u16) -> bool {
+    matches!(errno, 1062 | 1586)
 }
 
 /// The one table of MariaDB's numbers (`ER_…` in its `errmsg-utf8.txt`). `None`: a fault that is not

@@ -5,17 +5,17 @@
 
 mod many;
 
-use super::connection::{Connection, DefaultSchema};
-use super::error::DbError;
+use super::connection::{Connection, DefaultSchema, SessionState};
+use super::error::{DbError, is_duplicate};
 use super::json::Decoder;
 use super::pool::Lease;
-use crate::catalog::{Kind, Layout};
+use super::transaction::Transaction;
+use crate::catalog::{Kind, Layout, Table};
 use crate::plan::Param;
-use crate::sql::Statement;
+use crate::sql::{Statement, Taken};
 use bytes::Bytes;
 use futures_util::Stream;
 pub use many::{Counting, Page, Reading, many};
-use mysql_async::prelude::Queryable as _;
 use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{Encoder, Keys, Shape, write_string};
 use shared::format::Format;
@@ -70,6 +70,17 @@ pub enum Leaves {
     Nothing,
     /// Whatever stored code (a trigger, a function) leaves.
     Anything,
+}
+
+impl Leaves {
+    /// What using a table may leave.
+    #[must_use]
+    pub fn of(table: &Table) -> Self {
+        match table.traits().stored_code {
+            true => Self::Anything,
+            false => Self::Nothing,
+        }
+    }
 }
 
 /// What a read of one record found.
@@ -161,10 +172,20 @@ pub async fn text(
 pub struct Written {
     /// Rows matched.
     pub affected: u64,
-    /// For each new row, the JSON text of its key; empty if nothing was asked to return.
+    /// For each row, the JSON text of its record's key, or null if it was left out because its key is
+    /// taken; empty if nothing was asked to return.
     pub keys: Vec<Vec<u8>>,
     /// The last AUTO_INCREMENT value; 0 if none.
     pub last_insert_id: u64,
+}
+
+impl Written {
+    /// Adds what the next statement of the same write did.
+    pub fn and(&mut self, next: Self) {
+        self.affected += next.affected;
+        self.keys.extend(next.keys);
+        self.last_insert_id = next.last_insert_id;
+    }
 }
 
 /// Runs writes: one as it is, several in one transaction. A deadlock is tried once more.
@@ -178,75 +199,113 @@ pub async fn write(
     limit: Duration,
     progress: &Progress,
 ) -> Result<Written, DbError> {
-    let started = Instant::now();
-    let mut written = within(limit, transaction(lease, statements)).await;
+    let mut written = attempt(lease, statements, leaves, limit, progress).await;
     if written.as_ref().is_err_and(DbError::is_deadlock) {
-        written = within(limit, transaction(lease, statements)).await;
+        written = attempt(lease, statements, leaves, limit, progress).await;
     }
-    progress.add_time(started);
-    settle(lease, leaves).await;
-    let written = written?;
-    progress.add_rows(written.affected);
-    Ok(written)
+    written
 }
 
-async fn transaction(lease: &mut Lease, statements: &[Statement]) -> Result<Written, DbError> {
-    lease.begin();
-    let connection = lease.connection()?;
-    let outcome = async {
-        let mut written = Written::default();
-        if let [statement] = statements {
-            execute(connection, statement, &mut written).await?;
-            return Ok(written);
-        }
-        connection.conn.query_drop("START TRANSACTION").await?;
-        for statement in statements {
-            if let Err(error) = execute(connection, statement, &mut written).await {
-                // If this fails too, the connection is lost, and with it the transaction.
-                connection.conn.query_drop("ROLLBACK").await?;
-                return Err(error);
-            }
-        }
-        connection.conn.query_drop("COMMIT").await?;
-        Ok(written)
+async fn attempt(
+    lease: &mut Lease,
+    statements: &[Statement],
+    leaves: Leaves,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Written, DbError> {
+    if let [statement] = statements {
+        let started = Instant::now();
+        let written = within(limit, alone(lease, statement)).await;
+        progress.add_time(started);
+        settle(lease, leaves).await;
+        return written.inspect(|written| progress.add_rows(written.affected));
     }
-    .await;
+    let mut transaction = Transaction::begin(lease, limit, progress).await?;
+    let mut written = Written::default();
+    for statement in statements {
+        match transaction.execute(statement, leaves).await {
+            Ok(next) => written.and(next),
+            Err(error) => return transaction.end(Err(error)).await,
+        }
+    }
+    transaction.end(Ok(written)).await
+}
+
+/// A statement that is a transaction by itself.
+async fn alone(lease: &mut Lease, statement: &Statement) -> Result<Written, DbError> {
+    lease.begin();
+    let outcome = execute(lease.connection()?, statement).await;
     ended(lease, outcome)
 }
 
-async fn execute(
+/// Runs a write and reads what it returns to its end.
+pub(super) async fn execute(
     connection: &mut Connection,
     statement: &Statement,
-    written: &mut Written,
-) -> mysql_async::Result<()> {
+) -> mysql_async::Result<Written> {
+    let outcome = gather(connection, statement).await;
+    match (statement.taken(), outcome) {
+        (Taken::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code) => {
+            Ok(Written {
+                keys: vec![NULL.to_vec()],
+                ..Written::default()
+            })
+        }
+        (Taken::Marked, Err(error)) => {
+            connection.session = SessionState::Dirty;
+            Err(error)
+        }
+        (_, outcome) => outcome,
+    }
+}
+
+const NULL: &[u8] = b"null";
+/// The columns of a [`Taken::Marked`] statement before those of the key.
+const MARKS: usize = 2;
+
+async fn gather(
+    connection: &mut Connection,
+    statement: &Statement,
+) -> mysql_async::Result<Written> {
+    let mut written = Written::default();
     let params = statement.params().to_vec();
     let mut result = connection.run(statement.text(), bind(params)).await?;
     let decoders = result
         .columns()
         .map(|columns| decoders(None, &columns))
         .unwrap_or_default();
+    let marks = match statement.taken() {
+        Taken::Marked if !decoders.is_empty() => MARKS,
+        _ => 0,
+    };
     while let Some(row) = result.next().await? {
-        written.keys.push(key_json(&decoders, &row));
-        written.affected += 1;
+        if marks > 0 && *value(&row, 0) != Value::NULL {
+            written.keys.push(NULL.to_vec());
+        } else {
+            written.keys.push(key_json(&decoders[marks..], &row, marks));
+            written.affected += 1;
+        }
     }
     if decoders.is_empty() {
-        written.affected += result.affected_rows();
+        written.affected = result.affected_rows();
         written.last_insert_id = result.last_insert_id().unwrap_or_default();
     }
-    result.drop_result().await
+    result.drop_result().await?;
+    Ok(written)
 }
 
-/// The key of a new row: its value, or its values joined by commas as `{id}` takes them.
-fn key_json(decoders: &[Decoder], row: &Row) -> Vec<u8> {
+/// The key of a row, from this column on: its value, or its values joined by commas as `{id}` takes
+/// them.
+fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
-        decoder.write(value(row, 0), &mut out);
+        decoder.write(value(row, first), &mut out);
         return out;
     }
     let mut joined = String::new();
     for (at, decoder) in decoders.iter().enumerate() {
         let mut part = Vec::new();
-        decoder.write(value(row, at), &mut part);
+        decoder.write(value(row, first + at), &mut part);
         let part = String::from_utf8_lossy(&part).into_owned();
         let part = serde_json::from_str::<String>(&part).unwrap_or(part);
         if at > 0 {
@@ -266,7 +325,7 @@ pub fn integer_json(number: u64) -> Vec<u8> {
     out
 }
 
-fn value(row: &Row, at: usize) -> &Value {
+pub(super) fn value(row: &Row, at: usize) -> &Value {
     row.as_ref(at).unwrap_or(&Value::NULL)
 }
 
@@ -341,7 +400,7 @@ pub(super) fn ended<T>(
     }
 }
 
-async fn settle(lease: &mut Lease, leaves: Leaves) {
+pub(super) async fn settle(lease: &mut Lease, leaves: Leaves) {
     if leaves == Leaves::Anything {
         lease.mark_dirty();
         lease.clean().await;

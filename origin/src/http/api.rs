@@ -3,7 +3,7 @@
 use super::body::{self, Held};
 use super::record_log::RequestRecord;
 use super::records::{Extent, Terms};
-use super::{records, sql};
+use super::{batch, records, sql};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
@@ -61,6 +61,7 @@ async fn answer(
     };
     match operation {
         Operation::Sql(call) => sql::run(app, &principal, call, record).await,
+        Operation::Batch(batch) => batch::run(app, &principal, &batch, record).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, terms, record).await,
     }

@@ -2,24 +2,26 @@
 
 mod describe;
 mod read;
+mod tables;
 
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::catalog::{Layout, Table};
+use crate::catalog::Layout;
 use crate::db::run::Reading;
 use crate::db::{DbError, Lease, run};
-use crate::plan::scope::Scope;
 use crate::plan::{self, Batch, Plan};
 use crate::sql::{self, Statement};
 use axum::response::Response;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::format::Format;
 use shared::key::Principal;
-use shared::operation::{Operation, TablePath};
+use shared::operation::Operation;
 use std::sync::Arc;
 
 pub(super) use describe::describe;
+pub(super) use read::{not_found, several};
+pub(super) use tables::{Schema, Tables};
 
 /// What a caller wants of a read's answer, beside what the operation says.
 #[derive(Clone, Copy)]
@@ -69,15 +71,8 @@ pub(super) async fn run(
     .map_err(Failure::into_problem)
 }
 
-/// Where the schema is taken from.
-#[derive(Clone, Copy)]
-enum Schema {
-    Cached,
-    Fresh,
-}
-
 /// What ends an attempt.
-enum Failure {
+pub(super) enum Failure {
     Problem(Problem),
     Database(DbError),
 }
@@ -95,7 +90,7 @@ impl From<DbError> for Failure {
 }
 
 impl Failure {
-    fn into_problem(self) -> Problem {
+    pub(super) fn into_problem(self) -> Problem {
         match self {
             Self::Problem(problem) => problem,
             Self::Database(error) => error.into_problem(),
@@ -125,48 +120,9 @@ enum Prepared {
     Change(Statement),
 }
 
-/// The tables of an operation: its root, and those that it joins.
-struct Tables {
-    root: Arc<Table>,
-    joined: Vec<Arc<Table>>,
-}
-
-impl Tables {
-    /// Whether using them may leave something in the session.
-    fn leave(&self) -> run::Leaves {
-        let stored = |table: &Arc<Table>| table.traits().stored_code;
-        if stored(&self.root) || self.joined.iter().any(stored) {
-            run::Leaves::Anything
-        } else {
-            run::Leaves::Nothing
-        }
-    }
-}
-
 impl Attempt<'_> {
     async fn tables(&self, schema: Schema) -> Result<Tables, Problem> {
-        let path = self
-            .operation
-            .table()
-            .ok_or_else(|| Problem::new(ErrorCode::Internal, "The operation has no table."))?;
-        let root = self.table(path, schema).await?;
-        let mut joined = Vec::new();
-        for join in self.operation.joins() {
-            let path = TablePath {
-                database: path.database.clone(),
-                table: join.table.clone(),
-            };
-            joined.push(self.table(&path, schema).await?);
-        }
-        Ok(Tables { root, joined })
-    }
-
-    async fn table(&self, path: &TablePath, schema: Schema) -> Result<Arc<Table>, Problem> {
-        let (catalog, project) = (&self.app.catalog, self.principal.project());
-        match schema {
-            Schema::Cached => catalog.table(project, path).await,
-            Schema::Fresh => catalog.reload(project, path).await,
-        }
+        Tables::load(self.app, self.principal.project(), self.operation, schema).await
     }
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
@@ -192,13 +148,15 @@ impl Attempt<'_> {
 
     /// The operation, planned and rendered.
     fn prepare(&self, tables: &Tables) -> Result<Prepared, Problem> {
-        let scope = Scope::joined(&tables.root, self.operation.joins(), &tables.joined)?;
+        let scope = tables.scope(self.operation)?;
         Ok(
             match plan::build(self.operation, &scope, self.app.bounds.batch_max_rows)? {
                 Plan::Select(select) => self.prepare_read(select, &scope)?,
                 Plan::Insert(insert) => {
                     let batch = insert.batch;
-                    Prepared::Insert(sql::insert(insert, scope.root()), batch)
+                    let packet_max_bytes = self.app.bounds.packet_max_bytes;
+                    let statements = sql::insert(insert, scope.root(), packet_max_bytes);
+                    Prepared::Insert(statements, batch)
                 }
                 Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
                 Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
@@ -233,7 +191,7 @@ impl Attempt<'_> {
 }
 
 /// The payload of an insert: the new key, or the list of them.
-fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
+pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
     match (batch, written.keys.as_slice()) {
         (Batch::Yes, keys) => {
             let list = keys.join(&b","[..]);

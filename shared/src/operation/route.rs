@@ -19,9 +19,11 @@ pub(super) enum Resource {
     Record(TablePath, RecordId),
     /// `/api/v1/sql`
     Sql,
+    /// `/api/v1/batch`
+    Batch,
 }
 
-const TABLE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
 /// Finds the resource and checks the method.
@@ -40,6 +42,7 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         segments.next(),
     ) {
         (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
+        (Some("batch"), None, ..) => allow(head.method, "POST").map(|()| Resource::Batch),
         (Some("crud"), Some(database), Some(table), last, None)
             if !database.is_empty() && !table.is_empty() =>
         {

@@ -79,7 +79,10 @@ impl Lease {
     /// given up; one whose statement still runs is killed when the lease is dropped.
     pub(in crate::db) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
-            DbError::NoDatabase(_) | DbError::ParamCount(..) | DbError::Misread => {
+            DbError::NoDatabase(_)
+            | DbError::ParamCount(..)
+            | DbError::Misread
+            | DbError::PacketTooLarge(_) => {
                 self.stage = Stage::Idle;
             }
             DbError::Refused(..) if !error.is_lost() => self.stage = Stage::Idle,
@@ -95,9 +98,22 @@ impl Lease {
             DbError::Timeout
             | DbError::Overloaded
             | DbError::LocalFile
-            | DbError::ResultsTooLarge => {}
+            | DbError::ResultsTooLarge
+            | DbError::AnswerTooLarge => {}
         }
         error
+    }
+
+    /// Ends what runs, in MariaDB too. The lease has no connection after this.
+    pub(in crate::db) fn kill(&mut self) {
+        self.stage = Stage::Idle;
+        if let Some(object) = self.object.take() {
+            let pool = Object::pool(&object);
+            let connection = Object::take(object);
+            if let Some(pool) = pool {
+                pool.manager().kill(connection.conn.id());
+            }
+        }
     }
 }
 
@@ -114,25 +130,21 @@ async fn reset(mut object: Object<Connector>) -> Option<Object<Connector>> {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if self.stage == Stage::Running {
+            self.kill();
+        }
         let Some(object) = self.object.take() else {
             return;
         };
-        match (self.stage, object.session) {
+        match object.session {
             // What it holds, locks among it, must not wait for the connection's next use.
-            (Stage::Idle, SessionState::Dirty) => match tokio::runtime::Handle::try_current() {
+            SessionState::Dirty => match tokio::runtime::Handle::try_current() {
                 Ok(runtime) => {
                     runtime.spawn(reset(object));
                 }
                 Err(_) => drop(Object::take(object)),
             },
-            (Stage::Idle, SessionState::Pristine | SessionState::Used) => {}
-            (Stage::Running, _) => {
-                let pool = Object::pool(&object);
-                let connection = Object::take(object);
-                if let Some(pool) = pool {
-                    pool.manager().kill(connection.conn.id());
-                }
-            }
+            SessionState::Pristine | SessionState::Used => {}
         }
     }
 }

@@ -118,17 +118,8 @@ impl Attempt<'_> {
         let lease = self.lease().await?;
         match run::one(lease, statement, layout, format, leaves, limit, progress).await? {
             Found::One(body) => Ok(respond::record(body, format, self.terms.if_none_match)),
-            Found::Nothing => Err(Failure::Problem(Problem::new(
-                ErrorCode::RecordNotFound,
-                "There is no record with this id.",
-            ))),
-            Found::Several => Err(Failure::Problem(
-                Problem::new(
-                    ErrorCode::InvalidQueryOption,
-                    "The record has several partners in the option join, so it is not one row.",
-                )
-                .with_hint("Read the table with the option query instead: its rows are a list."),
-            )),
+            Found::Nothing => Err(not_found().into()),
+            Found::Several => Err(several().into()),
         }
     }
 
@@ -169,6 +160,23 @@ impl Attempt<'_> {
         let json = serde_json::to_vec(&explanation).map_err(|_| unreadable())?;
         Ok(respond::payload(&json))
     }
+}
+
+/// There is no such record.
+pub(in crate::http) fn not_found() -> Problem {
+    Problem::new(
+        ErrorCode::RecordNotFound,
+        "There is no record with this id.",
+    )
+}
+
+/// A record that its joins make several rows.
+pub(in crate::http) fn several() -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        "The record has several partners in the option join, so it is not one row.",
+    )
+    .with_hint("Read the table with the option query instead: its rows are a list.")
 }
 
 /// How the number of records without paging is found, if it is asked for.

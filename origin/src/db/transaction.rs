@@ -1,0 +1,250 @@
+//! Several statements as one: all of them happen, or none does.
+//!
+//! The lease counts as running from the first statement to the last, so that a transaction that is
+//! dropped on the way (its caller left, its time is over) takes its connection with it: MariaDB rolls
+//! back what a closed connection leaves, and no other request ever finds it open.
+
+use super::error::DbError;
+use super::pool::Lease;
+use super::run::{self, Leaves, Progress, Written, driver, within};
+use crate::catalog::Layout;
+use crate::sql::Statement;
+use mysql_async::Value;
+use mysql_async::prelude::Queryable as _;
+use shared::envelope::write_object;
+use std::time::{Duration, Instant};
+
+/// How long taking everything back may last while somebody waits for it; beyond, the connection is
+/// killed, and MariaDB goes on by itself.
+const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An open transaction. It ends by [`Transaction::commit`], [`Transaction::rollback`] or
+/// [`Transaction::end`], and badly by being dropped.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    lease: &'a mut Lease,
+    progress: &'a Progress,
+    /// When it must have ended.
+    until: Instant,
+    leaves: Leaves,
+    /// Rows given or changed, which count only if it is committed.
+    rows: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// MariaDB holds it open.
+    Open,
+    /// It was committed or rolled back, or its connection is gone.
+    Ended,
+}
+
+/// How many rows and bytes the reads of a transaction may still give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of JSON.
+    pub bytes: usize,
+}
+
+/// Rows that were read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Objects, with a comma between two.
+    pub json: Vec<u8>,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl<'a> Transaction<'a> {
+    /// Begins one that takes `limit` at most, and with it each of its statements.
+    ///
+    /// # Errors
+    /// What MariaDB or the connection gave.
+    pub async fn begin(
+        lease: &'a mut Lease,
+        limit: Duration,
+        progress: &'a Progress,
+    ) -> Result<Self, DbError> {
+        lease.begin();
+        let mut transaction = Self {
+            lease,
+            progress,
+            until: Instant::now() + limit,
+            leaves: Leaves::Nothing,
+            rows: 0,
+            stage: Stage::Open,
+        };
+        let started = Instant::now();
+        let begun = transaction.command("START TRANSACTION", limit).await;
+        transaction.heed(started, begun)?;
+        Ok(transaction)
+    }
+
+    /// Runs a write. After an error there is nothing to do but to roll back.
+    ///
+    /// # Errors
+    /// What MariaDB or the connection gave.
+    pub async fn execute(
+        &mut self,
+        statement: &Statement,
+        leaves: Leaves,
+    ) -> Result<Written, DbError> {
+        self.expect(leaves);
+        let (started, left) = (Instant::now(), self.left());
+        let connection = self.lease.connection()?;
+        let written = within(left, driver(run::execute(connection, statement))).await;
+        let written = self.heed(started, written)?;
+        self.rows += written.affected;
+        Ok(written)
+    }
+
+    /// Runs a read and holds what it gives, which takes its part of the room. After an error there is
+    /// nothing to do but to roll back.
+    ///
+    /// # Errors
+    /// What MariaDB or the connection gave; [`DbError::AnswerTooLarge`].
+    pub async fn rows(
+        &mut self,
+        statement: Statement,
+        layout: &Layout,
+        leaves: Leaves,
+        room: &mut Room,
+    ) -> Result<Rows, DbError> {
+        self.expect(leaves);
+        let (started, left) = (Instant::now(), self.left());
+        let rows = within(left, self.collect(statement, layout, room)).await;
+        let rows = self.heed(started, rows)?;
+        self.rows += rows.count as u64;
+        Ok(rows)
+    }
+
+    async fn collect(
+        &mut self,
+        statement: Statement,
+        layout: &Layout,
+        room: &mut Room,
+    ) -> Result<Rows, DbError> {
+        let (text, params) = statement.into_parts();
+        let connection = self.lease.connection()?;
+        let mut result = connection.run(&text, run::bind(params)).await?;
+        let columns = result.columns().unwrap_or_default();
+        let decoders = run::decoders(Some(&layout.kinds), &columns);
+        let mut rows = Rows::default();
+        while let Some(row) = result.next().await? {
+            if rows.count > 0 {
+                rows.json.push(b',');
+            }
+            write_object(
+                &mut rows.json,
+                &layout.keys,
+                |at| matches!(run::value(&row, at), Value::NULL),
+                |at, out| decoders[at].write(run::value(&row, at), out),
+            );
+            rows.count += 1;
+            if rows.count > room.rows || rows.json.len() > room.bytes {
+                return Err(DbError::AnswerTooLarge);
+            }
+        }
+        room.rows -= rows.count;
+        room.bytes -= rows.json.len();
+        Ok(rows)
+    }
+
+    /// Makes it happen.
+    ///
+    /// # Errors
+    /// What MariaDB or the connection gave; then nothing happened, unless the connection broke while
+    /// MariaDB was about to say that it did.
+    pub async fn commit(mut self) -> Result<(), DbError> {
+        let (started, left) = (Instant::now(), self.left());
+        let committed = self.command("COMMIT", left).await;
+        match self.heed(started, committed) {
+            Ok(()) => {
+                self.progress.add_rows(self.rows);
+                self.settle().await;
+                Ok(())
+            }
+            Err(error) => {
+                self.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes everything back. If that fails, the connection is given up, and with it the transaction.
+    pub async fn rollback(mut self) {
+        if self.stage == Stage::Ended {
+            return;
+        }
+        let started = Instant::now();
+        let undone = self.command("ROLLBACK", ROLLBACK_TIMEOUT).await;
+        if self.heed(started, undone).is_ok() {
+            self.settle().await;
+        }
+    }
+
+    /// Commits after a success, rolls back after a failure.
+    ///
+    /// # Errors
+    /// The failure; or as [`Transaction::commit`].
+    pub async fn end<T, E: From<DbError>>(self, outcome: Result<T, E>) -> Result<T, E> {
+        match outcome {
+            Ok(value) => {
+                self.commit().await?;
+                Ok(value)
+            }
+            Err(error) => {
+                self.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn command(&mut self, words: &'static str, limit: Duration) -> Result<(), DbError> {
+        let connection = self.lease.connection()?;
+        within(limit, driver(connection.conn.query_drop(words))).await
+    }
+
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    fn expect(&mut self, leaves: Leaves) {
+        if leaves == Leaves::Anything {
+            self.leaves = leaves;
+        }
+    }
+
+    /// What a step's outcome means for the connection: MariaDB's refusal leaves the transaction open, to
+    /// be rolled back; a lost connection, or a statement that still runs, has ended it.
+    fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
+        self.progress.add_time(started);
+        outcome.map_err(|error| match error {
+            DbError::Refused(..) if !error.is_lost() => error,
+            error => {
+                self.stage = Stage::Ended;
+                let error = self.lease.failed(error);
+                self.lease.kill();
+                error
+            }
+        })
+    }
+
+    /// The connection is free again, and clean.
+    async fn settle(&mut self) {
+        self.stage = Stage::Ended;
+        self.lease.end();
+        run::settle(self.lease, self.leaves).await;
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.stage == Stage::Open {
+            self.lease.kill();
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! `/api/v1/batch`: several operations on records, in one transaction.
+
+mod ids;
+
+use super::record_log::RequestRecord;
+use super::records::{self, Failure, Schema, Tables};
+use super::respond;
+use crate::app::App;
+use crate::db::DbError;
+use crate::db::run::{Leaves, Written};
+use crate::db::transaction::{Room, Transaction};
+use crate::plan::{self, Plan};
+use crate::sql::{self, Statement};
+use axum::response::Response;
+use ids::Ids;
+use shared::error::Problem;
+use shared::key::Principal;
+use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
+use shared::operation::Operation;
+use shared::operation::batch::Batch;
+use std::sync::Arc;
+
+/// Runs a batch. One that the schema has changed behind, or that a deadlock rolled back, is tried once
+/// more as a whole.
+pub(super) async fn run(
+    app: &Arc<App>,
+    principal: &Principal,
+    batch: &Batch,
+    record: &RequestRecord,
+) -> Result<Response, Problem> {
+    let mut attempt = Attempt {
+        app,
+        principal,
+        batch,
+        tables: Vec::new(),
+        record,
+    };
+    attempt.load().await?;
+    let answer = match attempt.once().await {
+        Err(fault) if fault.means_stale_schema() => {
+            attempt.reload(fault).await?;
+            attempt.once().await
+        }
+        Err(fault) if fault.is_deadlock() => attempt.once().await,
+        outcome => outcome,
+    };
+    Ok(respond::payload(&answer.map_err(Fault::into_problem)?))
+}
+
+/// What ends an attempt, and in which operation; in none, if all are done but for the commit.
+struct Fault {
+    at: Option<usize>,
+    failure: Failure,
+}
+
+impl From<DbError> for Fault {
+    fn from(error: DbError) -> Self {
+        Self {
+            at: None,
+            failure: error.into(),
+        }
+    }
+}
+
+impl Fault {
+    fn means_stale_schema(&self) -> bool {
+        matches!(&self.failure, Failure::Database(error) if error.means_stale_schema())
+    }
+
+    fn is_deadlock(&self) -> bool {
+        matches!(&self.failure, Failure::Database(error) if error.is_deadlock())
+    }
+
+    fn into_problem(self) -> Problem {
+        let problem = self.failure.into_problem();
+        match self.at {
+            Some(at) => problem.in_operation(at),
+            None => problem,
+        }
+    }
+}
+
+struct Attempt<'a> {
+    app: &'a Arc<App>,
+    principal: &'a Principal,
+    batch: &'a Batch,
+    /// Of each operation.
+    tables: Vec<Tables>,
+    record: &'a RequestRecord,
+}
+
+impl Attempt<'_> {
+    /// Looks up the tables of all operations, and whether the ids that they refer to can be.
+    async fn load(&mut self) -> Result<(), Problem> {
+        for (at, step) in self.batch.steps().iter().enumerate() {
+            let tables = self.tables_of(at, Schema::Cached).await?;
+            self.tables.push(tables);
+            for reference in step.references() {
+                ids::check(*reference, self.tables[reference.operation].root())
+                    .map_err(|problem| problem.in_operation(at))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the tables of the operation that failed anew.
+    async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
+        let Some(at) = fault.at else {
+            return Err(fault.into_problem());
+        };
+        self.tables_of(at, Schema::Fresh).await?;
+        // Others may be about the same tables.
+        self.tables.clear();
+        self.load().await
+    }
+
+    async fn tables_of(&self, at: usize, schema: Schema) -> Result<Tables, Problem> {
+        let operation = self.batch.steps()[at].operation();
+        Tables::load(self.app, self.principal.project(), operation, schema)
+            .await
+            .map_err(|problem| problem.in_operation(at))
+    }
+
+    async fn once(&self) -> Result<Vec<u8>, Fault> {
+        let (project, access) = (self.principal.project(), self.principal.access());
+        let mut lease = self.app.pools.lease(project, access).await?;
+        let limit = self.app.pools.query_timeout();
+        let mut transaction = Transaction::begin(&mut lease, limit, self.record.progress()).await?;
+        let outcome = self.all(&mut transaction).await;
+        transaction.end(outcome).await
+    }
+
+    /// Runs the operations one after the other: the list of their payloads.
+    async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Fault> {
+        let mut ids = Ids::of(self.batch);
+        let mut room = Room {
+            rows: BATCH_ANSWER_MAX_ROWS,
+            bytes: BATCH_ANSWER_MAX_BYTES,
+        };
+        let mut answer = vec![b'['];
+        for at in 0..self.batch.steps().len() {
+            let done = self.step(at, transaction, &mut ids, &mut room).await;
+            let payload = done.map_err(|failure| Fault {
+                at: Some(at),
+                failure,
+            })?;
+            if at > 0 {
+                answer.push(b',');
+            }
+            answer.extend_from_slice(&payload);
+        }
+        answer.push(b']');
+        Ok(answer)
+    }
+
+    /// Runs one operation: its payload.
+    async fn step(
+        &self,
+        at: usize,
+        transaction: &mut Transaction<'_>,
+        ids: &mut Ids,
+        room: &mut Room,
+    ) -> Result<Vec<u8>, Failure> {
+        let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
+        let tables = &self.tables[at];
+        let scope = tables.scope(&operation)?;
+        let leaves = tables.leave();
+        let payload = match plan::build(&operation, &scope, self.app.bounds.batch_max_rows)? {
+            Plan::Select(mut select) => {
+                // Nobody is told of a next page.
+                select.keyset = None;
+                let layout = Arc::clone(&select.layout);
+                let statement = sql::select(select, &scope);
+                let rows = transaction.rows(statement, &layout, leaves, room).await?;
+                return match (&*operation, rows.count) {
+                    (Operation::ReadOne(_), 0) => Err(records::not_found().into()),
+                    (Operation::ReadOne(_), 1) => Ok(rows.json),
+                    (Operation::ReadOne(_), _) => Err(records::several().into()),
+                    _ => Ok([&b"["[..], &rows.json, b"]"].concat()),
+                };
+            }
+            Plan::Insert(insert) => {
+                let batch = insert.batch;
+                let statements =
+                    sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
+                let written = write(transaction, &statements, leaves).await?;
+                let payload = records::ids(&written, batch);
+                ids.keep(at, batch, &payload, written);
+                payload
+            }
+            Plan::Update(update) => {
+                let written = write(transaction, &[sql::update(update, &scope)], leaves).await?;
+                written.affected.to_string().into_bytes()
+            }
+            Plan::Delete(delete) => {
+                let written = write(transaction, &[sql::delete(delete, &scope)], leaves).await?;
+                written.affected.to_string().into_bytes()
+            }
+        };
+        room.bytes = room
+            .bytes
+            .checked_sub(payload.len())
+            .ok_or(DbError::AnswerTooLarge)?;
+        Ok(payload)
+    }
+}
+
+async fn write(
+    transaction: &mut Transaction<'_>,
+    statements: &[Statement],
+    leaves: Leaves,
+) -> Result<Written, DbError> {
+    let mut written = Written::default();
+    for statement in statements {
+        written.and(transaction.execute(statement, leaves).await?);
+    }
+    Ok(written)
+}

@@ -1,0 +1,299 @@
+//! Several operations on records, which happen as one: `{"operations": [{method, path, body?}, …]}`.
+//!
+//! Each is read by the parsers of single requests, so that it means the same in a batch as alone. What
+//! a batch adds is the [`Reference`] to the id that an earlier operation's insert gives.
+
+mod reference;
+
+pub use reference::{Fill, Place, Reference};
+
+use super::read::{Answer, Count};
+use super::write::{Insert, Rows};
+use super::{Operation, RequestHead, parse_head};
+use crate::error::{ErrorCode, Problem};
+use crate::ident::shown;
+use crate::json::{self, Value};
+use crate::limits::{BATCH_COMMAS_MAX_COUNT, BATCH_MAX_CELLS, BATCH_OPERATIONS_MAX_COUNT};
+use crate::policy::Action;
+use std::borrow::Cow;
+
+/// Operations that happen together or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    steps: Vec<Step>,
+}
+
+impl Batch {
+    /// The operations, in order; at least one.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub(super) fn from_body(bytes: &[u8]) -> Result<Self, Problem> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut cells = 0;
+        for (at, item) in items(bytes)?.into_iter().enumerate() {
+            let step = Step::parse(&item, &steps).map_err(|problem| problem.in_operation(at))?;
+            if let Operation::Insert(insert) = &step.operation {
+                cells += insert.fields.len() * insert.rows.as_slice().len();
+            }
+            if cells > BATCH_MAX_CELLS {
+                return Err(too_much());
+            }
+            steps.push(step);
+        }
+        Ok(Self { steps })
+    }
+}
+
+/// One operation of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    operation: Operation,
+    /// How it was written, if it refers to others.
+    template: Option<Request>,
+    references: Vec<Reference>,
+}
+
+impl Step {
+    /// The operation as far as it is known before the batch runs: a placeholder stands for each id that
+    /// it refers to. Always one on records.
+    #[must_use]
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// What it refers to: inserts that come before it.
+    #[must_use]
+    pub fn references(&self) -> &[Reference] {
+        &self.references
+    }
+
+    /// The operation itself. `id` gives the JSON text of each id that it refers to.
+    ///
+    /// # Errors
+    /// What `id` gave; or the ids do not fit where they stand.
+    pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, Operation>, Problem> {
+        match &self.template {
+            None => Ok(Cow::Borrowed(&self.operation)),
+            Some(request) => request.operation(id).map(Cow::Owned),
+        }
+    }
+
+    fn parse(item: &Value, earlier: &[Self]) -> Result<Self, Problem> {
+        let request = Request::read(item)?;
+        let mut references = Vec::new();
+        let operation = request.operation(&mut |reference| {
+            reference.check(earlier)?;
+            references.push(reference);
+            Ok(reference::PLACEHOLDER.to_owned())
+        })?;
+        Ok(Self {
+            operation,
+            template: (!references.is_empty()).then_some(request),
+            references,
+        })
+    }
+
+    /// The insert that it is, if it is one.
+    fn insert(&self) -> Option<&Insert> {
+        match &self.operation {
+            Operation::Insert(insert) => Some(insert),
+            _ => None,
+        }
+    }
+
+    /// How many records it inserts as a list.
+    fn batch_rows(&self) -> Option<usize> {
+        match &self.insert()?.rows {
+            Rows::One(_) => None,
+            Rows::Batch(rows) => Some(rows.len()),
+        }
+    }
+}
+
+/// An operation as it was written.
+#[derive(Clone, Debug, PartialEq)]
+struct Request {
+    method: Box<str>,
+    /// From `/api/v1/` on, with its query.
+    path: Box<str>,
+    body: Option<Value>,
+}
+
+/// What every path of records begins with.
+const RECORDS: &str = "/api/v1/crud/";
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+impl Request {
+    fn read(item: &Value) -> Result<Self, Problem> {
+        let Value::Object(text) = item else {
+            return Err(invalid(format!(
+                "It must be an object {{method, path, body}}, not {}.",
+                item.kind()
+            )));
+        };
+        let members =
+            json::members(text).map_err(|fault| invalid(format!("It can't be read: {fault}.")))?;
+        let (mut method, mut path, mut body) = (None, None, None);
+        for (name, value) in members {
+            match (&*name, value) {
+                ("method", Value::Text(text)) => method = Some(known_method(&text)?),
+                ("path", Value::Text(text)) => path = Some(full_path(&text)?),
+                ("body", Value::Null) => {}
+                ("body", value) => body = Some(value),
+                ("method" | "path", other) => {
+                    return Err(invalid(format!(
+                        "{name} must be a string, not {}.",
+                        other.kind()
+                    )));
+                }
+                (other, _) => {
+                    return Err(invalid(format!("It has a part {}.", shown(other)))
+                        .with_hint("Its parts are method, path and body."));
+                }
+            }
+        }
+        let missing = |part: &str| invalid(format!("It has no {part}."));
+        Ok(Self {
+            method: method.ok_or_else(|| missing("method"))?,
+            path: path.ok_or_else(|| missing("path"))?,
+            body,
+        })
+    }
+
+    /// Parses it as a request of its own, once `fill` has given what it refers to.
+    fn operation(&self, fill: &mut Fill<'_>) -> Result<Operation, Problem> {
+        let (path, query) = match self.path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (&*self.path, None),
+        };
+        let pending = parse_head(&RequestHead {
+            method: &self.method,
+            path: &reference::in_path(path, fill)?,
+            query,
+            content_type: None,
+            idempotency_key: None,
+            if_match: None,
+            if_none_match: None,
+            accept: None,
+        })?;
+        let action = pending.action();
+        match action {
+            Action::Read
+            | Action::Query
+            | Action::ReadOne
+            | Action::Insert
+            | Action::Update
+            | Action::Delete => {}
+            Action::Explain => return Err(not_answered("explain")),
+            Action::Describe | Action::Sql | Action::Batch => return Err(not_on_records()),
+        }
+        let operation = match (&self.body, pending.wants_body()) {
+            (Some(_), false) => Err(invalid(format!("A {} takes no body.", self.method))
+                .with_hint("Options of a read stand in its path.")),
+            (None, _) => pending.finish(b""),
+            (Some(body), true) => {
+                let text = reference::in_body(action, path, body, fill)?;
+                pending.finish(text.as_bytes())
+            }
+        }?;
+        refuse_what_is_not_answered(&operation)?;
+        Ok(operation)
+    }
+}
+
+fn known_method(text: &str) -> Result<Box<str>, Problem> {
+    let known = METHODS
+        .iter()
+        .find(|known| text.eq_ignore_ascii_case(known));
+    known.map(|known| Box::from(*known)).ok_or_else(|| {
+        invalid(format!(
+            "The method {} has no place in a batch.",
+            shown(text)
+        ))
+        .with_hint(format!("Use one of {}.", METHODS.join(", ")))
+    })
+}
+
+/// The path as a single request has it; one that begins without `/` leaves out what all begin with.
+fn full_path(text: &str) -> Result<Box<str>, Problem> {
+    if !text.starts_with('/') {
+        return Ok([RECORDS, text].concat().into());
+    }
+    match text.starts_with(RECORDS) {
+        true => Ok(text.into()),
+        false => Err(not_on_records()),
+    }
+}
+
+/// The list of payloads has no place for what an envelope tells beside its payload.
+fn refuse_what_is_not_answered(operation: &Operation) -> Result<(), Problem> {
+    match operation {
+        Operation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
+        Operation::Read(read) if read.count == Count::Exact => Err(not_answered("count")),
+        Operation::Read(read) if read.window.after.is_some() => Err(not_answered("after")),
+        _ => Ok(()),
+    }
+}
+
+fn not_answered(option: &str) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("The option {option} has no place in a batch."),
+    )
+}
+
+fn not_on_records() -> Problem {
+    invalid("Only operations on records have a place in a batch.".to_owned()).with_hint(
+        "Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.",
+    )
+}
+
+/// The items of `operations`, counted and weighed before any of them is taken apart.
+fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
+    let mut members = json::body_members(bytes)?;
+    let list = match members.pop() {
+        Some((name, Value::List(list))) if name == "operations" && members.is_empty() => list,
+        Some((name, other)) if name == "operations" && members.is_empty() => {
+            return Err(invalid(format!(
+                "operations must be a list, not {}.",
+                other.kind()
+            )));
+        }
+        _ => {
+            return Err(
+                invalid("The body must hold operations, and nothing else.".to_owned())
+                    .with_hint("Send {\"operations\": [{method, path, body}, …]}."),
+            );
+        }
+    };
+    if json::commas(&list) > BATCH_COMMAS_MAX_COUNT {
+        return Err(too_much());
+    }
+    let items = json::items(&list, BATCH_OPERATIONS_MAX_COUNT)
+        .map_err(|fault| invalid(format!("operations can't be read: {fault}.")))?;
+    if items.is_empty() {
+        return Err(invalid("operations is empty.".to_owned()));
+    }
+    if items.len() > BATCH_OPERATIONS_MAX_COUNT {
+        return Err(invalid(format!(
+            "The batch has more than {BATCH_OPERATIONS_MAX_COUNT} operations."
+        ))
+        .with_hint("Insert many records of one table by one operation with batchData."));
+    }
+    Ok(items)
+}
+
+fn too_much() -> Problem {
+    invalid("The operations hold too many values together.".to_owned())
+        .with_hint("Spread them over several requests.")
+}
+
+fn invalid(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidBody, message)
+}
+
+#[cfg(test)]
+mod tests;

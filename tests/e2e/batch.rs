@@ -1,0 +1,53 @@
+//! `POST /api/v1/batch`.
+
+mod ending;
+mod limits;
+mod references;
+mod refusals;
+mod together;
+
+use crate::case::Case;
+use crate::door::{Answer, Call, Door};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+pub(crate) fn cases() -> Vec<Case> {
+    [
+        ending::cases(),
+        limits::cases(),
+        references::cases(),
+        refusals::cases(),
+        together::cases(),
+    ]
+    .concat()
+}
+
+/// A batch with the full key, to be sent.
+fn call(door: Door, operations: &[Value]) -> Call {
+    door.call(Method::POST, "/api/v1/batch")
+        .json(&json!({"operations": operations}))
+}
+
+async fn batch(door: Door, operations: &[Value]) -> Answer {
+    call(door, operations).send().await
+}
+
+fn post(path: &str, body: Value) -> Value {
+    json!({"method": "POST", "path": path, "body": body})
+}
+
+fn put(path: &str, body: Value) -> Value {
+    json!({"method": "PUT", "path": path, "body": body})
+}
+
+fn get(path: &str) -> Value {
+    json!({"method": "GET", "path": path})
+}
+
+fn delete(path: &str) -> Value {
+    json!({"method": "DELETE", "path": path})
+}
+
+fn delete_where(path: &str, key: &str, value: Value) -> Value {
+    json!({"method": "DELETE", "path": path, "body": {"deleteKeyValues": [{"key": key, "value": value}]}})
+}

@@ -1,0 +1,215 @@
+//! Batches that don't end as they should: deadlocks, time-outs, callers that leave; and what of their
+//! sessions is left.
+
+use super::{batch, call, get, post, put};
+use crate::case::eventually;
+use crate::door::{Call, Door};
+use crate::room::Room;
+use crate::service::{Edge, Service, shared};
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::json;
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+const KILL_MAX: Duration = Duration::from_secs(5);
+const SEEN_MAX: Duration = Duration::from_secs(10);
+
+cases! {
+    Both: [
+        a_deadlock_is_tried_once_more_as_a_whole,
+        a_deadlock_that_comes_again_is_told,
+        transfers_side_by_side_lose_nothing,
+        a_triggers_session_does_not_leak,
+    ],
+    // A local workerd does not notice that a caller left before the answer's head.
+    Origin: [a_batch_whose_caller_left_leaves_nothing],
+    Own: [a_batch_runs_no_longer_than_the_setting],
+}
+
+const TABLES: &[&str] = &[
+    "CREATE TABLE log (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
+    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
+    // What no rollback takes back counts the attempts.
+    "CREATE TABLE attempts (n INT) ENGINE = Aria TRANSACTIONAL = 0",
+    "INSERT INTO attempts VALUES (0)",
+];
+
+async fn deadlocking(room: &Room, until: i64) {
+    room.exec(&format!(
+        "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW BEGIN UPDATE attempts SET n = n + 1; \
+         IF (SELECT n FROM attempts) < {until} THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213; END IF; END"
+    ))
+    .await;
+}
+
+async fn a_deadlock_is_tried_once_more_as_a_whole(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    deadlocking(&room, 2).await;
+    let (log, t) = (room.path("log"), room.path("t"));
+    let done = batch(
+        door,
+        &[
+            post(&log, json!({"n": 1})),
+            post(&t, json!({"n": {"$ref": 0}})),
+        ],
+    )
+    .await;
+    done.payload();
+    assert_eq!(room.value("SELECT n FROM attempts").await, 2);
+    // The id of the first attempt is lost; what the second one refers to is its own.
+    let id = &room.column("log", "id").await;
+    assert_eq!(id.len(), 1);
+    assert_eq!(&room.column("t", "n").await, id);
+}
+
+async fn a_deadlock_that_comes_again_is_told(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    deadlocking(&room, 3).await;
+    let answer = batch(
+        door,
+        &[
+            post(&room.path("log"), json!({"n": 1})),
+            post(&room.path("t"), json!({"n": 1})),
+        ],
+    )
+    .await;
+    let error = answer.refused(ErrorCode::Deadlock);
+    assert_eq!(error["details"]["operation"], 1);
+    assert_eq!(error["retryable"], true);
+    assert_eq!(room.value("SELECT n FROM attempts").await, 2);
+    assert_eq!(room.get("log").await.payload(), json!([]));
+}
+
+async fn transfers_side_by_side_lose_nothing(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE a (id INT PRIMARY KEY, n INT)",
+            "INSERT INTO a VALUES (1, 0), (2, 0)",
+        ],
+    )
+    .await;
+    let a = room.path("a");
+    // Pairs that lock the same two rows in opposite orders.
+    let transfer = |at: usize| {
+        let (one, two) = if at.is_multiple_of(2) { (1, 2) } else { (2, 1) };
+        call(
+            door,
+            &[
+                put(&format!("{a}/{one}"), json!({"n": at})),
+                put(&format!("{a}/{two}"), json!({"n": at})),
+            ],
+        )
+        .send()
+    };
+    for round in 0..5 {
+        let answers = join_all((0..8).map(|at| transfer(round * 8 + at))).await;
+        let mut done = 0;
+        for answer in answers {
+            match answer.code().as_str() {
+                "ok" => done += 1,
+                code => assert_eq!(code, "deadlock", "{answer}"),
+            }
+        }
+        assert!(done > 0);
+        let now = room.column("a", "n").await;
+        assert_eq!(now[0], now[1], "both rows are of one transfer");
+    }
+}
+
+async fn a_triggers_session_does_not_leak(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    room.exec("CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @leak = NEW.n")
+        .await;
+    let insert = post(&room.path("t"), json!({"n": 1}));
+    let missing = get(&format!("{}/999", room.path("t")));
+    for _ in 0..4 {
+        batch(door, &[insert.clone(), insert.clone()])
+            .await
+            .payload();
+        let failed = batch(door, &[insert.clone(), missing.clone()]).await;
+        failed.refused(ErrorCode::RecordNotFound);
+        let probes = (0..24).map(|_| room.sql("SELECT @leak AS v, @@in_transaction AS t").send());
+        for probe in join_all(probes).await {
+            assert_eq!(probe.payload(), json!([{"v": null, "t": 0}]));
+        }
+    }
+}
+
+fn running(service: &Service, text: &str) -> usize {
+    let query = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{text}%' AND INFO NOT LIKE '%PROCESSLIST%' AND COMMAND <> 'Sleep'"
+    );
+    let count = service.root_sql(&query).expect("the process list");
+    count.trim().parse().expect("a number")
+}
+
+async fn a_batch_whose_caller_left_leaves_nothing(door: Door) {
+    let room = Room::new(door, TABLES).await;
+    let slow = format!("slow_{}", room.db);
+    room.exec(&format!(
+        "CREATE VIEW {slow} AS SELECT 1 AS id, SLEEP(25) AS s"
+    ))
+    .await;
+    let leaver = call(
+        door,
+        &[
+            post(&room.path("t"), json!({"n": 1})),
+            get(&format!("{}?limit=1", room.path(&slow))),
+        ],
+    );
+    let leaver = tokio::spawn(leaver.attempt());
+    eventually("the batch runs", SEEN_MAX, || async {
+        (running(shared(), &slow) == 1).then_some(())
+    })
+    .await;
+    leaver.abort();
+    eventually("the batch ends", KILL_MAX, || async {
+        (running(shared(), &slow) == 0).then_some(())
+    })
+    .await;
+    // Waits for the lock of the inserted row, if one is left.
+    room.exec("ALTER TABLE t COMMENT 'free'").await;
+    assert_eq!(room.get("t").await.payload(), json!([]));
+}
+
+async fn a_batch_runs_no_longer_than_the_setting(_: Door) {
+    let start = || Service::start(Edge::Without, &[("SELKIE_QUERY_TIMEOUT", "1s")]);
+    let service = tokio::task::spawn_blocking(start)
+        .await
+        .unwrap()
+        .expect("a service");
+    let send = |path: &str, body: serde_json::Value| {
+        Call::new(&service.origin, Method::POST, path)
+            .key(&service.full_key)
+            .json(&body)
+            .send()
+    };
+    for query in [
+        "CREATE TABLE patient (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
+        "CREATE VIEW slow AS SELECT 1 AS id, SLEEP(0.6) AS s",
+    ] {
+        send("/api/v1/sql", json!({"query": query, "database": "demo"}))
+            .await
+            .payload();
+    }
+    // Each of its reads alone ends in time.
+    let operations = [
+        post("demo/patient", json!({"n": 1})),
+        get("demo/slow?limit=1"),
+        get("demo/slow?limit=1"),
+    ];
+    let answer = send("/api/v1/batch", json!({"operations": operations})).await;
+    let error = answer.refused(ErrorCode::QueryTimeout);
+    assert_eq!(error["details"]["operation"], 2);
+    let count = send(
+        "/api/v1/sql",
+        json!({"query": "SELECT COUNT(*) AS c FROM patient", "database": "demo"}),
+    );
+    assert_eq!(count.await.payload(), json!([{"c": 0}]));
+    tokio::task::spawn_blocking(move || service.stop())
+        .await
+        .unwrap()
+        .unwrap();
+}

@@ -1,0 +1,180 @@
+//! What a batch is refused for, before anything runs.
+
+use super::{batch, call, get, post};
+use crate::door::Door;
+use crate::room::Room;
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        only_a_full_key_runs_a_batch,
+        only_operations_on_records_stand_in_a_batch,
+        a_fault_of_form_anywhere_runs_nothing,
+        the_body_holds_operations_and_nothing_else,
+        a_batch_is_posted_without_options,
+        another_projects_key_sees_nothing,
+    ],
+}
+
+const T: &[&str] = &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"];
+
+async fn only_a_full_key_runs_a_batch(door: Door) {
+    let room = Room::new(door, T).await;
+    let read = call(door, &[get(&room.path("t"))]).key(&shared().read_key);
+    read.send().await.refused(ErrorCode::FullAccessRequired);
+    let nobody = call(door, &[get(&room.path("t"))]).no_key();
+    nobody.send().await.refused(ErrorCode::MissingKey);
+}
+
+async fn only_operations_on_records_stand_in_a_batch(door: Door) {
+    let room = Room::new(door, T).await;
+    let t = room.path("t");
+    for operation in [
+        post("/api/v1/sql", json!({"query": "DELETE FROM t"})),
+        post("/api/v1/batch", json!({"operations": [get(&t)]})),
+        get("/api/v1/media"),
+        get("/healthz"),
+        get(&format!("http://127.0.0.1{t}")),
+        get(&format!("{t}/_schema")),
+        json!({"method": "OPTIONS", "path": t}),
+        json!({"method": "HEAD", "path": t}),
+        json!({"method": "TRACE", "path": t}),
+        json!({"method": "GET", "path": t, "body": {}}),
+        json!({"method": "GET", "path": t, "headers": {}}),
+        json!({"method": "GET"}),
+        json!({"path": t}),
+        json!("GET"),
+    ] {
+        let answer = batch(door, &[post(&t, json!({"n": 1})), operation]).await;
+        let code = answer.code();
+        assert!(
+            matches!(code.as_str(), "invalid_body" | "route_not_found"),
+            "{answer}"
+        );
+        assert_eq!(
+            answer.json()["error"]["details"]["operation"],
+            1,
+            "{answer}"
+        );
+    }
+    assert_eq!(room.get("t").await.payload(), json!([]));
+}
+
+async fn a_fault_of_form_anywhere_runs_nothing(door: Door) {
+    let room = Room::new(door, T).await;
+    let t = room.path("t");
+    for (operation, code) in [
+        (get(&format!("{t}?limit=x")), ErrorCode::InvalidQueryOption),
+        (
+            get(&format!("{t}?nonsense=1")),
+            ErrorCode::InvalidQueryOption,
+        ),
+        (
+            json!({"method": "DELETE", "path": t}),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            json!({"method": "DELETE", "path": t, "body": {"deleteKeyValues": []}}),
+            ErrorCode::InvalidFilter,
+        ),
+        (
+            json!({"method": "PUT", "path": format!("{t}/1"), "body": {}}),
+            ErrorCode::InvalidBody,
+        ),
+        (json!({"method": "POST", "path": t}), ErrorCode::InvalidJson),
+        (
+            json!({"method": "POST", "path": format!("{t}/1"), "body": {}}),
+            ErrorCode::MethodNotAllowed,
+        ),
+        (get("a/b/c/d"), ErrorCode::RouteNotFound),
+        (get(&format!("{t}/%zz")), ErrorCode::InvalidIdentifier),
+        (
+            get(&format!("{t}/{}", "x".repeat(17_000))),
+            ErrorCode::UriTooLong,
+        ),
+        (post(&t, json!({"n": {"$ref": 1}})), ErrorCode::InvalidBody),
+        (post(&t, json!({"n": {"$ref": 2}})), ErrorCode::InvalidBody),
+        (
+            post(&t, json!({"n": {"$ref": "0"}})),
+            ErrorCode::InvalidBody,
+        ),
+        (get(&format!("{t}/$ref:9")), ErrorCode::InvalidBody),
+    ] {
+        let answer = batch(
+            door,
+            &[post(&t, json!({"n": 1})), operation, post(&t, json!({}))],
+        )
+        .await;
+        let error = answer.refused(code);
+        assert_eq!(error["details"]["operation"], 1, "{answer}");
+    }
+    assert_eq!(room.get("t").await.payload(), json!([]));
+    // The id after an insert that never ran is the first one: nothing was even counted.
+    assert_eq!(
+        batch(door, &[post(&t, json!({}))]).await.payload(),
+        json!([1])
+    );
+}
+
+async fn the_body_holds_operations_and_nothing_else(door: Door) {
+    let send = |body: Value| door.call(Method::POST, "/api/v1/batch").json(&body).send();
+    for body in [
+        json!({}),
+        json!({"operations": []}),
+        json!({"operations": {}}),
+        json!({"operations": [], "atomic": true}),
+        json!([]),
+    ] {
+        let answer = send(body).await;
+        assert_eq!(
+            answer.refused(ErrorCode::InvalidBody).get("details"),
+            None,
+            "{answer}"
+        );
+    }
+    let broken = door
+        .call(Method::POST, "/api/v1/batch")
+        .bytes("{\"operations\": [");
+    broken.send().await.refused(ErrorCode::InvalidJson);
+    let xml = door
+        .call(Method::POST, "/api/v1/batch")
+        .bytes("<x/>")
+        .header("content-type", "text/xml");
+    xml.send().await.refused(ErrorCode::UnsupportedMediaType);
+}
+
+async fn a_batch_is_posted_without_options(door: Door) {
+    for method in [Method::GET, Method::PUT, Method::DELETE] {
+        let answer = door.call(method, "/api/v1/batch").send().await;
+        answer.refused(ErrorCode::MethodNotAllowed);
+        assert_eq!(answer.header("allow"), Some("POST"));
+    }
+    let odd = door.call(Method::POST, "/api/v1/batch?atomic=1");
+    odd.json(&json!({"operations": []}))
+        .send()
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
+    let below = door.call(Method::POST, "/api/v1/batch/1");
+    below
+        .json(&json!({}))
+        .send()
+        .await
+        .refused(ErrorCode::RouteNotFound);
+}
+
+async fn another_projects_key_sees_nothing(door: Door) {
+    let room = Room::new(door, T).await;
+    let project = crate::room::unique("batcher");
+    shared().create_project(&project);
+    let key = shared().create_key(&project, "full", &[]).token;
+    let answer = call(door, &[post(&room.path("t"), json!({"n": 1}))])
+        .key(&key)
+        .send()
+        .await;
+    let error = answer.refused(ErrorCode::DatabaseNotFound);
+    assert_eq!(error["details"]["operation"], 0);
+    assert_eq!(room.get("t").await.payload(), json!([]));
+}
