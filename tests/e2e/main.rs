@@ -50,6 +50,8 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/streams.rs"]
+mod streams;
 
 use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         records::cases(),
         sql::cases(),
         streaming::cases(),
+        streams::cases(),
         values::cases(),
         walk::cases(),
     ];

@@ -64,7 +64,7 @@ fn holds(outcome: &Outcome) {
 /// No verb does another's work, and no change reaches a whole table by omission.
 fn fits(verb: Verb, text: &str) {
     let verbs: &[&str] = match verb {
-        Verb::Read => &["SELECT "],
+        Verb::Read => &["SELECT ", "EXPLAIN FORMAT=JSON SELECT "],
         Verb::Insert { .. } => &["INSERT "],
         Verb::Change => &["UPDATE ", "DELETE "],
     };
