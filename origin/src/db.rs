@@ -12,6 +12,7 @@ pub mod error;
 mod geojson;
 mod json;
 pub mod pool;
+pub mod receipt;
 pub mod run;
 mod schema;
 mod statements;

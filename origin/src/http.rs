@@ -5,6 +5,7 @@ mod batch;
 pub mod body;
 pub mod cross_origin;
 mod health;
+mod once;
 mod record_log;
 mod records;
 mod respond;

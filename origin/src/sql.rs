@@ -7,6 +7,7 @@ mod delete;
 mod golden;
 mod insert;
 mod predicate;
+pub mod receipt;
 mod select;
 pub mod session;
 mod tokens;

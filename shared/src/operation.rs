@@ -204,7 +204,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         ),
         (Resource::Table(table), "POST") => (
             Action::Insert,
-            Step::Insert(table, write::InsertHead::from_pairs(pairs)?),
+            Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?),
         ),
         (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
@@ -243,7 +243,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (Action::Batch, Step::Batch)
         }
     };
-    refuse_unbuilt_headers(head)?;
+    refuse_idempotency_key(head, action)?;
     let reads_body = !matches!(step, Step::Ready(_));
     let unreadable = reads_body
         .then(|| expect_json(head.content_type).err())
@@ -259,16 +259,16 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it.
-fn refuse_unbuilt_headers(head: &RequestHead<'_>) -> Result<(), Problem> {
-    match head.idempotency_key {
-        None => Ok(()),
-        Some(_) => Err(Problem::new(
-            ErrorCode::InvalidQueryOption,
-            "The header Idempotency-Key is not available yet.",
-        )
-        .with_hint("Leave it out; nothing was done.")),
+/// Only an insert happens once by its key: elsewhere it would promise what is not kept.
+fn refuse_idempotency_key(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
+    if head.idempotency_key.is_none() || action == Action::Insert {
+        return Ok(());
     }
+    Err(Problem::new(
+        ErrorCode::InvalidQueryOption,
+        "The header Idempotency-Key has no meaning here: only inserts of records take it.",
+    )
+    .with_hint("Leave it out; nothing was done."))
 }
 
 /// A missing type is taken for JSON; another one is refused.

@@ -103,17 +103,21 @@ pub async fn one(
 }
 
 async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, DbError> {
-    let (text, params) = statement.into_parts();
     lease.begin();
-    let connection = lease.connection()?;
-    let outcome = async {
-        let mut result = connection.run(&text, bind(params)).await?;
-        let row = result.next().await?;
-        result.drop_result().await?;
-        Ok(row)
-    }
-    .await;
+    let outcome = first(lease.connection()?, statement).await;
     ended(lease, outcome)
+}
+
+/// The first row that a statement gives.
+pub(super) async fn first(
+    connection: &mut Connection,
+    statement: Statement,
+) -> mysql_async::Result<Option<Row>> {
+    let (text, params) = statement.into_parts();
+    let mut result = connection.run(&text, bind(params)).await?;
+    let row = result.next().await?;
+    result.drop_result().await?;
+    Ok(row)
 }
 
 /// Runs a read of many records.
@@ -218,14 +222,8 @@ async fn attempt(
         return written.inspect(|written| progress.add_rows(written.affected));
     }
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
-    let mut written = Written::default();
-    for statement in statements {
-        match transaction.execute(statement, leaves).await {
-            Ok(next) => written.and(next),
-            Err(error) => return transaction.end(Err(error)).await,
-        }
-    }
-    transaction.end(Ok(written)).await
+    let outcome = transaction.all(statements, leaves).await;
+    transaction.end(outcome).await
 }
 
 /// A statement that is a transaction by itself.

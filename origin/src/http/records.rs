@@ -1,5 +1,6 @@
 //! Records: parsed already, now planned, run and answered.
 
+use super::once::InsertOnce;
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
@@ -96,6 +97,22 @@ impl Attempt<'_> {
             Plan::Insert(insert) => {
                 let batch = insert.batch;
                 let statements = sql::insert(insert, table, self.app.bounds.packet_max_bytes);
+                if let Operation::Insert(shared::operation::write::Insert {
+                    once: Some(once),
+                    ..
+                }) = self.operation
+                {
+                    let insert = InsertOnce {
+                        app: self.app,
+                        principal: self.principal,
+                        once,
+                        statements: &statements,
+                        batch,
+                        leaves,
+                        progress: self.record.progress(),
+                    };
+                    return insert.run().await;
+                }
                 let written = self.write(&statements, leaves).await?;
                 Ok(respond::payload(&ids(&written, batch)))
             }
