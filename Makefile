@@ -11,10 +11,10 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge test check bench clean
+.PHONY: help setup build run edge test check fuzz bench bench-micro clean
 
 help: ## Show this
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## Install what is missing on this machine (make run does it too)
 	@tools/setup.sh
@@ -46,8 +46,16 @@ check: ## Format, lints (native and wasm32), docs, dependency audit, a dry deplo
 	@$(MAKE) --no-print-directory edge
 	WRANGLER_SEND_METRICS=false WRANGLER_LOG_PATH=.wrangler/logs node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
 
+fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
+	@tools/setup.sh fuzz
+	@tools/fuzz.sh
+
 bench: setup build ## Compare speed with a hand-written server (ARGS=… for its options)
 	cargo run --locked --release -p tests --bin bench -- $(ARGS)
+
+bench-micro: ## Time the stages of a request without database or network (ARGS=… for divan's options)
+	@tools/setup.sh compile
+	cargo bench --locked -p origin --bench reads -- $(ARGS)
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean

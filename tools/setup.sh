@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes the machine ready to build and run Selkie, and does nothing where it already is.
 #
-# Usage: tools/setup.sh [build|run|check]   build: compilers and the worker's tools; run (default): MariaDB
-#                                           too; check: as build, and what `make check` wants
+# Usage: tools/setup.sh [compile|build|run|check|fuzz]
+#   compile: compilers; build: the worker's tools too; run (default): and MariaDB; check: as build, and what
+#   `make check` wants; fuzz: as compile, and what `make fuzz` wants
 # It must not know how anything is built. Each step tells what is missing, why it is wanted, and
 # what to do where it can't help itself.
 set -euo pipefail
@@ -11,6 +12,7 @@ cd "$(dirname "$0")/.."
 WORKER_BUILD_VERSION=0.8.7   # as `worker` in Cargo.lock
 WASM_BINDGEN_VERSION=0.2.129 # as `wasm-bindgen` in Cargo.lock: the two must be equal
 CARGO_DENY_VERSION=0.20.2
+CARGO_FUZZ_VERSION=0.13.2
 NODE_MIN_MAJOR=20            # what wrangler in package.json asks for
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
@@ -63,7 +65,7 @@ tool() {
   if [ -f .tools/.crates.toml ] && grep -q "^\"$1 $2 " .tools/.crates.toml; then
     return
   fi
-  say "$1 $2 is missing: $3. Compiling it into .tools/ (once, 2 to 4 minutes)"
+  say "$1 $2 is missing: $3. Compiling it into .tools/ (once, 1 to 4 minutes)"
   cargo install --locked --root .tools --target-dir .tools/target "$1@$2" ||
     stop "cargo could not install $1 $2 (see above)."
   rm -rf .tools/target
@@ -102,10 +104,22 @@ mariadb() {
     mariadb-server-core mariadb-client-core
 }
 
+fuzzer() {
+  have c++ || install_packages "libFuzzer, the fuzzer's engine, is C++" g++
+  tool cargo-fuzz "$CARGO_FUZZ_VERSION" "it builds and runs the fuzz targets"
+}
+
 compiler
 rust
-worker_tools
-node_packages
+case ${1:-run} in
+  compile) ;;
+  fuzz) fuzzer ;;
+  build | run | check)
+    worker_tools
+    node_packages
+    ;;
+  *) stop "there is no $1 to set up: see the head of tools/setup.sh." ;;
+esac
 case ${1:-run} in
   run) mariadb ;;
   check) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;

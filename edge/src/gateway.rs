@@ -11,7 +11,7 @@ mod tests;
 
 pub use answer::Answer;
 pub use call::{BodyLength, Call, split_url};
-pub use headers::{CLIENT_ADDRESS, FORWARDED_FOR, NOT_FORWARDED, server_timing};
+pub use headers::{CLIENT_ADDRESS, FORWARDED_FOR, NOT_FORWARDED, lists, server_timing};
 pub use origin::{Fault, OriginHead, judge};
 
 use crate::config::Config;

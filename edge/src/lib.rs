@@ -60,7 +60,12 @@ pub async fn fetch(request: Request, env: Env, _context: Context) -> Result<Resp
     )?;
     if let Some(gateway) = gateway {
         for (name, value) in gateway.config().cors.answer_headers(call.origin.as_deref()) {
-            headers.set(name, value)?;
+            match name {
+                // The origin's answer may depend on more.
+                "vary" if gateway::lists(get(&headers, name).as_deref(), value) => {}
+                "vary" => headers.append(name, value)?,
+                _ => headers.set(name, value)?,
+            }
         }
     }
     Ok(response)
@@ -137,7 +142,10 @@ fn read_call(request: &Request) -> Result<Call> {
         query: query.map(str::to_owned),
         authorization: get(&headers, "authorization"),
         content_type: get(&headers, "content-type"),
+        accept: get(&headers, "accept"),
         idempotency_key: get(&headers, "idempotency-key"),
+        if_match: get(&headers, "if-match"),
+        if_none_match: get(&headers, "if-none-match"),
         origin: get(&headers, "origin"),
         access_control_request_method: get(&headers, "access-control-request-method"),
         body,

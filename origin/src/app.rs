@@ -9,6 +9,7 @@ use crate::http::body::Room;
 use crate::http::cross_origin::CrossOrigin;
 use crate::keys::{KeyError, KeyRegistry};
 use crate::metrics::Metrics;
+use crate::page_token::PageTokens;
 use crate::system::System;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub struct App {
     pub pools: Arc<Pools>,
     /// The schema.
     pub catalog: Arc<Catalog>,
+    /// Tokens of pages.
+    pub pages: PageTokens,
     /// What is counted.
     pub metrics: Metrics,
     /// Which web pages may read answers.
@@ -82,6 +85,7 @@ impl App {
             keys: Arc::new(keys),
             catalog: Arc::new(Catalog::new(Arc::clone(&pools))),
             pools,
+            pages: system.pages.clone(),
             metrics: Metrics::new(),
             cors: CrossOrigin::new(config.cors_origins.clone()),
             bounds: Bounds {

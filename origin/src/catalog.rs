@@ -3,6 +3,9 @@
 //! Values of these types are facts read from MariaDB by `db::catalog`; nothing here does I/O or knows
 //! the driver.
 
+mod repertoire;
+
+pub use repertoire::Repertoire;
 use shared::envelope::Keys;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
@@ -26,8 +29,8 @@ pub struct Table {
 /// The columns of an answer's rows: what they hold, and how they are called.
 #[derive(Debug)]
 pub struct Layout {
-    /// What each holds.
-    pub kinds: Vec<Kind>,
+    /// What each holds; `None` if only MariaDB knows.
+    pub kinds: Vec<Option<Kind>>,
     /// Their names, ready to be written.
     pub keys: Keys,
 }
@@ -95,17 +98,8 @@ pub struct Reference {
     pub field: String,
 }
 
-/// Columns of a table, by their places.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Columns {
-    /// All, in order.
-    All,
-    /// These, in this order.
-    Some(Vec<usize>),
-}
-
 /// What a column holds: decides how values are read, bound and compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// TINYINT to BIGINT, YEAR.
     Integer,
@@ -117,8 +111,18 @@ pub enum Kind {
     Float,
     /// DOUBLE.
     Double,
-    /// CHAR to LONGTEXT, ENUM, SET, UUID, INET.
+    /// CHAR to LONGTEXT, and what later versions bring.
     Text,
+    /// ENUM.
+    Enum,
+    /// SET.
+    Set,
+    /// UUID.
+    Uuid,
+    /// INET4.
+    Inet4,
+    /// INET6.
+    Inet6,
     /// DATE.
     Date,
     /// DATETIME, TIMESTAMP.
@@ -127,19 +131,28 @@ pub enum Kind {
     Time,
     /// JSON: LONGTEXT that must be valid JSON.
     Json,
-    /// BINARY to LONGBLOB.
+    /// BINARY to LONGBLOB, VECTOR.
     Bytes,
     /// GEOMETRY and its kinds.
     Geometry,
 }
 
 /// What characters a column of text can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Charset {
-    /// All of Unicode, or its first plane: any text can be compared with it.
+    /// All of Unicode: any text can be compared with it.
     Unicode,
     /// Fewer, as latin1 does: MariaDB refuses to compare it with text that it can't hold.
-    Limited,
+    Limited(Arc<Repertoire>, Case),
+}
+
+/// Whether a column's collation tells upper from lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Case {
+    /// It does not.
+    Folded,
+    /// It does.
+    Exact,
 }
 
 impl Table {
@@ -161,7 +174,7 @@ impl Table {
         let key = by_name.get("id").map_or(primary, |at| vec![*at]);
         Self {
             whole: Arc::new(Layout {
-                kinds: columns.iter().map(|column| column.kind).collect(),
+                kinds: columns.iter().map(|column| Some(column.kind)).collect(),
                 keys: Keys::new(columns.iter().map(|column| column.name.as_str())),
             }),
             list: OnceLock::new(),
@@ -218,18 +231,10 @@ impl Table {
         self.traits
     }
 
-    /// How rows of these columns look.
+    /// How rows of all columns look.
     #[must_use]
-    pub fn layout(&self, columns: &Columns) -> Arc<Layout> {
-        let places = match columns {
-            Columns::All => return Arc::clone(&self.whole),
-            Columns::Some(places) => places,
-        };
-        let columns = || places.iter().map(|at| &self.columns[*at]);
-        Arc::new(Layout {
-            kinds: columns().map(|column| column.kind).collect(),
-            keys: Keys::new(columns().map(|column| column.name.as_str())),
-        })
+    pub fn layout(&self) -> Arc<Layout> {
+        Arc::clone(&self.whole)
     }
 
     /// The list of all columns, written once by `write`.
@@ -237,12 +242,18 @@ impl Table {
         self.list.get_or_init(write)
     }
 
+    /// The place of a field, if there is one of this name.
+    #[must_use]
+    pub fn find(&self, name: &FieldName) -> Option<usize> {
+        self.by_name.get(name.as_str()).copied()
+    }
+
     /// The place of a field.
     ///
     /// # Errors
     /// `unknown_field`, with the nearest name as its hint.
     pub fn field(&self, name: &FieldName) -> Result<usize, Problem> {
-        self.by_name.get(name.as_str()).copied().ok_or_else(|| {
+        self.find(name).ok_or_else(|| {
             let names = self.columns.iter().map(|column| column.name.as_str());
             Problem::new(
                 ErrorCode::UnknownField,

@@ -13,9 +13,11 @@ mod geojson;
 mod json;
 pub mod pool;
 pub mod receipt;
+mod repertoire;
 pub mod run;
 mod schema;
 mod statements;
+mod text;
 pub mod transaction;
 pub mod user_sql;
 

@@ -4,6 +4,7 @@ mod api;
 mod batch;
 pub mod body;
 pub mod cross_origin;
+mod etag;
 mod health;
 mod once;
 mod record_log;
@@ -15,6 +16,7 @@ mod sql;
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::Method;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
@@ -29,11 +31,15 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response
     let request = request.map(Body::new);
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
     let origin = request.headers().get("origin").cloned();
+    let wants_body = request.method() != Method::HEAD;
     let outcome = match app.cors.preflight(&request) {
         Some(preflight) => Ok(preflight),
         None => contained(route(&app, request, &mut record)).await,
     };
     let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
+    if !wants_body {
+        response = respond::head(response);
+    }
     app.cors.mark(response.headers_mut(), origin.as_ref());
     record.finish(response)
 }

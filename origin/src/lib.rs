@@ -29,6 +29,7 @@ pub mod installation;
 pub mod keys;
 pub mod logging;
 pub mod metrics;
+pub mod page_token;
 pub mod plan;
 pub mod projects;
 pub mod secret;

@@ -5,14 +5,26 @@ pub mod bind;
 mod read;
 mod write;
 
-use crate::catalog::{Columns, Table};
+mod filter;
+mod join;
+pub mod keyset;
+mod output;
+pub mod scope;
+
+use crate::catalog::{Case, Layout};
+use keyset::Keyset;
+use scope::Scope;
 use shared::error::{ErrorCode, Problem};
 use shared::operation::Operation;
 use shared::operation::filter::{Comparison, MatchMode};
-use shared::operation::read::Direction;
+use shared::operation::read::join::JoinKind;
+use shared::operation::read::select::Aggregate;
+use shared::operation::read::{Direction, Rows};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-/// What is to be done, in terms of columns. Fields of a table are named by their place in it.
-#[derive(Debug, PartialEq)]
+/// What is to be done, in terms of columns.
+#[derive(Debug)]
 pub enum Plan {
     /// Read records.
     Select(Select),
@@ -24,19 +36,84 @@ pub enum Plan {
     Delete(Delete),
 }
 
+/// A column of one of a statement's tables, which its [`Scope`] lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The table: 0 is the root.
+    pub source: usize,
+    /// The column's place in it.
+    pub column: usize,
+}
+
 /// Read records.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Select {
-    /// Columns that come out.
-    pub columns: Columns,
+    /// What comes out.
+    pub output: Output,
+    /// How a row of it looks.
+    pub layout: Arc<Layout>,
+    /// How the scope's further tables are joined, in their order.
+    pub joins: Vec<Join>,
     /// Which records.
     pub filter: Option<Predicate>,
+    /// The fields by which they are put together.
+    pub group: Vec<Place>,
+    /// Whether equal rows come out once.
+    pub rows: Rows,
     /// In what order.
-    pub order: Vec<(usize, Direction)>,
+    pub order: Vec<(Expression, Direction)>,
     /// How many at most.
     pub limit: Option<u64>,
     /// How many are skipped first.
     pub offset: u64,
+    /// How the next page is found, if it can be.
+    pub keyset: Option<Keyset>,
+}
+
+/// What comes out of a read. Columns that only the service needs stand behind those of the layout.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// All columns of the only table.
+    Whole,
+    /// These.
+    Cells(Vec<Expression>),
+}
+
+/// What a cell holds, or an order follows.
+#[derive(Clone, Debug, PartialEq, Hash)]
+pub enum Expression {
+    /// A column's value.
+    Column(Place),
+    /// The beginning of a long text or of many bytes, by which they are ordered.
+    Beginning(Place),
+    /// The number of a member of an ENUM or SET, by which they are ordered.
+    Ordinal(Place),
+    /// An aggregate over a column.
+    Aggregate(Aggregate, Place),
+    /// The number of records.
+    CountAll,
+    /// How well a record matches a full-text search.
+    Score(Search),
+}
+
+/// A full-text search.
+#[derive(Clone, Debug, PartialEq, Hash)]
+pub struct Search {
+    /// The columns, of one table.
+    pub places: Vec<Place>,
+    /// How the term is read.
+    pub mode: MatchMode,
+    /// The term.
+    pub term: Param,
+}
+
+/// A join of the next table of the scope.
+#[derive(Clone, Debug, Hash)]
+pub struct Join {
+    /// Which records stay that have no partner.
+    pub kind: JoinKind,
+    /// What partners have in common.
+    pub on: Predicate,
 }
 
 /// Insert records.
@@ -101,22 +178,28 @@ pub struct Delete {
 }
 
 /// A condition over columns.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Predicate {
     /// A column compared to a value.
-    Compare(usize, Comparison, Operand),
+    Compare(Place, Comparison, Operand),
+    /// A column equal to another.
+    Same(Place, Place),
     /// A column among values; of none, false.
-    In(usize, Vec<Operand>),
+    In(Place, Vec<Operand>),
     /// A column between two values.
-    Between(usize, Operand, Operand),
+    Between(Place, Operand, Operand),
     /// A column is NULL.
-    IsNull(usize),
+    IsNull(Place),
     /// A column matches an SQL pattern.
-    Like(usize, LikePattern, Operand),
+    Like(Place, LikePattern, Operand),
     /// A column matches a regular expression.
-    Regexp(usize, Operand),
+    Regexp(Place, Operand),
     /// Full-text search.
-    Match(usize, MatchMode, Param),
+    Match(Search),
+    /// What an order follows, compared to its value in another row.
+    Ordered(Expression, Comparison, Operand),
+    /// What an order follows is NULL.
+    OrderedNull(Expression),
     /// All hold.
     All(Vec<Predicate>),
     /// One holds.
@@ -126,7 +209,7 @@ pub enum Predicate {
 }
 
 /// What in a pattern stands for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LikePattern {
     /// As the caller wrote it; `\` escapes.
     Raw,
@@ -153,8 +236,23 @@ pub enum Param {
     Bytes(Vec<u8>),
 }
 
+impl Hash for Param {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Null => {}
+            Self::Int(number) => number.hash(state),
+            Self::UInt(number) => number.hash(state),
+            Self::Float(number) => number.to_bits().hash(state),
+            Self::Double(number) => number.to_bits().hash(state),
+            Self::Text(text) => text.hash(state),
+            Self::Bytes(bytes) => bytes.hash(state),
+        }
+    }
+}
+
 /// A value and what SQL makes of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Operand {
     /// The value.
     pub param: Param,
@@ -163,7 +261,7 @@ pub struct Operand {
 }
 
 /// What SQL makes of a bound value, so that it is compared as the column's own type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// Taken as it is.
     Plain,
@@ -174,27 +272,32 @@ pub enum Form {
     },
     /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
-    /// Taken as it is, but compared with the column converted to utf8mb4: the text may hold
-    /// characters that the column's character set lacks.
-    Unicode,
+    /// Taken as it is, but compared with the column converted to utf8mb4: the text holds characters
+    /// that the column's character set lacks.
+    Unicode(Case),
     /// Compared as compact JSON, so that white space does not matter.
     Json,
 }
 
-/// Resolves an operation on a table; a batch may have so many rows.
+/// Resolves an operation on the tables of a scope, of which only reads have several; a batch may have
+/// so many rows.
 ///
 /// # Errors
-/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`: the first fault found, naming
-/// its field.
-pub fn build(operation: &Operation, table: &Table, batch_max_rows: usize) -> Result<Plan, Problem> {
+/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`, `invalid_query_option`: the
+/// first fault found, naming its field.
+pub fn build(
+    operation: &Operation,
+    scope: &Scope<'_>,
+    batch_max_rows: usize,
+) -> Result<Plan, Problem> {
     match operation {
-        Operation::Read(operation) => read::records(operation, table).map(Plan::Select),
-        Operation::ReadOne(operation) => read::one(operation, table).map(Plan::Select),
+        Operation::Read(operation) => read::records(operation, scope).map(Plan::Select),
+        Operation::ReadOne(operation) => read::one(operation, scope).map(Plan::Select),
         Operation::Insert(operation) => {
-            write::insert(operation, table, batch_max_rows).map(Plan::Insert)
+            write::insert(operation, scope.root(), batch_max_rows).map(Plan::Insert)
         }
-        Operation::Update(operation) => write::update(operation, table).map(Plan::Update),
-        Operation::Delete(operation) => write::delete(operation, table).map(Plan::Delete),
+        Operation::Update(operation) => write::update(operation, scope).map(Plan::Update),
+        Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
         // These have no plan: metadata is the catalogue itself, SQL is the caller's own, and of a batch
         // each operation has one.
         Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) => Err(Problem::new(

@@ -3,6 +3,7 @@
 
 mod builder;
 mod delete;
+mod expression;
 #[cfg(test)]
 mod golden;
 mod insert;
@@ -14,6 +15,7 @@ mod tokens;
 mod update;
 
 use crate::catalog::Table;
+use crate::plan::scope::Scope;
 use crate::plan::{self, Param};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
@@ -65,10 +67,22 @@ impl Statement {
     }
 }
 
-/// Renders a read.
+/// Renders a read. Of one that a next page may follow, it asks for one row more than its limit.
 #[must_use]
-pub fn select(plan: plan::Select, table: &Table) -> Statement {
-    select::render(plan, table)
+pub fn select(plan: plan::Select, scope: &Scope<'_>) -> Statement {
+    select::render(plan, scope)
+}
+
+/// Renders the number of a read's rows without paging.
+#[must_use]
+pub fn count(plan: plan::Select, scope: &Scope<'_>) -> Statement {
+    select::count(plan, scope)
+}
+
+/// Renders the question how MariaDB would run a read.
+#[must_use]
+pub fn explain(plan: plan::Select, scope: &Scope<'_>) -> Statement {
+    select::explain(plan, scope)
 }
 
 /// Renders an insert for a MariaDB that takes packets of so many bytes. Many rows take several
@@ -80,14 +94,14 @@ pub fn insert(plan: plan::Insert, table: &Table, packet_max_bytes: usize) -> Vec
 
 /// Renders a change of one record.
 #[must_use]
-pub fn update(plan: plan::Update, table: &Table) -> Statement {
-    update::render(plan, table)
+pub fn update(plan: plan::Update, scope: &Scope<'_>) -> Statement {
+    update::render(plan, scope)
 }
 
 /// Renders a delete.
 #[must_use]
-pub fn delete(plan: plan::Delete, table: &Table) -> Statement {
-    delete::render(plan, table)
+pub fn delete(plan: plan::Delete, scope: &Scope<'_>) -> Statement {
+    delete::render(plan, scope)
 }
 
 /// Users' own SQL, verbatim, to be run in a default schema.

@@ -7,6 +7,7 @@ use crate::address::DatabaseAddress;
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
 use crate::keys::{KeyError, Keys};
+use crate::page_token::PageTokens;
 use crate::projects::{ProjectError, Projects};
 use crate::secret::InstallationSecret;
 
@@ -21,6 +22,8 @@ pub struct System {
     pub projects: Projects,
     /// Keys.
     pub keys: Keys,
+    /// Tokens of pages.
+    pub pages: PageTokens,
 }
 
 /// Why the system could not be made ready.
@@ -59,12 +62,14 @@ impl System {
     ) -> Self {
         let admin = Admin::new(address, &secret, config.connect_timeout);
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
+        let pages = PageTokens::new(&secret);
         let keys = Keys::new(admin.clone(), secret, projects.clone());
         Self {
             address: address.clone(),
             admin,
             projects,
             keys,
+            pages,
         }
     }
 

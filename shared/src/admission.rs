@@ -123,8 +123,7 @@ mod tests {
             method,
             path,
             query,
-            content_type: None,
-            idempotency_key: None,
+            ..RequestHead::default()
         }
     }
 

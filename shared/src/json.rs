@@ -281,15 +281,29 @@ pub fn body_members(body: &[u8]) -> Result<Vec<(Cow<'_, str>, Value)>, Problem> 
 
 fn body_fault(text: &str, fault: &serde_json::Error) -> Problem {
     // A second, lenient look tells "no JSON at all" from "JSON of the wrong shape".
-    let Err(syntax) = serde_json::from_str::<Sound>(text) else {
+    if let Err(syntax) = serde_json::from_str::<Sound>(text) {
         return Problem::new(
-            ErrorCode::InvalidBody,
-            format!("The body must be one JSON object: {fault}."),
+            ErrorCode::InvalidJson,
+            format!("The body is not valid JSON: {syntax}."),
         );
+    }
+    // serde_json's own words for a wrong kind hold the value, however long it is.
+    let kind = match text.trim_ascii_start().as_bytes().first() {
+        Some(b'{') => {
+            return Problem::new(
+                ErrorCode::InvalidBody,
+                format!("The body can't be taken: {fault}."),
+            );
+        }
+        Some(b'[') => "a list",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
     };
     Problem::new(
-        ErrorCode::InvalidJson,
-        format!("The body is not valid JSON: {syntax}."),
+        ErrorCode::InvalidBody,
+        format!("The body must be one JSON object, not {kind}."),
     )
 }
 
@@ -395,6 +409,22 @@ mod tests {
             body_members(b"{\"a\":\"\xff\"}").unwrap_err().code(),
             ErrorCode::InvalidJson
         );
+    }
+
+    #[test]
+    fn a_body_of_the_wrong_kind_is_named_by_its_kind_and_not_repeated() {
+        for (text, kind) in [
+            (format!("{:?}", "x".repeat(5_000)), "a string"),
+            ("-1.5e3".to_owned(), "a number"),
+            (" [1]".to_owned(), "a list"),
+            ("false".to_owned(), "a boolean"),
+            ("null".to_owned(), "null"),
+        ] {
+            assert_eq!(
+                body_members(text.as_bytes()).unwrap_err().message(),
+                format!("The body must be one JSON object, not {kind}.")
+            );
+        }
     }
 
     #[test]

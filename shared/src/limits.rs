@@ -57,6 +57,12 @@ pub const IDEMPOTENCY_LIFETIME_SECONDS: u64 = 24 * 60 * 60;
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;
 
+/// Conditions of one join: a key of MariaDB has 32 columns at most.
+pub const JOIN_MATCH_MAX_COUNT: usize = 32;
+
+/// Bytes of the token of a page: a longer one is none of ours, which hold the sort values of one row.
+pub const PAGE_TOKEN_MAX_BYTES: usize = 256 * 1024;
+
 /// Conditions in one `query`, `updateKeyValues` or `deleteKeyValues`, nested ones included. Keeps the statement's text
 /// and its optimisation in MariaDB short.
 pub const CONDITION_MAX_COUNT: usize = 1_000;

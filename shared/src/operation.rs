@@ -5,6 +5,7 @@
 //! names exist is not known yet.
 
 pub mod batch;
+pub mod field;
 pub mod filter;
 pub mod options;
 pub mod read;
@@ -13,15 +14,17 @@ pub mod sql;
 pub mod write;
 
 use crate::error::{ErrorCode, Problem};
+use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
+use crate::key::Access;
 use crate::policy::Action;
 use batch::Batch;
-use read::{Read, ReadOne};
+use read::{Answer, Join, Read, ReadOne};
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
 
 /// What of a request is known before its body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     /// The method, in upper case.
     pub method: &'a str,
@@ -31,8 +34,14 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// The `Content-Type`, if one was sent.
     pub content_type: Option<&'a str>,
+    /// The `Accept`, if one was sent: the form of a read's rows. Everything else ignores it.
+    pub accept: Option<&'a str>,
     /// The `Idempotency-Key`, if one was sent.
     pub idempotency_key: Option<&'a str>,
+    /// The `If-Match`, if one was sent.
+    pub if_match: Option<&'a str>,
+    /// The `If-None-Match`, if one was sent.
+    pub if_none_match: Option<&'a str>,
 }
 
 /// A table of a database, as named by the path.
@@ -119,6 +128,27 @@ impl Operation {
         }
     }
 
+    /// The tables that a read joins to it.
+    #[must_use]
+    pub fn joins(&self) -> &[Join] {
+        match self {
+            Self::Read(read) => &read.joins,
+            Self::ReadOne(read) => &read.joins,
+            _ => &[],
+        }
+    }
+
+    /// What it turned out to want, now that its body is known, beyond what its head said.
+    #[must_use]
+    pub fn further_action(&self) -> Option<Action> {
+        match self {
+            Self::Read(Read { answer, .. }) | Self::ReadOne(ReadOne { answer, .. }) => {
+                (*answer == Answer::Explanation).then_some(Action::Explain)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether running it twice is as good as once, because it changes nothing.
     #[must_use]
     pub fn is_read(&self) -> bool {
@@ -138,12 +168,12 @@ pub struct Pending {
 #[derive(Clone, Debug)]
 enum Step {
     Ready(Box<Operation>),
-    Query(TablePath),
+    Query(TablePath, Format),
     Insert(TablePath, write::InsertHead),
     Update(TablePath, RecordId),
     UpdateMany(TablePath),
     Delete(TablePath, write::DeleteHead),
-    Sql,
+    Sql(Format),
     Batch,
 }
 
@@ -177,12 +207,12 @@ impl Pending {
         self.check_body_type()?;
         Ok(match self.step {
             Step::Ready(operation) => *operation,
-            Step::Query(table) => Operation::Read(Read::from_body(table, body)?),
+            Step::Query(table, format) => Operation::Read(Read::from_body(table, format, body)?),
             Step::Insert(table, head) => Operation::Insert(Insert::from_body(table, head, body)?),
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
             Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
-            Step::Sql => Operation::Sql(SqlCall::from_body(body)?),
+            Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
             Step::Batch => Operation::Batch(Batch::from_body(body)?),
         })
     }
@@ -197,11 +227,15 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     use route::Resource;
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query)?;
+    let format = Format::from_accept(head.accept);
     let (action, step) = match (resource, head.method) {
-        (Resource::Table(table), "GET" | "HEAD") => (
-            Action::Read,
-            ready(Operation::Read(Read::from_pairs(table, pairs)?)),
-        ),
+        (Resource::Table(table), "GET" | "HEAD") => {
+            let operation = Operation::Read(Read::from_pairs(table, format, pairs)?);
+            (
+                operation.further_action().unwrap_or(Action::Read),
+                ready(operation),
+            )
+        }
         (Resource::Table(table), "POST") => (
             Action::Insert,
             Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?),
@@ -220,12 +254,15 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Query(table), _) => {
             options::none(&pairs)?;
-            (Action::Query, Step::Query(table))
+            (Action::Query, Step::Query(table, format))
         }
-        (Resource::Record(table, id), "GET" | "HEAD") => (
-            Action::ReadOne,
-            ready(Operation::ReadOne(ReadOne::from_pairs(table, id, pairs)?)),
-        ),
+        (Resource::Record(table, id), "GET" | "HEAD") => {
+            let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
+            (
+                operation.further_action().unwrap_or(Action::ReadOne),
+                ready(operation),
+            )
+        }
         (Resource::Record(table, id), "DELETE") => (
             Action::Delete,
             Step::Delete(table, write::DeleteHead::from_pairs(Some(id), pairs)?),
@@ -236,14 +273,14 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Sql, _) => {
             options::none(&pairs)?;
-            (Action::Sql, Step::Sql)
+            (Action::Sql, Step::Sql(format))
         }
         (Resource::Batch, _) => {
             options::none(&pairs)?;
             (Action::Batch, Step::Batch)
         }
     };
-    refuse_idempotency_key(head, action)?;
+    refuse_idle_headers(head, action)?;
     let reads_body = !matches!(step, Step::Ready(_));
     let unreadable = reads_body
         .then(|| expect_json(head.content_type).err())
@@ -259,16 +296,25 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// Only an insert happens once by its key: elsewhere it would promise what is not kept.
-fn refuse_idempotency_key(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
-    if head.idempotency_key.is_none() || action == Action::Insert {
-        return Ok(());
+/// Only an insert happens once by its key, and no write is made under a condition: accepted in silence,
+/// either would promise what is not kept. Nobody relies on a condition of a read, but a write under one
+/// that nobody checks may undo somebody's work.
+fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
+    let writes = action.needs() == Access::Full;
+    let inserts = action == Action::Insert;
+    let idle = [
+        ("Idempotency-Key", head.idempotency_key.filter(|_| !inserts)),
+        ("If-Match", head.if_match.filter(|_| writes)),
+        ("If-None-Match", head.if_none_match.filter(|_| writes)),
+    ];
+    match idle.into_iter().find(|(_, value)| value.is_some()) {
+        None => Ok(()),
+        Some((name, _)) => Err(Problem::new(
+            ErrorCode::InvalidQueryOption,
+            format!("The header {name} is not available here."),
+        )
+        .with_hint("Leave it out; nothing was done.")),
     }
-    Err(Problem::new(
-        ErrorCode::InvalidQueryOption,
-        "The header Idempotency-Key has no meaning here: only inserts of records take it.",
-    )
-    .with_hint("Leave it out; nothing was done."))
 }
 
 /// A missing type is taken for JSON; another one is refused.

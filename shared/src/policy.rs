@@ -14,6 +14,8 @@ pub enum Action {
     Query,
     /// Read one record.
     ReadOne,
+    /// Ask how records would be found.
+    Explain,
     /// Insert records.
     Insert,
     /// Update records.
@@ -30,10 +32,11 @@ pub enum Action {
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
+        Self::Explain,
         Self::Insert,
         Self::Update,
         Self::Delete,
@@ -47,7 +50,12 @@ impl Action {
     pub const fn needs(self) -> Access {
         match self {
             Self::Read | Self::Query | Self::ReadOne | Self::Describe => Access::Read,
-            Self::Insert | Self::Update | Self::Delete | Self::Sql | Self::Batch => Access::Full,
+            Self::Explain
+            | Self::Insert
+            | Self::Update
+            | Self::Delete
+            | Self::Sql
+            | Self::Batch => Access::Full,
         }
     }
 
@@ -55,7 +63,9 @@ impl Action {
     #[must_use]
     pub const fn route(self) -> &'static str {
         match self {
-            Self::Read | Self::Insert | Self::Describe => "/api/v1/crud/{db}/{table}",
+            Self::Read | Self::Explain | Self::Insert | Self::Describe => {
+                "/api/v1/crud/{db}/{table}"
+            }
             Self::Query => "/api/v1/crud/{db}/{table}/query",
             Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
             Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
@@ -67,6 +77,7 @@ impl Action {
     const fn described(self) -> &'static str {
         match self {
             Self::Read | Self::Query | Self::ReadOne => "read records",
+            Self::Explain => "ask how records are found",
             Self::Insert => "insert records",
             Self::Update => "update records",
             Self::Delete => "delete records",

@@ -11,6 +11,14 @@ use tokio::runtime::Runtime;
 /// A case that takes longer hangs: it is failed, so that the others can report.
 const CASE_MAX: Duration = Duration::from_secs(150);
 
+/// How long a case may take: `SELKIE_TEST_CASE_SECONDS`, for those of which more rounds are asked.
+fn case_max() -> Duration {
+    let asked = std::env::var("SELKIE_TEST_CASE_SECONDS").ok();
+    asked
+        .and_then(|text| text.parse().ok())
+        .map_or(CASE_MAX, Duration::from_secs)
+}
+
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Through which doors a case goes.
@@ -86,9 +94,10 @@ pub(crate) fn trials(case: Case) -> Vec<Trial> {
             let name = format!("{prefix}::{module}::{}", case.name);
             Trial::test(name, move || {
                 runtime().block_on(async {
-                    let body = tokio::time::timeout(CASE_MAX, (case.body)(door));
+                    let most = case_max();
+                    let body = tokio::time::timeout(most, (case.body)(door));
                     body.await
-                        .map_err(|_| format!("still running after {CASE_MAX:?}").into())
+                        .map_err(|_| format!("still running after {most:?}").into())
                 })
             })
             .with_ignored_flag(shut)

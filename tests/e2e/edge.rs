@@ -23,6 +23,10 @@ async fn both_doors_give_the_same_answers(_: Door) {
     .await;
     let t = room.path("t");
     let sql = |query: &str| Some(json!({"query": query, "database": room.db}));
+    let batch = |operations: Value| {
+        let body = Some(json!({"operations": operations}));
+        (Method::POST, "/api/v1/batch".to_owned(), body)
+    };
     let requests: Vec<(Method, String, Option<Value>)> = vec![
         (Method::GET, t.clone(), None),
         (Method::GET, format!("{t}/1"), None),
@@ -64,6 +68,14 @@ async fn both_doors_give_the_same_answers(_: Door) {
             Some(json!({"query": 5})),
         ),
         (Method::GET, "/api/v1/sql".into(), None),
+        batch(json!([{"method": "GET", "path": t}, {"method": "GET", "path": format!("{t}/1")}])),
+        batch(json!([{"method": "POST", "path": t, "body": {"id": 1}}])),
+        batch(json!([{"method": "GET", "path": t}, {"method": "GET", "path": format!("{t}/2")}])),
+        batch(
+            json!([{"method": "GET", "path": t}, {"method": "GET", "path": format!("{t}?limit=x")}]),
+        ),
+        batch(json!([{"method": "PUT", "path": format!("{t}/1"), "body": {"d": {"$ref": 0}}}])),
+        batch(json!(5)),
         (Method::GET, "/api/v1/crud/nope/t".into(), None),
         (Method::GET, room.path("nope"), None),
         (Method::GET, "/nowhere".into(), None),
@@ -143,6 +155,11 @@ async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Door) 
             ErrorCode::InvalidQueryOption,
         ),
         (call(Method::POST, posts).bytes("{"), ErrorCode::InvalidJson),
+        (
+            call(Method::POST, "/api/v1/batch")
+                .json(&json!({"operations": [{"method": "POST", "path": "/api/v1/sql"}]})),
+            ErrorCode::InvalidBody,
+        ),
         (
             call(Method::POST, posts)
                 .bytes("{}")

@@ -30,6 +30,8 @@ mod architecture;
 mod around;
 mod batch;
 mod codes;
+mod differential;
+mod docs;
 mod edge;
 mod envelope;
 mod forged;
@@ -59,6 +61,8 @@ fn main() -> ExitCode {
         around::cases(),
         batch::cases(),
         codes::cases(),
+        differential::cases(),
+        docs::cases(),
         edge::cases(),
         envelope::cases(),
         faults::cases(),

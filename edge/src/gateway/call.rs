@@ -36,8 +36,14 @@ pub struct Call {
     pub authorization: Option<String>,
     /// `Content-Type`.
     pub content_type: Option<String>,
+    /// `Accept`.
+    pub accept: Option<String>,
     /// `Idempotency-Key`.
     pub idempotency_key: Option<String>,
+    /// `If-Match`.
+    pub if_match: Option<String>,
+    /// `If-None-Match`.
+    pub if_none_match: Option<String>,
     /// `Origin`.
     pub origin: Option<String>,
     /// `Access-Control-Request-Method`.
@@ -55,7 +61,10 @@ impl Call {
             path: &self.path,
             query: self.query.as_deref(),
             content_type: self.content_type.as_deref(),
+            accept: self.accept.as_deref(),
             idempotency_key: self.idempotency_key.as_deref(),
+            if_match: self.if_match.as_deref(),
+            if_none_match: self.if_none_match.as_deref(),
         }
     }
 

@@ -29,6 +29,13 @@ pub const NOT_FORWARDED: [&str; 18] = [
     CLIENT_ADDRESS,
 ];
 
+/// Whether a header that is a list has an item already.
+#[must_use]
+pub fn lists(header: Option<&str>, item: &str) -> bool {
+    let mut items = header.unwrap_or_default().split(',').map(str::trim);
+    items.any(|listed| listed.eq_ignore_ascii_case(item))
+}
+
 /// The edge's part of `Server-Timing`, in milliseconds: its own work, and the wait for the origin's
 /// head if it was asked.
 #[must_use]

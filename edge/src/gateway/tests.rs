@@ -37,7 +37,10 @@ fn call(method: &str, url: &str, key: Option<String>) -> Call {
         query: query.map(str::to_owned),
         authorization: key.map(|key| format!("Bearer {key}")),
         content_type: None,
+        accept: None,
         idempotency_key: None,
+        if_match: None,
+        if_none_match: None,
         origin: None,
         access_control_request_method: None,
         body: BodyLength::Known(0),
@@ -137,6 +140,23 @@ fn a_checked_body_is_refused_for_the_reason_that_the_origin_would_give() {
         check_body(pending, b"[1]").unwrap_err().code(),
         ErrorCode::InvalidBody
     );
+}
+
+#[test]
+fn a_batch_is_refused_by_the_operation_that_is_wrong() {
+    let batch = |access| call("POST", "/api/v1/batch", Some(key(access)));
+    assert_eq!(code(&batch(Access::Read)), "full_access_required");
+    let Ok(Decision::Forward(BodyPlan::Check(pending))) =
+        gateway().decide(&batch(Access::Full), NOW)
+    else {
+        panic!("not checked")
+    };
+    let good = br#"{"operations": [{"method": "GET", "path": "demo/posts/1"}]}"#;
+    assert!(check_body(pending.clone(), good).is_ok());
+    let bad = br#"{"operations": [{"method": "GET", "path": "demo/posts/1"}, {"method": "GET", "path": "demo/posts?limit=x"}]}"#;
+    let refused = check_body(pending, bad).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InvalidQueryOption);
+    assert_eq!(refused.details().unwrap().operation, Some(1));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use super::error::DbError;
 use super::pool::Pools;
+use super::repertoire::Repertoires;
 use super::schema::{self, Found};
 use crate::catalog::Table;
 use quick_cache::Equivalent;
@@ -62,6 +63,7 @@ pub struct Catalog {
     pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
+    repertoires: Repertoires,
     /// Counts our own DDL: what was read before it is not used.
     version: AtomicU64,
 }
@@ -105,6 +107,7 @@ impl Catalog {
             pools,
             tables: Cache::new(TABLES_MAX),
             views: Cache::new(PROJECTS_MAX),
+            repertoires: Repertoires::default(),
             version: AtomicU64::new(0),
         }
     }
@@ -212,6 +215,7 @@ impl Catalog {
             let mut lease = self.pools.lease(&key.project, Access::Full).await?;
             schema::load(
                 &mut lease,
+                &self.repertoires,
                 &key.path.database,
                 &key.path.table,
                 LOAD_TIMEOUT,

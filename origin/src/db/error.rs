@@ -213,17 +213,37 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
         tracing::error!(errno, message = %refusal.message, "MariaDB failed");
         return Problem::new(ErrorCode::Internal, "The database failed to do this.");
     };
-    let problem = Problem::new(code, sentence(&refusal.message)).with_details(errno, refusal.state);
-    match code {
-        ErrorCode::DatabaseUnavailable => {
-            Problem::new(code, "The database is not available at the moment.")
-        }
-        ErrorCode::Deadlock => problem.with_hint("Try again: another transaction was in the way."),
-        ErrorCode::FulltextIndexMissing => {
-            problem.with_hint("Add a FULLTEXT index over exactly these fields.")
-        }
-        _ => problem,
+    if code == ErrorCode::DatabaseUnavailable {
+        return Problem::new(code, "The database is not available at the moment.");
     }
+    let hint = hint(errno, &refusal.message);
+    Problem::new(code, sentence(&refusal.message))
+        .with_details(errno, refusal.state)
+        .with_hint_if(hint)
+}
+
+/// How to mend it, where MariaDB's own sentence does not say.
+fn hint(errno: u16, message: &str) -> Option<&'static str> {
+    Some(match errno {
+        1044 => {
+            "A key reaches its project's databases only; one that it makes is named {project}_…."
+        }
+        1048 => "Give the field a value, or leave it out to have its default.",
+        1062 => "A record with this value is there: change that one, or use another value.",
+        1064 => "A request runs one statement; values go into params, each as a ? in the query.",
+        1191 => "Add a FULLTEXT index over exactly these fields.",
+        1213 => "Try again: another transaction was in the way.",
+        1265 => {
+            "The table's _schema says what the field takes: its type, and its values if it has a list of them."
+        }
+        1292 if message.starts_with("Incorrect date") => {
+            "Write it as 2026-11-20 08:36:16, or as RFC 3339 has it."
+        }
+        1364 => "Give the field a value: it must not be left out.",
+        1451 => "Change or delete the records that refer to it first.",
+        1452 => "Insert the record that this one refers to first.",
+        _ => return None,
+    })
 }
 
 /// Whether this number says that a unique key already holds a value.

@@ -40,11 +40,10 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    /// By the catalogue's kind where that knows more than the result set, else by the result set.
+    /// By the result set, which does not tell JSON from text; the catalogue's kind does.
     pub(super) fn new(kind: Option<Kind>, column: &Column) -> Self {
         match kind {
             Some(Kind::Json) => Self::Json,
-            Some(Kind::Text) => Self::Text,
             _ => Self::of(column),
         }
     }
@@ -148,7 +147,14 @@ impl Decoder {
             Self::Integer | Self::Float => number_text(bytes, out),
             // The column's check can be switched off, so what it holds is looked at before it is trusted.
             Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
+                let start = out.len();
                 out.extend_from_slice(bytes);
+                // Between its parts only, since strings escape theirs: a row is one line in every form.
+                for byte in &mut out[start..] {
+                    if matches!(byte, b'\n' | b'\r') {
+                        *byte = b' ';
+                    }
+                }
             }
             _ => match std::str::from_utf8(bytes) {
                 Ok(text) => write_string(out, text),
@@ -276,6 +282,13 @@ mod tests {
         assert_eq!(
             json(Decoder::Json, &Value::Bytes(b"{\"a\": 1}".to_vec())),
             "{\"a\": 1}"
+        );
+        assert_eq!(
+            json(
+                Decoder::Json,
+                &Value::Bytes(b"{\r\n\"a\": \"\\n\"}".to_vec())
+            ),
+            "{  \"a\": \"\\n\"}"
         );
         assert_eq!(
             json(Decoder::Json, &Value::Bytes(b"{broken".to_vec())),

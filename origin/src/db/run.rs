@@ -3,6 +3,8 @@
 //! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows go from the driver into the
 //! envelope's bytes one by one; no list of them is ever built.
 
+mod many;
+
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::{DbError, is_duplicate};
 use super::json::Decoder;
@@ -13,15 +15,18 @@ use crate::plan::Param;
 use crate::sql::{Statement, Taken};
 use bytes::Bytes;
 use futures_util::Stream;
+pub use many::{Counting, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{Encoder, Keys, Shape, write_string};
+use shared::format::Format;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes after which a chunk of a streamed answer goes out.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
+/// Room for a chunk and the row that fills it.
+pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 /// First room of an answer of one record.
 const ONE_CAPACITY: usize = 1024;
 
@@ -78,7 +83,18 @@ impl Leaves {
     }
 }
 
-/// Runs a read of one record; `None` if there is none.
+/// What a read of one record found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// The record, in its envelope.
+    One(Vec<u8>),
+    /// Several rows.
+    Several,
+}
+
+/// Runs a read of one record.
 ///
 /// # Errors
 /// What MariaDB or the connection gave.
@@ -86,85 +102,72 @@ pub async fn one(
     mut lease: Lease,
     statement: Statement,
     layout: &Layout,
+    format: Format,
     leaves: Leaves,
     limit: Duration,
     progress: &Progress,
-) -> Result<Option<Vec<u8>>, DbError> {
+) -> Result<Found, DbError> {
     let started = Instant::now();
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
     settle(&mut lease, leaves).await;
-    let Some(row) = row? else { return Ok(None) };
+    let row = match row? {
+        (None, _) => return Ok(Found::Nothing),
+        (Some(_), Some(_)) => return Ok(Found::Several),
+        (Some(row), None) => row,
+    };
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
-    let mut encoder = Encoder::begin(Shape::Row, ONE_CAPACITY);
+    let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
     write_row(&mut encoder, &layout.keys, &decoders, &row);
     progress.add_rows(1);
-    Ok(Some(encoder.finish()))
+    Ok(Found::One(encoder.finish()))
 }
 
-async fn single(lease: &mut Lease, statement: Statement) -> Result<Option<Row>, DbError> {
+/// The first row, and the second, whose end MariaDB tells in the same packet.
+async fn single(
+    lease: &mut Lease,
+    statement: Statement,
+) -> Result<(Option<Row>, Option<Row>), DbError> {
     lease.begin();
-    let outcome = first(lease.connection()?, statement).await;
+    let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
 }
 
-/// The first row that a statement gives.
-pub(super) async fn first(
+/// The first two rows that a statement gives.
+pub(super) async fn two(
     connection: &mut Connection,
     statement: Statement,
-) -> mysql_async::Result<Option<Row>> {
+) -> mysql_async::Result<(Option<Row>, Option<Row>)> {
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
-    let row = result.next().await?;
+    let first = result.next().await?;
+    let second = match first {
+        Some(_) => result.next().await?,
+        None => None,
+    };
     result.drop_result().await?;
-    Ok(row)
+    Ok((first, second))
 }
 
-/// Runs a read of many records.
-pub fn many(
+/// Runs a statement that gives one text, such as an EXPLAIN.
+///
+/// # Errors
+/// What MariaDB or the connection gave.
+pub async fn text(
     mut lease: Lease,
     statement: Statement,
-    layout: Arc<Layout>,
     leaves: Leaves,
     limit: Duration,
-    progress: Arc<Progress>,
-) -> Chunks {
-    Box::pin(async_stream::try_stream! {
-        let (text, params) = statement.into_parts();
-        lease.begin();
-        let mut started = Instant::now();
-        let connection = lease.connection()?;
-        let began = within(limit, driver(connection.run(&text, bind(params)))).await;
-        let mut result = match began {
-            Ok(result) => result,
-            Err(error) => Err(lease.failed(error))?,
-        };
-        let columns = result.columns().unwrap_or_default();
-        let decoders = decoders(Some(&layout.kinds), &columns);
-        let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
-        loop {
-            match within(limit, driver(result.next())).await {
-                Ok(Some(row)) => write_row(&mut encoder, &layout.keys, &decoders, &row),
-                Ok(None) => break,
-                Err(error) => {
-                    drop(result);
-                    Err(lease.failed(error))?;
-                    return;
-                }
-            }
-            if encoder.len() >= CHUNK_BYTES {
-                progress.add_time(started);
-                progress.add_rows(encoder.rows() - progress.rows());
-                yield Bytes::from(encoder.take());
-                started = Instant::now();
-            }
-        }
-        progress.add_time(started);
-        progress.add_rows(encoder.rows() - progress.rows());
-        lease.end();
-        settle(&mut lease, leaves).await;
-        drop(lease);
-        yield Bytes::from(encoder.finish());
+    progress: &Progress,
+) -> Result<String, DbError> {
+    let started = Instant::now();
+    let row = within(limit, single(&mut lease, statement)).await;
+    progress.add_time(started);
+    settle(&mut lease, leaves).await;
+    let (row, _) = row?;
+    Ok(match row.as_ref().and_then(|row| row.as_ref(0)) {
+        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
     })
 }
 
@@ -325,19 +328,39 @@ pub(super) fn value(row: &Row, at: usize) -> &Value {
 }
 
 pub(super) fn write_row(encoder: &mut Encoder, keys: &Keys, decoders: &[Decoder], row: &Row) {
-    encoder.row(
-        keys,
-        |at| matches!(value(row, at), Value::NULL),
-        |at, out| decoders[at].write(value(row, at), out),
-    );
+    write_cells(encoder, keys, decoders, |at| value(row, at));
+}
+
+/// Writes a row of these cells in the answer's form.
+pub(super) fn write_cells<'a>(
+    encoder: &mut Encoder,
+    keys: &Keys,
+    decoders: &[Decoder],
+    cell: impl Fn(usize) -> &'a Value,
+) {
+    let is_null = |at| *cell(at) == Value::NULL;
+    if encoder.format() == Format::Csv {
+        encoder.row(keys, is_null, |at, out| {
+            decoders[at].write_csv(cell(at), out);
+        });
+        return;
+    }
+    encoder.row(keys, is_null, |at, out| {
+        decoders[at].write(cell(at), out);
+    });
 }
 
 /// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.
-pub(super) fn decoders(kinds: Option<&[Kind]>, columns: &[Column]) -> Vec<Decoder> {
+pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Vec<Decoder> {
     columns
         .iter()
         .enumerate()
-        .map(|(at, column)| Decoder::new(kinds.and_then(|kinds| kinds.get(at).copied()), column))
+        .map(|(at, column)| {
+            Decoder::new(
+                kinds.and_then(|kinds| kinds.get(at).copied().flatten()),
+                column,
+            )
+        })
         .collect()
 }
 

@@ -3,18 +3,22 @@
 
 use super::error::DbError;
 use super::pool::Lease;
+use super::repertoire::Repertoires;
 use super::run;
-use crate::catalog::{Charset, Column, InsertTraits, Kind, Reference, Table, Traits};
+use crate::catalog::{
+    Case, Charset, Column, InsertTraits, Kind, Reference, Repertoire, Table, Traits,
+};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 const TABLE: &str = "SELECT TABLE_TYPE, COALESCE(TRANSACTIONS = 'YES', FALSE) FROM information_schema.TABLES \
      LEFT JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
-     GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
+     GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
 const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX";
@@ -41,6 +45,7 @@ type ColumnRow = (
     String,
     bool,
     Option<String>,
+    Option<String>,
 );
 
 /// A table, or what there is instead.
@@ -57,6 +62,7 @@ pub(super) enum Found {
 /// Reads a table's description.
 pub(super) async fn load(
     lease: &mut Lease,
+    repertoires: &Repertoires,
     database: &DatabaseName,
     table: &TableName,
     limit: Duration,
@@ -64,7 +70,7 @@ pub(super) async fn load(
     lease.begin();
     let loaded = run::within(limit, async {
         let conn = &mut lease.connection()?.conn;
-        run::driver(read(conn, database, table)).await
+        run::driver(read(conn, repertoires, database, table)).await
     })
     .await;
     match loaded {
@@ -113,6 +119,7 @@ fn is_system(name: &str) -> bool {
 
 async fn read(
     conn: &mut Conn,
+    repertoires: &Repertoires,
     database: &DatabaseName,
     table: &TableName,
 ) -> mysql_async::Result<Found> {
@@ -131,9 +138,15 @@ async fn read(
         conn.exec_first(TRIGGERS, place).await?.unwrap_or_default();
     let view = table_type == "VIEW";
     let facts = Facts::gather(&indexes, references, &checks);
+    let mut limited = HashMap::new();
+    for name in columns.iter().filter_map(|row| row.8.as_deref()) {
+        if let Some(repertoire) = repertoires.of(conn, name).await? {
+            limited.insert(name.to_owned(), repertoire);
+        }
+    }
     let columns: Vec<Column> = columns
         .into_iter()
-        .filter_map(|row| column(row, &facts))
+        .filter_map(|row| column(row, &facts, &limited))
         .collect();
     let primary = facts
         .primary
@@ -229,8 +242,13 @@ fn json_checked(clause: &str) -> Option<String> {
     (!plain.contains('`')).then(|| name.replace("``", "`"))
 }
 
-fn column(row: ColumnRow, facts: &Facts) -> Option<Column> {
-    let (name, data_type, type_text, nullable, default, extra, comment, generated, charset) = row;
+fn column(
+    row: ColumnRow,
+    facts: &Facts,
+    limited: &HashMap<String, Arc<Repertoire>>,
+) -> Option<Column> {
+    let (name, data_type, type_text, nullable, default, extra, comment, generated, ..) = row;
+    let (charset, collation) = (row.8.unwrap_or_default(), row.9.unwrap_or_default());
     let field = FieldName::parse(&name).ok()?;
     let nullable = nullable == "YES";
     Some(Column {
@@ -245,7 +263,10 @@ fn column(row: ColumnRow, facts: &Facts) -> Option<Column> {
             Vec::new()
         },
         name: field,
-        charset: charset.as_deref().map_or(Charset::Unicode, reach),
+        charset: match limited.get(&charset) {
+            Some(repertoire) => Charset::Limited(Arc::clone(repertoire), case(&collation)),
+            None => Charset::Unicode,
+        },
         type_text,
         nullable,
         default: default
@@ -260,10 +281,11 @@ fn column(row: ColumnRow, facts: &Facts) -> Option<Column> {
     })
 }
 
-fn reach(charset: &str) -> Charset {
-    match charset {
-        "utf8mb4" | "utf8mb3" | "utf8" | "ucs2" | "utf16" | "utf16le" | "utf32" => Charset::Unicode,
-        _ => Charset::Limited,
+fn case(collation: &str) -> Case {
+    if collation.ends_with("_bin") || collation.ends_with("_cs") {
+        Case::Exact
+    } else {
+        Case::Folded
     }
 }
 
@@ -277,10 +299,17 @@ fn kind(data_type: &str) -> Kind {
         "date" => Kind::Date,
         "datetime" | "timestamp" => Kind::DateTime,
         "time" => Kind::Time,
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Bytes,
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => {
+            Kind::Bytes
+        }
+        "enum" => Kind::Enum,
+        "set" => Kind::Set,
+        "uuid" => Kind::Uuid,
+        "inet4" => Kind::Inet4,
+        "inet6" => Kind::Inet6,
         "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring"
         | "multipolygon" | "geometrycollection" => Kind::Geometry,
-        // char, text, enum, set, uuid, inet4, inet6, and what later versions bring: their text.
+        // char to longtext, and what later versions bring: their text.
         _ => Kind::Text,
     }
 }

@@ -147,8 +147,8 @@ impl<'a> Transaction<'a> {
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
-        let row = within(left, driver(run::first(connection, statement))).await;
-        self.heed(started, row)
+        let rows = within(left, driver(run::two(connection, statement))).await;
+        self.heed(started, rows).map(|(first, _)| first)
     }
 
     async fn collect(

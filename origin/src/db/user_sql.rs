@@ -5,14 +5,16 @@
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::DbError;
+use super::json::Decoder;
 use super::pool::Lease;
-use super::run::{self, CHUNK_BYTES, Chunks, Progress, within};
+use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, within};
 use crate::sql::Statement;
 use crate::sql::session::{Effects, Results, Session};
 use bytes::Bytes;
 use mysql_async::prelude::{Protocol, Queryable as _};
-use mysql_async::{Column, QueryResult};
+use mysql_async::{Column, QueryResult, Value};
 use shared::envelope::{Encoder, Keys, Shape};
+use shared::format::Format;
 use shared::ident::DatabaseName;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,16 +27,19 @@ const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// `ER_UNSUPPORTED_PS`
 const NOT_PREPARABLE: u16 = 1295;
 
-/// Runs the statement in a default schema, for at most `limit`.
+/// Runs the statement in a default schema, for at most `limit`. One that may give several results has
+/// no form but the envelope.
 pub fn run(
     mut lease: Lease,
     statement: Statement,
     schema: Option<DatabaseName>,
     effects: Effects,
+    format: Format,
     limit: Duration,
     progress: Arc<Progress>,
 ) -> Chunks {
     let unbound = statement.params().is_empty();
+    let enveloped = format == Format::Envelope;
     Box::pin(async_stream::try_stream! {
         let deadline = Deadline { at: Instant::now() + limit };
         within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
@@ -50,7 +55,7 @@ pub fn run(
         progress.add_time(started);
         let mut result = match began {
             Ok(result) => result,
-            Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound => {
+            Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound && enveloped => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
                 let tail = tail.map_err(|error| lease.failed(error))?;
                 lease.clean().await;
@@ -66,10 +71,10 @@ pub fn run(
             all.map_err(|error| lease.failed(error))?
         } else if columns.is_empty() {
             progress.add_rows(result.affected_rows());
-            done(&result)
+            done(&result, format)
         } else {
             let (keys, decoders) = (unique_keys(&columns), run::decoders(None, &columns));
-            let mut encoder = Encoder::begin(Shape::Rows, CHUNK_BYTES + CHUNK_BYTES / 4);
+            let mut encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
             loop {
                 match within(deadline.left(), run::driver(result.next())).await {
                     Ok(Some(row)) => run::write_row(&mut encoder, &keys, &decoders, &row),
@@ -160,21 +165,17 @@ fn use_schema(name: &DatabaseName) -> String {
 }
 
 /// `{affectedRows, insertId, warnings}`
-fn done<P: Protocol>(result: &QueryResult<'_, '_, P>) -> Vec<u8> {
-    let mut encoder = Encoder::begin(Shape::Row, 128);
-    encoder.row(
-        &Keys::new(["affectedRows", "insertId", "warnings"]),
-        |_| false,
-        |at, out| {
-            let number = match at {
-                0 => result.affected_rows(),
-                1 => result.last_insert_id().unwrap_or_default(),
-                _ => u64::from(result.warnings()),
-            };
-            let decoder = super::json::Decoder::Integer;
-            decoder.write(&mysql_async::Value::UInt(number), out);
-        },
-    );
+fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8> {
+    let keys = Keys::new(["affectedRows", "insertId", "warnings"]);
+    let values = [
+        Value::UInt(result.affected_rows()),
+        Value::UInt(result.last_insert_id().unwrap_or_default()),
+        Value::UInt(result.warnings().into()),
+    ];
+    let mut encoder = Encoder::begin_as(format, Shape::Row, &keys, 128);
+    run::write_cells(&mut encoder, &keys, &[Decoder::Integer; 3], |at| {
+        &values[at]
+    });
     encoder.finish()
 }
 
@@ -201,7 +202,7 @@ async fn several<P: Protocol>(
     let outcome = loop {
         let columns = result.columns().unwrap_or_default();
         if columns.is_empty() {
-            let outcome = done(result);
+            let outcome = done(result, Format::Envelope);
             progress.add_rows(result.affected_rows());
             let last = result.is_empty();
             // Reading an empty set moves on to the next one, or gives the error that ended the call.

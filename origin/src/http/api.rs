@@ -2,15 +2,18 @@
 
 use super::body::{self, Held};
 use super::record_log::RequestRecord;
+use super::records::{Extent, Terms};
 use super::{batch, records, sql};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
+use axum::http::{Method, Version};
 use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{Operation, RequestHead};
+use shared::policy;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -44,11 +47,23 @@ async fn answer(
         true => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
         false => Held::nothing(&app.bodies),
     };
-    match pending.finish(held.bytes())? {
+    let operation = pending.finish(held.bytes())?;
+    if let Some(action) = operation.further_action() {
+        policy::permit(action, principal.access())?;
+    }
+    let terms = Terms {
+        extent: if parts.method == Method::HEAD {
+            Extent::Head
+        } else {
+            Extent::Whole
+        },
+        if_none_match: texts.if_none_match.as_deref(),
+    };
+    match operation {
         Operation::Sql(call) => sql::run(app, &principal, call, record).await,
         Operation::Batch(batch) => batch::run(app, &principal, &batch, record).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
-        operation => records::run(app, &principal, operation, record).await,
+        operation => records::run(app, &principal, operation, terms, record).await,
     }
 }
 
@@ -56,7 +71,10 @@ async fn answer(
 struct Texts<'a> {
     authorization: Option<Cow<'a, str>>,
     content_type: Option<Cow<'a, str>>,
+    accept: Option<Cow<'a, str>>,
     idempotency_key: Option<Cow<'a, str>>,
+    if_match: Option<Cow<'a, str>>,
+    if_none_match: Option<Cow<'a, str>>,
 }
 
 impl<'a> Texts<'a> {
@@ -64,7 +82,11 @@ impl<'a> Texts<'a> {
         Self {
             authorization: header(parts, "authorization"),
             content_type: header(parts, "content-type"),
+            // A caller of HTTP/1.0 sees that an answer was cut only if it is JSON.
+            accept: header(parts, "accept").filter(|_| parts.version > Version::HTTP_10),
             idempotency_key: header(parts, "idempotency-key"),
+            if_match: header(parts, "if-match"),
+            if_none_match: header(parts, "if-none-match"),
         }
     }
 
@@ -74,7 +96,10 @@ impl<'a> Texts<'a> {
             path: parts.uri.path(),
             query: parts.uri.query(),
             content_type: self.content_type.as_deref(),
+            accept: self.accept.as_deref(),
             idempotency_key: self.idempotency_key.as_deref(),
+            if_match: self.if_match.as_deref(),
+            if_none_match: self.if_none_match.as_deref(),
         }
     }
 }

@@ -3,10 +3,9 @@
 mod ids;
 
 use super::record_log::RequestRecord;
-use super::records::{self, Failure};
+use super::records::{self, Failure, Schema, Tables};
 use super::respond;
 use crate::app::App;
-use crate::catalog::Table;
 use crate::db::DbError;
 use crate::db::run::{Leaves, Written};
 use crate::db::transaction::{Room, Transaction};
@@ -14,12 +13,11 @@ use crate::plan::{self, Plan};
 use crate::sql::{self, Statement};
 use axum::response::Response;
 use ids::Ids;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::key::Principal;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
+use shared::operation::Operation;
 use shared::operation::batch::Batch;
-use shared::operation::{Operation, TablePath};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Runs a batch. One that the schema has changed behind, or that a deadlock rolled back, is tried once
@@ -34,7 +32,7 @@ pub(super) async fn run(
         app,
         principal,
         batch,
-        tables: HashMap::new(),
+        tables: Vec::new(),
         record,
     };
     attempt.load().await?;
@@ -86,47 +84,41 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     batch: &'a Batch,
-    tables: HashMap<&'a TablePath, Arc<Table>>,
+    /// Of each operation.
+    tables: Vec<Tables>,
     record: &'a RequestRecord,
 }
 
-impl<'a> Attempt<'a> {
-    /// Looks up the tables of all operations, each once, and whether the ids that they refer to can be.
+impl Attempt<'_> {
+    /// Looks up the tables of all operations, and whether the ids that they refer to can be.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
-            let path = path(step.operation()).map_err(|problem| problem.in_operation(at))?;
-            if !self.tables.contains_key(path) {
-                let found = self.app.catalog.table(self.principal.project(), path).await;
-                let table = found.map_err(|problem| problem.in_operation(at))?;
-                self.tables.insert(path, table);
-            }
+            let tables = self.tables_of(at, Schema::Cached).await?;
+            self.tables.push(tables);
             for reference in step.references() {
-                ids::check(*reference, self.table(reference.operation)?)
+                ids::check(*reference, self.tables[reference.operation].root())
                     .map_err(|problem| problem.in_operation(at))?;
             }
         }
         Ok(())
     }
 
-    /// Reads the table of the operation that failed anew.
+    /// Reads the tables of the operation that failed anew.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
             return Err(fault.into_problem());
         };
-        let path = path(self.batch.steps()[at].operation())?;
-        let found = self
-            .app
-            .catalog
-            .reload(self.principal.project(), path)
-            .await;
-        let table = found.map_err(|problem| problem.in_operation(at))?;
-        self.tables.insert(path, table);
-        Ok(())
+        self.tables_of(at, Schema::Fresh).await?;
+        // Others may be about the same tables.
+        self.tables.clear();
+        self.load().await
     }
 
-    fn table(&self, at: usize) -> Result<&Arc<Table>, Problem> {
-        let path = path(self.batch.steps()[at].operation())?;
-        self.tables.get(path).ok_or_else(no_table)
+    async fn tables_of(&self, at: usize, schema: Schema) -> Result<Tables, Problem> {
+        let operation = self.batch.steps()[at].operation();
+        Tables::load(self.app, self.principal.project(), operation, schema)
+            .await
+            .map_err(|problem| problem.in_operation(at))
     }
 
     async fn once(&self) -> Result<Vec<u8>, Fault> {
@@ -169,34 +161,39 @@ impl<'a> Attempt<'a> {
         ids: &mut Ids,
         room: &mut Room,
     ) -> Result<Vec<u8>, Failure> {
-        let table = self.table(at)?;
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
-        let leaves = Leaves::of(table);
-        let payload = match plan::build(&operation, table, self.app.bounds.batch_max_rows)? {
-            Plan::Select(select) => {
-                let layout = table.layout(&select.columns);
-                let statement = sql::select(select, table);
+        let tables = &self.tables[at];
+        let scope = tables.scope(&operation)?;
+        let leaves = tables.leave();
+        let payload = match plan::build(&operation, &scope, self.app.bounds.batch_max_rows)? {
+            Plan::Select(mut select) => {
+                // Nobody is told of a next page.
+                select.keyset = None;
+                let layout = Arc::clone(&select.layout);
+                let statement = sql::select(select, &scope);
                 let rows = transaction.rows(statement, &layout, leaves, room).await?;
                 return match (&*operation, rows.count) {
                     (Operation::ReadOne(_), 0) => Err(records::not_found().into()),
-                    (Operation::ReadOne(_), _) => Ok(rows.json),
+                    (Operation::ReadOne(_), 1) => Ok(rows.json),
+                    (Operation::ReadOne(_), _) => Err(records::several().into()),
                     _ => Ok([&b"["[..], &rows.json, b"]"].concat()),
                 };
             }
             Plan::Insert(insert) => {
                 let batch = insert.batch;
-                let statements = sql::insert(insert, table, self.app.bounds.packet_max_bytes);
+                let statements =
+                    sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
                 let written = write(transaction, &statements, leaves).await?;
                 let payload = records::ids(&written, batch);
                 ids.keep(at, batch, &payload, written);
                 payload
             }
             Plan::Update(update) => {
-                let written = write(transaction, &[sql::update(update, table)], leaves).await?;
+                let written = write(transaction, &[sql::update(update, &scope)], leaves).await?;
                 written.affected.to_string().into_bytes()
             }
             Plan::Delete(delete) => {
-                let written = write(transaction, &[sql::delete(delete, table)], leaves).await?;
+                let written = write(transaction, &[sql::delete(delete, &scope)], leaves).await?;
                 written.affected.to_string().into_bytes()
             }
         };
@@ -218,15 +215,4 @@ async fn write(
         written.and(transaction.execute(statement, leaves).await?);
     }
     Ok(written)
-}
-
-fn path(operation: &Operation) -> Result<&TablePath, Problem> {
-    operation.table().ok_or_else(no_table)
-}
-
-fn no_table() -> Problem {
-    Problem::new(
-        ErrorCode::Internal,
-        "An operation of the batch has no table.",
-    )
 }

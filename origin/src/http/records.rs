@@ -1,20 +1,47 @@
 //! Records: parsed already, now planned, run and answered.
 
+mod describe;
+mod read;
+mod tables;
+
 use super::once::InsertOnce;
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::catalog::{Layout, Table};
-use crate::db::{DbError, run};
+use crate::catalog::Layout;
+use crate::db::run::Reading;
+use crate::db::{DbError, Lease, run};
 use crate::plan::{self, Batch, Plan};
 use crate::sql::{self, Statement};
 use axum::response::Response;
-use serde::Serialize;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
+use shared::format::Format;
 use shared::key::Principal;
-use shared::operation::{Operation, TablePath};
-use shared::policy;
+use shared::operation::Operation;
+use shared::operation::write::Once;
 use std::sync::Arc;
+
+pub(super) use describe::describe;
+pub(super) use read::{not_found, several};
+pub(super) use tables::{Schema, Tables};
+
+/// What a caller wants of a read's answer, beside what the operation says.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// How much of it.
+    pub(super) extent: Extent,
+    /// The tags of what the caller has already.
+    pub(super) if_none_match: Option<&'a str>,
+}
+
+/// How much of an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// Its head: whether there is an answer, and what it is like.
+    Head,
+}
 
 /// Runs an operation on a table. One that MariaDB refuses because the schema has changed behind the
 /// cache, or a read whose connection turns out to be lost, is tried once more.
@@ -22,25 +49,24 @@ pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
     operation: Operation,
+    terms: Terms<'_>,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let path = operation
-        .table()
-        .ok_or_else(|| Problem::new(ErrorCode::Internal, "The operation has no table."))?;
-    let table = app.catalog.table(principal.project(), path).await?;
     let attempt = Attempt {
         app,
         principal,
         operation: &operation,
+        terms,
         record,
     };
-    match attempt.once(&table).await {
+    let tables = attempt.tables(Schema::Cached).await?;
+    match attempt.once(&tables).await {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
-            let table = app.catalog.reload(principal.project(), path).await?;
-            attempt.once(&table).await
+            let tables = attempt.tables(Schema::Fresh).await?;
+            attempt.once(&tables).await
         }
         Err(Failure::Database(error)) if error.is_lost() && operation.is_read() => {
-            attempt.once(&table).await
+            attempt.once(&tables).await
         }
         outcome => outcome,
     }
@@ -78,30 +104,41 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     operation: &'a Operation,
+    terms: Terms<'a>,
     record: &'a RequestRecord,
 }
 
+/// An operation, ready to run.
+enum Prepared {
+    /// One record.
+    One(Statement, Arc<Layout>, Format),
+    /// Many records.
+    Many(Box<Reading>),
+    /// A statement, and the question how MariaDB would run it.
+    Explain(Statement, Statement),
+    /// New records.
+    Insert(Vec<Statement>, Batch),
+    /// Records changed or deleted.
+    Change(Statement),
+}
+
 impl Attempt<'_> {
-    async fn once(&self, table: &Arc<Table>) -> Result<Response, Failure> {
-        let plan = plan::build(self.operation, table, self.app.bounds.batch_max_rows)?;
-        let leaves = run::Leaves::of(table);
-        match plan {
-            Plan::Select(select) => {
-                let layout = table.layout(&select.columns);
-                let statement = sql::select(select, table);
-                match self.operation {
-                    Operation::ReadOne(_) => self.one(statement, &layout, leaves).await,
-                    _ => self.many(statement, layout, leaves).await,
-                }
+    async fn tables(&self, schema: Schema) -> Result<Tables, Problem> {
+        Tables::load(self.app, self.principal.project(), self.operation, schema).await
+    }
+
+    async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
+        let leaves = tables.leave();
+        match self.prepare(tables)? {
+            Prepared::One(statement, layout, format) => {
+                self.one(statement, &layout, format, leaves).await
             }
-            Plan::Insert(insert) => {
-                let batch = insert.batch;
-                let statements = sql::insert(insert, table, self.app.bounds.packet_max_bytes);
-                if let Operation::Insert(shared::operation::write::Insert {
-                    once: Some(once),
-                    ..
-                }) = self.operation
-                {
+            Prepared::Many(reading) => self.many(reading, leaves).await,
+            Prepared::Explain(statement, question) => {
+                Box::pin(self.explain(statement, question, leaves)).await
+            }
+            Prepared::Insert(statements, batch) => match self.once_only() {
+                Some(once) => {
                     let insert = InsertOnce {
                         app: self.app,
                         principal: self.principal,
@@ -111,64 +148,52 @@ impl Attempt<'_> {
                         leaves,
                         progress: self.record.progress(),
                     };
-                    return insert.run().await;
+                    Box::pin(insert.run()).await
                 }
-                let written = self.write(&statements, leaves).await?;
-                Ok(respond::payload(&ids(&written, batch)))
-            }
-            Plan::Update(update) => {
-                let written = self.write(&[sql::update(update, table)], leaves).await?;
-                Ok(respond::payload(written.affected.to_string().as_bytes()))
-            }
-            Plan::Delete(delete) => {
-                let written = self.write(&[sql::delete(delete, table)], leaves).await?;
+                None => {
+                    let written = self.write(&statements, leaves).await?;
+                    Ok(respond::payload(&ids(&written, batch)))
+                }
+            },
+            Prepared::Change(statement) => {
+                let written = self.write(&[statement], leaves).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
             }
         }
     }
 
-    async fn one(
-        &self,
-        statement: Statement,
-        layout: &Layout,
-        leaves: run::Leaves,
-    ) -> Result<Response, Failure> {
-        let lease = self
-            .app
-            .pools
-            .lease(self.principal.project(), self.principal.access())
-            .await?;
-        let limit = self.app.pools.query_timeout();
-        let found = run::one(
-            lease,
-            statement,
-            layout,
-            leaves,
-            limit,
-            self.record.progress(),
-        )
-        .await?;
-        found
-            .map(respond::json)
-            .ok_or_else(|| Failure::Problem(not_found()))
+    /// What says that an insert happens once.
+    fn once_only(&self) -> Option<&Once> {
+        match self.operation {
+            Operation::Insert(insert) => insert.once.as_ref(),
+            _ => None,
+        }
     }
 
-    async fn many(
-        &self,
-        statement: Statement,
-        layout: Arc<Layout>,
-        leaves: run::Leaves,
-    ) -> Result<Response, Failure> {
-        let lease = self
-            .app
+    /// The operation, planned and rendered.
+    fn prepare(&self, tables: &Tables) -> Result<Prepared, Problem> {
+        let scope = tables.scope(self.operation)?;
+        Ok(
+            match plan::build(self.operation, &scope, self.app.bounds.batch_max_rows)? {
+                Plan::Select(select) => self.prepare_read(select, &scope)?,
+                Plan::Insert(insert) => {
+                    let batch = insert.batch;
+                    let packet_max_bytes = self.app.bounds.packet_max_bytes;
+                    let statements = sql::insert(insert, scope.root(), packet_max_bytes);
+                    Prepared::Insert(statements, batch)
+                }
+                Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
+                Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
+            },
+        )
+    }
+
+    async fn lease(&self) -> Result<Lease, DbError> {
+        let principal = self.principal;
+        self.app
             .pools
-            .lease(self.principal.project(), self.principal.access())
-            .await?;
-        let limit = self.app.pools.query_timeout();
-        let progress = Arc::clone(self.record.progress());
-        let chunks = run::many(lease, statement, layout, leaves, limit, progress);
-        let write_timeout = self.app.bounds.write_timeout;
-        Ok(respond::chunks(chunks, write_timeout, || self.app.metrics.stream()).await?)
+            .lease(principal.project(), principal.access())
+            .await
     }
 
     async fn write(
@@ -176,11 +201,7 @@ impl Attempt<'_> {
         statements: &[Statement],
         leaves: run::Leaves,
     ) -> Result<run::Written, Failure> {
-        let mut lease = self
-            .app
-            .pools
-            .lease(self.principal.project(), self.principal.access())
-            .await?;
+        let mut lease = self.lease().await?;
         let limit = self.app.pools.query_timeout();
         Ok(run::write(
             &mut lease,
@@ -193,13 +214,6 @@ impl Attempt<'_> {
     }
 }
 
-pub(super) fn not_found() -> Problem {
-    Problem::new(
-        ErrorCode::RecordNotFound,
-        "There is no record with this id.",
-    )
-}
-
 /// The payload of an insert: the new key, or the list of them.
 pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
     match (batch, written.keys.as_slice()) {
@@ -210,72 +224,5 @@ pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
         (Batch::No, [key, ..]) => key.clone(),
         (Batch::No, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
         (Batch::No, []) => b"null".to_vec(),
-    }
-}
-
-/// `OPTIONS …/{table}`, `GET …/{table}/_schema`
-pub(super) async fn describe(
-    app: &Arc<App>,
-    principal: &Principal,
-    path: &TablePath,
-) -> Result<Response, Problem> {
-    let table = app.catalog.table(principal.project(), path).await?;
-    let description = Description {
-        methods: policy::table_methods(principal.access()),
-        schema: table.columns().iter().map(Field::of).collect(),
-    };
-    let json = serde_json::to_vec(&description)
-        .map_err(|_| Problem::new(ErrorCode::Internal, "The schema can't be shown."))?;
-    Ok(respond::payload(&json))
-}
-
-#[derive(Serialize)]
-struct Description<'a> {
-    methods: &'static [&'static str],
-    schema: Vec<Field<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Field<'a> {
-    name: &'a str,
-    #[serde(rename = "type")]
-    type_text: &'a str,
-    required: bool,
-    nullable: bool,
-    default: Option<&'a str>,
-    primary_key: bool,
-    auto_increment: bool,
-    unique: bool,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    values: &'a [String],
-    references: Option<Target<'a>>,
-    comment: &'a str,
-}
-
-#[derive(Serialize)]
-struct Target<'a> {
-    table: &'a str,
-    field: &'a str,
-}
-
-impl<'a> Field<'a> {
-    fn of(column: &'a crate::catalog::Column) -> Self {
-        Self {
-            name: column.name.as_str(),
-            type_text: &column.type_text,
-            required: column.required(),
-            nullable: column.nullable,
-            default: column.default.as_deref(),
-            primary_key: column.primary,
-            auto_increment: column.auto_increment,
-            unique: column.unique,
-            values: &column.values,
-            references: column.references.as_ref().map(|target| Target {
-                table: &target.table,
-                field: &target.field,
-            }),
-            comment: &column.comment,
-        }
     }
 }

@@ -1,15 +1,17 @@
 //! Answers: their bodies and the headers that all of them carry.
 
+use super::etag::ETag;
 use crate::db::DbError;
 use crate::db::run::Chunks;
 use crate::metrics::StreamGuard;
-use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::body::{Body, HttpBody as _};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use shared::envelope;
 use shared::error::Problem;
+use shared::format::Format;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -21,6 +23,61 @@ pub(super) fn json(envelope: Vec<u8>) -> Response {
 /// 200 with this JSON text as the payload.
 pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
+}
+
+/// 200 with one record, or 304 if the caller has it already. It may be kept, but is asked for again
+/// each time.
+pub(super) fn record(body: Vec<u8>, format: Format, if_none_match: Option<&str>) -> Response {
+    let tag = ETag::of(&body);
+    let mut response = match if_none_match {
+        Some(known) if tag.is_named_by(known) => not_modified(),
+        _ => with_type(Body::from(body), format.content_type()),
+    };
+    let headers = response.headers_mut();
+    headers.extend(tag.header().map(|tag| (header::ETAG, tag)));
+    depends_on_accept(headers, "private, no-cache");
+    response
+}
+
+/// An answer with a list of records. Nothing can tell whether it is still true, so it is not kept.
+pub(super) fn list(mut response: Response) -> Response {
+    depends_on_accept(response.headers_mut(), "no-store");
+    response
+}
+
+fn depends_on_accept(headers: &mut HeaderMap, cache_control: &'static str) {
+    let kept = HeaderValue::from_static(cache_control);
+    headers.insert(header::CACHE_CONTROL, kept);
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+}
+
+fn not_modified() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+/// The same answer without its body, whose length is told if it is known (RFC 9110, section 9.3.2).
+pub(super) fn head(mut response: Response) -> Response {
+    let body = std::mem::take(response.body_mut());
+    if let Some(length @ 1..) = body.size_hint().exact() {
+        let length = HeaderValue::from(length);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_LENGTH, length);
+    }
+    response
+}
+
+/// The head of an answer that arrives in chunks: its first chunk decides, the others are not wanted.
+pub(super) async fn chunks_head(
+    mut chunks: Chunks,
+    content_type: &'static str,
+) -> Result<Response, DbError> {
+    if let Some(first) = chunks.next().await {
+        first?;
+    }
+    Ok(with_type(Body::empty(), content_type))
 }
 
 /// 200 in Prometheus' text format.
@@ -59,6 +116,7 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
 /// the rest, and with it the connection to MariaDB that it occupies.
 pub(super) async fn chunks(
     mut chunks: Chunks,
+    content_type: &'static str,
     write_timeout: Duration,
     guard: impl FnOnce() -> StreamGuard,
 ) -> Result<Response, DbError> {
@@ -68,7 +126,7 @@ pub(super) async fn chunks(
     };
     // The last chunk is followed by the end at once; before any other one MariaDB is asked again.
     let ready = match chunks.next().now_or_never() {
-        Some(None) => return Ok(with_type(Body::from(first), "application/json")),
+        Some(None) => return Ok(with_type(Body::from(first), content_type)),
         // Nothing was sent yet: the caller is told what happened.
         Some(Some(second)) => Some(second?),
         None => None,
@@ -86,7 +144,7 @@ pub(super) async fn chunks(
         // An error here ends the connection without the closing chunk: the answer never reads as whole.
         piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
     });
-    Ok(with_type(Body::from_stream(body), "application/json"))
+    Ok(with_type(Body::from_stream(body), content_type))
 }
 
 /// Chunks that wait for a slow caller, besides the one that MariaDB's rows are written into.

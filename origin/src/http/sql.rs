@@ -6,9 +6,10 @@ use crate::app::App;
 use crate::db::catalog::no_database;
 use crate::db::{DbError, user_sql};
 use crate::sql;
-use crate::sql::session::{Schema, Session, effects, names_any};
+use crate::sql::session::{Results, Schema, Session, effects, names_any};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
+use shared::format::Format;
 use shared::key::Principal;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
@@ -32,6 +33,11 @@ pub(super) async fn run(
             effects.session = Session::Stateful;
         }
     }
+    // Only the envelope can hold several results.
+    let format = match effects.results {
+        Results::One => call.format,
+        Results::Any => Format::Envelope,
+    };
     let statement = sql::verbatim(&call, schema.as_ref());
     let lease = app
         .pools
@@ -44,10 +50,17 @@ pub(super) async fn run(
         statement,
         schema,
         effects,
+        format,
         limit,
         Arc::clone(record.progress()),
     );
-    let answer = respond::chunks(chunks, app.bounds.write_timeout, || app.metrics.stream()).await;
+    let answer = respond::chunks(
+        chunks,
+        format.content_type(),
+        app.bounds.write_timeout,
+        || app.metrics.stream(),
+    )
+    .await;
     if effects.schema == Schema::Changed {
         // Also after a failure: what a procedure did before it failed stays done.
         app.catalog.forget_all();

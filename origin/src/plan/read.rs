@@ -1,190 +1,283 @@
-//! Reads and conditions, resolved.
+//! Reads, resolved.
 
-use super::bind::{self, Purpose};
-use super::{LikePattern, Param, Predicate, Select};
-use crate::catalog::{Columns, Table};
+use super::filter::{by_id, predicate, searchable};
+use super::join::joins;
+use super::keyset::Keyset;
+use super::output::{self, Cells};
+use super::scope::Scope;
+use super::{Expression, Output, Param, Place, Predicate, Search, Select};
+use crate::catalog::Layout;
 use shared::error::{ErrorCode, Problem};
-use shared::ident::{FieldName, shown};
-use shared::json::Value;
-use shared::operation::RecordId;
-use shared::operation::filter::{Comparison, Condition, Place, Test};
-use shared::operation::read::{Read, ReadOne, Selection};
+use shared::ident::shown;
+use shared::operation::field::FieldRef;
+use shared::operation::read::{self as asked, Direction, Order, Read, ReadOne, Rows, Selection};
+use std::sync::Arc;
 
-pub(super) fn records(read: &Read, table: &Table) -> Result<Select, Problem> {
+const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
+
+pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem> {
+    let joins = joins(&read.joins, scope)?;
+    let group = places(&read.group, scope)?;
+    let search = read
+        .search
+        .as_ref()
+        .map(|search| searched(search, scope))
+        .transpose()?;
+    let cells = cells(read, &group, search.as_ref(), scope)?;
+    let order = order(read, cells.as_ref(), &group, search.as_ref(), scope)?;
+    check(read, cells.as_ref(), &group, &order, scope)?;
+    let (output, layout) = finish(cells, scope);
+    let mut select = Select {
+        output,
+        layout,
+        joins,
+        filter: filter(read, search, scope)?,
+        group,
+        rows: read.rows,
+        order,
+        limit: read.window.limit,
+        offset: read.window.offset,
+        keyset: None,
+    };
+    Keyset::arrange(&mut select, read, scope)?;
+    Ok(select)
+}
+
+pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Select, Problem> {
+    if output::aggregates(&read.select, &read.joins, &[]) {
+        return Err(Problem::new(
+            CODE,
+            "The option selectFields takes no aggregate for a single record.",
+        ));
+    }
+    let cells = match (&read.select, scope.is_single()) {
+        (Selection::All, true) => None,
+        _ => Some(Cells::of_records(&read.select, &read.joins, scope)?),
+    };
+    let (output, layout) = finish(cells, scope);
+    let unique = scope.is_single() && scope.root().key_is_unique();
     Ok(Select {
-        columns: selection(&read.select, table)?,
-        filter: read
-            .filter
-            .as_ref()
-            .map(|condition| predicate(condition, table))
-            .transpose()?,
-        order: read
+        output,
+        layout,
+        joins: joins(&read.joins, scope)?,
+        filter: Some(by_id(&read.id, scope.root())?),
+        group: Vec::new(),
+        rows: Rows::All,
+        order: Vec::new(),
+        limit: match (unique, scope.is_single()) {
+            // A unique key finds one record at most, and MariaDB need not be told.
+            (true, _) => None,
+            (false, true) => Some(1),
+            // A second one tells that the record has several partners.
+            (false, false) => Some(2),
+        },
+        offset: 0,
+        keyset: None,
+    })
+}
+
+fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
+    match cells {
+        Some(cells) => cells.finish(scope),
+        None => (Output::Whole, scope.root().layout()),
+    }
+}
+
+/// The cells that are not simply all of the only table.
+fn cells(
+    read: &Read,
+    group: &[Place],
+    search: Option<&Search>,
+    scope: &Scope<'_>,
+) -> Result<Option<Cells>, Problem> {
+    let score = read.search.as_ref().and_then(|s| s.score_alias.as_ref());
+    let grouped = output::aggregates(&read.select, &read.joins, &read.group);
+    if !grouped && scope.is_single() && read.select == Selection::All && score.is_none() {
+        return Ok(None);
+    }
+    let mut cells = match grouped {
+        true => Cells::of_groups(&read.select, &read.joins, group, scope)?,
+        false => Cells::of_records(&read.select, &read.joins, scope)?,
+    };
+    match (score, search) {
+        (Some(_), _) if grouped => Err(Problem::new(
+            CODE,
+            "The option fullTextSearch.scoreAlias does not go with group and aggregates.",
+        )),
+        (Some(name), Some(search)) => {
+            cells.add_score(name, search)?;
+            Ok(Some(cells))
+        }
+        _ => Ok(Some(cells)),
+    }
+}
+
+fn places(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<Place>, Problem> {
+    fields
+        .iter()
+        .map(|field| scope.resolve(field, CODE))
+        .collect()
+}
+
+fn searched(search: &asked::Search, scope: &Scope<'_>) -> Result<Search, Problem> {
+    let places = places(&search.fields, scope)?;
+    for place in &places {
+        searchable(scope.column(*place))
+            .map_err(|problem| Problem::new(CODE, problem.message().to_owned()))?;
+    }
+    if let [first, rest @ ..] = places.as_slice()
+        && rest.iter().any(|place| place.source != first.source)
+    {
+        return Err(Problem::new(
+            CODE,
+            "The option fullTextSearch.fields names fields of several tables.",
+        )
+        .with_hint("One FULLTEXT index, of one table, must hold all of them."));
+    }
+    Ok(Search {
+        places,
+        mode: search.mode,
+        term: Param::Text(search.term.as_str().into()),
+    })
+}
+
+fn filter(
+    read: &Read,
+    search: Option<Search>,
+    scope: &Scope<'_>,
+) -> Result<Option<Predicate>, Problem> {
+    let filter = read
+        .filter
+        .as_ref()
+        .map(|condition| predicate(condition, scope))
+        .transpose()?;
+    Ok(match (search.map(Predicate::Match), filter) {
+        (Some(search), Some(filter)) => Some(Predicate::All(vec![search, filter])),
+        (one, other) => one.or(other),
+    })
+}
+
+fn order(
+    read: &Read,
+    cells: Option<&Cells>,
+    group: &[Place],
+    search: Option<&Search>,
+    scope: &Scope<'_>,
+) -> Result<Vec<(Expression, Direction)>, Problem> {
+    if !read.order.is_empty() {
+        return read
             .order
             .iter()
-            .map(|order| Ok((table.field(&order.field)?, order.direction)))
-            .collect::<Result<_, Problem>>()?,
-        limit: read.limit,
-        offset: read.offset,
-    })
-}
-
-pub(super) fn one(read: &ReadOne, table: &Table) -> Result<Select, Problem> {
-    Ok(Select {
-        columns: selection(&read.select, table)?,
-        filter: Some(by_id(&read.id, table)?),
-        order: Vec::new(),
-        // A unique key finds one record at most, and MariaDB need not be told.
-        limit: (!table.key_is_unique()).then_some(1),
-        offset: 0,
-    })
-}
-
-fn selection(selection: &Selection, table: &Table) -> Result<Columns, Problem> {
-    let places = |names: &[FieldName]| {
-        names
+            .map(|step| Ok((ordered(step, cells, scope)?, step.direction)))
+            .collect();
+    }
+    if output::aggregates(&read.select, &read.joins, &read.group) {
+        // Pages of groups must not overlap.
+        let paged = read.window.limit.is_some() || read.window.offset > 0;
+        let by_group = group
             .iter()
-            .map(|name| table.field(name))
-            .collect::<Result<Vec<_>, _>>()
+            .filter(|_| paged)
+            .map(|place| (Expression::Column(*place), Direction::Ascending));
+        return Ok(by_group.collect());
+    }
+    let score = search.map(|search| Expression::Score(search.clone()));
+    // What comes out only once has a score only if that comes out too.
+    let usable = |score: &Expression| {
+        read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(score))
     };
-    match selection {
-        Selection::All => Ok(Columns::All),
-        Selection::Only(names) => places(names).map(Columns::Some),
-        Selection::Except(names) => {
-            let omitted = places(names)?;
-            let kept: Vec<_> = (0..table.columns().len())
-                .filter(|at| !omitted.contains(at))
-                .collect();
-            if kept.is_empty() {
-                return Err(Problem::new(
-                    ErrorCode::InvalidQueryOption,
-                    "The option omitFields leaves no field.",
-                ));
-            }
-            Ok(Columns::Some(kept))
-        }
+    Ok(score
+        .filter(usable)
+        .map(|score| (score, Direction::Descending))
+        .into_iter()
+        .collect())
+}
+
+/// What a step of an order means: a name that the caller gave, a field, or any name that comes out.
+fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
+    let bare = step
+        .field
+        .table()
+        .is_none()
+        .then(|| step.field.field().as_str());
+    let find = |find: fn(&'_ Cells, &str) -> Option<Expression>| {
+        cells.zip(bare).and_then(|(cells, name)| find(cells, name))
+    };
+    if let Some(given) = find(|cells, name| cells.given(name).cloned()) {
+        return Ok(given);
+    }
+    match scope.resolve(&step.field, CODE) {
+        Ok(place) => Ok(Expression::Column(place)),
+        Err(problem) => find(|cells, name| cells.named(name).cloned()).ok_or(problem),
     }
 }
 
-/// The record that `{id}` addresses.
-pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> {
-    // A value that the key can't hold addresses no record, like any other that none has.
-    let equals = |at: usize, text: &str| {
-        let column = &table.columns()[at];
-        match bind::value(column, &Value::Text(text.into()), Purpose::Key) {
-            Ok(operand) => Predicate::Compare(at, Comparison::Equal, operand),
-            Err(_) => Predicate::Any(Vec::new()),
-        }
+/// Refuses what SQL would answer with a value of some record or other.
+fn check(
+    read: &Read,
+    cells: Option<&Cells>,
+    group: &[Place],
+    order: &[(Expression, Direction)],
+    scope: &Scope<'_>,
+) -> Result<(), Problem> {
+    let Some(cells) = cells.filter(|cells| cells.aggregated) else {
+        return check_distinct(read, cells, order, scope);
     };
-    match table.key() {
-        [] => Err(Problem::new(
-            ErrorCode::InvalidBody,
+    let steps = order.iter().filter_map(|(expression, _)| match expression {
+        Expression::Column(place) => Some(*place),
+        _ => None,
+    });
+    match cells
+        .columns()
+        .chain(steps)
+        .find(|place| !is_settled(*place, group, scope))
+    {
+        None => check_distinct(read, Some(cells), order, scope),
+        Some(place) => Err(Problem::new(
+            CODE,
             format!(
-                "The table {} has no key, so its records have no id.",
-                shown(table.name().as_str())
+                "The field {} has many values in a group: it is neither in group nor aggregated.",
+                shown(scope.column(place).name.as_str())
             ),
         )
-        .with_hint("Use query, updateKeyValues or deleteKeyValues.")),
-        [at] => Ok(equals(*at, id.whole())),
-        key => {
-            if let Some(parts) = id.parts(key.len()) {
-                let parts = key.iter().zip(parts);
-                return Ok(Predicate::All(
-                    parts.map(|(at, part)| equals(*at, part)).collect(),
-                ));
-            }
-            let names: Vec<_> = key
-                .iter()
-                .map(|at| table.columns()[*at].name.as_str())
-                .collect();
-            Err(Problem::new(
-                ErrorCode::InvalidValue,
-                format!(
-                    "The id {} has not the {} parts of the key.",
-                    shown(id.whole()),
-                    key.len()
-                ),
-            )
-            .with_hint(format!(
-                "Give the values of {} separated by commas; a comma in a value is %2C.",
-                names.join(", ")
-            )))
-        }
+        .with_hint("Add it to group, or give it an aggregate such as MIN.")),
     }
 }
 
-/// A condition, resolved.
-pub(super) fn predicate(condition: &Condition, table: &Table) -> Result<Predicate, Problem> {
-    let all = |conditions: &[Condition]| {
-        conditions
-            .iter()
-            .map(|condition| predicate(condition, table))
-            .collect::<Result<Vec<_>, _>>()
+/// Whether a column has one value in each group: it groups, or a whole key of its table does.
+fn is_settled(place: Place, group: &[Place], scope: &Scope<'_>) -> bool {
+    let table = scope.table(place.source);
+    let keyed = || {
+        table.key_is_unique()
+            && table.key().iter().all(|column| {
+                group.contains(&Place {
+                    source: place.source,
+                    column: *column,
+                })
+            })
     };
-    Ok(match condition {
-        Condition::Test(field, test) => tested(table.field(field)?, test, table)?,
-        Condition::All(conditions) => Predicate::All(all(conditions)?),
-        Condition::Any(conditions) => Predicate::Any(all(conditions)?),
-        Condition::Not(condition) => Predicate::Not(Box::new(predicate(condition, table)?)),
-    })
+    group.contains(&place) || keyed()
 }
 
-fn tested(at: usize, test: &Test, table: &Table) -> Result<Predicate, Problem> {
-    let column = &table.columns()[at];
-    let operand = |value: &Value| bind::value(column, value, Purpose::Filter);
-    Ok(match test {
-        Test::Compare(comparison, value) => {
-            bind::comparable(column, *comparison)?;
-            Predicate::Compare(at, *comparison, operand(value)?)
+fn check_distinct(
+    read: &Read,
+    cells: Option<&Cells>,
+    order: &[(Expression, Direction)],
+    scope: &Scope<'_>,
+) -> Result<(), Problem> {
+    let hidden = |expression: &Expression| cells.is_some_and(|cells| !cells.holds(expression));
+    let wrong = order.iter().find(|(expression, _)| hidden(expression));
+    match (read.rows, wrong) {
+        (Rows::Distinct, Some((expression, _))) => {
+            let name = match expression {
+                Expression::Column(place) => shown(scope.column(*place).name.as_str()),
+                _ => "something".to_owned(),
+            };
+            Err(Problem::new(
+                CODE,
+                format!("With distinct, the order follows {name}, which does not come out."),
+            )
+            .with_hint("Add it to selectFields."))
         }
-        Test::In(values) => member(at, values, table)?,
-        Test::Between(low, high) => {
-            bind::comparable(column, Comparison::Less)?;
-            Predicate::Between(at, operand(low)?, operand(high)?)
-        }
-        Test::IsNull => Predicate::IsNull(at),
-        Test::Like(pattern) => Predicate::Like(at, LikePattern::Raw, bind::text(column, pattern)?),
-        Test::Regexp(pattern) => Predicate::Regexp(at, bind::text(column, pattern)?),
-        Test::Text(place, text) => Predicate::Like(
-            at,
-            LikePattern::Literal,
-            bind::literal(column, &literal(*place, text)),
-        ),
-        Test::Match(mode, term) => Predicate::Match(at, *mode, Param::Text(term.as_str().into())),
-    })
-}
-
-/// A list that holds null means "one of these, or NULL": SQL's own IN would never match it.
-fn member(at: usize, values: &[Value], table: &Table) -> Result<Predicate, Problem> {
-    let column = &table.columns()[at];
-    bind::comparable(column, Comparison::Equal)?;
-    let operands = values
-        .iter()
-        .filter(|value| **value != Value::Null)
-        .map(|value| bind::value(column, value, Purpose::Filter))
-        .collect::<Result<Vec<_>, _>>()?;
-    if operands.len() == values.len() {
-        return Ok(Predicate::In(at, operands));
+        _ => Ok(()),
     }
-    Ok(Predicate::Any(vec![
-        Predicate::IsNull(at),
-        Predicate::In(at, operands),
-    ]))
-}
-
-/// A pattern in which only our own `%` is special; `|` escapes.
-fn literal(place: Place, text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 2);
-    if place != Place::Start {
-        pattern.push('%');
-    }
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '|') {
-            pattern.push('|');
-        }
-        pattern.push(c);
-    }
-    if place != Place::End {
-        pattern.push('%');
-    }
-    pattern
 }

@@ -1,7 +1,8 @@
 //! Writes, resolved.
 
 use super::bind::{self, Purpose};
-use super::{Batch, Delete, Insert, OnConflict, Operand, Predicate, Update, read};
+use super::scope::Scope;
+use super::{Batch, Delete, Insert, OnConflict, Operand, Predicate, Update, filter};
 use crate::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -133,7 +134,8 @@ fn cells(
         .collect()
 }
 
-pub(super) fn update(update: &write::Update, table: &Table) -> Result<Update, Problem> {
+pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {
+    let table = scope.root();
     let places = places(&update.fields, table)?;
     let changes = places
         .into_iter()
@@ -147,20 +149,20 @@ pub(super) fn update(update: &write::Update, table: &Table) -> Result<Update, Pr
         .collect::<Result<_, Problem>>()?;
     Ok(Update {
         changes,
-        filter: target(&update.target, table)?,
+        filter: target(&update.target, scope)?,
     })
 }
 
-pub(super) fn delete(delete: &write::Delete, table: &Table) -> Result<Delete, Problem> {
+pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
     Ok(Delete {
-        filter: target(&delete.target, table)?,
+        filter: target(&delete.target, scope)?,
     })
 }
 
-fn target(target: &write::Target, table: &Table) -> Result<Predicate, Problem> {
+fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     match target {
-        write::Target::Record(id) => read::by_id(id, table),
-        write::Target::Matching(condition) => read::predicate(condition, table),
+        write::Target::Record(id) => filter::by_id(id, scope.root()),
+        write::Target::Matching(condition) => filter::predicate(condition, scope),
     }
 }
 

@@ -4,7 +4,8 @@
 use super::tokens::{Token, Tokens};
 use super::{Statement, Taken};
 use crate::catalog::Table;
-use crate::plan::{Form, Operand, Param};
+use crate::plan::scope::Scope;
+use crate::plan::{Form, Operand, Param, Place};
 
 /// Grows a statement.
 #[derive(Debug, Default)]
@@ -51,6 +52,21 @@ impl Builder {
     /// A column of a table.
     pub(super) fn column(&mut self, table: &Table, at: usize) -> &mut Self {
         self.ident(table.columns()[at].name.as_str())
+    }
+
+    /// A column of one of a statement's tables; bare, where there is only one.
+    pub(super) fn place(&mut self, scope: &Scope<'_>, place: Place) -> &mut Self {
+        if !scope.is_single() {
+            self.ident(scope.name(place.source).as_str()).syntax(".");
+        }
+        self.ident(scope.column(place).name.as_str())
+    }
+
+    /// A short name of our own: a letter and a number.
+    pub(super) fn numbered(&mut self, letter: &'static str, number: usize) -> &mut Self {
+        self.text.push_str(letter);
+        self.text.push_str(&number.to_string());
+        self
     }
 
     /// Columns, separated by commas.
@@ -106,7 +122,7 @@ impl Builder {
     /// A bound value in the form that its column needs.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
-            Form::Plain | Form::Unicode => self.param(operand.param),
+            Form::Plain | Form::Unicode(_) => self.param(operand.param),
             Form::GeoJson => self
                 .syntax("ST_GeomFromGeoJSON(")
                 .param(operand.param)

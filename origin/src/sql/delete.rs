@@ -3,12 +3,12 @@
 use super::Statement;
 use super::builder::Builder;
 use super::predicate::filter;
-use crate::catalog::Table;
 use crate::plan::Delete;
+use crate::plan::scope::Scope;
 
-pub(super) fn render(delete: Delete, table: &Table) -> Statement {
+pub(super) fn render(delete: Delete, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
-    sql.syntax("DELETE FROM ").table(table);
-    filter(&mut sql, table, delete.filter);
+    sql.syntax("DELETE FROM ").table(scope.root());
+    filter(&mut sql, scope, delete.filter);
     sql.finish()
 }

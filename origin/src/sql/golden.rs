@@ -1,11 +1,16 @@
 //! Golden file: requests on a known table, and the SQL they become. Read `golden.txt` to learn the
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
-use crate::catalog::{Charset, Column, InsertTraits, Kind, Table, Traits};
-use crate::plan::{self, Plan};
+use super::Statement;
+use crate::catalog::{Case, Charset, Column, InsertTraits, Kind, Repertoire, Table, Traits};
+use crate::plan::scope::Scope;
+use crate::plan::{self, Param, Plan, Select};
+use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, TableName};
-use shared::operation::{RequestHead, parse_head};
+use shared::operation::read::Count;
+use shared::operation::{Operation, RequestHead, parse_head};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 const GOLDEN: &str = include_str!("golden.txt");
 const BATCH_MAX_ROWS: usize = 10_000;
@@ -15,13 +20,19 @@ fn column(name: &str, kind: Kind) -> Column {
     Column {
         name: FieldName::parse(name).unwrap(),
         kind,
-        charset: if name == "old" {
-            Charset::Limited
-        } else {
-            Charset::Unicode
+        charset: match name {
+            "old" => {
+                let latin1: String = (0..=0xFF_u8).map(char::from).collect();
+                let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
+                Charset::Limited(Arc::new(repertoire), Case::Folded)
+            }
+            _ => Charset::Unicode,
         },
-        type_text: format!("{kind:?}").to_lowercase(),
-        nullable: true,
+        type_text: match kind {
+            Kind::Text => "varchar(200)".to_owned(),
+            kind => format!("{kind:?}").to_lowercase(),
+        },
+        nullable: name != "id",
         default: None,
         auto_increment: name == "id",
         generated: name == "computed",
@@ -33,7 +44,20 @@ fn column(name: &str, kind: Kind) -> Column {
     }
 }
 
-fn posts() -> Table {
+fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
+    let database = DatabaseName::parse("demo").unwrap();
+    let name = TableName::parse(name).unwrap();
+    let traits = Traits {
+        inserts: InsertTraits {
+            unique_key: !key.is_empty(),
+            ..InsertTraits::default()
+        },
+        ..Traits::default()
+    };
+    Arc::new(Table::new(database, name, columns, key, traits))
+}
+
+fn posts() -> Arc<Table> {
     let columns = vec![
         column("id", Kind::Integer),
         column("title", Kind::Text),
@@ -48,22 +72,54 @@ fn posts() -> Table {
         column("a`b", Kind::Text),
         column("computed", Kind::Integer),
     ];
-    let name = (
-        DatabaseName::parse("demo").unwrap(),
-        TableName::parse("posts").unwrap(),
-    );
-    let traits = Traits {
-        inserts: InsertTraits {
-            unique_key: true,
-            ..InsertTraits::default()
-        },
-        ..Traits::default()
-    };
-    Table::new(name.0, name.1, columns, vec![0], traits)
+    table("posts", columns, vec![0])
 }
 
-/// `METHOD path?query body` → the SQL and its parameters, or the problem.
-fn rendered(request: &str, table: &Table) -> String {
+/// Small tables to be joined: `links` has a key of two columns, `log` has none.
+fn others() -> Vec<Arc<Table>> {
+    let mut state = column("state", Kind::Text);
+    state.values = vec!["draft".to_owned(), "live".to_owned()];
+    let mut note = column("note", Kind::Text);
+    "text".clone_into(&mut note.type_text);
+    let mut links = vec![
+        column("post_id", Kind::Integer),
+        column("user_id", Kind::Integer),
+        state,
+    ];
+    for link in &mut links[..2] {
+        link.primary = true;
+        link.nullable = false;
+    }
+    vec![
+        posts(),
+        table(
+            "users",
+            vec![
+                column("id", Kind::Integer),
+                column("name", Kind::Text),
+                column("boss_id", Kind::Integer),
+                note,
+            ],
+            vec![0],
+        ),
+        table("links", links, vec![0, 1]),
+        table(
+            "log",
+            vec![column("post_id", Kind::Integer), column("line", Kind::Text)],
+            Vec::new(),
+        ),
+    ]
+}
+
+fn named(name: &TableName) -> Arc<Table> {
+    others()
+        .into_iter()
+        .find(|table| table.name() == name)
+        .unwrap_or_else(|| panic!("{name} is none of the golden file's tables"))
+}
+
+/// `METHOD [@table]/path?query body` → the SQL and its parameters, or the problem.
+fn rendered(request: &str) -> String {
     let mut parts = request.splitn(3, ' ');
     let (method, target, body) = (
         parts.next().unwrap(),
@@ -73,44 +129,89 @@ fn rendered(request: &str, table: &Table) -> String {
     let (path, query) = target
         .split_once('?')
         .map_or((target, None), |(path, query)| (path, Some(query)));
-    let path = format!("/api/v1/crud/demo/posts{path}");
+    let path = match path.strip_prefix('@') {
+        Some(other) => format!("/api/v1/crud/demo/{other}"),
+        None => format!("/api/v1/crud/demo/posts{path}"),
+    };
     let head = RequestHead {
         method,
         path: &path,
         query,
-        content_type: None,
-        idempotency_key: None,
+        ..RequestHead::default()
     };
-    let operation = match parse_head(&head).and_then(|pending| pending.finish(body.as_bytes())) {
-        Ok(operation) => operation,
-        Err(problem) => return format!("  {problem}\n"),
-    };
-    let statements = match plan::build(&operation, table, BATCH_MAX_ROWS) {
-        Ok(Plan::Select(plan)) => vec![super::select(plan, table)],
-        Ok(Plan::Insert(plan)) => super::insert(plan, table, PACKET_MAX_BYTES),
-        Ok(Plan::Update(plan)) => vec![super::update(plan, table)],
-        Ok(Plan::Delete(plan)) => vec![super::delete(plan, table)],
-        Err(problem) => return format!("  {problem}\n"),
-    };
-    statements
+    parse_head(&head)
+        .and_then(|pending| pending.finish(body.as_bytes()))
+        .and_then(|operation| statements(&operation))
+        .map_or_else(
+            |problem| shown_problem(&problem),
+            |statements| statements.iter().map(shown_statement).collect(),
+        )
+}
+
+fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
+    let root = named(&operation.table().unwrap().table);
+    let joined: Vec<_> = operation
+        .joins()
         .iter()
-        .fold(String::new(), |mut text, statement| {
-            writeln!(text, "  {}", statement.text()).unwrap();
-            for param in statement.params() {
-                writeln!(text, "    {param:?}").unwrap();
-            }
-            text
-        })
+        .map(|join| named(&join.table))
+        .collect();
+    let scope = Scope::joined(&root, operation.joins(), &joined)?;
+    Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
+        Plan::Select(plan) => selects(plan, operation, &scope)?,
+        Plan::Insert(plan) => super::insert(plan, &root, PACKET_MAX_BYTES),
+        Plan::Update(plan) => vec![super::update(plan, &scope)],
+        Plan::Delete(plan) => vec![super::delete(plan, &scope)],
+    })
+}
+
+/// The read, then its count if that is asked for. `after` is shown as if the last row had held 1, 2, 3 ….
+fn selects(
+    mut plan: Select,
+    operation: &Operation,
+    scope: &Scope<'_>,
+) -> Result<Vec<Statement>, Problem> {
+    let mut statements = Vec::new();
+    if let Operation::Read(read) = operation {
+        if read.count == Count::Exact {
+            statements.push(super::count(plan.clone(), scope));
+        }
+        if let (Some(token), Some(keyset)) = (&read.window.after, &plan.keyset) {
+            let values = (1..)
+                .take(keyset.cells().len())
+                .map(|number| match &**token {
+                    "null" => Param::Null,
+                    _ => Param::Int(number),
+                })
+                .collect();
+            plan.go_on_after(values)?;
+        }
+    }
+    statements.insert(0, super::select(plan, scope));
+    Ok(statements)
+}
+
+fn shown_problem(problem: &Problem) -> String {
+    let hint = problem
+        .hint()
+        .map_or_else(String::new, |hint| format!(" {hint}"));
+    format!("  {problem}{hint}\n")
+}
+
+fn shown_statement(statement: &Statement) -> String {
+    let mut text = format!("  {}\n", statement.text());
+    for param in statement.params() {
+        writeln!(text, "    {param:?}").unwrap();
+    }
+    text
 }
 
 #[test]
 fn requests_become_the_sql_of_the_golden_file() {
-    let table = posts();
     let mut written = String::new();
     for line in GOLDEN.lines().filter(|line| !line.starts_with("  ")) {
         writeln!(written, "{line}").unwrap();
         if !line.is_empty() && !line.starts_with('#') {
-            written.push_str(&rendered(line, &table));
+            written.push_str(&rendered(line));
         }
     }
     if std::env::var_os("SELKIE_BLESS").is_some() {

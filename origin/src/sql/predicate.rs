@@ -1,29 +1,31 @@
 //! Conditions.
 
 use super::builder::Builder;
-use crate::catalog::{Kind, Table};
-use crate::plan::{Form, LikePattern, Operand, Predicate};
-use shared::operation::filter::{Comparison, MatchMode};
+use super::expression;
+use crate::catalog::{Case, Kind};
+use crate::plan::scope::Scope;
+use crate::plan::{Form, LikePattern, Operand, Place, Predicate};
+use shared::operation::filter::Comparison;
 
 /// ` WHERE …`
-pub(super) fn filter(sql: &mut Builder, table: &Table, predicate: Predicate) {
+pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     sql.syntax(" WHERE ");
-    write(sql, table, predicate);
+    write(sql, scope, predicate);
 }
 
-fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
+pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     match predicate {
-        Predicate::Compare(at, comparison, operand) => compare(sql, table, at, comparison, operand),
+        Predicate::Compare(at, comparison, operand) => compare(sql, scope, at, comparison, operand),
         Predicate::In(_, operands) if operands.is_empty() => {
             sql.syntax("FALSE");
         }
-        Predicate::In(at, operands) if table.columns()[at].kind == Kind::Geometry => {
+        Predicate::In(at, operands) if scope.column(at).kind == Kind::Geometry => {
             group(sql, " OR ", operands, |sql, operand| {
-                compare(sql, table, at, Comparison::Equal, operand);
+                compare(sql, scope, at, Comparison::Equal, operand);
             });
         }
         Predicate::In(at, operands) => {
-            subject(sql, table, at, &operands)
+            subject(sql, scope, at, &operands)
                 .syntax(" IN (")
                 .list(operands, |sql, operand| {
                     sql.operand(operand);
@@ -32,7 +34,7 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
         }
         Predicate::Between(at, low, high) => {
             let bounds = [low, high];
-            subject(sql, table, at, &bounds);
+            subject(sql, scope, at, &bounds);
             let [low, high] = bounds;
             sql.syntax(" BETWEEN ")
                 .operand(low)
@@ -40,10 +42,10 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
                 .operand(high);
         }
         Predicate::IsNull(at) => {
-            sql.column(table, at).syntax(" IS NULL");
+            sql.place(scope, at).syntax(" IS NULL");
         }
         Predicate::Like(at, pattern, operand) => {
-            text(sql, table, at, &operand)
+            text(sql, scope, at, &operand)
                 .syntax(" LIKE ")
                 .operand(operand);
             if pattern == LikePattern::Literal {
@@ -51,19 +53,21 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
             }
         }
         Predicate::Regexp(at, operand) => {
-            text(sql, table, at, &operand)
+            text(sql, scope, at, &operand)
                 .syntax(" REGEXP ")
                 .operand(operand);
         }
-        Predicate::Match(at, mode, param) => {
-            sql.syntax("MATCH (")
-                .column(table, at)
-                .syntax(") AGAINST (")
-                .param(param);
-            sql.syntax(match mode {
-                MatchMode::Natural => " IN NATURAL LANGUAGE MODE)",
-                MatchMode::Boolean => " IN BOOLEAN MODE)",
-            });
+        Predicate::Match(search) => expression::search(sql, scope, search),
+        Predicate::Same(one, other) => {
+            sql.place(scope, one).syntax(" = ").place(scope, other);
+        }
+        Predicate::Ordered(ordered, comparison, operand) => {
+            expression::write(sql, scope, ordered);
+            sql.syntax(operator(comparison)).operand(operand);
+        }
+        Predicate::OrderedNull(ordered) => {
+            expression::write(sql, scope, ordered);
+            sql.syntax(" IS NULL");
         }
         Predicate::All(parts) if parts.is_empty() => {
             sql.syntax("TRUE");
@@ -71,11 +75,11 @@ fn write(sql: &mut Builder, table: &Table, predicate: Predicate) {
         Predicate::Any(parts) if parts.is_empty() => {
             sql.syntax("FALSE");
         }
-        Predicate::All(parts) => group(sql, " AND ", parts, |sql, part| write(sql, table, part)),
-        Predicate::Any(parts) => group(sql, " OR ", parts, |sql, part| write(sql, table, part)),
+        Predicate::All(parts) => group(sql, " AND ", parts, |sql, part| write(sql, scope, part)),
+        Predicate::Any(parts) => group(sql, " OR ", parts, |sql, part| write(sql, scope, part)),
         Predicate::Not(inner) => {
             sql.syntax("NOT (");
-            write(sql, table, *inner);
+            write(sql, scope, *inner);
             sql.syntax(")");
         }
     }
@@ -90,19 +94,25 @@ fn group<T>(
     sql.syntax("(").joined(words, parts, write).syntax(")");
 }
 
-fn compare(sql: &mut Builder, table: &Table, at: usize, comparison: Comparison, operand: Operand) {
-    if table.columns()[at].kind == Kind::Geometry {
+fn compare(
+    sql: &mut Builder,
+    scope: &Scope<'_>,
+    at: Place,
+    comparison: Comparison,
+    operand: Operand,
+) {
+    if scope.column(at).kind == Kind::Geometry {
         if comparison == Comparison::NotEqual {
             sql.syntax("NOT ");
         }
         sql.syntax("ST_Equals(")
-            .column(table, at)
+            .place(scope, at)
             .syntax(", ")
             .operand(operand)
             .syntax(")");
         return;
     }
-    subject(sql, table, at, std::slice::from_ref(&operand))
+    subject(sql, scope, at, std::slice::from_ref(&operand))
         .syntax(operator(comparison))
         .operand(operand);
 }
@@ -122,29 +132,39 @@ fn operator(comparison: Comparison) -> &'static str {
 /// The column as it is compared with these.
 fn subject<'a>(
     sql: &'a mut Builder,
-    table: &Table,
-    at: usize,
+    scope: &Scope<'_>,
+    at: Place,
     operands: &[Operand],
 ) -> &'a mut Builder {
-    if table.columns()[at].kind == Kind::Json {
-        return sql.syntax("JSON_COMPACT(").column(table, at).syntax(")");
+    if scope.column(at).kind == Kind::Json {
+        return sql.syntax("JSON_COMPACT(").place(scope, at).syntax(")");
     }
     match operands
         .iter()
-        .find(|operand| operand.form == Form::Unicode)
+        .find(|operand| matches!(operand.form, Form::Unicode(_)))
     {
-        Some(operand) => text(sql, table, at, operand),
-        None => sql.column(table, at),
+        Some(operand) => text(sql, scope, at, operand),
+        None => sql.place(scope, at),
     }
 }
 
 /// The column as its text is compared with a pattern.
-fn text<'a>(sql: &'a mut Builder, table: &Table, at: usize, operand: &Operand) -> &'a mut Builder {
+fn text<'a>(
+    sql: &'a mut Builder,
+    scope: &Scope<'_>,
+    at: Place,
+    operand: &Operand,
+) -> &'a mut Builder {
     match operand.form {
-        Form::Unicode => sql
-            .syntax("CONVERT(")
-            .column(table, at)
-            .syntax(" USING utf8mb4)"),
-        _ => sql.column(table, at),
+        Form::Unicode(case) => {
+            sql.syntax("CONVERT(")
+                .place(scope, at)
+                .syntax(" USING utf8mb4)");
+            match case {
+                Case::Folded => sql,
+                Case::Exact => sql.syntax(" COLLATE utf8mb4_bin"),
+            }
+        }
+        _ => sql.place(scope, at),
     }
 }

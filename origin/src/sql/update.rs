@@ -3,17 +3,17 @@
 use super::Statement;
 use super::builder::Builder;
 use super::predicate::filter;
-use crate::catalog::Table;
 use crate::plan::Update;
+use crate::plan::scope::Scope;
 
-pub(super) fn render(update: Update, table: &Table) -> Statement {
+pub(super) fn render(update: Update, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
-    sql.syntax("UPDATE ").table(table).syntax(" SET ").list(
-        update.changes,
-        |sql, (at, operand)| {
-            sql.column(table, at).syntax(" = ").operand(operand);
-        },
-    );
-    filter(&mut sql, table, update.filter);
+    sql.syntax("UPDATE ")
+        .table(scope.root())
+        .syntax(" SET ")
+        .list(update.changes, |sql, (at, operand)| {
+            sql.column(scope.root(), at).syntax(" = ").operand(operand);
+        });
+    filter(&mut sql, scope, update.filter);
     sql.finish()
 }

@@ -1,3 +1,5 @@
+//! Rows, objects and trailers, told by example.
+
 use super::*;
 
 fn text(bytes: Vec<u8>) -> String {

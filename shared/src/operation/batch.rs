@@ -7,6 +7,7 @@ mod reference;
 
 pub use reference::{Fill, Place, Reference};
 
+use super::read::{Answer, Count};
 use super::write::{Insert, Rows};
 use super::{Operation, RequestHead, parse_head};
 use crate::error::{ErrorCode, Problem};
@@ -174,6 +175,9 @@ impl Request {
             query,
             content_type: None,
             idempotency_key: None,
+            if_match: None,
+            if_none_match: None,
+            accept: None,
         })?;
         let action = pending.action();
         match action {
@@ -183,17 +187,20 @@ impl Request {
             | Action::Insert
             | Action::Update
             | Action::Delete => {}
+            Action::Explain => return Err(not_answered("explain")),
             Action::Describe | Action::Sql | Action::Batch => return Err(not_on_records()),
         }
-        match (&self.body, pending.wants_body()) {
+        let operation = match (&self.body, pending.wants_body()) {
             (Some(_), false) => Err(invalid(format!("A {} takes no body.", self.method))
                 .with_hint("Options of a read stand in its path.")),
             (None, _) => pending.finish(b""),
             (Some(body), true) => {
-                let text = reference::in_body(action, body, fill)?;
+                let text = reference::in_body(action, path, body, fill)?;
                 pending.finish(text.as_bytes())
             }
-        }
+        }?;
+        refuse_what_is_not_answered(&operation)?;
+        Ok(operation)
     }
 }
 
@@ -219,6 +226,23 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
         true => Ok(text.into()),
         false => Err(not_on_records()),
     }
+}
+
+/// The list of payloads has no place for what an envelope tells beside its payload.
+fn refuse_what_is_not_answered(operation: &Operation) -> Result<(), Problem> {
+    match operation {
+        Operation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
+        Operation::Read(read) if read.count == Count::Exact => Err(not_answered("count")),
+        Operation::Read(read) if read.window.after.is_some() => Err(not_answered("after")),
+        _ => Ok(()),
+    }
+}
+
+fn not_answered(option: &str) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!("The option {option} has no place in a batch."),
+    )
 }
 
 fn not_on_records() -> Problem {

@@ -6,8 +6,8 @@
 mod operator;
 mod parse;
 
+use super::field::FieldRef;
 use crate::error::{ErrorCode, Problem};
-use crate::ident::FieldName;
 use crate::json::{self, Value};
 use crate::limits::CONDITION_COMMAS_MAX_COUNT;
 
@@ -33,7 +33,7 @@ pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Probl
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// A test of one field.
-    Test(FieldName, Test),
+    Test(FieldRef, Test),
     /// All must hold; of none, it holds.
     All(Vec<Condition>),
     /// One must hold; of none, it does not.
@@ -64,7 +64,7 @@ pub enum Test {
 }
 
 /// How two values compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `=`
     Equal,
@@ -94,12 +94,14 @@ pub enum Place {
 }
 
 /// How a full-text term is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchMode {
     /// As natural language.
     Natural,
     /// With the boolean operators `+ - * " "`.
     Boolean,
+    /// As natural language, then once more with the words of what was found.
+    Expansion,
 }
 
 /// How conditions are joined.

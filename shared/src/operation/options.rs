@@ -2,9 +2,10 @@
 //! JSON, bracket form) or as members of a JSON body. All become `(name, Value)` here; what a name
 //! means is not known here.
 
+use super::field::FieldRef;
 use super::route::decode;
 use crate::error::{ErrorCode, Problem};
-use crate::ident::{FieldName, shown};
+use crate::ident::{FieldName, TableName, shown};
 use crate::json::{self, Value};
 use crate::limits::FIELDS_MAX_COUNT;
 use std::borrow::Cow;
@@ -252,51 +253,102 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     }
 }
 
-/// Field names as a JSON list or a comma list.
-pub(super) fn field_names(name: &str, value: &Value) -> Result<Vec<FieldName>, Problem> {
-    let names: Vec<Cow<'_, str>> = match value {
+/// `true` or `false`; PHP writes 1 and 0.
+pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
+    match value {
+        Value::Bool(flag) => Ok(*flag),
+        Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
+        Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
+        Value::Number(digit) if &**digit == "1" => Ok(true),
+        Value::Number(digit) if &**digit == "0" => Ok(false),
+        other => Err(wrong(name, "true or false", other)),
+    }
+}
+
+/// An option of the wrong form, or one that does not go with another.
+pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::new(ErrorCode::InvalidQueryOption, message)
+}
+
+/// A list's parts, spelled as a JSON list, as a comma list of words, or as one part alone.
+pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Value>, Problem> {
+    let parts = match value {
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
         Value::Text(text) => text
             .split(',')
             .take(FIELDS_MAX_COUNT + 1)
-            .map(|part| Cow::Borrowed(part.trim()))
+            .map(|part| Value::Text(part.trim().into()))
             .collect(),
-        Value::List(text) => items(name, text, FIELDS_MAX_COUNT)?
-            .into_iter()
-            .map(|item| match item {
-                Value::Text(text) => Ok(Cow::Owned(text.into())),
-                other => Err(wrong(name, "a list of field names", &other)),
-            })
-            .collect::<Result<_, _>>()?,
-        other => return Err(wrong(name, "a list of field names", other)),
+        Value::List(text) => items(name, text, FIELDS_MAX_COUNT)?,
+        Value::Object(_) => vec![value.clone()],
+        other => return Err(wrong(name, expected, other)),
     };
-    if names.len() > FIELDS_MAX_COUNT {
-        return Err(Problem::new(
-            ErrorCode::InvalidQueryOption,
-            format!("The option {name} has more than {FIELDS_MAX_COUNT} names."),
-        ));
+    if parts.is_empty() {
+        return Err(invalid(format!("The option {name} names no field.")));
     }
-    let mut fields: Vec<FieldName> = Vec::with_capacity(names.len());
-    for field in &names {
-        let field = FieldName::parse(field)?;
+    if parts.len() > FIELDS_MAX_COUNT {
+        return Err(invalid(format!(
+            "The option {name} has more than {FIELDS_MAX_COUNT} names."
+        )));
+    }
+    Ok(parts)
+}
+
+/// Fields by name: a JSON list or a comma list, no field twice.
+pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem> {
+    const EXPECTED: &str = "a list of field names";
+    let parts = parts(name, value, EXPECTED)?;
+    let mut fields: Vec<FieldRef> = Vec::with_capacity(parts.len());
+    for part in &parts {
+        let field = field(name, EXPECTED, part)?;
         if fields.contains(&field) {
-            return Err(Problem::new(
-                ErrorCode::InvalidQueryOption,
-                format!(
-                    "The option {name} names {} more than once.",
-                    shown(field.as_str())
-                ),
-            ));
+            return Err(invalid(format!(
+                "The option {name} names {} more than once.",
+                shown(&field.to_string())
+            )));
         }
         fields.push(field);
     }
-    if fields.is_empty() {
-        return Err(Problem::new(
-            ErrorCode::InvalidQueryOption,
-            format!("The option {name} names no field."),
-        ));
-    }
     Ok(fields)
+}
+
+/// One field: its name, or `{tableName, fieldName}`.
+pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRef, Problem> {
+    let text = match value {
+        Value::Text(text) => return FieldRef::parse(text),
+        Value::Object(text) => text,
+        other => return Err(wrong(name, expected, other)),
+    };
+    let (mut table, mut field) = (None, None);
+    for (part, value) in object(name, text)? {
+        match (&*part, &value) {
+            ("tableName", Value::Text(text)) => table = Some(TableName::parse(text)?),
+            ("fieldName", Value::Text(text)) => field = Some(FieldName::parse(text)?),
+            ("tableName" | "fieldName", other) => {
+                return Err(wrong(&format!("{name}.{part}"), "a name", other));
+            }
+            (other, _) => return Err(unknown_part(name, other, &["tableName", "fieldName"])),
+        }
+    }
+    match (table, field) {
+        (Some(table), Some(field)) => Ok(FieldRef::of(table, field)),
+        (None, Some(field)) => Ok(field.into()),
+        (_, None) => Err(missing_part(name, "fieldName")),
+    }
+}
+
+/// An option's object has a part that it does not know.
+pub(super) fn unknown_part(name: &str, part: &str, known: &[&str]) -> Problem {
+    let problem = invalid(format!("The option {name} has no part {}.", shown(part)));
+    match crate::error::nearest(part, known.iter().copied()) {
+        Some(near) => problem.with_hint(format!("Did you mean {near:?}?")),
+        None => problem.with_hint(format!("Its parts are {}.", known.join(", "))),
+    }
+}
+
+/// An option's object lacks a part.
+pub(super) fn missing_part(name: &str, part: &str) -> Problem {
+    invalid(format!("The option {name} needs {part}."))
 }
 
 /// The items of an option's list; of one longer than `most`, one more than that.

@@ -1,28 +1,51 @@
-//! Reads: which records, which fields, in what order.
+//! Reads: which records, of which tables, which fields, in what order.
 
+pub mod join;
+pub mod order;
+pub mod search;
+pub mod select;
+
+use super::field::FieldRef;
 use super::filter::Condition;
 use super::options::{self, Options};
 use super::{RecordId, TablePath};
-use crate::error::{ErrorCode, Problem};
-use crate::ident::{FieldName, shown};
+use crate::error::Problem;
+use crate::format::Format;
 use crate::json::Value;
-use crate::limits::{FIELDS_MAX_COUNT, ORDER_MAX_STEPS};
+use crate::limits::PAGE_TOKEN_MAX_BYTES;
 
-/// Records of one table.
+pub use join::Join;
+pub use order::{Direction, Order};
+pub use search::Search;
+pub use select::Selection;
+
+/// Records of a table, and of those joined to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {
     /// The table.
     pub table: TablePath,
+    /// The tables joined to it, in order.
+    pub joins: Vec<Join>,
     /// Which of its fields.
     pub select: Selection,
-    /// Which of its records; `None` is all.
+    /// Which of the records; `None` is all.
     pub filter: Option<Condition>,
-    /// In what order; empty is MariaDB's own.
+    /// The words that they must hold.
+    pub search: Option<Search>,
+    /// The fields by which records are put together.
+    pub group: Vec<FieldRef>,
+    /// Whether equal rows come out once.
+    pub rows: Rows,
+    /// In what order; empty is by score, by key, or MariaDB's own.
     pub order: Vec<Order>,
-    /// How many at most; `None` is all.
-    pub limit: Option<u64>,
-    /// How many are skipped first.
-    pub offset: u64,
+    /// Which stretch of them.
+    pub window: Window,
+    /// Whether their number without paging is asked for.
+    pub count: Count,
+    /// What is answered.
+    pub answer: Answer,
+    /// In what form.
+    pub format: Format,
 }
 
 /// One record by its key.
@@ -32,41 +55,55 @@ pub struct ReadOne {
     pub table: TablePath,
     /// The key's value.
     pub id: RecordId,
+    /// The tables joined to it, in order.
+    pub joins: Vec<Join>,
     /// Which of its fields.
     pub select: Selection,
+    /// What is answered.
+    pub answer: Answer,
+    /// In what form.
+    pub format: Format,
 }
 
-/// Which fields come out.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub enum Selection {
-    /// All, in the table's order.
-    #[default]
-    All,
-    /// These, in this order.
-    Only(Vec<FieldName>),
-    /// All but these.
-    Except(Vec<FieldName>),
-}
-
-/// One step of an order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// The field.
-    pub field: FieldName,
-    /// Its direction.
-    pub direction: Direction,
-}
-
-/// A direction of order.
+/// Whether equal rows come out once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Smallest first.
-    Ascending,
-    /// Largest first.
-    Descending,
+pub enum Rows {
+    /// Every row.
+    All,
+    /// Of equal rows one.
+    Distinct,
 }
 
-const READ_OPTIONS: [&str; 8] = [
+/// Whether the number of records without paging is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// No.
+    None,
+    /// The exact number.
+    Exact,
+}
+
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Records.
+    Records,
+    /// How MariaDB would find them.
+    Explanation,
+}
+
+/// A stretch of the records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// How many at most; `None` is all.
+    pub limit: Option<u64>,
+    /// How many are skipped first.
+    pub offset: u64,
+    /// The token of the page before.
+    pub after: Option<Box<str>>,
+}
+
+const READ_OPTIONS: [&str; 15] = [
     "limit",
     "page",
     "offset",
@@ -75,10 +112,6 @@ const READ_OPTIONS: [&str; 8] = [
     "omitFields",
     "query",
     "searchOperator",
-];
-
-/// Promised by the interface, not built yet: refused by name, never ignored.
-const LATER_OPTIONS: [&str; 7] = [
     "fullTextSearch",
     "join",
     "group",
@@ -88,13 +121,23 @@ const LATER_OPTIONS: [&str; 7] = [
     "explain",
 ];
 
+const ONE_OPTIONS: [&str; 4] = ["selectFields", "omitFields", "join", "explain"];
+
 impl Read {
-    pub(super) fn from_pairs(table: TablePath, options: Options) -> Result<Self, Problem> {
-        Draft::collect(options)?.into_read(table)
+    pub(super) fn from_pairs(
+        table: TablePath,
+        format: Format,
+        options: Options,
+    ) -> Result<Self, Problem> {
+        Draft::collect(options, &READ_OPTIONS)?.into_read(table, format)
     }
 
-    pub(super) fn from_body(table: TablePath, body: &[u8]) -> Result<Self, Problem> {
-        Draft::collect(options::members(body)?)?.into_read(table)
+    pub(super) fn from_body(
+        table: TablePath,
+        format: Format,
+        body: &[u8],
+    ) -> Result<Self, Problem> {
+        Draft::collect(options::members(body)?, &READ_OPTIONS)?.into_read(table, format)
     }
 }
 
@@ -102,19 +145,17 @@ impl ReadOne {
     pub(super) fn from_pairs(
         table: TablePath,
         id: RecordId,
+        format: Format,
         options: Options,
     ) -> Result<Self, Problem> {
-        const ONE_OPTIONS: [&str; 2] = ["selectFields", "omitFields"];
-        if let Some((name, _)) = options
-            .iter()
-            .find(|(name, _)| !ONE_OPTIONS.contains(&name.as_str()))
-        {
-            return Err(options::unknown(name, &ONE_OPTIONS));
-        }
+        let draft = Draft::collect(options, &ONE_OPTIONS)?;
         Ok(Self {
             table,
             id,
-            select: Draft::collect(options)?.selection()?,
+            joins: draft.joins()?,
+            select: draft.selection()?,
+            answer: draft.answer()?,
+            format,
         })
     }
 }
@@ -130,12 +171,22 @@ struct Draft {
     omit: Option<Value>,
     query: Option<Value>,
     search_operator: Option<Value>,
+    search: Option<Value>,
+    join: Option<Value>,
+    group: Option<Value>,
+    distinct: Option<Value>,
+    count: Option<Value>,
+    after: Option<Value>,
+    explain: Option<Value>,
 }
 
 impl Draft {
-    fn collect(options: Options) -> Result<Self, Problem> {
+    fn collect(options: Options, known: &[&str]) -> Result<Self, Problem> {
         let mut draft = Self::default();
         for (name, value) in options {
+            if !known.contains(&name.as_str()) {
+                return Err(options::unknown(&name, known));
+            }
             let slot = match name.as_str() {
                 "limit" => &mut draft.limit,
                 "page" => &mut draft.page,
@@ -145,51 +196,78 @@ impl Draft {
                 "omitFields" => &mut draft.omit,
                 "query" => &mut draft.query,
                 "searchOperator" => &mut draft.search_operator,
-                later if LATER_OPTIONS.contains(&later) => return Err(not_yet(later)),
-                unknown => return Err(options::unknown(unknown, &READ_OPTIONS)),
+                "fullTextSearch" => &mut draft.search,
+                "join" => &mut draft.join,
+                "group" => &mut draft.group,
+                "distinct" => &mut draft.distinct,
+                "count" => &mut draft.count,
+                "after" => &mut draft.after,
+                "explain" => &mut draft.explain,
+                unknown => return Err(options::unknown(unknown, known)),
             };
             *slot = Some(value);
         }
         Ok(draft)
     }
 
-    fn into_read(self, table: TablePath) -> Result<Read, Problem> {
-        let (limit, offset) = self.paging()?;
+    fn into_read(self, table: TablePath, format: Format) -> Result<Read, Problem> {
+        let group = match &self.group {
+            Some(value) => options::fields("group", value)?,
+            None => Vec::new(),
+        };
+        let order = match &self.order {
+            Some(value) => order::orders(value)?,
+            None => Vec::new(),
+        };
+        let rows = match flag("distinct", self.distinct.as_ref())? {
+            true => Rows::Distinct,
+            false => Rows::All,
+        };
+        let count = match flag("count", self.count.as_ref())? {
+            true if !format.has_trailer() => {
+                return Err(options::invalid(
+                    "The option count has no place in CSV or lines of JSON.",
+                )
+                .with_hint("Leave the header Accept out, or ask for the count by itself."));
+            }
+            true => Count::Exact,
+            false => Count::None,
+        };
+        Ok(Read {
+            joins: self.joins()?,
+            select: self.selection()?,
+            filter: self.filter()?,
+            search: self.search.as_ref().map(search::search).transpose()?,
+            window: self.window()?,
+            answer: self.answer()?,
+            table,
+            group,
+            rows,
+            order,
+            count,
+            format,
+        })
+    }
+
+    fn filter(&self) -> Result<Option<Condition>, Problem> {
         let joiner = self
             .search_operator
             .as_ref()
             .map(|value| super::filter::joiner("searchOperator", value))
             .transpose()?;
-        let filter = match &self.query {
+        match &self.query {
             Some(query) => {
                 super::filter::check_extent(query)?;
-                Condition::from_query(query, joiner.unwrap_or_default(), &table.table)?
+                Condition::from_query(query, joiner.unwrap_or_default())
             }
             None if joiner.is_some() => {
-                return Err(Problem::new(
-                    ErrorCode::InvalidQueryOption,
-                    "The option searchOperator needs query.",
-                ));
+                Err(options::invalid("The option searchOperator needs query."))
             }
-            None => None,
-        };
-        let order = self
-            .order
-            .as_ref()
-            .map(orders)
-            .transpose()?
-            .unwrap_or_default();
-        Ok(Read {
-            select: self.selection()?,
-            table,
-            filter,
-            order,
-            limit,
-            offset,
-        })
+            None => Ok(None),
+        }
     }
 
-    fn paging(&self) -> Result<(Option<u64>, u64), Problem> {
+    fn window(&self) -> Result<Window, Problem> {
         let number = |name: &str, value: &Option<Value>| {
             value
                 .as_ref()
@@ -201,120 +279,67 @@ impl Draft {
             number("page", &self.page)?,
             number("offset", &self.offset)?,
         );
-        let invalid =
-            |message: &'static str| Err(Problem::new(ErrorCode::InvalidQueryOption, message));
-        match (limit, page, offset) {
-            (_, Some(_), Some(_)) => invalid("The options page and offset exclude each other."),
-            (None, Some(_), None) => invalid("The option page needs limit."),
-            (_, Some(0), None) => invalid("The option page counts from 1."),
-            (Some(limit), Some(page), None) => match limit.checked_mul(page - 1) {
-                Some(offset) if i64::try_from(offset).is_ok() => Ok((Some(limit), offset)),
-                _ => invalid("The option page lies beyond any table."),
-            },
-            (limit, None, offset) => Ok((limit, offset.unwrap_or(0))),
+        let after = self.after()?;
+        let invalid = |message: &'static str| Err(options::invalid(message));
+        let offset = match (limit, page, offset) {
+            (_, Some(_), Some(_)) => {
+                return invalid("The options page and offset exclude each other.");
+            }
+            _ if after.is_some() && (page.is_some() || offset.is_some()) => {
+                return invalid("The option after excludes page and offset.");
+            }
+            (None, Some(_), None) => return invalid("The option page needs limit."),
+            (_, Some(0), None) => return invalid("The option page counts from 1."),
+            (Some(limit), Some(page), None) => limit
+                .checked_mul(page - 1)
+                .filter(|offset| i64::try_from(*offset).is_ok())
+                .ok_or_else(|| options::invalid("The option page lies beyond any table."))?,
+            (_, None, offset) => offset.unwrap_or(0),
+        };
+        Ok(Window {
+            limit,
+            offset,
+            after,
+        })
+    }
+
+    /// A `null` in a body is a first page, as a loop over `next` sends it.
+    fn after(&self) -> Result<Option<Box<str>>, Problem> {
+        match &self.after {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Text(token))
+                if token.len() <= PAGE_TOKEN_MAX_BYTES && !token.is_empty() =>
+            {
+                Ok(Some(token.clone()))
+            }
+            Some(other) => Err(options::wrong(
+                "after",
+                "the next of the page before",
+                other,
+            )),
+        }
+    }
+
+    fn joins(&self) -> Result<Vec<Join>, Problem> {
+        match &self.join {
+            Some(value) => join::joins(value),
+            None => Ok(Vec::new()),
         }
     }
 
     fn selection(&self) -> Result<Selection, Problem> {
-        match (&self.select, &self.omit) {
-            (Some(_), Some(_)) => Err(Problem::new(
-                ErrorCode::InvalidQueryOption,
-                "The options selectFields and omitFields exclude each other.",
-            )),
-            (Some(select), None) => {
-                refuse_field_objects(select)?;
-                Ok(Selection::Only(options::field_names(
-                    "selectFields",
-                    select,
-                )?))
-            }
-            (None, Some(omit)) => Ok(Selection::Except(options::field_names("omitFields", omit)?)),
-            (None, None) => Ok(Selection::All),
-        }
+        select::selection(self.select.as_ref(), self.omit.as_ref())
+    }
+
+    fn answer(&self) -> Result<Answer, Problem> {
+        Ok(match flag("explain", self.explain.as_ref())? {
+            true => Answer::Explanation,
+            false => Answer::Records,
+        })
     }
 }
 
-fn refuse_field_objects(select: &Value) -> Result<(), Problem> {
-    let Value::List(text) = select else {
-        return Ok(());
-    };
-    match options::items("selectFields", text, FIELDS_MAX_COUNT)?
-        .iter()
-        .any(|item| matches!(item, Value::Object(_)))
-    {
-        true => Err(not_yet("selectFields with alias or aggregate")),
-        false => Ok(()),
-    }
-}
-
-fn not_yet(what: &str) -> Problem {
-    Problem::new(
-        ErrorCode::InvalidQueryOption,
-        format!("The option {what} is not available yet."),
-    )
-}
-
-/// One `{field, strategy}` or a list of them.
-fn orders(value: &Value) -> Result<Vec<Order>, Problem> {
-    match value {
-        Value::Object(text) => Ok(vec![order(text)?]),
-        Value::List(text) => {
-            let items = options::items("order", text, ORDER_MAX_STEPS)?;
-            if items.len() > ORDER_MAX_STEPS {
-                return Err(Problem::new(
-                    ErrorCode::InvalidQueryOption,
-                    format!("The option order has more than {ORDER_MAX_STEPS} steps."),
-                ));
-            }
-            items
-                .iter()
-                .map(|item| match item {
-                    Value::Object(text) => order(text),
-                    other => Err(wrong_order(other)),
-                })
-                .collect()
-        }
-        other => Err(wrong_order(other)),
-    }
-}
-
-fn wrong_order(got: &Value) -> Problem {
-    options::wrong(
-        "order",
-        "an object {field, strategy} or a list of them",
-        got,
-    )
-}
-
-fn order(text: &str) -> Result<Order, Problem> {
-    let (mut field, mut direction) = (None, Direction::Ascending);
-    for (name, value) in options::object("order", text)? {
-        match (&*name, &value) {
-            ("field", Value::Text(name)) => field = Some(FieldName::parse(name)?),
-            ("strategy", Value::Text(word)) if word.eq_ignore_ascii_case("ASC") => {
-                direction = Direction::Ascending;
-            }
-            ("strategy", Value::Text(word)) if word.eq_ignore_ascii_case("DESC") => {
-                direction = Direction::Descending;
-            }
-            ("field", other) => return Err(options::wrong("order.field", "a field's name", other)),
-            ("strategy", other) => {
-                return Err(options::wrong("order.strategy", "ASC or DESC", other));
-            }
-            (other, _) => {
-                return Err(Problem::new(
-                    ErrorCode::InvalidQueryOption,
-                    format!("The option order has no part {}.", shown(other)),
-                )
-                .with_hint("Use {\"field\": …, \"strategy\": \"ASC\" or \"DESC\"}."));
-            }
-        }
-    }
-    let field = field.ok_or_else(|| {
-        Problem::new(
-            ErrorCode::InvalidQueryOption,
-            "The option order needs a field.",
-        )
-    })?;
-    Ok(Order { field, direction })
+/// A flag that is off unless it is given.
+fn flag(name: &str, value: Option<&Value>) -> Result<bool, Problem> {
+    value.map_or(Ok(false), |value| options::flag(name, value))
 }

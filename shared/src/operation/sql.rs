@@ -1,6 +1,7 @@
 //! Raw SQL: one statement of the caller's own.
 
 use crate::error::{ErrorCode, Problem};
+use crate::format::Format;
 use crate::ident::{DatabaseName, shown};
 use crate::json::{self, Value};
 use crate::limits::SQL_PARAMS_MAX_COUNT;
@@ -14,10 +15,12 @@ pub struct SqlCall {
     pub database: Option<DatabaseName>,
     /// What the `?` stand for.
     pub params: Vec<Value>,
+    /// In what form its rows are answered.
+    pub format: Format,
 }
 
 impl SqlCall {
-    pub(super) fn from_body(body: &[u8]) -> Result<Self, Problem> {
+    pub(super) fn from_body(format: Format, body: &[u8]) -> Result<Self, Problem> {
         let (mut query, mut database, mut params) = (None, None, Vec::new());
         for (name, value) in json::body_members(body)? {
             match (&*name, value) {
@@ -63,6 +66,7 @@ impl SqlCall {
             query,
             database,
             params,
+            format,
         })
     }
 }

@@ -9,8 +9,7 @@ fn head<'a>(method: &'a str, path: &'a str, query: &'a str) -> RequestHead<'a> {
         method,
         path,
         query: Some(query),
-        content_type: None,
-        idempotency_key: None,
+        ..RequestHead::default()
     }
 }
 
@@ -65,13 +64,13 @@ fn every_spelling_of_a_read_means_the_same() {
 fn paging_counts_from_one_and_excludes_offset() {
     assert_eq!(
         (
-            read("limit=10&page=3").limit,
-            read("limit=10&page=3").offset
+            read("limit=10&page=3").window.limit,
+            read("limit=10&page=3").window.offset
         ),
         (Some(10), 20)
     );
     assert_eq!(
-        (read("limit=0").limit, read("offset=5").offset),
+        (read("limit=0").window.limit, read("offset=5").window.offset),
         (Some(0), 5)
     );
     for query in [
@@ -93,12 +92,12 @@ fn paging_counts_from_one_and_excludes_offset() {
 }
 
 #[test]
-fn unknown_repeated_and_later_options_are_refused_by_name() {
+fn unknown_and_repeated_options_are_refused_by_name() {
     for query in [
         "limits=1",
         "limit=1&limit=2",
-        "join=[]",
-        "count=true",
+        "join=nowhere",
+        "count=many",
         "query[a]=1&query[a]=2",
         "selectFields=a&omitFields=b",
         "order=id",
@@ -122,7 +121,7 @@ fn conditions_nest_and_lists_read_as_in() {
     let read = read(
         r#"query={"a":1,"b":[1,2],"c":null,"g":{"__query":{"d":{"value":[1,9],"equality":"not between"},"e":{"value":null,"equality":"!="}},"operator":"or"}}"#,
     );
-    let field = |name: &str| crate::ident::FieldName::parse(name).unwrap();
+    let field = |name: &str| field::FieldRef::parse(name).unwrap();
     let number = |text: &str| crate::json::Value::Number(text.into());
     assert_eq!(
         read.filter,
@@ -400,4 +399,73 @@ fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
         parse("POST", POSTS, "", &batch).unwrap_err().code(),
         ErrorCode::InvalidBody
     );
+}
+
+#[test]
+fn the_form_of_an_answer_is_that_of_every_read() {
+    use crate::format::Format;
+    for (method, path, body) in [
+        ("GET", POSTS, ""),
+        ("HEAD", POSTS, ""),
+        ("GET", "/api/v1/crud/demo/posts/1", ""),
+        ("POST", "/api/v1/crud/demo/posts/query", "{}"),
+        ("POST", "/api/v1/sql", r#"{"query":"SELECT 1"}"#),
+    ] {
+        for (accept, expected) in [
+            (None, Format::Envelope),
+            (Some("application/json"), Format::Envelope),
+            (Some("text/csv"), Format::Csv),
+            (Some("application/x-ndjson"), Format::NdJson),
+        ] {
+            let head = RequestHead {
+                accept,
+                ..head(method, path, "")
+            };
+            let format = match parse_head(&head).unwrap().finish(body.as_bytes()) {
+                Ok(Operation::Read(read)) => read.format,
+                Ok(Operation::ReadOne(read)) => read.format,
+                Ok(Operation::Sql(call)) => call.format,
+                other => panic!("{method} {path}: {other:?}"),
+            };
+            assert_eq!(format, expected, "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_write_under_a_condition_that_nobody_checks_is_refused_and_a_read_is_not() {
+    let refused = |head: &RequestHead<'_>| {
+        let problem = parse_head(head).err()?;
+        assert_eq!(problem.code(), ErrorCode::InvalidQueryOption);
+        Some(problem.message().to_owned())
+    };
+    for (method, path, writes) in [
+        ("GET", POSTS, false),
+        ("GET", "/api/v1/crud/demo/posts/1", false),
+        ("OPTIONS", POSTS, false),
+        ("POST", "/api/v1/crud/demo/posts/query", false),
+        ("POST", POSTS, true),
+        ("PUT", "/api/v1/crud/demo/posts/1", true),
+        ("PATCH", "/api/v1/crud/demo/posts/1", true),
+        ("DELETE", "/api/v1/crud/demo/posts/1", true),
+        ("DELETE", POSTS, true),
+        ("POST", "/api/v1/sql", true),
+    ] {
+        let plain = head(method, path, "");
+        let if_match = refused(&RequestHead {
+            if_match: Some("\"x\""),
+            ..plain
+        });
+        let if_none_match = refused(&RequestHead {
+            if_none_match: Some("*"),
+            ..plain
+        });
+        let named = |text: &Option<String>, name| text.as_ref().is_some_and(|t| t.contains(name));
+        assert_eq!(named(&if_match, "If-Match"), writes, "{method} {path}");
+        assert_eq!(
+            named(&if_none_match, "If-None-Match"),
+            writes,
+            "{method} {path}"
+        );
+    }
 }

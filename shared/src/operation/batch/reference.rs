@@ -175,9 +175,10 @@ fn segment(json: &str, place: Place) -> String {
 }
 
 /// The text of a body with its references replaced: where a field's value stands in what is stored, and
-/// anywhere in conditions.
+/// anywhere in conditions. `path` is the operation's.
 pub(super) fn in_body<'a>(
     action: Action,
+    path: &str,
     body: &'a Value,
     fill: &mut Fill<'_>,
 ) -> Result<Cow<'a, str>, Problem> {
@@ -193,8 +194,12 @@ pub(super) fn in_body<'a>(
         return Ok(Cow::Borrowed(text));
     };
     let is_list = members.len() == 1;
+    let is_one_record = path.split('/').count() == ID_SEGMENT;
     object(&members, |name, value| match (action, name) {
         (Action::Insert, "batchData") if is_list => rows(value, fill),
+        (Action::Update, _) if is_one_record => stored(value, fill),
+        (Action::Update, "data") => row(value, fill).map(Cow::Owned),
+        (Action::Update, _) => anywhere(value, fill),
         (Action::Query | Action::Delete, "query") => conditions(value, fill),
         (Action::Query | Action::Delete, _) => anywhere(value, fill),
         _ => stored(value, fill),
@@ -255,14 +260,18 @@ fn rows<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Probl
     let Value::List(text) = value else {
         return Ok(value.to_json());
     };
-    let row = |row: &Value| match row {
+    list(text, |item| row(item, fill)).map(Cow::Owned)
+}
+
+/// An object of fields to store.
+fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
+    match value {
         Value::Object(text) => match json::members(text) {
             Ok(members) => object(&members, |_, value| stored(value, fill)),
             Err(_) => Ok(text.to_string()),
         },
         other => Ok(other.to_json().into_owned()),
-    };
-    list(text, row).map(Cow::Owned)
+    }
 }
 
 /// A map of fields to conditions: its keys are the caller's fields, whatever they are called.

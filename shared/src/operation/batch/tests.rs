@@ -11,6 +11,9 @@ fn parse(body: &str) -> Result<Batch, Problem> {
         query: None,
         content_type: None,
         idempotency_key: None,
+        if_match: None,
+        if_none_match: None,
+        accept: None,
     };
     match parse_head(&head)?.finish(body.as_bytes())? {
         Operation::Batch(batch) => Ok(batch),
@@ -43,6 +46,9 @@ fn alone(method: &str, path: &str, body: &str) -> Operation {
         query,
         content_type: None,
         idempotency_key: None,
+        if_match: None,
+        if_none_match: None,
+        accept: None,
     };
     parse_head(&head).unwrap().finish(body.as_bytes()).unwrap()
 }
@@ -172,7 +178,7 @@ fn a_reference_takes_the_place_of_a_conditions_value() {
         panic!("{delete:?}");
     };
     assert_eq!(
-        (field.as_str(), value),
+        (field.field().as_str(), value),
         ("$ref", &Value::Number("7".into()))
     );
     let body = r#"{"query": {"$ref": 7, "b": {"value": [7, 8], "equality": "IN"}, "g": {"__query": {"$ref": {"value": 7}}}}}"#;

@@ -3,9 +3,10 @@
 use super::operator::{Operator, operator};
 use super::{Comparison, Condition, Joiner, Test};
 use crate::error::{ErrorCode, Problem};
-use crate::ident::{FieldName, TableName, shown};
+use crate::ident::{TableName, shown};
 use crate::json::{self, Value};
 use crate::limits::{CONDITION_MAX_COUNT, LIST_MAX_VALUES};
+use crate::operation::field::FieldRef;
 use crate::operation::options;
 use std::borrow::Cow;
 
@@ -33,8 +34,7 @@ pub(super) fn invalid(message: String) -> Problem {
 }
 
 /// Counts conditions while they are read, so that no request holds too many.
-struct Reader<'a> {
-    table: &'a TableName,
+struct Reader {
     count: usize,
 }
 
@@ -43,7 +43,6 @@ impl Condition {
     pub(in crate::operation) fn from_query(
         query: &Value,
         joiner: Joiner,
-        table: &TableName,
     ) -> Result<Option<Self>, Problem> {
         let Value::Object(text) = query else {
             return Err(invalid(format!(
@@ -51,7 +50,7 @@ impl Condition {
                 query.kind()
             )));
         };
-        let conditions = Reader { table, count: 0 }.group(text)?;
+        let conditions = Reader { count: 0 }.group(text)?;
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
@@ -95,7 +94,7 @@ fn too_many() -> Problem {
     ))
 }
 
-impl Reader<'_> {
+impl Reader {
     fn group(&mut self, text: &str) -> Result<Vec<Condition>, Problem> {
         let members = json::members(text)
             .map_err(|fault| invalid(format!("The conditions can't be read: {fault}.")))?;
@@ -130,7 +129,7 @@ impl Reader<'_> {
                     bare,
                     Joiner::Or,
                 )?;
-                Ok(test.of(FieldName::parse(label)?, false))
+                Ok(test.of(FieldRef::parse(label)?, false))
             }
         }
     }
@@ -182,7 +181,8 @@ impl Reader<'_> {
             "fieldName",
             "not",
         ];
-        let (mut field, mut value, mut negated, mut how) = (None, None, false, Joiner::Or);
+        let (mut table, mut field, mut value) = (None, None, None);
+        let (mut negated, mut how) = (false, Joiner::Or);
         let mut equality = (Operator::Compare(Comparison::Equal), false);
         for (name, part) in members {
             match (&*name, &part) {
@@ -190,15 +190,8 @@ impl Reader<'_> {
                 ("equality", Value::Text(word)) => equality = operator(word)?,
                 ("operator", _) => how = joiner_of(label, &part)?,
                 ("not", _) => negated = flag(label, &part)?,
-                ("fieldName", Value::Text(name)) => field = Some(FieldName::parse(name)?),
-                ("tableName", Value::Text(name)) if **name == *self.table.as_str() => {}
-                ("tableName", Value::Text(name)) => {
-                    return Err(invalid(format!(
-                        "The condition {} names the table {}, which is not read here.",
-                        shown(label),
-                        shown(name)
-                    )));
-                }
+                ("fieldName", Value::Text(name)) => field = Some(FieldRef::parse(name)?),
+                ("tableName", Value::Text(name)) => table = Some(TableName::parse(name)?),
                 (known, other) if PARTS.contains(&known) => {
                     return Err(invalid(format!(
                         "{known} of the condition {} must be a string, not {}.",
@@ -221,7 +214,11 @@ impl Reader<'_> {
         };
         let field = match field {
             Some(field) => field,
-            None => FieldName::parse(label)?,
+            None => FieldRef::parse(label)?,
+        };
+        let field = match table {
+            Some(table) => FieldRef::of(table, field.field().clone()),
+            None => field,
         };
         let test = resolve(label, equality.0, value, how)?;
         Ok(negate(test.of(field, equality.1), negated))
@@ -236,7 +233,7 @@ fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
     let mut equality = (Operator::Compare(Comparison::Equal), false);
     for (name, part) in members {
         match (&*name, &part) {
-            ("key", Value::Text(name)) => key = Some(FieldName::parse(name)?),
+            ("key", Value::Text(name)) => key = Some(FieldRef::parse(name)?),
             ("value", _) => value = Some(part),
             ("operator", Value::Text(word)) => equality = operator(word)?,
             ("key" | "operator", other) => {
@@ -257,7 +254,7 @@ fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
         (None, _) => {
             return Err(invalid(format!(
                 "The item {} of {list} has no value.",
-                shown(key.as_str())
+                shown(&key.to_string())
             )));
         }
     };
@@ -265,10 +262,10 @@ fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
     {
         return Err(invalid(format!(
             "The list of {} in {list} is empty.",
-            shown(key.as_str())
+            shown(&key.to_string())
         )));
     }
-    let test = resolve(key.as_str(), equality.0, value, Joiner::Or)?;
+    let test = resolve(&key.to_string(), equality.0, value, Joiner::Or)?;
     Ok(test.of(key, equality.1))
 }
 
@@ -293,8 +290,9 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
 fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Bool(flag) => Ok(*flag),
-        Value::Text(word) if &**word == "true" => Ok(true),
-        Value::Text(word) if &**word == "false" => Ok(false),
+        // In bracket form all is text, and PHP writes 1 and 0.
+        Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
+        Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
         other => Err(invalid(format!(
             "not of the condition {} must be true or false, not {}.",
             shown(label),
@@ -320,7 +318,7 @@ enum Tests {
 
 impl Tests {
     /// The condition on a field; a negated operator negates each of several tests.
-    fn of(self, field: FieldName, negated: bool) -> Condition {
+    fn of(self, field: FieldRef, negated: bool) -> Condition {
         match self {
             Self::One(test) => negate(Condition::Test(field, test), negated),
             Self::Not(test) => negate(Condition::Test(field, test), !negated),

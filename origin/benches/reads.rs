@@ -1,0 +1,164 @@
+//! What a request costs before MariaDB sees it: parsed, planned, rendered. `make bench-micro` runs it.
+//!
+//! The aim: a typical read in under 10 µs, all three together. Allocations are counted beside the time, since
+//! they are most of it.
+#![allow(
+    clippy::expect_used,
+    reason = "what is measured here is known to be right"
+)]
+
+use divan::{AllocProfiler, Bencher, black_box};
+use origin::catalog::{Charset, Column, Kind, Table, Traits};
+use origin::plan::{self, Plan};
+use origin::sql::{self, Statement};
+use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::operation::{Operation, RequestHead, parse_head};
+
+#[global_allocator]
+static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
+
+/// Requests: a name, `METHOD target`, a body.
+const REQUESTS: [(&str, &str, &str); 6] = [
+    ("one by id", "GET /api/v1/crud/demo/posts/4711", ""),
+    (
+        "twenty filtered and ordered",
+        "GET /api/v1/crud/demo/posts?limit=20&page=3&selectFields=id,title,views,created_at\
+         &order=%7B%22field%22%3A%22views%22%2C%22strategy%22%3A%22DESC%22%7D\
+         &query=%7B%22status%22%3A%22published%22%2C%22views%22%3A%7B%22value%22%3A100%2C%22equality%22%3A%22%3E%3D%22%7D%7D",
+        "",
+    ),
+    (
+        "the same in brackets",
+        "GET /api/v1/crud/demo/posts?limit=20&page=3&selectFields[]=id&selectFields[]=title&selectFields[]=views\
+         &selectFields[]=created_at&order[field]=views&order[strategy]=DESC\
+         &query[status]=published&query[views][value]=100&query[views][equality]=%3E%3D",
+        "",
+    ),
+    (
+        "the same as a body",
+        "POST /api/v1/crud/demo/posts/query",
+        r#"{"limit":20,"page":3,"selectFields":["id","title","views","created_at"],"order":{"field":"views","strategy":"DESC"},"query":{"status":"published","views":{"value":100,"equality":">="}}}"#,
+    ),
+    (
+        "an insert",
+        "POST /api/v1/crud/demo/posts",
+        r#"{"title":"A title of usual length","body":"Some words, as many as fit on a line of text.","views":0,"price":"12.50","status":"draft","created_at":"2026-11-20T08:36:16Z"}"#,
+    ),
+    (
+        "an update",
+        "PUT /api/v1/crud/demo/posts/4711",
+        r#"{"title":"Another title","views":12}"#,
+    ),
+];
+
+fn main() {
+    divan::main();
+}
+
+fn posts() -> Table {
+    let columns: Vec<Column> = [
+        ("id", Kind::Integer),
+        ("title", Kind::Text),
+        ("body", Kind::Text),
+        ("views", Kind::Integer),
+        ("price", Kind::Decimal),
+        ("status", Kind::Text),
+        ("meta", Kind::Json),
+        ("author_id", Kind::Integer),
+        ("created_at", Kind::DateTime),
+        ("updated_at", Kind::DateTime),
+    ]
+    .into_iter()
+    .map(|(name, kind)| Column {
+        name: FieldName::parse(name).expect("a name"),
+        kind,
+        charset: Charset::Unicode,
+        type_text: String::new(),
+        nullable: true,
+        default: None,
+        auto_increment: name == "id",
+        generated: false,
+        primary: name == "id",
+        unique: name == "id",
+        values: Vec::new(),
+        references: None,
+        comment: String::new(),
+    })
+    .collect();
+    Table::new(
+        DatabaseName::parse("demo").expect("a name"),
+        TableName::parse("posts").expect("a name"),
+        columns,
+        vec![0],
+        Traits::default(),
+    )
+}
+
+fn parse(target: &str, body: &str) -> Operation {
+    let (method, target) = target.split_once(' ').expect("a method");
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
+    let head = RequestHead {
+        method,
+        path,
+        query,
+        content_type: None,
+        idempotency_key: None,
+    };
+    let pending = parse_head(&head).expect("a sound head");
+    pending.finish(body.as_bytes()).expect("a sound body")
+}
+
+fn statements(operation: &Operation, table: &Table) -> Vec<Statement> {
+    match plan::build(operation, table, 10_000).expect("a plan") {
+        Plan::Select(plan) => vec![sql::select(plan, table)],
+        Plan::Insert(plan) => sql::insert(plan, table),
+        Plan::Update(plan) => vec![sql::update(plan, table)],
+        Plan::Delete(plan) => vec![sql::delete(plan, table)],
+    }
+}
+
+fn request(name: &str) -> (&'static str, &'static str) {
+    let (_, target, body) = REQUESTS
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .expect("a request of that name");
+    (target, body)
+}
+
+/// Head and body become an operation: what the edge does, and the origin again.
+#[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
+fn parsing(bencher: Bencher<'_, '_>, name: &str) {
+    let (target, body) = request(name);
+    bencher.bench(|| parse(black_box(target), black_box(body)));
+}
+
+/// An operation becomes statements.
+#[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
+fn planning_and_rendering(bencher: Bencher<'_, '_>, name: &str) {
+    let (target, body) = request(name);
+    let (operation, table) = (parse(target, body), posts());
+    bencher.bench(|| statements(black_box(&operation), black_box(&table)));
+}
+
+/// Both: from the bytes of a request to the text for MariaDB.
+#[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
+fn altogether(bencher: Bencher<'_, '_>, name: &str) {
+    let (target, body) = request(name);
+    let table = posts();
+    bencher.bench(|| statements(&parse(black_box(target), black_box(body)), &table));
+}
+
+/// A batch of a thousand rows, parsed, planned and rendered.
+#[divan::bench]
+fn a_batch_of_a_thousand(bencher: Bencher<'_, '_>) {
+    let (_, row) = request("an insert");
+    let rows = vec![row; 1_000].join(",");
+    let (body, table) = (format!("{{\"batchData\":[{rows}]}}"), posts());
+    let target = "POST /api/v1/crud/demo/posts";
+    bencher
+        .counter(divan::counter::BytesCount::new(body.len()))
+        .bench(|| statements(&parse(target, black_box(&body)), &table));
+}

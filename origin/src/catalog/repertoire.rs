@@ -1,0 +1,87 @@
+//! The characters of a character set, as MariaDB knows them.
+
+/// Code points of Unicode's first plane; no character set that is not Unicode has one beyond it.
+const PLANE: u32 = 0x1_0000;
+const WORD_BITS: u32 = u64::BITS;
+
+/// The characters that a character set can hold.
+#[derive(Debug)]
+pub struct Repertoire {
+    charset: Box<str>,
+    /// A bit for each code point of the first plane.
+    held: Box<[u64]>,
+}
+
+impl Repertoire {
+    /// Unicode's first plane, as utf8mb3 and ucs2 hold it.
+    #[must_use]
+    pub fn first_plane(charset: &str) -> Self {
+        let words = (PLANE / WORD_BITS) as usize;
+        Self {
+            charset: charset.into(),
+            held: vec![u64::MAX; words].into(),
+        }
+    }
+
+    /// Those that come back the same from a conversion: `sample` went in, `converted` came out, which
+    /// has another character for each that the character set lacks.
+    #[must_use]
+    pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
+        let mut repertoire = Self::first_plane(charset);
+        repertoire.held.fill(0);
+        for (c, _) in sample
+            .chars()
+            .zip(converted.chars())
+            .filter(|(c, back)| c == back)
+        {
+            if let Some((word, bit)) = place(c) {
+                repertoire.held[word] |= bit;
+            }
+        }
+        repertoire
+    }
+
+    /// Every character of the first plane, to be converted.
+    #[must_use]
+    pub fn sample() -> String {
+        (0..PLANE).filter_map(char::from_u32).collect()
+    }
+
+    /// The character set's name.
+    #[must_use]
+    pub fn charset(&self) -> &str {
+        &self.charset
+    }
+
+    /// Whether it can hold a text.
+    #[must_use]
+    pub fn holds(&self, text: &str) -> bool {
+        text.chars()
+            .all(|c| place(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))
+    }
+}
+
+fn place(c: char) -> Option<(usize, u64)> {
+    let code = u32::from(c);
+    (code < PLANE).then(|| ((code / WORD_BITS) as usize, 1 << (code % WORD_BITS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_changed_is_not_held() {
+        let some = Repertoire::compared("latin1", "aé日?", "aé??");
+        assert!(some.holds("aé?") && some.holds(""));
+        assert!(!some.holds("日") && !some.holds("b") && !some.holds("🦭"));
+    }
+
+    #[test]
+    fn the_first_plane_ends_before_the_second() {
+        let plane = Repertoire::first_plane("utf8mb3");
+        assert!(plane.holds("\0é日\u{ffff}"));
+        assert!(!plane.holds("\u{10000}"));
+        assert!(plane.holds(&Repertoire::sample()));
+    }
+}

@@ -1,0 +1,85 @@
+//! Validators of single records: the tag of an answer, and whether the caller has that answer already
+//! (RFC 9110, sections 8.8.3 and 13.1.2).
+
+use axum::http::HeaderValue;
+use std::fmt::Write as _;
+use twox_hash::XxHash3_128;
+
+/// The tag of an answer's bytes: strong, since it is made of all of them, and the same wherever and
+/// whenever the same bytes are given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ETag(String);
+
+impl ETag {
+    /// Computes the tag of a whole body.
+    pub(super) fn of(body: &[u8]) -> Self {
+        let mut tag = String::with_capacity(34);
+        // Writing to a string can't fail.
+        let _ = write!(tag, "\"{:032x}\"", XxHash3_128::oneshot(body));
+        Self(tag)
+    }
+
+    /// As a header's value.
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(&self.0).ok()
+    }
+
+    /// Whether an `If-None-Match` names it: by `*`, or in a list, weak or strong. What is no list of
+    /// tags names nothing.
+    pub(super) fn is_named_by(&self, if_none_match: &str) -> bool {
+        if_none_match.trim() == "*" || tags(if_none_match).any(|tag| tag == self.0)
+    }
+}
+
+/// The tags of a list, each in its quotes and without its `W/`, until something is none.
+fn tags(list: &str) -> impl Iterator<Item = &str> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let tag = rest.trim_start_matches([' ', '\t', ',']);
+        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        let end = tag.strip_prefix('"')?.find('"')? + 2;
+        let (tag, behind) = tag.split_at(end);
+        rest = behind;
+        Some(tag)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_of_the_same_bytes_is_the_same_everywhere() {
+        // As xxh3_128 of the reference implementation gives it.
+        assert_eq!(ETag::of(b"").0, "\"99aa06d3014798d86001c324468d497f\"");
+        assert_ne!(ETag::of(b"a"), ETag::of(b"b"));
+        assert!(ETag::of(b"a").header().is_some());
+    }
+
+    #[test]
+    fn a_tag_is_found_in_lists_weak_or_strong() {
+        let tag = ETag::of(b"record");
+        let own = tag.0.clone();
+        for (header, expected) in [
+            ("*".to_owned(), true),
+            (" * ".to_owned(), true),
+            (own.clone(), true),
+            (format!("W/{own}"), true),
+            (format!("\"a\", {own}"), true),
+            (format!("\"a\",W/\"b\" ,\t{own},\"c\""), true),
+            (format!("\"a,b\", {own}"), true),
+            (format!(", ,{own}"), true),
+            (String::new(), false),
+            ("\"a\"".to_owned(), false),
+            ("\"*\"".to_owned(), false),
+            ("\"".to_owned(), false),
+            ("W/".to_owned(), false),
+            (own.trim_matches('"').to_owned(), false),
+            (format!("nonsense, {own}"), false),
+            (format!("w/{own}"), false),
+            (format!("\"x{}", &own[1..]), false),
+        ] {
+            assert_eq!(tag.is_named_by(&header), expected, "{header}");
+        }
+    }
+}

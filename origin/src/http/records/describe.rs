@@ -1,0 +1,79 @@
+//! A table's methods and fields.
+
+use crate::app::App;
+use crate::catalog::Column;
+use crate::http::respond;
+use axum::response::Response;
+use serde::Serialize;
+use shared::error::{ErrorCode, Problem};
+use shared::key::Principal;
+use shared::operation::TablePath;
+use shared::policy;
+use std::sync::Arc;
+
+/// `OPTIONS …/{table}`, `GET …/{table}/_schema`
+pub(in crate::http) async fn describe(
+    app: &Arc<App>,
+    principal: &Principal,
+    path: &TablePath,
+) -> Result<Response, Problem> {
+    let table = app.catalog.table(principal.project(), path).await?;
+    let description = Description {
+        methods: policy::table_methods(principal.access()),
+        schema: table.columns().iter().map(Field::of).collect(),
+    };
+    let json = serde_json::to_vec(&description)
+        .map_err(|_| Problem::new(ErrorCode::Internal, "The schema can't be shown."))?;
+    Ok(respond::payload(&json))
+}
+
+#[derive(Serialize)]
+struct Description<'a> {
+    methods: &'static [&'static str],
+    schema: Vec<Field<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Field<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    type_text: &'a str,
+    required: bool,
+    nullable: bool,
+    default: Option<&'a str>,
+    primary_key: bool,
+    auto_increment: bool,
+    unique: bool,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    values: &'a [String],
+    references: Option<Target<'a>>,
+    comment: &'a str,
+}
+
+#[derive(Serialize)]
+struct Target<'a> {
+    table: &'a str,
+    field: &'a str,
+}
+
+impl<'a> Field<'a> {
+    fn of(column: &'a Column) -> Self {
+        Self {
+            name: column.name.as_str(),
+            type_text: &column.type_text,
+            required: column.required(),
+            nullable: column.nullable,
+            default: column.default.as_deref(),
+            primary_key: column.primary,
+            auto_increment: column.auto_increment,
+            unique: column.unique,
+            values: &column.values,
+            references: column.references.as_ref().map(|target| Target {
+                table: &target.table,
+                field: &target.field,
+            }),
+            comment: &column.comment,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Reads: prepared, run and answered.
+
+use super::{Attempt, Extent, Failure, Prepared};
+use crate::catalog::Layout;
+use crate::db::run;
+use crate::db::run::{Counting, Found, Page, Reading};
+use crate::http::respond;
+use crate::page_token::Seal;
+use crate::plan::Select;
+use crate::plan::scope::Scope;
+use crate::sql::{self, Statement};
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use shared::error::{ErrorCode, Problem};
+use shared::format::Format;
+use shared::operation::Operation;
+use shared::operation::read::{Answer, Count, Read};
+use std::sync::Arc;
+
+impl Attempt<'_> {
+    pub(super) fn prepare_read(
+        &self,
+        select: Select,
+        scope: &Scope<'_>,
+    ) -> Result<Prepared, Problem> {
+        let explained = |select: Select| {
+            let statement = sql::select(select.clone(), scope);
+            Prepared::Explain(statement, sql::explain(select, scope))
+        };
+        let layout = Arc::clone(&select.layout);
+        match self.operation {
+            Operation::Read(read) => {
+                let counting = counting(&select, read, scope);
+                let (mut select, page) = self.paged(select, read, scope)?;
+                if self.terms.extent == Extent::Head {
+                    // The first row tells all that a head can tell.
+                    select.limit = Some(select.limit.unwrap_or(1).min(1));
+                }
+                Ok(match read.answer {
+                    Answer::Explanation => explained(select),
+                    Answer::Records => Prepared::Many(Box::new(Reading {
+                        statement: sql::select(select, scope),
+                        layout,
+                        format: read.format,
+                        page,
+                        counting: counting.filter(|_| self.terms.extent == Extent::Whole),
+                    })),
+                })
+            }
+            Operation::ReadOne(read) => Ok(match read.answer {
+                Answer::Explanation => explained(select),
+                Answer::Records => Prepared::One(sql::select(select, scope), layout, read.format),
+            }),
+            _ => Err(Problem::new(
+                ErrorCode::Internal,
+                "The request was planned as a read.",
+            )),
+        }
+    }
+
+    /// The read behind the page before, and what the next page needs.
+    fn paged(
+        &self,
+        mut select: Select,
+        read: &Read,
+        scope: &Scope<'_>,
+    ) -> Result<(Select, Option<Page>), Problem> {
+        let Some(keyset) = select.keyset.clone() else {
+            return Ok((select, None));
+        };
+        let seal = self.seal(&select, scope);
+        if let Some(token) = &read.window.after {
+            let values = seal.open(token)?;
+            select.go_on_after(values)?;
+        }
+        let limit = select.limit.filter(|_| read.format.has_trailer());
+        let page = limit.map(|limit| Page {
+            limit,
+            cells: keyset.cells().to_vec(),
+            seal,
+        });
+        if page.is_none() {
+            // Nobody is told of a next page, so no row more is needed to know of it.
+            select.keyset = None;
+        }
+        Ok((select, page))
+    }
+
+    /// What a page and the next one have in common.
+    fn seal(&self, select: &Select, scope: &Scope<'_>) -> Seal {
+        let tables: Vec<_> = (0..scope.size())
+            .map(|source| {
+                (
+                    scope.table(source).name().as_str(),
+                    scope.name(source).as_str(),
+                )
+            })
+            .collect();
+        self.app.pages.seal((
+            self.principal.project().as_str(),
+            scope.root().database().as_str(),
+            tables,
+            &select.joins,
+            &select.filter,
+            &select.keyset,
+        ))
+    }
+
+    pub(super) async fn one(
+        &self,
+        statement: Statement,
+        layout: &Layout,
+        format: Format,
+        leaves: run::Leaves,
+    ) -> Result<Response, Failure> {
+        let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
+        let lease = self.lease().await?;
+        match run::one(lease, statement, layout, format, leaves, limit, progress).await? {
+            Found::One(body) => Ok(respond::record(body, format, self.terms.if_none_match)),
+            Found::Nothing => Err(not_found().into()),
+            Found::Several => Err(several().into()),
+        }
+    }
+
+    pub(super) async fn many(
+        &self,
+        reading: Box<Reading>,
+        leaves: run::Leaves,
+    ) -> Result<Response, Failure> {
+        let limit = self.app.pools.query_timeout();
+        let progress = Arc::clone(self.record.progress());
+        let content_type = reading.format.content_type();
+        let chunks = run::many(self.lease().await?, reading, leaves, limit, progress);
+        let answer = match self.terms.extent {
+            Extent::Head => respond::chunks_head(chunks, content_type).await?,
+            Extent::Whole => {
+                let write_timeout = self.app.bounds.write_timeout;
+                let guard = || self.app.metrics.stream();
+                respond::chunks(chunks, content_type, write_timeout, guard).await?
+            }
+        };
+        Ok(respond::list(answer))
+    }
+
+    /// The statement and MariaDB's own view of it, instead of its rows.
+    pub(super) async fn explain(
+        &self,
+        statement: Statement,
+        question: Statement,
+        leaves: run::Leaves,
+    ) -> Result<Response, Failure> {
+        let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
+        let plan = run::text(self.lease().await?, question, leaves, limit, progress).await?;
+        let unreadable = || Problem::new(ErrorCode::Internal, "MariaDB's plan can't be shown.");
+        let explanation = Explanation {
+            sql: statement.text(),
+            plan: serde_json::from_str(&plan).map_err(|_| unreadable())?,
+        };
+        let json = serde_json::to_vec(&explanation).map_err(|_| unreadable())?;
+        Ok(respond::payload(&json))
+    }
+}
+
+/// There is no such record.
+pub(in crate::http) fn not_found() -> Problem {
+    Problem::new(
+        ErrorCode::RecordNotFound,
+        "There is no record with this id.",
+    )
+}
+
+/// A record that its joins make several rows.
+pub(in crate::http) fn several() -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        "The record has several partners in the option join, so it is not one row.",
+    )
+    .with_hint("Read the table with the option query instead: its rows are a list.")
+}
+
+/// How the number of records without paging is found, if it is asked for.
+fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
+    (read.count == Count::Exact).then(|| Counting {
+        statement: sql::count(select.clone(), scope),
+        before: read.window.after.is_none().then_some(select.offset),
+        limit: select.limit,
+    })
+}
+
+/// The answer of `explain`.
+#[derive(Serialize)]
+struct Explanation<'a> {
+    sql: &'a str,
+    plan: &'a RawValue,
+}

@@ -1,0 +1,88 @@
+//! Joins, resolved: what partners have in common.
+
+use super::bind::{self, Purpose};
+use super::filter::member;
+use super::scope::Scope;
+use super::{Join, Place, Predicate};
+use shared::error::{ErrorCode, Problem};
+use shared::json::{self, Value};
+use shared::limits::LIST_MAX_VALUES;
+use shared::operation::filter::{Comparison, Joiner};
+use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
+
+/// Resolves the joins of a scope. A match may name the tables before it, and its own.
+pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
+    joins
+        .iter()
+        .enumerate()
+        .map(|(at, join)| {
+            let source = at + 1;
+            let mut on = join
+                .matches
+                .iter()
+                .map(|one| condition(one, source, &scope.up_to(source)))
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok(Join {
+                kind: join.kind,
+                on: match (on.len(), join.joiner) {
+                    (1, _) => on.remove(0),
+                    (_, Joiner::And) => Predicate::All(on),
+                    (_, Joiner::Or) => Predicate::Any(on),
+                },
+            })
+        })
+        .collect()
+}
+
+fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+    const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
+    let source = scope.resolve(&one.source, CODE)?;
+    match &one.target {
+        Target::Field(field) => {
+            let target = scope.resolve_from(joined, field, CODE)?;
+            Ok(Predicate::Same(source, target))
+        }
+        Target::Literal(value) => literal(source, value, scope).map_err(|problem| {
+            // Which option is at fault, the plan alone knows.
+            Problem::new(CODE, problem.message().to_owned())
+        }),
+    }
+}
+
+/// A field equal to a value, to one of a list, or NULL.
+fn literal(place: Place, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+    let column = scope.column(place);
+    match value {
+        Value::Null => Ok(Predicate::IsNull(place)),
+        Value::List(text) => {
+            let values = json::items(text, LIST_MAX_VALUES)
+                .ok()
+                .filter(|values| values.len() <= LIST_MAX_VALUES)
+                .ok_or_else(|| {
+                    Problem::new(
+                        ErrorCode::InvalidQueryOption,
+                        format!(
+                            "The list of a targetLiteral holds more than {LIST_MAX_VALUES} values."
+                        ),
+                    )
+                })?;
+            member(place, &values, column)
+        }
+        value => {
+            bind::comparable(column, Comparison::Equal)?;
+            let operand = bind::value(column, value, Purpose::Filter)?;
+            Ok(Predicate::Compare(place, Comparison::Equal, operand))
+        }
+    }
+}
+
+/// Whether a table's fields may be NULL for want of a partner: if it, or one after it, is joined so that
+/// the others stay.
+pub(super) fn may_be_absent(source: usize, joins: &[Join]) -> bool {
+    let own = source.checked_sub(1).and_then(|at| joins.get(at));
+    own.is_some_and(|join| join.kind == JoinKind::Left)
+        || joins
+            .iter()
+            .skip(source)
+            .any(|join| join.kind == JoinKind::Right)
+}

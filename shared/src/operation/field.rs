@@ -1,0 +1,107 @@
+//! A field as callers name it: bare, or of a table.
+//!
+//! What a name means depends on the tables that a read joins, which the origin's plan knows: a bare
+//! name with a dot may be a field of that name, or a field of a table.
+
+use crate::error::Problem;
+use crate::ident::{FieldName, TableName};
+use std::fmt;
+
+/// A field, bare or of a table that is named by its name or alias.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FieldRef {
+    table: Option<TableName>,
+    field: FieldName,
+}
+
+impl FieldRef {
+    /// A field of a table.
+    #[must_use]
+    pub fn of(table: TableName, field: FieldName) -> Self {
+        Self {
+            table: Some(table),
+            field,
+        }
+    }
+
+    /// Reads `name` or `table.name`.
+    ///
+    /// # Errors
+    /// `invalid_identifier` if it can be neither.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let bare = FieldName::parse(text);
+        match (bare, split(text).next()) {
+            (Ok(field), _) => Ok(Self::from(field)),
+            // Too long for one name, but not for two.
+            (Err(_), Some((table, field))) => Ok(Self::of(table, field)),
+            (Err(problem), None) => Err(problem),
+        }
+    }
+
+    /// The table, if it is named beside the field.
+    #[must_use]
+    pub fn table(&self) -> Option<&TableName> {
+        self.table.as_ref()
+    }
+
+    /// The field's name; of a bare one with a dot, all of it.
+    #[must_use]
+    pub fn field(&self) -> &FieldName {
+        &self.field
+    }
+
+    /// How a bare name with dots may be read as a table and its field.
+    pub fn readings(&self) -> impl Iterator<Item = (TableName, FieldName)> + '_ {
+        let bare = self.table.is_none().then_some(self.field.as_str());
+        bare.into_iter().flat_map(split)
+    }
+}
+
+impl From<FieldName> for FieldRef {
+    fn from(field: FieldName) -> Self {
+        Self { table: None, field }
+    }
+}
+
+impl fmt::Display for FieldRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(table) = &self.table {
+            write!(f, "{table}.")?;
+        }
+        f.write_str(self.field.as_str())
+    }
+}
+
+fn split(text: &str) -> impl Iterator<Item = (TableName, FieldName)> + '_ {
+    text.match_indices('.').filter_map(|(dot, _)| {
+        let table = TableName::parse(&text[..dot]).ok()?;
+        Some((table, FieldName::parse(&text[dot + 1..]).ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_dots_has_several_readings() {
+        let field = FieldRef::parse("a.b.c").unwrap();
+        assert_eq!(field.field().as_str(), "a.b.c");
+        let readings: Vec<_> = field
+            .readings()
+            .map(|(table, field)| format!("{table}|{field}"))
+            .collect();
+        assert_eq!(readings, ["a|b.c", "a.b|c"]);
+        assert_eq!(FieldRef::parse("plain").unwrap().readings().count(), 0);
+    }
+
+    #[test]
+    fn two_long_names_are_no_one_name() {
+        let (table, field) = ("t".repeat(64), "f".repeat(64));
+        let reference = FieldRef::parse(&format!("{table}.{field}")).unwrap();
+        assert_eq!(reference.table().unwrap().as_str(), table);
+        assert_eq!(reference.field().as_str(), field);
+        assert!(FieldRef::parse(&"x".repeat(65)).is_err());
+        assert!(FieldRef::parse("").is_err());
+    }
+}

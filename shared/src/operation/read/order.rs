@@ -1,0 +1,101 @@
+//! `order`: one `{field, strategy}` or a list of them.
+
+use crate::error::Problem;
+use crate::ident::{FieldName, TableName};
+use crate::json::Value;
+use crate::limits::ORDER_MAX_STEPS;
+use crate::operation::field::FieldRef;
+use crate::operation::options;
+
+/// One step of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The field: one that comes out, by its name there, or one of a table.
+    pub field: FieldRef,
+    /// Its direction.
+    pub direction: Direction,
+}
+
+/// A direction of order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Smallest first.
+    Ascending,
+    /// Largest first.
+    Descending,
+}
+
+const PARTS: [&str; 3] = ["field", "strategy", "tableName"];
+
+/// Reads the option.
+pub(super) fn orders(value: &Value) -> Result<Vec<Order>, Problem> {
+    match value {
+        Value::Object(text) => Ok(vec![order(text)?]),
+        Value::List(text) => {
+            let items = options::items("order", text, ORDER_MAX_STEPS)?;
+            if items.len() > ORDER_MAX_STEPS {
+                return Err(options::invalid(format!(
+                    "The option order has more than {ORDER_MAX_STEPS} steps."
+                )));
+            }
+            items
+                .iter()
+                .map(|item| match item {
+                    Value::Object(text) => order(text),
+                    other => Err(wrong(other)),
+                })
+                .collect()
+        }
+        other => Err(wrong(other)),
+    }
+}
+
+fn wrong(got: &Value) -> Problem {
+    options::wrong(
+        "order",
+        "an object {field, strategy} or a list of them",
+        got,
+    )
+}
+
+fn order(text: &str) -> Result<Order, Problem> {
+    let (mut field, mut table, mut direction) = (None, None, Direction::Ascending);
+    for (name, value) in options::object("order", text)? {
+        match (&*name, &value) {
+            ("field", Value::Text(_) | Value::Object(_)) => {
+                field = Some(options::field("order.field", "a field's name", &value)?);
+            }
+            ("tableName", Value::Text(name)) => table = Some(TableName::parse(name)?),
+            ("strategy", Value::Text(word)) if word.eq_ignore_ascii_case("ASC") => {
+                direction = Direction::Ascending;
+            }
+            ("strategy", Value::Text(word)) if word.eq_ignore_ascii_case("DESC") => {
+                direction = Direction::Descending;
+            }
+            ("field", other) => return Err(options::wrong("order.field", "a field's name", other)),
+            ("tableName", other) => {
+                return Err(options::wrong("order.tableName", "a table's name", other));
+            }
+            ("strategy", other) => {
+                return Err(options::wrong("order.strategy", "ASC or DESC", other));
+            }
+            (other, _) => return Err(options::unknown_part("order", other, &PARTS)),
+        }
+    }
+    let field = field.ok_or_else(|| options::missing_part("order", "a field"))?;
+    Ok(Order {
+        field: of_table(table, field)?,
+        direction,
+    })
+}
+
+/// A field beside a table's name.
+pub(super) fn of_table(table: Option<TableName>, field: FieldRef) -> Result<FieldRef, Problem> {
+    match (table, field.table()) {
+        (None, _) => Ok(field),
+        (Some(table), None) => Ok(FieldRef::of(table, FieldName::clone(field.field()))),
+        (Some(_), Some(_)) => Err(options::invalid(
+            "A field's table is named twice: in tableName and in the field itself.",
+        )),
+    }
+}

@@ -1,0 +1,76 @@
+//! `fullTextSearch`: records that hold the words of a term, the best ones first.
+
+use crate::error::Problem;
+use crate::ident::FieldName;
+use crate::json::Value;
+use crate::operation::field::FieldRef;
+use crate::operation::filter::MatchMode;
+use crate::operation::options;
+
+/// A full-text search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// The fields, of one table, which one FULLTEXT index holds together.
+    pub fields: Vec<FieldRef>,
+    /// What is looked for.
+    pub term: String,
+    /// How the term is read.
+    pub mode: MatchMode,
+    /// The name under which each record's score comes out.
+    pub score_alias: Option<FieldName>,
+}
+
+const PARTS: [&str; 4] = ["fields", "searchTerm", "mode", "scoreAlias"];
+
+/// Reads the option.
+pub(super) fn search(value: &Value) -> Result<Search, Problem> {
+    let Value::Object(text) = value else {
+        return Err(options::wrong(
+            "fullTextSearch",
+            "an object {fields, searchTerm, mode?, scoreAlias?}",
+            value,
+        ));
+    };
+    let (mut fields, mut term, mut score_alias) = (None, None, None);
+    let mut mode = MatchMode::Natural;
+    for (name, value) in options::object("fullTextSearch", text)? {
+        match (&*name, &value) {
+            ("fields", _) => fields = Some(options::fields("fullTextSearch.fields", &value)?),
+            ("searchTerm", Value::Text(text) | Value::Number(text)) => {
+                term = Some(text.to_string());
+            }
+            ("mode", Value::Text(word)) => mode = named_mode(word, &value)?,
+            ("scoreAlias", Value::Text(name)) => score_alias = Some(FieldName::parse(name)?),
+            ("scoreAlias" | "mode", Value::Null) => {}
+            (known, other) if PARTS.contains(&known) => {
+                return Err(options::wrong(
+                    &format!("fullTextSearch.{known}"),
+                    "a string",
+                    other,
+                ));
+            }
+            (other, _) => return Err(options::unknown_part("fullTextSearch", other, &PARTS)),
+        }
+    }
+    Ok(Search {
+        fields: fields.ok_or_else(|| options::missing_part("fullTextSearch", "fields"))?,
+        term: term
+            .filter(|term| !term.trim().is_empty())
+            .ok_or_else(|| options::missing_part("fullTextSearch", "a searchTerm"))?,
+        mode,
+        score_alias,
+    })
+}
+
+fn named_mode(word: &str, value: &Value) -> Result<MatchMode, Problem> {
+    match word.to_ascii_lowercase().as_str() {
+        "natural" => Ok(MatchMode::Natural),
+        "boolean" => Ok(MatchMode::Boolean),
+        "expansion" => Ok(MatchMode::Expansion),
+        _ => Err(options::wrong(
+            "fullTextSearch.mode",
+            "natural, boolean or expansion",
+            value,
+        )),
+    }
+}

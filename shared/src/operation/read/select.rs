@@ -1,0 +1,185 @@
+//! `selectFields` and `omitFields`: which fields come out, under which names, aggregated or not.
+
+use super::order::of_table;
+use crate::error::{Problem, nearest};
+use crate::ident::{FieldName, TableName, shown};
+use crate::json::Value;
+use crate::operation::field::FieldRef;
+use crate::operation::options;
+
+/// Which fields come out.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// All, in the table's order.
+    #[default]
+    All,
+    /// These, in this order.
+    Only(Vec<Selected>),
+    /// All but these.
+    Except(Vec<FieldRef>),
+}
+
+/// One thing that comes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// What it is.
+    pub what: What,
+    /// The name it comes out under, if not its own.
+    pub alias: Option<FieldName>,
+}
+
+/// A field, or what is computed from all of its group's records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A field's value.
+    Field(FieldRef),
+    /// An aggregate over a field.
+    Aggregate(Aggregate, FieldRef),
+    /// The number of records.
+    CountAll,
+}
+
+/// What is computed from the values of a field; NULL is never counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Aggregate {
+    /// How many values.
+    Count,
+    /// How many different values.
+    CountDistinct,
+    /// Their sum.
+    Sum,
+    /// Their mean.
+    Avg,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+/// Every aggregate by its name.
+const AGGREGATES: [(&str, Aggregate); 6] = [
+    ("COUNT", Aggregate::Count),
+    ("COUNT_DISTINCT", Aggregate::CountDistinct),
+    ("SUM", Aggregate::Sum),
+    ("AVG", Aggregate::Avg),
+    ("MIN", Aggregate::Min),
+    ("MAX", Aggregate::Max),
+];
+
+const PARTS: [&str; 4] = ["fieldName", "tableName", "alias", "aggregate"];
+/// What a count of records is counted of.
+const EVERYTHING: &str = "*";
+
+/// Reads the two options, of which only one may be given; `name` is that of the option they stand in.
+pub(super) fn selection(
+    select: Option<&Value>,
+    omit: Option<&Value>,
+) -> Result<Selection, Problem> {
+    match (select, omit) {
+        (Some(_), Some(_)) => Err(options::invalid(
+            "The options selectFields and omitFields exclude each other.",
+        )),
+        (Some(select), None) => selected_fields(select).map(Selection::Only),
+        (None, Some(omit)) => options::fields("omitFields", omit).map(Selection::Except),
+        (None, None) => Ok(Selection::All),
+    }
+}
+
+fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
+    const EXPECTED: &str = "a list of field names or {fieldName, alias?, aggregate?}";
+    let mut chosen: Vec<Selected> = Vec::new();
+    for part in options::parts("selectFields", value, EXPECTED)? {
+        let one = match &part {
+            Value::Object(text) => selected(text)?,
+            other => Selected {
+                what: What::Field(options::field("selectFields", EXPECTED, other)?),
+                alias: None,
+            },
+        };
+        if chosen.contains(&one) {
+            return Err(options::invalid(format!(
+                "The option selectFields names {} more than once.",
+                shown(&one.describe())
+            )));
+        }
+        chosen.push(one);
+    }
+    Ok(chosen)
+}
+
+impl Selected {
+    fn describe(&self) -> String {
+        match &self.what {
+            What::Field(field) | What::Aggregate(_, field) => field.to_string(),
+            What::CountAll => EVERYTHING.to_owned(),
+        }
+    }
+}
+
+/// `{fieldName, tableName?, alias?, aggregate?}`
+fn selected(text: &str) -> Result<Selected, Problem> {
+    let (mut field, mut table, mut alias, mut aggregate) = (None, None, None, None);
+    for (name, value) in options::object("selectFields", text)? {
+        match (&*name, &value) {
+            ("fieldName", Value::Text(name)) => field = Some(name.clone()),
+            ("tableName", Value::Text(name)) => table = Some(TableName::parse(name)?),
+            ("alias", Value::Text(name)) => alias = Some(FieldName::parse(name)?),
+            ("aggregate", Value::Text(name)) => aggregate = Some(named_aggregate(name)?),
+            ("alias" | "aggregate", Value::Null) => {}
+            (known, other) if PARTS.contains(&known) => {
+                return Err(options::wrong(
+                    &format!("selectFields.{known}"),
+                    "a string",
+                    other,
+                ));
+            }
+            (other, _) => return Err(options::unknown_part("selectFields", other, &PARTS)),
+        }
+    }
+    let what = match (field.as_deref(), aggregate) {
+        (None | Some(EVERYTHING), Some(Aggregate::Count)) => What::CountAll,
+        (None, _) => return Err(options::missing_part("selectFields", "fieldName")),
+        (Some(field), aggregate) => {
+            let field = of_table(table, FieldRef::parse(field)?)?;
+            match aggregate {
+                Some(aggregate) => What::Aggregate(aggregate, field),
+                None => What::Field(field),
+            }
+        }
+    };
+    Ok(Selected { what, alias })
+}
+
+fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
+    let folded = word.trim().to_ascii_uppercase().replace(' ', "_");
+    AGGREGATES
+        .iter()
+        .find(|(name, _)| *name == folded)
+        .map(|(_, aggregate)| *aggregate)
+        .ok_or_else(|| {
+            let near = nearest(&folded, AGGREGATES.iter().map(|(name, _)| *name));
+            options::invalid(format!(
+                "The option selectFields knows no aggregate {}.",
+                shown(word)
+            ))
+            .with_hint(match near {
+                Some(near) => format!("Did you mean {near:?}?"),
+                None => "Use COUNT, COUNT_DISTINCT, SUM, AVG, MIN or MAX.".to_owned(),
+            })
+        })
+}
+
+impl Aggregate {
+    /// The name under which it comes out, before the field's, if it is given none.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::CountDistinct => "count_distinct",
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The differential test: random schemas, records and reads; the answer is that of a plain, slow evaluation made here.
+//!
+//! Everything in here is written from the interface alone: it must not know how the service parses, plans or renders.
+//! A disagreement is made as small as it can be, and printed with the seed that brings it back:
+//! `SELKIE_DIFFERENTIAL_SEED=… SELKIE_DIFFERENTIAL_ROUNDS=1`.
+
+mod cell;
+mod dice;
+mod evaluate;
+mod features;
+mod generate;
+mod json;
+mod paging;
+mod read;
+mod shrink;
+mod spell;
+mod verdict;
+mod world;
+
+use crate::door::Door;
+use crate::room::Room;
+use dice::Dice;
+use read::Read;
+use spell::{STYLES, Style};
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+use world::World;
+
+cases! {
+    Both: [
+        reads_answer_what_a_plain_evaluation_answers,
+        pages_by_next_make_up_the_whole_answer,
+    ],
+}
+
+/// Schemas that are drawn where nothing else is asked for; the edge hands on what the origin answers.
+const ROUNDS: [(Door, usize); 2] = [(Door::Origin, 25), (Door::Edge, 6)];
+
+/// Reads of each schema.
+const READS: usize = 40;
+
+/// Reads of each schema that are followed page by page.
+const PAGED: usize = 12;
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is no number")),
+    )
+}
+
+/// The seeds of a run, one for each schema.
+fn seeds(door: Door) -> impl Iterator<Item = u64> {
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_nanos())
+    };
+    let first = setting("SELKIE_DIFFERENTIAL_SEED")
+        .unwrap_or_else(|| u64::try_from(now() % 1_000_000_000).expect("a small number") * 10_000);
+    let usual = ROUNDS.iter().find(|(known, _)| *known == door);
+    let rounds = setting("SELKIE_DIFFERENTIAL_ROUNDS")
+        .unwrap_or_else(|| usual.map_or(1, |(_, rounds)| *rounds as u64));
+    first..first + rounds
+}
+
+/// A schema with its records, in a database of its own.
+struct Stage {
+    room: Room,
+    world: World,
+    seed: u64,
+}
+
+impl Stage {
+    async fn set(door: Door, seed: u64, dice: &mut Dice) -> Self {
+        let world = World::draw(dice);
+        let statements: Vec<String> = world.tables.iter().flat_map(world::Table::sql).collect();
+        let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+        let room = Room::new(door, &statements).await;
+        Self { room, world, seed }
+    }
+
+    async fn strike(self) {
+        let drop = format!("DROP DATABASE {}", self.room.db);
+        self.room.exec(&drop).await;
+    }
+
+    /// Asks in one style, and says what is wrong with the answer.
+    async fn disagreement(&self, read: &Read, style: Style, dice: &mut Dice) -> Option<String> {
+        let options = spell::options(read, &self.world);
+        let table = read.table(&self.world, 0);
+        let answer = spell::request(&self.room, table, &options, style, dice)
+            .send()
+            .await;
+        verdict::fault(read, &self.world, &answer).map(|fault| format!("{fault}\n{answer}"))
+    }
+
+    /// What a person needs to see the fault: the smallest read that shows it, and the tables it reads.
+    async fn report(&self, read: Read, style: Style, fault: String, dice: &mut Dice) -> String {
+        let (read, fault) = shrink::smallest(self, read, style, fault, dice).await;
+        let mut report = format!(
+            "SELKIE_DIFFERENTIAL_SEED={} SELKIE_DIFFERENTIAL_ROUNDS=1, {style:?}: {fault}\n",
+            self.seed
+        );
+        for (name, value) in spell::options(&read, &self.world) {
+            writeln!(report, "  {name} = {value}").expect("a text");
+        }
+        let mut shown = Vec::new();
+        for at in 0..=read.joins.len() {
+            let table = read.table(&self.world, at);
+            if !shown.contains(&table.name) {
+                shown.push(table.name);
+                writeln!(report, "  {}", table.sql().join(";\n  ")).expect("a text");
+            }
+        }
+        report
+    }
+}
+
+async fn reads_answer_what_a_plain_evaluation_answers(door: Door) {
+    for seed in seeds(door) {
+        let mut dice = Dice::new(seed);
+        let stage = Stage::set(door, seed, &mut dice).await;
+        for _ in 0..READS {
+            let read = generate::read(&mut dice, &stage.world);
+            // Two spellings of each read: the answer is the same.
+            let first = dice.below(STYLES.len());
+            for style in [STYLES[first], STYLES[(first + 1) % STYLES.len()]] {
+                if let Some(fault) = stage.disagreement(&read, style, &mut dice).await {
+                    panic!("{}", stage.report(read, style, fault, &mut dice).await);
+                }
+            }
+        }
+        stage.strike().await;
+    }
+}
+
+async fn pages_by_next_make_up_the_whole_answer(door: Door) {
+    if !features::FEATURES.keyset {
+        return;
+    }
+    for seed in seeds(door) {
+        let mut dice = Dice::new(seed);
+        let stage = Stage::set(door, seed, &mut dice).await;
+        if stage.world.tables.iter().any(|table| !table.key.is_empty()) {
+            for _ in 0..PAGED {
+                let read = generate::pageable(&mut dice, &stage.world);
+                if let Some(fault) = paging::fault(&stage, &read, &mut dice).await {
+                    let style = Style::Twin;
+                    panic!("{}", stage.report(read, style, fault, &mut dice).await);
+                }
+            }
+        }
+        stage.strike().await;
+    }
+}

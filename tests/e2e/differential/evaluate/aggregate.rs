@@ -1,0 +1,152 @@
+//! Groups of records, and what COUNT, SUM, AVG, MIN and MAX make of them.
+
+use super::output::{Output, Source, assemble, called};
+use super::{Sight, Tuple};
+use crate::differential::cell::{Cell, Kind};
+use crate::differential::json::Json;
+use crate::differential::read::{Aggregate, By};
+
+/// Digits that MariaDB adds behind the point of an average.
+const AVERAGE_DIGITS: u32 = 4;
+
+/// The kind of an aggregate's result.
+pub(super) fn kind(aggregate: Aggregate, of: Kind) -> Kind {
+    match (aggregate, of) {
+        (Aggregate::Count | Aggregate::CountDistinct, _) => Kind::BigInt,
+        (Aggregate::Min | Aggregate::Max, of) => of,
+        (Aggregate::Sum | Aggregate::Avg, Kind::Double) => Kind::Double,
+        (aggregate, of) => {
+            let scale = match of {
+                Kind::Decimal(scale) => scale,
+                _ => 0,
+            };
+            let added = if aggregate == Aggregate::Avg {
+                AVERAGE_DIGITS
+            } else {
+                0
+            };
+            Kind::Decimal(scale + added)
+        }
+    }
+}
+
+/// One row for each group, with what it is sorted by.
+pub(super) fn rows(
+    sight: &Sight<'_>,
+    outputs: &[Output],
+    tuples: Vec<Tuple>,
+) -> Vec<(Vec<Cell>, Json)> {
+    let group = &sight.read.group;
+    let mut groups: Vec<(Vec<Cell>, Vec<Tuple>)> = Vec::new();
+    if group.is_empty() {
+        // Without a group all records are one, even if there is none.
+        groups.push((Vec::new(), tuples));
+    } else {
+        for tuple in tuples {
+            let key: Vec<Cell> = group
+                .iter()
+                .map(|place| {
+                    sight
+                        .cell(&tuple, *place)
+                        .representative(sight.kind(*place))
+                })
+                .collect();
+            match groups.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, members)) => members.push(tuple),
+                None => groups.push((key, vec![tuple])),
+            }
+        }
+    }
+    let found = |source: Source, members: &[Tuple]| match source {
+        Source::Field(place) => members.first().map_or(Cell::Null, |tuple| {
+            sight.cell(tuple, place).representative(sight.kind(place))
+        }),
+        Source::Aggregate(aggregate, place) => {
+            let cells: Vec<Cell> = members
+                .iter()
+                .map(|tuple| sight.cell(tuple, place))
+                .collect();
+            result(aggregate, sight.kind(place), cells)
+        }
+    };
+    groups
+        .into_iter()
+        .map(|(_, members)| {
+            let order = sight.read.order.iter();
+            let keys = order
+                .map(|order| match &order.by {
+                    By::Field(place) => found(Source::Field(*place), &members),
+                    By::Alias(alias) => found(called(outputs, alias).source, &members),
+                })
+                .collect();
+            let none = Vec::new();
+            let row = assemble(outputs, members.first().unwrap_or(&none), |output| {
+                found(output.source, &members).json()
+            });
+            (keys, row)
+        })
+        .collect()
+}
+
+fn result(aggregate: Aggregate, of: Kind, mut cells: Vec<Cell>) -> Cell {
+    cells.retain(|cell| *cell != Cell::Null);
+    let count = |cells: &[Cell]| i128::try_from(cells.len()).expect("a small number");
+    cells.sort_by(|a, b| a.sort(b, of));
+    match aggregate {
+        Aggregate::Count => Cell::Integer(count(&cells)),
+        Aggregate::CountDistinct => {
+            cells.dedup_by(|a, b| a.sort(b, of).is_eq());
+            Cell::Integer(count(&cells))
+        }
+        _ if cells.is_empty() => Cell::Null,
+        Aggregate::Min => cells[0].representative(of),
+        Aggregate::Max => cells[cells.len() - 1].representative(of),
+        Aggregate::Sum if of == Kind::Double => Cell::Double(doubles(&cells)),
+        #[allow(clippy::cast_precision_loss, reason = "a few dozen records")]
+        Aggregate::Avg if of == Kind::Double => Cell::Double(doubles(&cells) / cells.len() as f64),
+        Aggregate::Sum => {
+            let (digits, scale) = exact_sum(&cells);
+            Cell::Decimal(digits, scale)
+        }
+        Aggregate::Avg => {
+            let (digits, scale) = exact_sum(&cells);
+            let digits = digits * 10_i128.pow(AVERAGE_DIGITS);
+            Cell::Decimal(
+                rounded_quotient(digits, count(&cells)),
+                scale + AVERAGE_DIGITS,
+            )
+        }
+    }
+}
+
+fn doubles(cells: &[Cell]) -> f64 {
+    cells
+        .iter()
+        .map(|cell| match cell {
+            Cell::Double(number) => *number,
+            other => unreachable!("{other:?} is no double"),
+        })
+        .sum()
+}
+
+fn exact_sum(cells: &[Cell]) -> (i128, u32) {
+    let mut scale = 0;
+    let sum = cells
+        .iter()
+        .map(|cell| match cell {
+            Cell::Integer(number) => *number,
+            Cell::Decimal(digits, places) => {
+                scale = *places;
+                *digits
+            }
+            other => unreachable!("{other:?} is no exact number"),
+        })
+        .sum();
+    (sum, scale)
+}
+
+/// Halves are rounded away from zero.
+fn rounded_quotient(number: i128, by: i128) -> i128 {
+    let quotient = (number.abs() * 2 + by) / (by * 2);
+    quotient * number.signum()
+}

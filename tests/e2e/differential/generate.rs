@@ -1,0 +1,264 @@
+//! Reads drawn at random: each is one that the service must answer.
+
+mod conditions;
+mod joins;
+
+use super::dice::Dice;
+use super::evaluate::{Source, outputs};
+use super::features::FEATURES;
+use super::read::{Aggregate, By, Fields, Naming, Order, Pick, Place, Read, Window};
+use super::world::{Table, World};
+
+/// Names that no column has.
+const ALIASES: [&str; 8] = [
+    "a",
+    "total",
+    "first name",
+    "Preis",
+    "x1",
+    "größe",
+    "the.dot",
+    "most",
+];
+
+/// A read of any kind that is switched on.
+pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
+    loop {
+        let read = drawn(dice, world);
+        // Two fields of one name are refused: not what is looked at here.
+        if outputs(&read, world).is_some_and(|outputs| !outputs.is_empty()) {
+            return read;
+        }
+    }
+}
+
+/// A read that can be paged by `next`: any, but without groups, aggregates, `distinct` and another paging.
+pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
+    loop {
+        let mut read = read(dice, world);
+        let keyed = !world.tables[read.root].key.is_empty();
+        if keyed && !read.is_aggregated() {
+            read.distinct = false;
+            read.window = Window {
+                limit: Some(dice.between(1, 9)),
+                offset: None,
+                page: None,
+            };
+            return read;
+        }
+    }
+}
+
+fn drawn(dice: &mut Dice, world: &World) -> Read {
+    let root = dice.below(world.tables.len());
+    let mut read = Read {
+        root,
+        joins: Vec::new(),
+        fields: Fields::All,
+        filter: Vec::new(),
+        either: None,
+        order: Vec::new(),
+        group: Vec::new(),
+        distinct: false,
+        count: FEATURES.count && dice.chance(20),
+        window: window(dice),
+    };
+    if FEATURES.joins && dice.chance(50) {
+        joins::draw(dice, world, &mut read);
+    }
+    if FEATURES.aggregates && dice.chance(25) {
+        aggregated(dice, world, &mut read);
+    } else {
+        read.fields = fields(dice, &world.tables[root]);
+        read.distinct = FEATURES.distinct && dice.chance(15);
+    }
+    let members = *dice.pick(&[0, 1, 1, 2, 2, 3, 4]);
+    read.filter = conditions::draw(dice, world, &read, members, 0);
+    if !read.filter.is_empty() {
+        read.either = dice.maybe();
+    }
+    order(dice, world, &mut read);
+    read
+}
+
+fn window(dice: &mut Dice) -> Window {
+    let mut window = Window::default();
+    if dice.chance(50) {
+        window.limit = Some(*dice.pick(&[0, 1, 2, 3, 5, 8, 20, 100]));
+        match dice.below(4) {
+            0 => window.offset = Some(dice.below(12)),
+            1 => window.page = Some(dice.between(1, 4)),
+            _ => {}
+        }
+    } else if dice.chance(10) {
+        window.offset = Some(dice.below(12));
+    }
+    window
+}
+
+/// Columns of a table, in any order, each once.
+fn some_columns(dice: &mut Dice, table: &Table) -> Vec<usize> {
+    let mut columns: Vec<usize> = (0..table.columns.len()).collect();
+    dice.shuffle(&mut columns);
+    columns.truncate(dice.between(1, table.columns.len()));
+    columns
+}
+
+/// What is chosen of a table.
+fn fields(dice: &mut Dice, table: &Table) -> Fields {
+    match dice.below(4) {
+        0 => {
+            let mut omitted = some_columns(dice, table);
+            omitted.truncate(table.columns.len() - 1);
+            if omitted.is_empty() {
+                Fields::All
+            } else {
+                Fields::Omit(omitted)
+            }
+        }
+        1 | 2 => {
+            let columns = some_columns(dice, table);
+            let picks = columns.into_iter().map(|column| Pick {
+                column,
+                alias: (FEATURES.aliases && dice.chance(25))
+                    .then(|| (*dice.pick(&ALIASES)).to_owned()),
+                aggregate: None,
+            });
+            Fields::Picks(picks.collect())
+        }
+        _ => Fields::All,
+    }
+}
+
+/// Turns the read into one of groups, or of aggregates over everything.
+fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
+    let at = |dice: &mut Dice, read: &Read| dice.below(read.joins.len() + 1);
+    for _ in 0..*dice.pick(&[0, 1, 1, 2]) {
+        let at = at(dice, read);
+        let place = Place {
+            at,
+            column: dice.below(read.table(world, at).columns.len()),
+        };
+        if !read.group.contains(&place) {
+            read.group.push(place);
+        }
+    }
+    for at in 0..=read.joins.len() {
+        let table = read.table(world, at);
+        let grouped = read.group.iter().filter(|place| place.at == at);
+        let mut picks: Vec<Pick> = Vec::new();
+        for place in grouped {
+            if dice.chance(85) {
+                picks.push(Pick {
+                    column: place.column,
+                    alias: dice.chance(20).then(|| format!("g{at}_{}", place.column)),
+                    aggregate: None,
+                });
+            }
+        }
+        for number in 0..dice.between(usize::from(at == 0), 3) {
+            let column = dice.below(table.columns.len());
+            let aggregates: &[Aggregate] = if table.columns[column].kind.is_number() {
+                &[
+                    Aggregate::Count,
+                    Aggregate::CountDistinct,
+                    Aggregate::Sum,
+                    Aggregate::Avg,
+                    Aggregate::Min,
+                    Aggregate::Max,
+                ]
+            } else {
+                &[
+                    Aggregate::Count,
+                    Aggregate::CountDistinct,
+                    Aggregate::Min,
+                    Aggregate::Max,
+                ]
+            };
+            picks.push(Pick {
+                column,
+                alias: Some(format!("n{at}_{number}")),
+                aggregate: Some(*dice.pick(aggregates)),
+            });
+        }
+        dice.shuffle(&mut picks);
+        match at {
+            0 => read.fields = Fields::Picks(picks),
+            joined => {
+                read.joins[joined - 1].fields = Fields::Picks(picks);
+                read.joins[joined - 1].nest = None;
+            }
+        }
+    }
+    read.distinct = false;
+}
+
+/// A place that may be named for its own sake.
+fn any_place(dice: &mut Dice, world: &World, read: &Read) -> Place {
+    let at = dice.below(read.joins.len() + 1);
+    Place {
+        at,
+        column: dice.below(read.table(world, at).columns.len()),
+    }
+}
+
+fn order(dice: &mut Dice, world: &World, read: &mut Read) {
+    let outputs = outputs(read, world).unwrap_or_default();
+    for _ in 0..*dice.pick(&[0, 1, 1, 2, 3]) {
+        let by = if read.is_aggregated() || read.distinct || dice.chance(20) {
+            // What is not among the fields has no one value then; and an alias is a field's name in the answer.
+            let Some(output) = (!outputs.is_empty()).then(|| dice.pick(&outputs)) else {
+                continue;
+            };
+            match output.source {
+                _ if FEATURES.aliases && is_alias(read, &output.name) => {
+                    By::Alias(output.name.clone())
+                }
+                Source::Field(place) => By::Field(place),
+                Source::Aggregate(..) => continue,
+            }
+        } else {
+            By::Field(any_place(dice, world, read))
+        };
+        let words = [
+            None,
+            Some("ASC"),
+            Some("asc"),
+            Some("DESC"),
+            Some("DESC"),
+            Some("desc"),
+        ];
+        read.order.push(Order {
+            by,
+            strategy: *dice.pick(&words),
+            naming: *dice.pick(&[Naming::Plain, Naming::Apart, Naming::Labelled]),
+        });
+    }
+    let whole = dice.chance(40) && !read.is_aggregated() && !read.distinct && read.joins.is_empty();
+    if whole {
+        let key = world.tables[read.root].key.clone();
+        read.order.extend(key.into_iter().map(|column| Order {
+            by: By::Field(Place { at: 0, column }),
+            strategy: None,
+            naming: Naming::Plain,
+        }));
+    }
+    let mut named: Vec<By> = Vec::new();
+    read.order.retain(|order| {
+        let new = !named.contains(&order.by);
+        named.push(order.by.clone());
+        new
+    });
+}
+
+/// Whether a name in the answer was given to it by the request, to a field that stands flat.
+fn is_alias(read: &Read, name: &str) -> bool {
+    let gives = |fields: &Fields| match fields {
+        Fields::Picks(picks) => picks.iter().any(|pick| pick.alias.as_deref() == Some(name)),
+        _ => false,
+    };
+    let flat = read.joins.iter().filter(|join| join.nest != Some(true));
+    let nested = read.joins.iter().filter(|join| join.nest == Some(true));
+    (gives(&read.fields) || flat.clone().any(|join| gives(&join.fields)))
+        && !nested.clone().any(|join| gives(&join.fields))
+}

@@ -1,0 +1,58 @@
+//! A read followed by `next` from page to page: all pages together are the whole answer, each row once.
+
+use super::Stage;
+use super::dice::Dice;
+use super::evaluate::evaluate;
+use super::json::Json;
+use super::read::Read;
+use super::spell::{self, STYLES};
+use super::verdict::{differs, envelope, rows};
+use serde_json::json;
+
+/// What is wrong with the pages of a read.
+pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option<String> {
+    let expected = evaluate(read, &stage.world);
+    let total: usize = expected.ties.iter().map(Vec::len).sum();
+    let table = read.table(&stage.world, 0);
+    let (mut read, mut came, mut after) = (read.clone(), Vec::new(), None);
+    let mut answers = String::new();
+    loop {
+        let limit = read.window.limit.unwrap_or_default();
+        let mut options = spell::options(&read, &stage.world);
+        if let Some(after) = &after {
+            options.push(("after", json!(after)));
+        }
+        let style = *dice.pick(&STYLES);
+        let answer = spell::request(&stage.room, table, &options, style, dice)
+            .send()
+            .await;
+        answers.push_str(&format!("{answer}\n"));
+        let body = match envelope(&answer) {
+            Ok(body) => body,
+            Err(fault) => return Some(format!("{fault}\n{answers}")),
+        };
+        let page = rows(&read, &stage.world, &body);
+        let wanted = limit.min(total.saturating_sub(came.len()));
+        if page.len() != wanted {
+            return Some(format!(
+                "{} rows on a page of {wanted}\n{answers}",
+                page.len()
+            ));
+        }
+        came.extend(page);
+        after = match body.member("next") {
+            None if came.len() < total => return Some(format!("no next page\n{answers}")),
+            None => break,
+            Some(Json::Text(_)) if came.len() >= total => {
+                return Some(format!("a next page after the last\n{answers}"));
+            }
+            Some(Json::Text(next)) => Some(next.clone()),
+            Some(other) => return Some(format!("{other} is no next page\n{answers}")),
+        };
+        // The size may change from page to page.
+        if dice.chance(30) {
+            read.window.limit = Some(dice.between(1, 9));
+        }
+    }
+    differs(&expected, 0, usize::MAX, &came).map(|fault| format!("{fault}\n{answers}"))
+}

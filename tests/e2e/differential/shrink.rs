@@ -1,0 +1,159 @@
+//! The smallest read that still shows a disagreement: parts are left out one by one, as long as it stays.
+
+use super::Stage;
+use super::dice::Dice;
+use super::evaluate::outputs;
+use super::read::{By, Condition, Fields, Read, Target, Window};
+use super::spell::Style;
+
+/// Requests that shrinking may cost.
+const ATTEMPTS_MAX: usize = 400;
+
+pub(super) async fn smallest(
+    stage: &Stage,
+    read: Read,
+    style: Style,
+    fault: String,
+    dice: &mut Dice,
+) -> (Read, String) {
+    let (mut read, mut fault, mut attempts) = (read, fault, 0);
+    'smaller: loop {
+        for candidate in simpler(&read) {
+            let sound = outputs(&candidate, &stage.world).is_some_and(|fields| !fields.is_empty());
+            if !sound || attempts == ATTEMPTS_MAX {
+                continue;
+            }
+            attempts += 1;
+            if let Some(found) = stage.disagreement(&candidate, style, dice).await {
+                (read, fault) = (candidate, found);
+                continue 'smaller;
+            }
+        }
+        return (read, fault);
+    }
+}
+
+/// Reads with one thing less.
+fn simpler(read: &Read) -> Vec<Read> {
+    let mut found = Vec::new();
+    let mut with = |change: &dyn Fn(&mut Read)| {
+        let mut candidate = read.clone();
+        change(&mut candidate);
+        found.push(candidate);
+    };
+    let window = read.window;
+    if window.limit.or(window.offset).is_some() {
+        with(&|read| read.window = Window::default());
+    }
+    if window.limit.is_some() && window.offset.or(window.page).is_some() {
+        with(&|read| (read.window.offset, read.window.page) = (None, None));
+    }
+    if read.count {
+        with(&|read| read.count = false);
+    }
+    if read.distinct {
+        with(&|read| read.distinct = false);
+    }
+    if read.either.is_some() {
+        with(&|read| read.either = None);
+    }
+    for at in 0..read.order.len() {
+        with(&|read| {
+            read.order.remove(at);
+        });
+    }
+    for filter in fewer(&read.filter) {
+        with(&|read| read.filter.clone_from(&filter));
+    }
+    let aggregated = read.is_aggregated();
+    if !aggregated && !matches!(read.fields, Fields::All) && read.order.is_empty() {
+        with(&|read| read.fields = Fields::All);
+    }
+    if let Fields::Picks(picks) = &read.fields
+        && picks.len() > 1
+    {
+        for at in 0..picks.len() {
+            let mut picks = picks.clone();
+            let gone = picks.remove(at);
+            let ordered = |order: &super::read::Order| matches!(&order.by, By::Alias(name) if Some(name) == gone.alias.as_ref());
+            if !read.order.iter().any(ordered) {
+                with(&|read| read.fields = Fields::Picks(picks.clone()));
+            }
+        }
+    }
+    for at in 0..read.joins.len() {
+        let join = &read.joins[at];
+        if join.on.len() > 1 {
+            for pair in 0..join.on.len() {
+                with(&|read| {
+                    read.joins[at].on.remove(pair);
+                });
+            }
+        }
+        if !aggregated && !matches!(join.fields, Fields::All) && read.order.is_empty() {
+            with(&|read| read.joins[at].fields = Fields::All);
+        }
+        if join.nest.is_some() {
+            with(&|read| read.joins[at].nest = None);
+        }
+    }
+    if !read.joins.is_empty() && !needs(read, read.joins.len()) {
+        with(&|read| {
+            read.joins.pop();
+        });
+    }
+    found
+}
+
+/// Lists of conditions with one less, or with one made smaller.
+fn fewer(conditions: &[Condition]) -> Vec<Vec<Condition>> {
+    let mut found = Vec::new();
+    for (at, condition) in conditions.iter().enumerate() {
+        let mut without = conditions.to_vec();
+        without.remove(at);
+        found.push(without);
+        if let Condition::Group { members, either } = condition {
+            for members in fewer(members)
+                .into_iter()
+                .filter(|members| !members.is_empty())
+            {
+                let mut smaller = conditions.to_vec();
+                smaller[at] = Condition::Group {
+                    members,
+                    either: *either,
+                };
+                found.push(smaller);
+            }
+            if let [Condition::Leaf(leaf)] = members.as_slice() {
+                let mut flat = conditions.to_vec();
+                flat[at] = Condition::Leaf(leaf.clone());
+                found.push(flat);
+            }
+        }
+    }
+    found
+}
+
+/// Whether anything names the last joined table but its own join.
+fn needs(read: &Read, at: usize) -> bool {
+    let filtered = read.filter.iter().any(|condition| names(condition, at));
+    let ordered = read.order.iter().any(|order| match &order.by {
+        By::Field(place) => place.at == at,
+        By::Alias(_) => true,
+    });
+    let grouped = read.group.iter().any(|place| place.at == at);
+    let joined = read.joins[..at - 1]
+        .iter()
+        .flat_map(|join| &join.on)
+        .any(|pair| {
+            pair.source.at == at || matches!(&pair.target, Target::Field(place) if place.at == at)
+        });
+    filtered || ordered || grouped || joined
+}
+
+fn names(condition: &Condition, at: usize) -> bool {
+    match condition {
+        Condition::Leaf(leaf) => leaf.place.at == at,
+        Condition::Group { members, .. } => members.iter().any(|member| names(member, at)),
+    }
+}

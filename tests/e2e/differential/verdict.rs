@@ -1,0 +1,142 @@
+//! Whether an answer is the expected one. Where the order leaves rows tied, any order among those is right.
+
+use super::cell::{Kind, folded};
+use super::evaluate::{Expected, Source, evaluate, outputs};
+use super::json::Json;
+use super::read::{Aggregate, Read};
+use super::world::World;
+use crate::door::Answer;
+use reqwest::StatusCode;
+
+/// What is wrong with an answer to a read.
+pub(super) fn fault(read: &Read, world: &World, answer: &Answer) -> Option<String> {
+    let expected = evaluate(read, world);
+    let body = match envelope(answer) {
+        Ok(body) => body,
+        Err(fault) => return Some(format!("{fault}; expected {}", expected.shown())),
+    };
+    let total: usize = expected.ties.iter().map(Vec::len).sum();
+    let count = read.count.then(|| Json::Number(total.to_string()));
+    if body.member("count") != count.as_ref() {
+        return Some(format!("the count should be {count:?}"));
+    }
+    let rows = rows(read, world, &body);
+    differs(
+        &expected,
+        read.window.start(),
+        read.window.limit.unwrap_or(usize::MAX),
+        &rows,
+    )
+}
+
+/// The envelope of a success.
+pub(super) fn envelope(answer: &Answer) -> Result<Json, String> {
+    if answer.status != StatusCode::OK {
+        return Err("it is refused".to_owned());
+    }
+    let body: Json = answer.read();
+    if body.member("success") != Some(&Json::Bool(true)) {
+        return Err("it is no success".to_owned());
+    }
+    Ok(body)
+}
+
+/// The rows of an answer, texts of a group in the form that stands for all that compare equal.
+pub(super) fn rows(read: &Read, world: &World, body: &Json) -> Vec<Json> {
+    let rows = match body.member("payload") {
+        Some(Json::List(rows)) => rows.clone(),
+        other => panic!("no list of rows: {other:?}"),
+    };
+    if !read.distinct && !read.is_aggregated() {
+        return rows;
+    }
+    let outputs = outputs(read, world).unwrap_or_default();
+    let loose = outputs.iter().filter(|output| match output.source {
+        Source::Field(place) | Source::Aggregate(Aggregate::Min | Aggregate::Max, place) => {
+            read.column(world, place).kind == Kind::Loose
+        }
+        Source::Aggregate(..) => false,
+    });
+    let loose: Vec<(Option<&str>, &str)> = loose
+        .map(|output| {
+            let object = output.nest.as_ref().map(|(name, _)| name.as_str());
+            (object, output.name.as_str())
+        })
+        .collect();
+    rows.into_iter()
+        .map(|row| fold(row, None, &loose))
+        .collect()
+}
+
+fn fold(row: Json, object: Option<&str>, loose: &[(Option<&str>, &str)]) -> Json {
+    let Json::Object(members) = row else {
+        return row;
+    };
+    let members = members.into_iter().map(|(name, value)| {
+        let value = match value {
+            Json::Text(text) if loose.contains(&(object, name.as_str())) => {
+                Json::Text(folded(&text))
+            }
+            Json::Object(_) if object.is_none() => fold(value, Some(&name), loose),
+            other => other,
+        };
+        (name, value)
+    });
+    Json::Object(members.collect())
+}
+
+impl Expected {
+    fn shown(&self) -> String {
+        let ties: Vec<String> = self
+            .ties
+            .iter()
+            .map(|tie| {
+                let rows: Vec<String> = tie.iter().map(ToString::to_string).collect();
+                rows.join(" ~ ")
+            })
+            .collect();
+        format!("(~ joins what is tied)\n    {}", ties.join("\n    "))
+    }
+}
+
+/// Compares a window of the expected rows with those that came.
+pub(super) fn differs(
+    expected: &Expected,
+    start: usize,
+    limit: usize,
+    rows: &[Json],
+) -> Option<String> {
+    let total: usize = expected.ties.iter().map(Vec::len).sum();
+    let count = total.saturating_sub(start).min(limit);
+    if rows.len() != count {
+        return Some(format!(
+            "{} rows came, {count} of {total} should have: {}",
+            rows.len(),
+            expected.shown()
+        ));
+    }
+    let (mut passed, mut rest) = (0, rows);
+    for tie in &expected.ties {
+        let from = passed.max(start);
+        passed += tie.len();
+        let here = passed.saturating_sub(from).min(rest.len());
+        let (came, after) = rest.split_at(here);
+        rest = after;
+        // Of a tie that the window cuts, any rows may come, but each as often as it is there.
+        let mut left = tie.clone();
+        for row in came {
+            match left.iter().position(|known| known == row) {
+                Some(at) => {
+                    left.swap_remove(at);
+                }
+                None => {
+                    return Some(format!(
+                        "the row {row} is wrong, or in a wrong place: {}",
+                        expected.shown()
+                    ));
+                }
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,159 @@
+//! A schema and its records, drawn at random: what the service is given, and what the evaluation knows.
+
+use super::cell::{Cell, Kind, pool};
+use super::dice::Dice;
+
+pub(super) struct World {
+    pub(super) tables: Vec<Table>,
+}
+
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) columns: Vec<Column>,
+    /// Positions of the primary key's columns; none, if there is no key.
+    pub(super) key: Vec<usize>,
+    pub(super) rows: Vec<Vec<Cell>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) nullable: bool,
+}
+
+const TABLES: [&str; 4] = ["items", "shelves", "makers", "notes"];
+
+/// Many tables have the same names, so that joins bring collisions.
+const COLUMNS: [(&str, Kind); 12] = [
+    ("name", Kind::Exact),
+    ("label", Kind::Loose),
+    ("note", Kind::Exact),
+    ("qty", Kind::Integer),
+    ("rank", Kind::Integer),
+    ("serial", Kind::BigInt),
+    ("price", Kind::Decimal(2)),
+    ("tax", Kind::Decimal(2)),
+    ("ratio", Kind::Double),
+    ("day", Kind::Date),
+    ("moment", Kind::DateTime),
+    ("tag", Kind::Loose),
+];
+
+/// Columns that hold ids of other tables' records, and of none.
+const LINKS: [&str; 2] = ["parent", "owner"];
+
+/// Ids are drawn from `1..=ID_MAX`: enough for every table, few enough that links meet.
+const ID_MAX: usize = 60;
+
+const ROWS_MAX: usize = 40;
+
+impl World {
+    pub(super) fn draw(dice: &mut Dice) -> Self {
+        let count = dice.between(2, TABLES.len());
+        let tables = TABLES[..count]
+            .iter()
+            .map(|name| Table::draw(dice, name))
+            .collect();
+        Self { tables }
+    }
+}
+
+impl Table {
+    fn draw(dice: &mut Dice, name: &'static str) -> Self {
+        let column = |name, kind, nullable| Column {
+            name,
+            kind,
+            nullable,
+        };
+        let mut columns = vec![column("id", Kind::Integer, false)];
+        let key = match dice.below(10) {
+            0 => vec![],
+            1 => {
+                columns.push(column("code", Kind::Exact, false));
+                vec![1, 0]
+            }
+            2 | 3 => {
+                columns.push(column("part", Kind::Integer, false));
+                vec![0, 1]
+            }
+            _ => vec![0],
+        };
+        for link in LINKS {
+            columns.push(column(link, Kind::Integer, dice.chance(70)));
+        }
+        let mut others = COLUMNS;
+        dice.shuffle(&mut others);
+        for (name, kind) in &others[..dice.between(2, 6)] {
+            columns.push(column(name, *kind, dice.chance(70)));
+        }
+        let mut table = Self {
+            name,
+            columns,
+            key,
+            rows: Vec::new(),
+        };
+        let most = if dice.chance(15) { 3 } else { ROWS_MAX };
+        for _ in 0..dice.between(0, most) {
+            let row = table.row(dice);
+            if !table.holds(&row) {
+                table.rows.push(row);
+            }
+        }
+        table
+    }
+
+    fn row(&self, dice: &mut Dice) -> Vec<Cell> {
+        let id = |dice: &mut Dice, most| Cell::Integer(dice.between(1, most) as i128);
+        self.columns
+            .iter()
+            .map(|column| match column.name {
+                _ if column.nullable && dice.chance(25) => Cell::Null,
+                // Parts of a key of several columns repeat; without a key whole records may.
+                "id" if self.key.len() == 1 => id(dice, ID_MAX),
+                "id" => id(dice, 12),
+                name if LINKS.contains(&name) => id(dice, ID_MAX / 2),
+                _ => dice.pick(&pool(column.kind)).clone(),
+            })
+            .collect()
+    }
+
+    /// Whether a record with this key is there.
+    fn holds(&self, row: &[Cell]) -> bool {
+        let same = |known: &Vec<Cell>| self.key.iter().all(|&at| known[at] == row[at]);
+        !self.key.is_empty() && self.rows.iter().any(same)
+    }
+
+    /// The statements that make the table and its records.
+    pub(super) fn sql(&self) -> Vec<String> {
+        let mut parts: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| {
+                let null = if column.nullable { "NULL" } else { "NOT NULL" };
+                format!("{} {} {null}", column.name, column.kind.sql())
+            })
+            .collect();
+        if !self.key.is_empty() {
+            let key: Vec<&str> = self.key.iter().map(|&at| self.columns[at].name).collect();
+            parts.push(format!("PRIMARY KEY ({})", key.join(", ")));
+        }
+        let mut statements = vec![format!("CREATE TABLE {} ({})", self.name, parts.join(", "))];
+        if !self.rows.is_empty() {
+            let rows: Vec<String> = self
+                .rows
+                .iter()
+                .map(|row| {
+                    let cells: Vec<String> = row.iter().map(Cell::sql).collect();
+                    format!("({})", cells.join(", "))
+                })
+                .collect();
+            statements.push(format!(
+                "INSERT INTO {} VALUES {}",
+                self.name,
+                rows.join(", ")
+            ));
+        }
+        statements
+    }
+}

@@ -1,0 +1,116 @@
+//! The invariants of one request.
+
+use crate::MEMORY;
+use crate::outcome::{self, Outcome, Verb};
+use crate::request::Request;
+use crate::statement::{is_ours, is_verbatim};
+use shared::error::{ErrorCode, Problem};
+use shared::key::Access;
+use shared::operation::parse_head;
+use shared::policy::permit;
+
+/// Bytes of a message or hint: two shown names of 80 characters, each escaped, and a sentence around them.
+const SENTENCE_MAX_BYTES: usize = 2_400;
+
+/// Bytes that a request may take at its height, whatever it holds: schemas, texts of our own.
+const MEMORY_BASE_BYTES: usize = 64 * 1024;
+/// Bytes that it may take for each byte sent. A list's item takes 24 bytes where it is parsed and 40 where it
+/// is bound, is written in two (`1,`), and its vector may be growing.
+const MEMORY_FACTOR: usize = 100;
+/// Bytes for each cell of a batch: a row has one for each field that any row names, sent or not.
+const MEMORY_CELL_BYTES: usize = 100;
+
+/// Checks a request, whatever it is.
+///
+/// # Panics
+/// If an invariant does not hold.
+pub fn request(bytes: &[u8]) {
+    let Some(request) = Request::read(bytes) else {
+        return;
+    };
+    MEMORY.reset_peak_usage();
+    let before = MEMORY.current_usage();
+    let outcome = outcome::of(&request);
+    let taken = MEMORY.peak_usage().saturating_sub(before);
+    let cells = match outcome {
+        Outcome::Ours(Verb::Insert { cells }, _) => cells,
+        _ => 0,
+    };
+    let bound = MEMORY_BASE_BYTES + MEMORY_FACTOR * request.size() + MEMORY_CELL_BYTES * cells;
+    assert!(
+        taken <= bound,
+        "{taken} bytes for a request of {}",
+        request.size()
+    );
+    assert_eq!(outcome, outcome::of(&request), "the same request again");
+    holds(&outcome);
+    is_judged_by_its_head(&request);
+}
+
+fn holds(outcome: &Outcome) {
+    match outcome {
+        Outcome::Refused(problem) => is_clear(problem),
+        Outcome::Nowhere | Outcome::Described => {}
+        Outcome::Own(call, statement) => is_verbatim(call, statement),
+        Outcome::Ours(verb, statements) => {
+            assert!(!statements.is_empty(), "nothing to run");
+            for statement in statements {
+                fits(*verb, &is_ours(statement));
+            }
+        }
+    }
+}
+
+/// No verb does another's work, and no change reaches a whole table by omission.
+fn fits(verb: Verb, text: &str) {
+    let verbs: &[&str] = match verb {
+        Verb::Read => &["SELECT "],
+        Verb::Insert { .. } => &["INSERT "],
+        Verb::Change => &["UPDATE ", "DELETE "],
+    };
+    assert!(
+        verbs.iter().any(|verb| text.starts_with(verb)),
+        "{verb:?}: {text}"
+    );
+    if verb == Verb::Change {
+        let (_, condition) = text.split_once(" WHERE ").expect("a condition");
+        assert!(!condition.starts_with("TRUE"), "{text}");
+    }
+}
+
+/// A refusal is a caller's fault, told in bounded sentences and valid JSON.
+fn is_clear(problem: &Problem) {
+    assert!((400..500).contains(&problem.status()), "{problem}");
+    for sentence in [Some(problem.message()), problem.hint()]
+        .into_iter()
+        .flatten()
+    {
+        assert!(sentence.trim().len() > 1, "{problem:?}");
+        assert!(
+            sentence.len() <= SENTENCE_MAX_BYTES,
+            "a sentence of {} bytes: {}",
+            sentence.len(),
+            problem.code().as_str()
+        );
+        assert!(!sentence.chars().any(char::is_control), "{sentence:?}");
+    }
+    let envelope: serde_json::Value =
+        serde_json::from_slice(&problem.to_json("0")).expect("valid JSON");
+    assert_eq!(envelope["error"]["message"], problem.message());
+    for (_, value) in problem.headers() {
+        assert!(
+            value.bytes().all(|byte| (b' '..=b'~').contains(&byte)),
+            "{value:?}"
+        );
+    }
+}
+
+/// What the policy decides is known from the head, the same for every body.
+fn is_judged_by_its_head(request: &Request<'_>) {
+    if let Ok(pending) = parse_head(&request.head()) {
+        assert!(permit(pending.action(), Access::Full).is_ok());
+        if let Err(problem) = permit(pending.action(), Access::Read) {
+            assert_eq!(problem.code(), ErrorCode::FullAccessRequired);
+        }
+    }
+}

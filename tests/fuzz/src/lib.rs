@@ -1,0 +1,28 @@
+//! What must hold whatever a caller sends, checked without database or network:
+//!
+//! ```text
+//! bytes → Request → parse_head → finish → plan::build → sql::… → Outcome       requests
+//! structure → its three spellings → three Outcomes that must be equal          spellings
+//! ```
+//!
+//! The programs in `targets/` hand it the fuzzer's inputs, `tests/replay.rs` those that are known. It knows
+//! the stages' public functions only, and says what is wrong by panicking, which is what a fuzzer looks for.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a breach is told by a panic"
+)]
+
+pub mod catalogue;
+pub mod check;
+pub mod outcome;
+pub mod request;
+pub mod seeds;
+pub mod spelling;
+pub mod statement;
+
+use peak_alloc::PeakAlloc;
+
+/// Counts the bytes in use, for the bound on what a request may take.
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;

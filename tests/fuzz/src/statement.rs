@@ -1,0 +1,167 @@
+//! What the text of our statements may look like: words of our own, quoted names, and a `?` for each value.
+
+use origin::sql::Statement;
+use shared::operation::sql::SqlCall;
+
+/// Every word that Selkie's own SQL is made of. A word that is missing here is either new, and then belongs
+/// here, or a caller's, and then is an injection.
+const WORDS: &[&str] = &[
+    "AGAINST",
+    "ALL",
+    "AND",
+    "AS",
+    "ASC",
+    "AVG",
+    "BETWEEN",
+    "BOOLEAN",
+    "BY",
+    "CAST",
+    "CONVERT",
+    "COUNT",
+    "DECIMAL",
+    "DEFAULT",
+    "DELETE",
+    "DESC",
+    "DISTINCT",
+    "DUPLICATE",
+    "ESCAPE",
+    "EXPANSION",
+    "FALSE",
+    "FROM",
+    "GROUP",
+    "IGNORE",
+    "IN",
+    "INNER",
+    "INSERT",
+    "INTO",
+    "IS",
+    "JOIN",
+    "JSON_COMPACT",
+    "KEY",
+    "LANGUAGE",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "MATCH",
+    "MAX",
+    "MIN",
+    "MODE",
+    "NATURAL",
+    "NOT",
+    "NULL",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "QUERY",
+    "REGEXP",
+    "RETURNING",
+    "RIGHT",
+    "SELECT",
+    "SET",
+    "ST_Equals",
+    "ST_GeomFromGeoJSON",
+    "SUM",
+    "TRUE",
+    "UPDATE",
+    "USING",
+    "VALUES",
+    "WHERE",
+    "WITH",
+    "utf8mb4",
+];
+
+/// What stands between words, besides white space. The literal is the escape of our own patterns.
+const SIGNS: &[&str] = &[
+    "'|'", "<=>", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", ".", "?", "*",
+];
+
+/// Placeholders of a prepared statement: MariaDB counts them in 16 bits.
+const PLACEHOLDERS_MAX: usize = 65_535;
+
+/// Checks a statement of ours and returns its text with each quoted name as `` `n` ``.
+///
+/// # Panics
+/// If something stands there that is neither ours nor a quoted name, or if `?` and values differ in number.
+#[must_use]
+pub fn is_ours(statement: &Statement) -> String {
+    let text = statement.text();
+    let bare = without_names(text);
+    let mut placeholders = 0;
+    let mut rest = bare.as_str();
+    while let Some(first) = rest.chars().next() {
+        let taken = if first == ' ' {
+            1
+        } else if first == '`' {
+            3
+        } else if first.is_ascii_alphanumeric() {
+            word(rest, text)
+        } else {
+            let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
+            let sign = sign.unwrap_or_else(|| panic!("{rest:?} is not ours in {text}"));
+            placeholders += usize::from(*sign == "?");
+            sign.len()
+        };
+        rest = &rest[taken..];
+    }
+    assert_eq!(placeholders, statement.params().len(), "values of {text}");
+    assert!(
+        placeholders <= PLACEHOLDERS_MAX,
+        "{placeholders} placeholders"
+    );
+    bare
+}
+
+fn word(rest: &str, text: &str) -> usize {
+    let end = rest
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(rest.len());
+    let word = &rest[..end];
+    assert!(
+        WORDS.contains(&word) || word.bytes().all(|byte| byte.is_ascii_digit()),
+        "{word:?} is not ours in {text}"
+    );
+    end
+}
+
+/// The text with each quoted name replaced; a doubled backtick belongs to its name.
+fn without_names(text: &str) -> String {
+    let mut bare = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('`') {
+        bare.push_str(&rest[..start]);
+        bare.push_str("`n`");
+        rest = &rest[start + 1..];
+        loop {
+            let end = rest
+                .find('`')
+                .unwrap_or_else(|| panic!("an open name in {text}"));
+            rest = &rest[end + 1..];
+            match rest.strip_prefix('`') {
+                Some(more) => rest = more,
+                None => break,
+            }
+        }
+    }
+    bare.push_str(rest);
+    bare
+}
+
+/// Checks that a caller's own statement is run as written, but for spaces and the mark in front of it.
+///
+/// # Panics
+/// If it is not, or if its values got lost.
+pub fn is_verbatim(call: &SqlCall, statement: &Statement) {
+    let text = statement.text();
+    let (mark, own) = text.split_once("*/ ").expect("a mark");
+    let inner = mark.strip_prefix("/*").expect("a comment");
+    assert!(inner.bytes().all(|byte| byte.is_ascii_hexdigit()), "{mark}");
+    assert!(
+        own.chars()
+            .filter(|c| *c != ' ')
+            .eq(call.query.chars().filter(|c| *c != ' ')),
+        "{:?} became {own:?}",
+        call.query
+    );
+    assert_eq!(statement.params().len(), call.params.len());
+}

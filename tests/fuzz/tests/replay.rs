@@ -1,0 +1,11 @@
+//! Known requests keep the invariants: those that the fuzzer begins with, and those that once broke one.
+//! One test, since it measures memory.
+
+#[test]
+fn known_requests_are_refused_clearly_or_become_sound_sql() {
+    let requests = fuzz::seeds::requests();
+    assert!(requests.len() > 50, "{} seeds", requests.len());
+    for request in &requests {
+        fuzz::check::request(request.as_bytes());
+    }
+}

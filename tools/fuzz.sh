@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Fuzzes requests: first any bytes, then structures in all their spellings (tests/fuzz).
+#
+# Usage: tools/fuzz.sh [TARGET…]      FUZZ_SECONDS (60) are shared out among the targets, all by default
+#
+# What it learned is kept in tests/fuzz/corpus for the next run, an input that broke something in
+# tests/fuzz/artifacts/TARGET; neither is committed. It must not know what is checked.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+FOLDER=tests/fuzz
+ALL=(requests spellings)
+# Bytes of an input: more than a URL may have.
+INPUT_MAX_BYTES=20000
+# Seconds and megabytes for one input; the targets themselves bound memory more tightly.
+INPUT_MAX_SECONDS=5
+MEMORY_MAX_MB=1024
+
+targets=("${@:-${ALL[@]}}")
+seconds=$((${FUZZ_SECONDS:-60} / ${#targets[@]}))
+
+# The stable toolchain has coverage, but no sanitizers; there is no unsafe code for them to watch. Built
+# apart from everything else, since each crate is instrumented.
+fuzz() {
+  CARGO_PROFILE_RELEASE_LTO=off .tools/bin/cargo-fuzz fuzz "$1" --fuzz-dir "$FOLDER" --sanitizer none \
+    --target-dir target/fuzz --codegen-units 16 "${@:2}"
+}
+
+export SELKIE_FUZZ_SEEDS=$PWD/target/fuzz/seeds
+mkdir -p "$SELKIE_FUZZ_SEEDS"
+for target in "${targets[@]}"; do
+  corpus=("$FOLDER/corpus/$target")
+  mkdir -p "${corpus[0]}"
+  [ "$target" = requests ] && corpus+=("$SELKIE_FUZZ_SEEDS")
+  fuzz run "$target" "${corpus[@]}" -- -dict="$FOLDER/words.dict" -max_len="$INPUT_MAX_BYTES" \
+    -timeout="$INPUT_MAX_SECONDS" -rss_limit_mb="$MEMORY_MAX_MB" -max_total_time="$seconds" -print_final_stats=1
+done
