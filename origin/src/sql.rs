@@ -8,6 +8,7 @@ mod expression;
 mod golden;
 mod insert;
 mod predicate;
+pub mod receipt;
 mod select;
 pub mod session;
 #[cfg(test)]

@@ -128,21 +128,25 @@ async fn single(
     lease: &mut Lease,
     statement: Statement,
 ) -> Result<(Option<Row>, Option<Row>), DbError> {
-    let (text, params) = statement.into_parts();
     lease.begin();
-    let connection = lease.connection()?;
-    let outcome = async {
-        let mut result = connection.run(&text, bind(params)).await?;
-        let first = result.next().await?;
-        let second = match first {
-            Some(_) => result.next().await?,
-            None => None,
-        };
-        result.drop_result().await?;
-        Ok((first, second))
-    }
-    .await;
+    let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
+}
+
+/// The first two rows that a statement gives.
+pub(super) async fn two(
+    connection: &mut Connection,
+    statement: Statement,
+) -> mysql_async::Result<(Option<Row>, Option<Row>)> {
+    let (text, params) = statement.into_parts();
+    let mut result = connection.run(&text, bind(params)).await?;
+    let first = result.next().await?;
+    let second = match first {
+        Some(_) => result.next().await?,
+        None => None,
+    };
+    result.drop_result().await?;
+    Ok((first, second))
 }
 
 /// Runs a statement that gives one text, such as an EXPLAIN.
@@ -221,14 +225,8 @@ async fn attempt(
         return written.inspect(|written| progress.add_rows(written.affected));
     }
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
-    let mut written = Written::default();
-    for statement in statements {
-        match transaction.execute(statement, leaves).await {
-            Ok(next) => written.and(next),
-            Err(error) => return transaction.end(Err(error)).await,
-        }
-    }
-    transaction.end(Ok(written)).await
+    let outcome = transaction.all(statements, leaves).await;
+    transaction.end(outcome).await
 }
 
 /// A statement that is a transaction by itself.
