@@ -20,6 +20,7 @@ pub struct Table {
     columns: Vec<Column>,
     by_name: HashMap<Box<str>, usize>,
     key: Vec<usize>,
+    identity: Vec<usize>,
     traits: Traits,
     whole: Arc<Layout>,
     /// The list of all columns, as the `sql` module writes it: most reads need just that.
@@ -43,6 +44,19 @@ pub struct Traits {
     /// Whether using it may run stored code (triggers, or whatever is behind a view), which can leave
     /// something in the session.
     pub stored_code: bool,
+    /// What inserts of special kinds must know.
+    pub inserts: InsertTraits,
+}
+
+/// Facts about a table that decide how rows get into it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InsertTraits {
+    /// Whether it has a unique key, so that a row can be in conflict with another.
+    pub unique_key: bool,
+    /// Whether a trigger runs when one of its rows is updated, even if nothing of it changes.
+    pub update_triggers: bool,
+    /// Whether its engine takes a row back when its transaction is rolled back.
+    pub transactional: bool,
 }
 
 /// A column.
@@ -158,7 +172,14 @@ impl Table {
             .map(|(at, column)| (column.name.as_str().into(), at))
             .collect();
         // The interface: `{id}` is the column `id`, else the primary key.
-        let key = by_name.get("id").map_or(primary, |at| vec![*at]);
+        let id = by_name.get("id").map(|at| vec![*at]);
+        let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
+        let identity = if primary.is_empty() {
+            id.clone().filter(alone).unwrap_or_default()
+        } else {
+            primary.clone()
+        };
+        let key = id.unwrap_or(primary);
         Self {
             whole: Arc::new(Layout {
                 kinds: columns.iter().map(|column| Some(column.kind)).collect(),
@@ -170,6 +191,7 @@ impl Table {
             columns,
             by_name,
             key,
+            identity,
             traits,
         }
     }
@@ -210,6 +232,13 @@ impl Table {
                     && key.iter().all(|at| self.columns[*at].primary)
             }
         }
+    }
+
+    /// The places of the columns that tell all records apart, none of them NULL; empty if there are no
+    /// such. Of a key of several columns, `id` alone is not enough.
+    #[must_use]
+    pub fn identity(&self) -> &[usize] {
+        &self.identity
     }
 
     /// Facts about the whole.

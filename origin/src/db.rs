@@ -12,6 +12,7 @@ pub mod error;
 mod geojson;
 mod json;
 pub mod pool;
+pub mod receipt;
 mod repertoire;
 pub mod run;
 #[cfg(feature = "bench")]

@@ -94,6 +94,8 @@ pub enum Expression {
     CountAll,
     /// How well a record matches a full-text search.
     Score(Search),
+    /// True if any of these has a value, else NULL: whether a joined table has a record here.
+    Presence(Vec<Place>),
 }
 
 /// A full-text search.
@@ -128,6 +130,28 @@ pub struct Insert {
     pub returning: Vec<usize>,
     /// Whether the answer is a list.
     pub batch: Batch,
+    /// What becomes of rows whose key is taken.
+    pub on_conflict: OnConflict,
+}
+
+/// What becomes of a row when a unique key already holds one of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// The insert fails.
+    Refuse,
+    /// The record that is there takes the values that the row gives, but for those of its key. A row
+    /// that gives no others sets this column to itself.
+    Update {
+        /// A column to set to itself.
+        anchor: usize,
+    },
+    /// The record that is there stays as it is: this column is set to itself, which changes nothing.
+    Ignore {
+        /// A column to set to itself.
+        anchor: usize,
+    },
+    /// The same where even that would run a trigger: the row's own statement fails, and is passed over.
+    PassOver,
 }
 
 /// Whether an insert was sent as a batch.

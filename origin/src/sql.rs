@@ -8,8 +8,11 @@ mod expression;
 mod golden;
 mod insert;
 mod predicate;
+pub mod receipt;
 mod select;
 pub mod session;
+#[cfg(test)]
+mod spellings;
 mod tokens;
 mod update;
 
@@ -24,6 +27,20 @@ use shared::operation::sql::SqlCall;
 pub struct Statement {
     text: String,
     params: Vec<Param>,
+    taken: Taken,
+}
+
+/// What a statement says of rows that it did not insert because their key is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Taken {
+    /// Nothing: there are none, or it fails.
+    #[default]
+    Untold,
+    /// The first of the columns that it returns is not NULL for such a row, and the second means
+    /// nothing. After a failure the session may hold a variable of ours.
+    Marked,
+    /// It holds one row, and fails with a duplicate key: that means that the row was passed over.
+    Fails,
 }
 
 impl Statement {
@@ -39,7 +56,13 @@ impl Statement {
         &self.params
     }
 
-    /// Both, taken apart.
+    /// What it says of rows whose key is taken.
+    #[must_use]
+    pub fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    /// Text and parameters, taken apart.
     #[must_use]
     pub fn into_parts(self) -> (String, Vec<Param>) {
         (self.text, self.params)
@@ -64,10 +87,11 @@ pub fn explain(plan: plan::Select, scope: &Scope<'_>) -> Statement {
     select::explain(plan, scope)
 }
 
-/// Renders an insert. Many rows take several statements, which must run in one transaction.
+/// Renders an insert for a MariaDB that takes packets of so many bytes. Many rows take several
+/// statements, which must run in one transaction.
 #[must_use]
-pub fn insert(plan: plan::Insert, table: &Table) -> Vec<Statement> {
-    insert::render(plan, table)
+pub fn insert(plan: plan::Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
+    insert::render(plan, table, packet_max_bytes)
 }
 
 /// Renders a change of one record.

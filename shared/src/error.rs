@@ -45,7 +45,7 @@ codes! {
     InvalidJson = "invalid_json", 400, None;
     /// A query option is unknown, repeated or of the wrong form.
     InvalidQueryOption = "invalid_query_option", 400, None;
-    /// A condition (`query`, `deleteKeyValues`) can't be understood.
+    /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) can't be understood.
     InvalidFilter = "invalid_filter", 400, None;
     /// The body is JSON of the wrong shape.
     InvalidBody = "invalid_body", 400, None;

@@ -48,6 +48,12 @@ pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 /// Bytes of the answer of one `/batch`: as many as its body may have.
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
 
+/// Bytes of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
+
+/// Seconds for which an insert's answer is kept under its `Idempotency-Key`: a day.
+pub const IDEMPOTENCY_LIFETIME_SECONDS: u64 = 24 * 60 * 60;
+
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;
 
@@ -57,14 +63,14 @@ pub const JOIN_MATCH_MAX_COUNT: usize = 32;
 /// Bytes of the token of a page: a longer one is none of ours, which hold the sort values of one row.
 pub const PAGE_TOKEN_MAX_BYTES: usize = 256 * 1024;
 
-/// Conditions in one `query` or `deleteKeyValues`, nested ones included. Keeps the statement's text
+/// Conditions in one `query`, `updateKeyValues` or `deleteKeyValues`, nested ones included. Keeps the statement's text
 /// and its optimisation in MariaDB short.
 pub const CONDITION_MAX_COUNT: usize = 1_000;
 
 /// Values of one list (`IN`, a list operand). MariaDB turns long lists into a temporary table.
 pub const LIST_MAX_VALUES: usize = 10_000;
 
-/// Commas in one `query` or `deleteKeyValues`, which bound the values of all its lists together:
+/// Commas in one `query`, `updateKeyValues` or `deleteKeyValues`, which bound the values of all its lists together:
 /// MariaDB counts a statement's parameters in 16 bits, and each condition has some parts more.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 

@@ -80,10 +80,15 @@ impl RecordId {
         &self.whole
     }
 
-    /// The parts of a key of several fields.
+    /// The parts of a key of so many fields; `None` if the id has fewer or more. An id that was encoded
+    /// as a whole, commas included, is parted at them where that gives as many parts as are wanted.
     #[must_use]
-    pub fn parts(&self) -> &[String] {
-        &self.parts
+    pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
+        let parts: Vec<&str> = match self.parts.as_slice() {
+            [whole] => whole.split(',').collect(),
+            parts => parts.iter().map(String::as_str).collect(),
+        };
+        (parts.len() == wanted).then_some(parts)
     }
 }
 
@@ -96,7 +101,7 @@ pub enum Operation {
     ReadOne(ReadOne),
     /// New records.
     Insert(Insert),
-    /// Changes to one record.
+    /// Changes to records.
     Update(Update),
     /// Records to delete.
     Delete(Delete),
@@ -164,8 +169,9 @@ pub struct Pending {
 enum Step {
     Ready(Box<Operation>),
     Query(TablePath, Format),
-    Insert(TablePath),
+    Insert(TablePath, write::InsertHead),
     Update(TablePath, RecordId),
+    UpdateMany(TablePath),
     Delete(TablePath, write::DeleteHead),
     Sql(Format),
     Batch,
@@ -202,8 +208,9 @@ impl Pending {
         Ok(match self.step {
             Step::Ready(operation) => *operation,
             Step::Query(table, format) => Operation::Read(Read::from_body(table, format, body)?),
-            Step::Insert(table) => Operation::Insert(Insert::from_body(table, body)?),
+            Step::Insert(table, head) => Operation::Insert(Insert::from_body(table, head, body)?),
             Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
+            Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
             Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
             Step::Batch => Operation::Batch(Batch::from_body(body)?),
@@ -229,9 +236,13 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
                 ready(operation),
             )
         }
-        (Resource::Table(table), "POST") => {
+        (Resource::Table(table), "POST") => (
+            Action::Insert,
+            Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?),
+        ),
+        (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
-            (Action::Insert, Step::Insert(table))
+            (Action::Update, Step::UpdateMany(table))
         }
         (Resource::Table(table), "DELETE") => (
             Action::Delete,
@@ -269,7 +280,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (Action::Batch, Step::Batch)
         }
     };
-    refuse_unbuilt_headers(head, action)?;
+    refuse_idle_headers(head, action)?;
     let reads_body = !matches!(step, Step::Ready(_));
     let unreadable = reads_body
         .then(|| expect_json(head.content_type).err())
@@ -285,17 +296,18 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it. Nobody
-/// relies on a condition of a read, but a write under a condition that nobody checks may undo
-/// somebody's work.
-fn refuse_unbuilt_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
+/// Only an insert happens once by its key, and no write is made under a condition: accepted in silence,
+/// either would promise what is not kept. Nobody relies on a condition of a read, but a write under one
+/// that nobody checks may undo somebody's work.
+fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
-    let unbuilt = [
-        ("Idempotency-Key", head.idempotency_key),
+    let inserts = action == Action::Insert;
+    let idle = [
+        ("Idempotency-Key", head.idempotency_key.filter(|_| !inserts)),
         ("If-Match", head.if_match.filter(|_| writes)),
         ("If-None-Match", head.if_none_match.filter(|_| writes)),
     ];
-    match unbuilt.into_iter().find(|(_, value)| value.is_some()) {
+    match idle.into_iter().find(|(_, value)| value.is_some()) {
         None => Ok(()),
         Some((name, _)) => Err(Problem::new(
             ErrorCode::InvalidQueryOption,

@@ -18,7 +18,7 @@ pub enum Action {
     Explain,
     /// Insert records.
     Insert,
-    /// Update a record.
+    /// Update records.
     Update,
     /// Delete records.
     Delete,
@@ -67,8 +67,8 @@ impl Action {
                 "/api/v1/crud/{db}/{table}"
             }
             Self::Query => "/api/v1/crud/{db}/{table}/query",
-            Self::ReadOne | Self::Update => "/api/v1/crud/{db}/{table}/{id}",
-            Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
+            Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
+            Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
             Self::Sql => "/api/v1/sql",
             Self::Batch => "/api/v1/batch",
         }

@@ -55,14 +55,6 @@ pub(crate) const NOT_PRODUCED: &[(ErrorCode, &str)] = &[
     (ErrorCode::InvalidMedia, "media are still to come"),
     (ErrorCode::MediaNotFound, "media are still to come"),
     (ErrorCode::MediaExists, "media are still to come"),
-    (
-        ErrorCode::IdempotencyInProgress,
-        "idempotency keys are still to come",
-    ),
-    (
-        ErrorCode::IdempotencyMismatch,
-        "idempotency keys are still to come",
-    ),
     (ErrorCode::RateLimited, "rate limits are still to come"),
     (
         ErrorCode::Internal,

@@ -23,6 +23,7 @@ mod door;
 mod ledger;
 mod raw;
 mod room;
+mod second;
 mod service;
 
 mod architecture;
@@ -30,6 +31,7 @@ mod around;
 mod batch;
 mod codes;
 mod differential;
+mod docs;
 mod edge;
 mod envelope;
 mod forged;
@@ -50,6 +52,8 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/streams.rs"]
+mod streams;
 
 use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         batch::cases(),
         codes::cases(),
         differential::cases(),
+        docs::cases(),
         edge::cases(),
         envelope::cases(),
         faults::cases(),
@@ -77,6 +82,7 @@ fn main() -> ExitCode {
         records::cases(),
         sql::cases(),
         streaming::cases(),
+        streams::cases(),
         validators::cases(),
         values::cases(),
         walk::cases(),

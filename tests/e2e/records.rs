@@ -1,30 +1,38 @@
 //! Records: `/api/v1/crud/{dbName}/{tableName}[/{id}]`.
 
 mod address;
+mod batches;
+mod conflict;
 mod delete;
 mod filter;
 mod filter_words;
+mod idempotency;
 mod insert;
 mod metadata;
 mod names;
 mod options;
 mod read;
 mod update;
+mod update_many;
 
 use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
     let groups = [
         address::cases(),
+        batches::cases(),
+        conflict::cases(),
         delete::cases(),
         filter::cases(),
         filter_words::cases(),
+        idempotency::cases(),
         insert::cases(),
         metadata::cases(),
         names::cases(),
         options::cases(),
         read::cases(),
         update::cases(),
+        update_many::cases(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -137,7 +137,7 @@ impl Service {
                     self.log_tail()
                 ));
             }
-            if self.read_env() && self.doors().all(alive) {
+            if self.read_env() && self.doors().all(is_alive) {
                 return Ok(());
             }
             if Instant::now() > deadline {
@@ -409,7 +409,7 @@ pub(crate) fn mark(command: &mut Command, mark: &str) {
     command.env(MARK, mark);
 }
 
-fn alive(door: &str) -> bool {
+pub(crate) fn is_alive(door: &str) -> bool {
     let Some(address) = door.strip_prefix("http://") else {
         return false;
     };
@@ -422,7 +422,7 @@ fn alive(door: &str) -> bool {
     answer.starts_with(b"HTTP/1.1 200")
 }
 
-fn find_socket(dir: &Path) -> Option<PathBuf> {
+pub(crate) fn find_socket(dir: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(dir.join("mariadb"))
         .ok()?
         .flatten()

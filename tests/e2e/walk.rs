@@ -67,6 +67,8 @@ fn table(room: &Room) -> Vec<Row> {
     };
     let at = |rest: &str| format!("{base}{rest}");
     let delete_one = json!({"deleteKeyValues": [{"key": "id", "value": 900}]});
+    let update_many =
+        json!({"updateKeyValues": [{"key": "id", "value": 900}], "data": {"name": "z"}});
     let in_url = crate::door::option("deleteKeyValues", &json!([{"key": "id", "value": 901}]));
     let sql = json!({"query": "SELECT 1", "database": room.db});
     let ddl = json!({"query": "CREATE TABLE IF NOT EXISTS u (id INT)", "database": room.db});
@@ -122,6 +124,20 @@ fn table(room: &Room) -> Vec<Row> {
             Method::PATCH,
             &at("/1"),
             Some(json!({"name": "z"})),
+            WRITES,
+        ),
+        row(
+            "update many",
+            Method::PUT,
+            &at(""),
+            Some(update_many.clone()),
+            WRITES,
+        ),
+        row(
+            "patch many",
+            Method::PATCH,
+            &at(""),
+            Some(update_many),
             WRITES,
         ),
         row("delete one", Method::DELETE, &at("/800"), None, WRITES),

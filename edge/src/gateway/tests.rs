@@ -72,7 +72,7 @@ fn what_is_plainly_wrong_never_reaches_the_origin() {
             full(),
             "invalid_query_option",
         ),
-        ("PUT", POSTS, full(), "method_not_allowed"),
+        ("PUT", "/api/v1/sql", full(), "method_not_allowed"),
         ("GET", "/metrics", full(), "route_not_found"),
         ("GET", "/", None, "route_not_found"),
         ("POST", "/healthz", None, "method_not_allowed"),

@@ -3,12 +3,13 @@
 //! Knows nothing of requests or queues.
 
 use super::connect;
+use super::error::PacketTooLarge;
 use super::statements::Statements;
 use crate::address::DatabaseAddress;
 use crate::config;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult};
+use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Value};
 use shared::ident::DatabaseName;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +51,8 @@ pub(super) struct Connection {
     pub(super) session: SessionState,
     used_at: Instant,
     epoch: u64,
+    /// Bytes of the largest packet that MariaDB takes: it ends the connection for a larger one.
+    packet_max_bytes: usize,
 }
 
 /// The session's default schema.
@@ -134,7 +137,8 @@ impl managed::Manager for Connector {
 
     async fn create(&self) -> Result<Connection, mysql_async::Error> {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        let conn = Conn::new(self.opts.clone()).await?;
+        let mut conn = Conn::new(self.opts.clone()).await?;
+        let packet_max_bytes = conn.query_first("SELECT @@max_allowed_packet").await?;
         Ok(Connection {
             conn,
             statements: Statements::new(),
@@ -142,6 +146,7 @@ impl managed::Manager for Connector {
             session: SessionState::Pristine,
             used_at: Instant::now(),
             epoch,
+            packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
         })
     }
 
@@ -166,12 +171,18 @@ impl managed::Manager for Connector {
 }
 
 impl Connection {
-    /// Runs a statement, prepared once for each text.
+    /// Runs a statement, prepared once for each text. One that MariaDB would end the connection for is
+    /// not sent.
     pub(super) async fn run(
         &mut self,
         text: &str,
         params: Params,
     ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
+        if packet_bytes(text, &params, self.packet_max_bytes) > self.packet_max_bytes {
+            return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(
+                self.packet_max_bytes,
+            ))));
+        }
         let statement = self.statements.get(&mut self.conn, text).await?;
         self.conn.exec_iter(statement, params).await
     }
@@ -199,4 +210,27 @@ impl Connection {
         self.session = SessionState::Pristine;
         Ok(())
     }
+}
+
+/// Bytes of the largest packet that a statement takes, or a little more.
+fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
+    /// Beyond it the driver sends each value by itself, in packets of so many bytes.
+    const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
+    /// What a packet has beside values, and what each value has beside its bytes, at most.
+    const HEAD_BYTES: usize = 32;
+    const VALUE_HEAD_BYTES: usize = 12;
+    let Params::Positional(values) = params else {
+        return text.len() + HEAD_BYTES;
+    };
+    let size = |value: &Value| match value {
+        Value::Bytes(bytes) => bytes.len() + VALUE_HEAD_BYTES,
+        _ => 2 * VALUE_HEAD_BYTES,
+    };
+    let together: usize = values.iter().map(size).sum();
+    let alone = together > ALONE_BYTES && packet_max_bytes > ALONE_BYTES;
+    let largest = match alone {
+        true => values.iter().map(size).max().unwrap_or_default(),
+        false => together,
+    };
+    largest.max(text.len()) + HEAD_BYTES
 }

@@ -35,6 +35,12 @@ pub enum DbError {
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
+    /// The account may not keep receipts of inserts that happen once.
+    #[error("the account may not keep receipts")]
+    NoReceipts,
+    /// A statement is larger than the packets of so many bytes that MariaDB takes.
+    #[error("the statement is larger than a packet")]
+    PacketTooLarge(usize),
     /// The reads of a transaction give more than is held of them.
     #[error("the answer is too large")]
     AnswerTooLarge,
@@ -66,10 +72,20 @@ impl From<mysql_async::Error> for DbError {
                 | DriverError::StmtParamsNumberExceedsLimit { .. },
             ) => Self::Misread,
             mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
+            mysql_async::Error::Other(other) => match other.downcast_ref::<PacketTooLarge>() {
+                Some(PacketTooLarge(bytes)) => Self::PacketTooLarge(*bytes),
+                None => Self::Unavailable(other.to_string().into()),
+            },
             other => Self::Unavailable(other.to_string().into()),
         }
     }
 }
+
+/// A statement that was not sent, since MariaDB takes packets of so many bytes: it would have ended
+/// the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("the statement is larger than a packet of {0} bytes")]
+pub(super) struct PacketTooLarge(pub(super) usize);
 
 impl DbError {
     /// An error while connecting: whatever MariaDB says then (a wrong password, say) is not the
@@ -118,6 +134,18 @@ impl DbError {
         self.errno() == Some(1213)
     }
 
+    /// Whether a unique key already holds a value of the row.
+    #[must_use]
+    pub fn is_duplicate(&self) -> bool {
+        self.errno().is_some_and(is_duplicate)
+    }
+
+    /// Whether a lock was not granted in the time that the statement waits.
+    #[must_use]
+    pub fn is_lock_timeout(&self) -> bool {
+        self.errno() == Some(1205)
+    }
+
     /// The problem that the caller is shown.
     #[must_use]
     pub fn into_problem(self) -> Problem {
@@ -158,6 +186,16 @@ impl DbError {
                 "The result sets of this statement are too large.",
             )
             .with_hint("Let it give one result set a call, or page through them."),
+            Self::NoReceipts => Problem::new(
+                ErrorCode::PermissionDenied,
+                "Idempotency-Key can't be used: the project's MariaDB account may not keep receipts.",
+            )
+            .with_hint("`selkie doctor` names the grant that it lacks."),
+            Self::PacketTooLarge(bytes) => Problem::new(
+                ErrorCode::BodyTooLarge,
+                format!("A record or statement is larger than the {bytes} bytes that MariaDB takes at once."),
+            )
+            .with_hint("MariaDB's max_allowed_packet sets that limit."),
             Self::AnswerTooLarge => Problem::new(
                 ErrorCode::InvalidBody,
                 format!(
@@ -175,17 +213,42 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
         tracing::error!(errno, message = %refusal.message, "MariaDB failed");
         return Problem::new(ErrorCode::Internal, "The database failed to do this.");
     };
-    let problem = Problem::new(code, sentence(&refusal.message)).with_details(errno, refusal.state);
-    match code {
-        ErrorCode::DatabaseUnavailable => {
-            Problem::new(code, "The database is not available at the moment.")
-        }
-        ErrorCode::Deadlock => problem.with_hint("Try again: another transaction was in the way."),
-        ErrorCode::FulltextIndexMissing => {
-            problem.with_hint("Add a FULLTEXT index over exactly these fields.")
-        }
-        _ => problem,
+    if code == ErrorCode::DatabaseUnavailable {
+        return Problem::new(code, "The database is not available at the moment.");
     }
+    let hint = hint(errno, &refusal.message);
+    Problem::new(code, sentence(&refusal.message))
+        .with_details(errno, refusal.state)
+        .with_hint_if(hint)
+}
+
+/// How to mend it, where MariaDB's own sentence does not say.
+fn hint(errno: u16, message: &str) -> Option<&'static str> {
+    Some(match errno {
+        1044 => {
+            "A key reaches its project's databases only; one that it makes is named {project}_…."
+        }
+        1048 => "Give the field a value, or leave it out to have its default.",
+        1062 => "A record with this value is there: change that one, or use another value.",
+        1064 => "A request runs one statement; values go into params, each as a ? in the query.",
+        1191 => "Add a FULLTEXT index over exactly these fields.",
+        1213 => "Try again: another transaction was in the way.",
+        1265 => {
+            "The table's _schema says what the field takes: its type, and its values if it has a list of them."
+        }
+        1292 if message.starts_with("Incorrect date") => {
+            "Write it as 2026-11-20 08:36:16, or as RFC 3339 has it."
+        }
+        1364 => "Give the field a value: it must not be left out.",
+        1451 => "Change or delete the records that refer to it first.",
+        1452 => "Insert the record that this one refers to first.",
+        _ => return None,
+    })
+}
+
+/// Whether this number says that a unique key already holds a value.
+pub(super) fn is_duplicate(errno: u16) -> bool {
+    matches!(errno, 1062 | 1586)
 }
 
 /// The one table of MariaDB's numbers (`ER_…` in its `errmsg-utf8.txt`). `None`: a fault that is not
@@ -219,7 +282,8 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         | 4025
         | 4026
         | 4035..=4040
-        | 4048..=4050 => InvalidValue,
+        | 4048..=4050
+        | 4076 => InvalidValue,
         1044 | 1045 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419
         | 1698 | 1873 | 4134 => PermissionDenied,
         1049 | 1008 => DatabaseNotFound,

@@ -5,14 +5,14 @@
 
 mod many;
 
-use super::connection::{Connection, DefaultSchema};
-use super::error::DbError;
+use super::connection::{Connection, DefaultSchema, SessionState};
+use super::error::{DbError, is_duplicate};
 use super::json::Decoder;
 use super::pool::Lease;
 use super::transaction::Transaction;
 use crate::catalog::{Kind, Layout, Table};
 use crate::plan::Param;
-use crate::sql::Statement;
+use crate::sql::{Statement, Taken};
 use bytes::Bytes;
 use futures_util::Stream;
 pub use many::{Counting, Page, Reading, many};
@@ -128,21 +128,25 @@ async fn single(
     lease: &mut Lease,
     statement: Statement,
 ) -> Result<(Option<Row>, Option<Row>), DbError> {
-    let (text, params) = statement.into_parts();
     lease.begin();
-    let connection = lease.connection()?;
-    let outcome = async {
-        let mut result = connection.run(&text, bind(params)).await?;
-        let first = result.next().await?;
-        let second = match first {
-            Some(_) => result.next().await?,
-            None => None,
-        };
-        result.drop_result().await?;
-        Ok((first, second))
-    }
-    .await;
+    let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
+}
+
+/// The first two rows that a statement gives.
+pub(super) async fn two(
+    connection: &mut Connection,
+    statement: Statement,
+) -> mysql_async::Result<(Option<Row>, Option<Row>)> {
+    let (text, params) = statement.into_parts();
+    let mut result = connection.run(&text, bind(params)).await?;
+    let first = result.next().await?;
+    let second = match first {
+        Some(_) => result.next().await?,
+        None => None,
+    };
+    result.drop_result().await?;
+    Ok((first, second))
 }
 
 /// Runs a statement that gives one text, such as an EXPLAIN.
@@ -172,7 +176,8 @@ pub async fn text(
 pub struct Written {
     /// Rows matched.
     pub affected: u64,
-    /// For each new row, the JSON text of its key; empty if nothing was asked to return.
+    /// For each row, the JSON text of its record's key, or null if it was left out because its key is
+    /// taken; empty if nothing was asked to return.
     pub keys: Vec<Vec<u8>>,
     /// The last AUTO_INCREMENT value; 0 if none.
     pub last_insert_id: u64,
@@ -220,14 +225,8 @@ async fn attempt(
         return written.inspect(|written| progress.add_rows(written.affected));
     }
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
-    let mut written = Written::default();
-    for statement in statements {
-        match transaction.execute(statement, leaves).await {
-            Ok(next) => written.and(next),
-            Err(error) => return transaction.end(Err(error)).await,
-        }
-    }
-    transaction.end(Ok(written)).await
+    let outcome = transaction.all(statements, leaves).await;
+    transaction.end(outcome).await
 }
 
 /// A statement that is a transaction by itself.
@@ -242,6 +241,30 @@ pub(super) async fn execute(
     connection: &mut Connection,
     statement: &Statement,
 ) -> mysql_async::Result<Written> {
+    let outcome = gather(connection, statement).await;
+    match (statement.taken(), outcome) {
+        (Taken::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code) => {
+            Ok(Written {
+                keys: vec![NULL.to_vec()],
+                ..Written::default()
+            })
+        }
+        (Taken::Marked, Err(error)) => {
+            connection.session = SessionState::Dirty;
+            Err(error)
+        }
+        (_, outcome) => outcome,
+    }
+}
+
+const NULL: &[u8] = b"null";
+/// The columns of a [`Taken::Marked`] statement before those of the key.
+const MARKS: usize = 2;
+
+async fn gather(
+    connection: &mut Connection,
+    statement: &Statement,
+) -> mysql_async::Result<Written> {
     let mut written = Written::default();
     let params = statement.params().to_vec();
     let mut result = connection.run(statement.text(), bind(params)).await?;
@@ -249,9 +272,17 @@ pub(super) async fn execute(
         .columns()
         .map(|columns| decoders(None, &columns))
         .unwrap_or_default();
+    let marks = match statement.taken() {
+        Taken::Marked if !decoders.is_empty() => MARKS,
+        _ => 0,
+    };
     while let Some(row) = result.next().await? {
-        written.keys.push(key_json(&decoders, &row));
-        written.affected += 1;
+        if marks > 0 && *value(&row, 0) != Value::NULL {
+            written.keys.push(NULL.to_vec());
+        } else {
+            written.keys.push(key_json(&decoders[marks..], &row, marks));
+            written.affected += 1;
+        }
     }
     if decoders.is_empty() {
         written.affected = result.affected_rows();
@@ -261,17 +292,18 @@ pub(super) async fn execute(
     Ok(written)
 }
 
-/// The key of a new row: its value, or its values joined by commas as `{id}` takes them.
-fn key_json(decoders: &[Decoder], row: &Row) -> Vec<u8> {
+/// The key of a row, from this column on: its value, or its values joined by commas as `{id}` takes
+/// them.
+fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
-        decoder.write(value(row, 0), &mut out);
+        decoder.write(value(row, first), &mut out);
         return out;
     }
     let mut joined = String::new();
     for (at, decoder) in decoders.iter().enumerate() {
         let mut part = Vec::new();
-        decoder.write(value(row, at), &mut part);
+        decoder.write(value(row, first + at), &mut part);
         let part = String::from_utf8_lossy(&part).into_owned();
         let part = serde_json::from_str::<String>(&part).unwrap_or(part);
         if at > 0 {

@@ -5,7 +5,9 @@ use super::error::DbError;
 use super::pool::Lease;
 use super::repertoire::Repertoires;
 use super::run;
-use crate::catalog::{Case, Charset, Column, Kind, Reference, Repertoire, Table, Traits};
+use crate::catalog::{
+    Case, Charset, Column, InsertTraits, Kind, Reference, Repertoire, Table, Traits,
+};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use shared::ident::{DatabaseName, FieldName, TableName};
@@ -13,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-const TABLE: &str =
-    "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+const TABLE: &str = "SELECT TABLE_TYPE, COALESCE(TRANSACTIONS = 'YES', FALSE) FROM information_schema.TABLES \
+     LEFT JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
@@ -25,7 +27,7 @@ const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCE
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_NAME IS NOT NULL";
 const CHECKS: &str = "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
      WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
-const TRIGGERS: &str = "SELECT COUNT(*) FROM information_schema.TRIGGERS \
+const TRIGGERS: &str = "SELECT COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 FROM information_schema.TRIGGERS \
      WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ?";
 const TABLES: &str =
     "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? LIMIT 2000";
@@ -122,14 +124,18 @@ async fn read(
     table: &TableName,
 ) -> mysql_async::Result<Found> {
     let place = (database.as_str(), table.as_str());
-    let Some(table_type) = conn.exec_first::<String, _, _>(TABLE, place).await? else {
+    let found = conn
+        .exec_first::<(String, bool), _, _>(TABLE, place)
+        .await?;
+    let Some((table_type, transactional)) = found else {
         return missing(conn, database).await;
     };
     let columns: Vec<ColumnRow> = conn.exec(COLUMNS, place).await?;
     let indexes: Vec<(String, String)> = conn.exec(INDEXES, place).await?;
     let references: Vec<(String, String, String)> = conn.exec(FOREIGN_KEYS, place).await?;
     let checks: Vec<String> = conn.exec(CHECKS, place).await?;
-    let triggers: u64 = conn.exec_first(TRIGGERS, place).await?.unwrap_or_default();
+    let (triggers, update_triggers): (u64, bool) =
+        conn.exec_first(TRIGGERS, place).await?.unwrap_or_default();
     let view = table_type == "VIEW";
     let facts = Facts::gather(&indexes, references, &checks);
     let mut limited = HashMap::new();
@@ -156,6 +162,11 @@ async fn read(
         // What a view calls, or which triggers lie behind it, may be of another database, or of a view in
         // it; and it may take a lock with no function but MariaDB's own.
         stored_code: triggers > 0 || view,
+        inserts: InsertTraits {
+            unique_key: !indexes.is_empty(),
+            update_triggers,
+            transactional,
+        },
     };
     Ok(Found::Table(Box::new(Table::new(
         database.clone(),

@@ -19,8 +19,9 @@ const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct Statements {
     kept: LruCache<Box<str>, Statement>,
-    /// One that was not worth keeping, closed before the next.
-    passing: Option<Statement>,
+    /// One that was not worth keeping, closed before the next. The statements of one batch follow each
+    /// other with the same text.
+    passing: Option<(Box<str>, Statement)>,
 }
 
 impl Statements {
@@ -40,12 +41,17 @@ impl Statements {
         if let Some(statement) = self.kept.get(text) {
             return Ok(statement.clone());
         }
-        if let Some(statement) = self.passing.take() {
-            conn.close(statement).await?;
+        match self.passing.take() {
+            Some((same, statement)) if *same == *text => {
+                self.passing = Some((same, statement.clone()));
+                return Ok(statement);
+            }
+            Some((_, statement)) => conn.close(statement).await?,
+            None => {}
         }
         let statement = conn.prep(text).await?;
         if text.len() > KEPT_TEXT_MAX_BYTES {
-            self.passing = Some(statement.clone());
+            self.passing = Some((text.into(), statement.clone()));
         } else if let Some((_, oldest)) = self.kept.push(text.into(), statement.clone()) {
             conn.close(oldest).await?;
         }

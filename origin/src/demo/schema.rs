@@ -1,5 +1,5 @@
 //! The demo's tables. Between them they have every kind of column and key that a first look at the API wants to see:
-//! foreign keys that cascade, restrict and set null, a composite key, a unique key, an ENUM, a full-text index, JSON,
+//! foreign keys that cascade, restrict and set null, a composite key, a unique key, an ENUM, full-text indexes, JSON,
 //! DECIMAL, DATE and DATETIME.
 
 /// `CREATE TABLE` statements, in an order in which their foreign keys resolve.
@@ -61,6 +61,7 @@ const COMMENTS: &str = "CREATE TABLE comments (
   created_at DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP,
   PRIMARY KEY (id),
   KEY comments_post (post_id, id),
+  FULLTEXT KEY comments_text (body),
   CONSTRAINT comments_post FOREIGN KEY (post_id) REFERENCES posts (id) ON DELETE CASCADE,
   CONSTRAINT comments_parent FOREIGN KEY (parent_id) REFERENCES comments (id) ON DELETE CASCADE
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci";

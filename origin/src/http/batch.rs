@@ -181,7 +181,8 @@ impl Attempt<'_> {
             }
             Plan::Insert(insert) => {
                 let batch = insert.batch;
-                let statements = sql::insert(insert, scope.root());
+                let statements =
+                    sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
                 let written = write(transaction, &statements, leaves).await?;
                 let payload = records::ids(&written, batch);
                 ids.keep(at, batch, &payload, written);

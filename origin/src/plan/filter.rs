@@ -32,15 +32,17 @@ pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> 
                 shown(table.name().as_str())
             ),
         )
-        .with_hint("Use query or deleteKeyValues.")),
+        .with_hint("Use query, updateKeyValues or deleteKeyValues.")),
         [at] => Ok(equals(*at, id.whole())),
-        key if key.len() == id.parts().len() => Ok(Predicate::All(
-            key.iter()
-                .zip(id.parts())
-                .map(|(at, part)| equals(*at, part))
-                .collect(),
-        )),
-        key => Err(wrong_parts(id, key, table)),
+        key => {
+            if let Some(parts) = id.parts(key.len()) {
+                let parts = key.iter().zip(parts);
+                return Ok(Predicate::All(
+                    parts.map(|(at, part)| equals(*at, part)).collect(),
+                ));
+            }
+            Err(wrong_parts(id, key, table))
+        }
     }
 }
 
@@ -52,13 +54,13 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
     Problem::new(
         ErrorCode::InvalidValue,
         format!(
-            "The id has {} parts, the key has {}.",
-            id.parts().len(),
+            "The id {} has not the {} parts of the key.",
+            shown(id.whole()),
             key.len()
         ),
     )
     .with_hint(format!(
-        "Give the values of {} separated by commas.",
+        "Give the values of {} separated by commas; a comma in a value is %2C.",
         names.join(", ")
     ))
 }

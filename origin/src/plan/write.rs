@@ -2,7 +2,7 @@
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
-use super::{Batch, Delete, Insert, Operand, Update, filter};
+use super::{Batch, Delete, Insert, OnConflict, Operand, Predicate, Update, filter};
 use crate::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -32,17 +32,78 @@ pub(super) fn insert(
         write::Rows::One(_) => Batch::No,
         write::Rows::Batch(_) => Batch::Yes,
     };
+    if insert.once.is_some() && !table.traits().inserts.transactional {
+        return Err(no_transactions(table));
+    }
+    let on_conflict = on_conflict(insert.on_conflict, table)?;
     let returning = match (table.traits().view, batch) {
         (true, _) => Vec::new(),
-        (false, Batch::No) if is_counted(table, &columns) => Vec::new(),
+        (false, Batch::No) if on_conflict == OnConflict::Refuse && is_counted(table, &columns) => {
+            Vec::new()
+        }
         (false, _) => table.key().to_vec(),
     };
     Ok(Insert {
+        on_conflict,
         columns,
         rows,
         returning,
         batch,
     })
+}
+
+/// Without transactions a record could be there without its receipt, and be inserted again.
+fn no_transactions(table: &Table) -> Problem {
+    let why = match table.traits().view {
+        true => "of the tables behind a view it is not known whether they have transactions",
+        false => "its engine has no transactions",
+    };
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!(
+            "The header Idempotency-Key can't be kept to with {}: {why}.",
+            shown(table.name().as_str())
+        ),
+    )
+    .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
+}
+
+/// What the option means for this table, which must have a key to be in conflict with.
+fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
+    let traits = table.traits();
+    let unfit = |what: &str| {
+        Problem::new(
+            ErrorCode::InvalidQueryOption,
+            format!(
+                "onConflict has no meaning for {}: {what}.",
+                shown(table.name().as_str())
+            ),
+        )
+        .with_hint("Leave onConflict out.")
+    };
+    match wanted {
+        write::OnConflict::Refuse => return Ok(OnConflict::Refuse),
+        _ if traits.view => {
+            return Err(unfit("a view has no keys of its own"));
+        }
+        _ if !traits.inserts.unique_key => {
+            return Err(unfit("it has no unique key that a record could hold"));
+        }
+        _ => {}
+    }
+    let anchor = anchor(table).ok_or_else(|| unfit("all of its fields are computed"))?;
+    Ok(match wanted {
+        write::OnConflict::Update => OnConflict::Update { anchor },
+        _ if traits.inserts.update_triggers => OnConflict::PassOver,
+        _ => OnConflict::Ignore { anchor },
+    })
+}
+
+/// A column that may be set to itself: one of the key if possible, which is at hand already.
+fn anchor(table: &Table) -> Option<usize> {
+    let all = 0..table.columns().len();
+    let mut candidates = table.key().iter().copied().chain(all);
+    candidates.find(|at| !table.columns()[*at].generated)
 }
 
 /// Whether a new record's id is the one that MariaDB counts and reports by itself, without a result
@@ -88,16 +149,21 @@ pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update
         .collect::<Result<_, Problem>>()?;
     Ok(Update {
         changes,
-        filter: filter::by_id(&update.id, table)?,
+        filter: target(&update.target, scope)?,
     })
 }
 
 pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
-    let filter = match &delete.target {
-        write::Target::Record(id) => filter::by_id(id, scope.root())?,
-        write::Target::Matching(condition) => filter::predicate(condition, scope)?,
-    };
-    Ok(Delete { filter })
+    Ok(Delete {
+        filter: target(&delete.target, scope)?,
+    })
+}
+
+fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+    match target {
+        write::Target::Record(id) => filter::by_id(id, scope.root()),
+        write::Target::Matching(condition) => filter::predicate(condition, scope),
+    }
 }
 
 fn places(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {

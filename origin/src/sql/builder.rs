@@ -1,8 +1,8 @@
 //! The only writer of SQL text. Its verbs: [`Builder::syntax`] for our own words, [`Builder::ident`] for
 //! names, [`Builder::param`] for values, [`Builder::verbatim`] for users' own statements.
 
-use super::Statement;
 use super::tokens::{Token, Tokens};
+use super::{Statement, Taken};
 use crate::catalog::Table;
 use crate::plan::scope::Scope;
 use crate::plan::{Form, Operand, Param, Place};
@@ -12,6 +12,7 @@ use crate::plan::{Form, Operand, Param, Place};
 pub(super) struct Builder {
     text: String,
     params: Vec<Param>,
+    taken: Taken,
 }
 
 impl Builder {
@@ -19,6 +20,7 @@ impl Builder {
         Self {
             text: String::with_capacity(256),
             params: Vec::new(),
+            taken: Taken::Untold,
         }
     }
 
@@ -173,10 +175,16 @@ impl Builder {
         self.text.push_str(rest);
     }
 
+    /// What the statement says of rows whose key is taken.
+    pub(super) fn taken(&mut self, taken: Taken) {
+        self.taken = taken;
+    }
+
     pub(super) fn finish(self) -> Statement {
         Statement {
             text: self.text,
             params: self.params,
+            taken: self.taken,
         }
     }
 }

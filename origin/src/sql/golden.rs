@@ -2,7 +2,7 @@
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
 use super::Statement;
-use crate::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
+use crate::catalog::{Case, Charset, Column, InsertTraits, Kind, Repertoire, Table, Traits};
 use crate::plan::scope::Scope;
 use crate::plan::{self, Param, Plan, Select};
 use shared::error::Problem;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 const GOLDEN: &str = include_str!("golden.txt");
 const BATCH_MAX_ROWS: usize = 10_000;
+const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 fn column(name: &str, kind: Kind) -> Column {
     Column {
@@ -46,7 +47,14 @@ fn column(name: &str, kind: Kind) -> Column {
 fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
     let database = DatabaseName::parse("demo").unwrap();
     let name = TableName::parse(name).unwrap();
-    Arc::new(Table::new(database, name, columns, key, Traits::default()))
+    let traits = Traits {
+        inserts: InsertTraits {
+            unique_key: !key.is_empty(),
+            ..InsertTraits::default()
+        },
+        ..Traits::default()
+    };
+    Arc::new(Table::new(database, name, columns, key, traits))
 }
 
 fn posts() -> Arc<Table> {
@@ -111,7 +119,7 @@ fn named(name: &TableName) -> Arc<Table> {
 }
 
 /// `METHOD [@table]/path?query body` → the SQL and its parameters, or the problem.
-fn rendered(request: &str) -> String {
+pub(super) fn rendered(request: &str) -> String {
     let mut parts = request.splitn(3, ' ');
     let (method, target, body) = (
         parts.next().unwrap(),
@@ -150,7 +158,7 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
     let scope = Scope::joined(&root, operation.joins(), &joined)?;
     Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
         Plan::Select(plan) => selects(plan, operation, &scope)?,
-        Plan::Insert(plan) => super::insert(plan, &root),
+        Plan::Insert(plan) => super::insert(plan, &root, PACKET_MAX_BYTES),
         Plan::Update(plan) => vec![super::update(plan, &scope)],
         Plan::Delete(plan) => vec![super::delete(plan, &scope)],
     })

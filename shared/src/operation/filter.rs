@@ -1,4 +1,4 @@
-//! Conditions: the `query` of a read and the `deleteKeyValues` of a delete.
+//! Conditions: the `query` of a read, the `updateKeyValues` and `deleteKeyValues` of writes.
 //!
 //! Both become one [`Condition`]. Fields are checked names; values are as written, since only the
 //! catalogue knows what type they must have. `parse` tells how they are spelled.

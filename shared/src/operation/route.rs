@@ -23,7 +23,7 @@ pub(super) enum Resource {
     Batch,
 }
 
-const TABLE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
 /// Finds the resource and checks the method.

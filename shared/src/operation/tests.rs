@@ -179,7 +179,7 @@ fn routes_and_methods() {
             "{path}"
         );
     }
-    assert_eq!(code("PUT", POSTS, "", "{}"), ErrorCode::MethodNotAllowed);
+    assert_eq!(code("LOCK", POSTS, "", "{}"), ErrorCode::MethodNotAllowed);
     assert_eq!(
         code("GET", "/api/v1/sql", "", ""),
         ErrorCode::MethodNotAllowed
@@ -212,8 +212,8 @@ fn names_are_decoded_from_the_path() {
         ("my db", "a/b`c")
     );
     assert_eq!(
-        (one.id.whole(), one.id.parts()),
-        ("1,2,3", &["1,2".to_owned(), "3".to_owned()][..])
+        (one.id.whole(), one.id.parts(2)),
+        ("1,2,3", Some(vec!["1,2", "3"]))
     );
     assert_eq!(one.select, Selection::All);
 }
@@ -292,6 +292,58 @@ fn no_delete_without_a_target_and_none_with_two() {
     )
     .unwrap();
     assert_eq!(in_body, in_url);
+}
+
+#[test]
+fn no_update_of_many_without_conditions_and_none_without_data() {
+    let one = r#"[{"key":"a","value":1}]"#;
+    for (body, expected) in [
+        ("{}".to_owned(), ErrorCode::InvalidBody),
+        (r#"{"data":{"b":2}}"#.to_owned(), ErrorCode::InvalidBody),
+        (
+            r#"{"updateKeyValues":[],"data":{"b":2}}"#.to_owned(),
+            ErrorCode::InvalidFilter,
+        ),
+        (
+            r#"{"updateKeyValuesOperator":"OR","data":{"b":2}}"#.to_owned(),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one}}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one},"data":{{}}}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one},"data":[]}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"updateKeyValues":{one},"data":{{"b":2}},"b":3}}"#),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            format!(r#"{{"deleteKeyValues":{one},"data":{{"b":2}}}}"#),
+            ErrorCode::InvalidBody,
+        ),
+    ] {
+        for method in ["PUT", "PATCH"] {
+            assert_eq!(code(method, POSTS, "", &body), expected, "{body}");
+        }
+    }
+    let problem = parse(
+        "PUT",
+        POSTS,
+        "",
+        r#"{"updateKeyValues":[{"key":"a"}],"data":{"b":2}}"#,
+    )
+    .unwrap_err();
+    assert!(
+        problem.message().contains("updateKeyValues"),
+        "another list is named: {problem}"
+    );
 }
 
 #[test]

@@ -1,12 +1,22 @@
 //! Writes: records to insert, change and delete.
 
-use super::filter::{self, Condition, Joiner};
-use super::options::{self, Options};
+mod delete;
+mod insert_head;
+mod key_values;
+mod once;
+
+pub(super) use delete::DeleteHead;
+pub use delete::{Delete, Target};
+pub(super) use insert_head::InsertHead;
+pub use insert_head::OnConflict;
+pub use once::{Hash, Once};
+
 use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Value};
 use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS};
+use key_values::{FOR_UPDATE, KeyValues};
 use std::collections::HashMap;
 
 /// New records. Every row has as many cells as there are fields; `None` is the column's default.
@@ -18,6 +28,10 @@ pub struct Insert {
     pub fields: Vec<FieldName>,
     /// The rows, in order.
     pub rows: Rows,
+    /// What becomes of rows whose key is taken.
+    pub on_conflict: OnConflict,
+    /// That it happens once, if the caller asked for it.
+    pub once: Option<Once>,
 }
 
 /// The rows of an insert, and with them the form of its answer.
@@ -44,18 +58,30 @@ impl Rows {
 const BATCH_KEY: &str = "batchData";
 
 impl Insert {
-    pub(super) fn from_body(table: TablePath, body: &[u8]) -> Result<Self, Problem> {
+    pub(super) fn from_body(
+        table: TablePath,
+        head: InsertHead,
+        body: &[u8],
+    ) -> Result<Self, Problem> {
+        let InsertHead { on_conflict, key } = head;
+        let (fields, rows) = Self::rows(body)?;
+        Ok(Self {
+            once: key.map(|key| Once::new(&key, &table, on_conflict, body)),
+            table,
+            fields,
+            rows,
+            on_conflict,
+        })
+    }
+
+    fn rows(body: &[u8]) -> Result<(Vec<FieldName>, Rows), Problem> {
         let members = json::body_members(body)?;
         match members.iter().find(|(name, _)| name == BATCH_KEY) {
             None => {
                 let (fields, row) = columns(members)?;
-                Ok(Self {
-                    table,
-                    fields,
-                    rows: Rows::One(row.into_iter().map(Some).collect()),
-                })
+                Ok((fields, Rows::One(row.into_iter().map(Some).collect())))
             }
-            Some((_, batch)) if members.len() == 1 => Self::batch(table, batch),
+            Some((_, batch)) if members.len() == 1 => Self::batch(batch),
             Some(_) => Err(Problem::new(
                 ErrorCode::InvalidBody,
                 "batchData stands beside other keys.",
@@ -64,7 +90,7 @@ impl Insert {
         }
     }
 
-    fn batch(table: TablePath, batch: &Value) -> Result<Self, Problem> {
+    fn batch(batch: &Value) -> Result<(Vec<FieldName>, Rows), Problem> {
         let Value::List(text) = batch else {
             return Err(body(format!(
                 "batchData must be a list of records, not {}.",
@@ -86,11 +112,7 @@ impl Insert {
             table_of_rows.push(at, item)?;
         }
         let (fields, rows) = table_of_rows.finish();
-        Ok(Self {
-            table,
-            fields,
-            rows: Rows::Batch(rows),
-        })
+        Ok((fields, Rows::Batch(rows)))
     }
 }
 
@@ -146,13 +168,13 @@ impl RowTable {
     }
 }
 
-/// Changes to one record.
+/// Changes to records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     /// The table.
     pub table: TablePath,
-    /// Which record.
-    pub id: RecordId,
+    /// Which records.
+    pub target: Target,
     /// The fields that change; at least one.
     pub fields: Vec<FieldName>,
     /// Their new values, in the same order.
@@ -160,6 +182,7 @@ pub struct Update {
 }
 
 impl Update {
+    /// The change of one record: the body is its new values.
     pub(super) fn from_body(table: TablePath, id: RecordId, bytes: &[u8]) -> Result<Self, Problem> {
         let (fields, values) = columns(json::body_members(bytes)?)?;
         if fields.is_empty() {
@@ -167,11 +190,59 @@ impl Update {
         }
         Ok(Self {
             table,
-            id,
+            target: Target::Record(id),
             fields,
             values,
         })
     }
+
+    /// The same change of all records that satisfy conditions: both stand in the body.
+    pub(super) fn many_from_body(table: TablePath, bytes: &[u8]) -> Result<Self, Problem> {
+        let mut data = None;
+        let mut conditions = Vec::new();
+        for (name, value) in json::body_members(bytes)? {
+            match (&*name, value) {
+                ("data", value) => data = Some(value),
+                (_, value) => conditions.push((name.into_owned(), value)),
+            }
+        }
+        let key_values = KeyValues::collect(&FOR_UPDATE, conditions, |name| {
+            body(format!("An update of many records has no part {}.", shown(name)))
+                .with_hint("Use {\"updateKeyValues\": [{key, value}, …], \"data\": {…}}, or name one record by its id in the path.")
+        })?;
+        let condition = key_values.condition(&FOR_UPDATE)?.ok_or_else(|| {
+            body("The request does not say which records to change.".to_owned()).with_hint(
+                "Name one by its id in the path, or several by {\"updateKeyValues\": [{key, value}, …]}.",
+            )
+        })?;
+        let (fields, values) = data_of(data)?;
+        Ok(Self {
+            table,
+            target: Target::Matching(condition),
+            fields,
+            values,
+        })
+    }
+}
+
+/// The new values of an update of many records.
+fn data_of(data: Option<Value>) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {
+    let Some(data) = data else {
+        return Err(body("The body has no data: no field to change.".to_owned()));
+    };
+    let Value::Object(text) = &data else {
+        return Err(body(format!(
+            "data must be an object of fields, not {}.",
+            data.kind()
+        )));
+    };
+    let members =
+        json::members(text).map_err(|fault| body(format!("data can't be read: {fault}.")))?;
+    let (fields, values) = columns(members)?;
+    if fields.is_empty() {
+        return Err(body("data names no field to change.".to_owned()));
+    }
+    Ok((fields, values))
 }
 
 fn columns(
@@ -198,124 +269,4 @@ fn field(name: &str) -> Result<FieldName, Problem> {
 
 fn body(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidBody, message)
-}
-
-/// Records to delete.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Delete {
-    /// The table.
-    pub table: TablePath,
-    /// Which records.
-    pub target: Target,
-}
-
-/// Which records a delete means: never all by omission.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Target {
-    /// The one with this id.
-    Record(RecordId),
-    /// Those that satisfy this.
-    Matching(Condition),
-}
-
-/// What the head of a delete already says.
-#[derive(Clone, Debug)]
-pub(super) struct DeleteHead {
-    id: Option<RecordId>,
-    key_values: KeyValues,
-}
-
-/// `deleteKeyValues` and its operator, wherever they stood.
-#[derive(Clone, Debug, Default)]
-struct KeyValues {
-    list: Option<Value>,
-    joiner: Option<Value>,
-}
-
-impl KeyValues {
-    fn collect(
-        members: impl IntoIterator<Item = (String, Value)>,
-        unknown: fn(&str) -> Problem,
-    ) -> Result<Self, Problem> {
-        let mut collected = Self::default();
-        for (name, value) in members {
-            match name.as_str() {
-                "deleteKeyValues" => collected.list = Some(value),
-                "deleteKeyValuesOperator" => collected.joiner = Some(value),
-                other => return Err(unknown(other)),
-            }
-        }
-        Ok(collected)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.list.is_none() && self.joiner.is_none()
-    }
-
-    fn condition(&self) -> Result<Option<Condition>, Problem> {
-        let joiner = match &self.joiner {
-            Some(value) => filter::joiner("deleteKeyValuesOperator", value)?,
-            None => Joiner::And,
-        };
-        self.list
-            .as_ref()
-            .map(|list| {
-                filter::check_extent(list)?;
-                Condition::from_key_values(list, joiner)
-            })
-            .transpose()
-    }
-}
-
-const DELETE_PARTS: [&str; 2] = ["deleteKeyValues", "deleteKeyValuesOperator"];
-
-impl DeleteHead {
-    pub(super) fn from_pairs(id: Option<RecordId>, options: Options) -> Result<Self, Problem> {
-        let key_values = KeyValues::collect(options, |name| options::unknown(name, &DELETE_PARTS))?;
-        Ok(Self { id, key_values })
-    }
-}
-
-impl Delete {
-    pub(super) fn from_body(
-        table: TablePath,
-        head: DeleteHead,
-        bytes: &[u8],
-    ) -> Result<Self, Problem> {
-        let in_body = if bytes.trim_ascii().is_empty() {
-            KeyValues::default()
-        } else {
-            let members = json::body_members(bytes)?
-                .into_iter()
-                .map(|(name, value)| (name.into_owned(), value));
-            KeyValues::collect(members, |name| {
-                body(format!("A delete has no part {}.", shown(name)))
-                    .with_hint("Use {\"deleteKeyValues\": [{key, value}, …]}.")
-            })?
-        };
-        if !in_body.is_empty() && !head.key_values.is_empty() {
-            return Err(body(
-                "deleteKeyValues stands in the body and in the URL.".to_owned(),
-            ));
-        }
-        let key_values = if in_body.is_empty() {
-            head.key_values
-        } else {
-            in_body
-        };
-        let target = match (head.id, key_values.condition()?) {
-            (Some(id), None) => Target::Record(id),
-            (None, Some(condition)) => Target::Matching(condition),
-            (Some(_), Some(_)) => {
-                return Err(body(
-                    "The id in the path and deleteKeyValues exclude each other.".to_owned(),
-                ));
-            }
-            (None, None) => {
-                return Err(body("The request does not say which records to delete.".to_owned())
-                    .with_hint("Name one by its id in the path, or several by {\"deleteKeyValues\": [{key, value}, …]}."));
-            }
-        };
-        Ok(Self { table, target })
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::door::{Door, enc};
 use crate::room::Room;
+use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
 
@@ -10,6 +11,9 @@ cases! {
         a_table_without_a_column_id_is_addressed_by_its_key,
         a_column_id_counts_before_the_key,
         a_composite_key_is_addressed_in_key_order,
+        every_operation_takes_a_composite_key,
+        a_whole_composite_key_may_be_encoded,
+        a_composite_key_of_the_wrong_parts_changes_nothing,
         text_keys_are_taken_literally,
         dates_and_binaries_are_keys_too,
         a_table_without_any_key_has_no_single_records,
@@ -81,6 +85,91 @@ async fn a_composite_key_is_addressed_in_key_order(door: Door) {
     assert_eq!(
         room.post("t", &json!({"a": 5, "b": "five"})).await.status,
         200
+    );
+}
+
+/// Commas inside of a part are encoded; those between parts are not.
+async fn every_operation_takes_a_composite_key(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (lang VARCHAR(20), day DATE, n BIGINT UNSIGNED, x INT, PRIMARY KEY (lang, day, n))"],
+    )
+    .await;
+    for (lang, n) in [
+        ("de", "1"),
+        ("a,b", "18446744073709551615"),
+        ("%2C", "2"),
+        ("", "3"),
+    ] {
+        let record = json!({"lang": lang, "day": "2026-11-20", "n": n, "x": 1});
+        assert_eq!(
+            room.post("t", &record).await.payload(),
+            format!("{lang},2026-11-20,{n}")
+        );
+        let at = format!("t/{},2026-11-20,{n}", enc(lang));
+        assert_eq!(room.get(&at).await.payload()["lang"], lang, "{at}");
+        assert_eq!(room.put(&at, &json!({"x": 2})).await.payload(), 1, "{at}");
+        let patch = room.call(Method::PATCH, &at).json(&json!({"x": 3})).send();
+        assert_eq!(patch.await.payload(), 1, "{at}");
+        assert_eq!(
+            room.value("SELECT COUNT(*) FROM t WHERE x = 3").await,
+            1,
+            "{at}"
+        );
+        assert_eq!(room.delete(&at).await.payload(), 1, "{at}");
+        assert_eq!(room.delete(&at).await.payload(), 0, "{at}");
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+/// As `encodeURIComponent` leaves an id that an insert answered.
+async fn a_whole_composite_key_may_be_encoded(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (a INT, b VARCHAR(20), x INT, PRIMARY KEY (a, b))"],
+    )
+    .await;
+    let id = room
+        .post("t", &json!({"a": 1, "b": "two", "x": 5}))
+        .await
+        .payload();
+    let at = format!("t/{}", enc(id.as_str().unwrap()));
+    assert!(at.contains("%2C"), "{at}");
+    assert_eq!(room.get(&at).await.payload()["x"], 5);
+    assert_eq!(room.put(&at, &json!({"x": 6})).await.payload(), 1);
+    assert_eq!(room.delete(&at).await.payload(), 1);
+}
+
+async fn a_composite_key_of_the_wrong_parts_changes_nothing(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (a INT, b VARCHAR(20), x INT, PRIMARY KEY (a, b))",
+            "INSERT INTO t VALUES (1, 'one', 1), (2, 'a,b', 1)",
+        ],
+    )
+    .await;
+    for id in ["1", "1,one,1", "1,one,", ",1,one", "2,a,b", "2%2Ca%2Cb"] {
+        let at = format!("t/{id}");
+        for answer in [
+            room.get(&at).await,
+            room.put(&at, &json!({"x": 9})).await,
+            room.delete(&at).await,
+        ] {
+            answer.refused(ErrorCode::InvalidValue);
+        }
+    }
+    // As many parts as the key has, but none that it holds.
+    for id in ["x,one", "1,", ",one", "one,1"] {
+        let at = format!("t/{id}");
+        room.get(&at).await.refused(ErrorCode::RecordNotFound);
+        assert_eq!(room.put(&at, &json!({"x": 9})).await.payload(), 0, "{id}");
+        assert_eq!(room.delete(&at).await.payload(), 0, "{id}");
+    }
+    assert_eq!(
+        room.value("SELECT COUNT(*) FROM t WHERE x = 1").await,
+        2,
+        "nothing changed"
     );
 }
 

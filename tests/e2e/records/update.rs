@@ -22,7 +22,7 @@ cases! {
         null_is_written,
         the_key_itself_can_be_changed,
         a_value_that_does_not_fit_changes_nothing,
-        an_update_without_an_id_is_no_route,
+        an_update_without_an_id_and_conditions_is_refused,
     ],
 }
 
@@ -118,10 +118,10 @@ async fn a_value_that_does_not_fit_changes_nothing(door: Door) {
     );
 }
 
-async fn an_update_without_an_id_is_no_route(door: Door) {
+async fn an_update_without_an_id_and_conditions_is_refused(door: Door) {
     let room = Room::new(door, T).await;
     let answer = room.put("t", &json!({"name": "z"})).await;
-    answer.refused(ErrorCode::MethodNotAllowed);
+    answer.refused(ErrorCode::InvalidBody);
     assert_eq!(
         room.value("SELECT COUNT(*) FROM t WHERE name = 'z'").await,
         0

@@ -71,6 +71,18 @@ impl Admin {
         })
     }
 
+    /// Bytes of the largest packet that the server takes.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn packet_max_bytes(&self) -> Result<usize, AdminError> {
+        let mut conn = self.conn().await?;
+        let bytes: Option<usize> = self
+            .within(conn.query_first("SELECT @@GLOBAL.max_allowed_packet"))
+            .await?;
+        bytes.ok_or(AdminError::Corrupt("answer about the server"))
+    }
+
     /// Accounts without a name, and rights that everybody has; `None` if the admin account may not look.
     ///
     /// # Errors

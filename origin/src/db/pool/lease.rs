@@ -79,7 +79,11 @@ impl Lease {
     /// given up; one whose statement still runs is killed when the lease is dropped.
     pub(in crate::db) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
-            DbError::NoDatabase(_) | DbError::ParamCount(..) | DbError::Misread => {
+            DbError::NoDatabase(_)
+            | DbError::ParamCount(..)
+            | DbError::Misread
+            | DbError::NoReceipts
+            | DbError::PacketTooLarge(_) => {
                 self.stage = Stage::Idle;
             }
             DbError::Refused(..) if !error.is_lost() => self.stage = Stage::Idle,

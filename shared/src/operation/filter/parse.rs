@@ -54,23 +54,24 @@ impl Condition {
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
-    /// Reads the list `deleteKeyValues`, which holds at least one condition.
+    /// Reads a list such as `deleteKeyValues`, by its name; it holds at least one condition.
     pub(in crate::operation) fn from_key_values(
+        name: &str,
         list: &Value,
         joiner: Joiner,
     ) -> Result<Self, Problem> {
-        let expected = "deleteKeyValues must be a list of {key, value, operator?}";
+        let expected = format!("{name} must be a list of {{key, value, operator?}}");
         let Value::List(text) = list else {
             return Err(invalid(format!("{expected}, not {}.", list.kind())));
         };
         let items = json::items(text, CONDITION_MAX_COUNT)
-            .map_err(|fault| invalid(format!("deleteKeyValues can't be read: {fault}.")))?;
+            .map_err(|fault| invalid(format!("{name} can't be read: {fault}.")))?;
         if items.is_empty() {
-            return Err(invalid(
-                "deleteKeyValues is empty: it must name the records to delete.".to_owned(),
-            )
+            return Err(invalid(format!(
+                "{name} is empty: it must say which records are meant."
+            ))
             .with_hint(
-                "Give at least one {key, value}; no request deletes a whole table by omission.",
+                "Give at least one {key, value}; no request changes or deletes a whole table by omission.",
             ));
         }
         if items.len() > CONDITION_MAX_COUNT {
@@ -79,7 +80,7 @@ impl Condition {
         let conditions = items
             .into_iter()
             .map(|item| match item {
-                Value::Object(text) => key_value(&text),
+                Value::Object(text) => key_value(name, &text),
                 other => Err(invalid(format!("{expected}; it holds {}.", other.kind()))),
             })
             .collect::<Result<_, _>>()?;
@@ -224,10 +225,10 @@ impl Reader {
     }
 }
 
-/// `{key, value, operator?}` of `deleteKeyValues`.
-fn key_value(text: &str) -> Result<Condition, Problem> {
-    let members = json::members(text)
-        .map_err(|fault| invalid(format!("deleteKeyValues can't be read: {fault}.")))?;
+/// `{key, value, operator?}` of the list of this name.
+fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
+    let members =
+        json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
     let (mut key, mut value) = (None, None);
     let mut equality = (Operator::Compare(Comparison::Equal), false);
     for (name, part) in members {
@@ -237,26 +238,22 @@ fn key_value(text: &str) -> Result<Condition, Problem> {
             ("operator", Value::Text(word)) => equality = operator(word)?,
             ("key" | "operator", other) => {
                 return Err(invalid(format!(
-                    "{name} of deleteKeyValues must be a string, not {}.",
+                    "{name} of {list} must be a string, not {}.",
                     other.kind()
                 )));
             }
             (other, _) => {
-                return Err(unknown_part(
-                    "deleteKeyValues",
-                    other,
-                    &["key", "value", "operator"],
-                ));
+                return Err(unknown_part(list, other, &["key", "value", "operator"]));
             }
         }
     }
-    let key = key.ok_or_else(|| invalid("An item of deleteKeyValues has no key.".to_owned()))?;
+    let key = key.ok_or_else(|| invalid(format!("An item of {list} has no key.")))?;
     let value = match (value, equality.0) {
         (Some(value), _) => value,
         (None, Operator::IsNull) => Value::Null,
         (None, _) => {
             return Err(invalid(format!(
-                "The item {} of deleteKeyValues has no value.",
+                "The item {} of {list} has no value.",
                 shown(&key.to_string())
             )));
         }
@@ -264,7 +261,7 @@ fn key_value(text: &str) -> Result<Condition, Problem> {
     if matches!(&value, Value::List(text) if json::items(text, 0).is_ok_and(|items| items.is_empty()))
     {
         return Err(invalid(format!(
-            "The list of {} in deleteKeyValues is empty.",
+            "The list of {} in {list} is empty.",
             shown(&key.to_string())
         )));
     }

@@ -1,0 +1,136 @@
+//! The pages for users, held against the service: every call on them is run in their order, through one door after the
+//! other, and must give the answer that stands under it.
+//!
+//! How a page says so is in `docs/page.rs`, what an answer may leave open in `docs/pattern.rs`. With `SELKIE_BLESS=1`
+//! the origin's run writes what it got under the calls whose answers differ and leave nothing open.
+
+mod bless;
+mod coverage;
+mod desk;
+mod page;
+mod pattern;
+mod rules;
+
+use crate::door::Door;
+use crate::service::{Edge, Service};
+use desk::{Desk, Ran};
+use page::{Example, Page};
+
+cases! {
+    Both: [every_call_on_the_pages_gives_the_answer_under_it],
+    Origin: [every_option_stands_in_a_call_on_the_pages, every_operator_on_the_page_is_known],
+    Own: [
+        every_shell_block_has_an_answer_or_a_reason,
+        every_error_code_stands_in_the_interface,
+        every_link_leads_somewhere,
+        a_page_is_read_as_its_fences_and_marks_say,
+        an_answer_fits_where_only_what_is_left_open_differs,
+        an_answer_that_is_written_reads_as_the_same,
+    ],
+}
+
+/// A service of its own: the calls write, and their answers hold for the demo as it was filled.
+async fn every_call_on_the_pages_gives_the_answer_under_it(door: Door) {
+    let work = move || {
+        let edge = match door {
+            Door::Origin => Edge::Without,
+            Door::Edge => Edge::With,
+        };
+        let service = Service::start(edge, &[]).expect("a service");
+        let desk = Desk::new(&service, door);
+        let faults: Vec<String> = page::all()
+            .iter()
+            .flat_map(|page| faults_of(page, &desk))
+            .collect();
+        service.stop().expect("an end in order");
+        faults
+    };
+    let faults = tokio::task::spawn_blocking(work).await.unwrap();
+    assert!(
+        faults.is_empty(),
+        "answers differ from the pages:\n\n{}\nIf the pages are wrong, SELKIE_BLESS=1 mends them.",
+        faults.join("\n")
+    );
+}
+
+/// Runs a page's calls against a fresh demo; says which answers differ.
+fn faults_of(page: &Page, desk: &Desk<'_>) -> Vec<String> {
+    desk.refill();
+    let scripts: Vec<&str> = page.examples.iter().map(|e| e.script.as_str()).collect();
+    let ran = desk.run(&scripts);
+    let blessing = desk.door == Door::Origin && bless::wanted();
+    if blessing {
+        bless::mend(page, &ran);
+    }
+    let pairs = page.examples.iter().zip(ran);
+    pairs
+        .filter(|(example, ran)| !(blessing && bless::may_mend(example, ran)))
+        .filter_map(|(example, ran)| fault_of(page, example, &ran))
+        .collect()
+}
+
+fn fault_of(page: &Page, example: &Example, ran: &Ran) -> Option<String> {
+    let differences = match (&example.answer, ran.ended_well) {
+        (_, false) => vec!["the shell reports a failure".to_owned()],
+        (None, true) if ran.output.trim().is_empty() => Vec::new(),
+        (None, true) => vec!["it answers, and the page says that it does not".to_owned()],
+        (Some(answer), true) if answer.text.is_empty() || ran.output.is_empty() => {
+            vec!["an answer is empty".to_owned()]
+        }
+        (Some(answer), true) => pattern::differences(answer.kind, &answer.text, &ran.output),
+    };
+    (!differences.is_empty()).then(|| {
+        format!(
+            "{}:{}\n{}\n  {}\n  answer: {}{}\n",
+            page.path.display(),
+            example.line,
+            indented(&example.script),
+            differences.join("\n  "),
+            ran.output.trim_end(),
+            ran.errors.trim_end(),
+        )
+    })
+}
+
+fn indented(script: &str) -> String {
+    let lines: Vec<String> = script.lines().map(|line| format!("  $ {line}")).collect();
+    lines.join("\n")
+}
+
+async fn every_option_stands_in_a_call_on_the_pages(door: Door) {
+    coverage::every_option_stands_in_a_call(door).await;
+}
+
+async fn every_operator_on_the_page_is_known(door: Door) {
+    coverage::every_operator_on_the_page_is_known(door).await;
+}
+
+async fn every_shell_block_has_an_answer_or_a_reason(_: Door) {
+    let faults: Vec<String> = page::all()
+        .iter()
+        .flat_map(|page| page.faults.clone())
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let run: usize = page::all().iter().map(|page| page.examples.len()).sum();
+    assert!(run > 10, "only {run} calls were found");
+}
+
+async fn every_error_code_stands_in_the_interface(_: Door) {
+    rules::codes_stand_with_their_status();
+}
+
+async fn every_link_leads_somewhere(_: Door) {
+    rules::links_lead_somewhere();
+}
+
+async fn a_page_is_read_as_its_fences_and_marks_say(_: Door) {
+    page::tests();
+}
+
+async fn an_answer_fits_where_only_what_is_left_open_differs(_: Door) {
+    pattern::tests();
+}
+
+async fn an_answer_that_is_written_reads_as_the_same(_: Door) {
+    bless::tests();
+}

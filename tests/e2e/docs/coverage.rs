@@ -1,0 +1,82 @@
+//! Whether the pages are whole: each option that the service names, when it is asked for one that it does not have,
+//! stands in a call that is run; and each operator on the page is one that the service has.
+
+use super::page;
+use crate::door::{Door, enc, option};
+use serde_json::{Value, json};
+use std::fs;
+
+/// No option, part or operator, and near to none.
+const UNKNOWN: &str = "qqqqqqqqqqqq";
+
+/// Asks for what does not exist at each place that has names of its own, and looks for the names that the hint gives.
+pub(super) async fn every_option_stands_in_a_call(door: Door) {
+    let posts = "/api/v1/crud/demo/posts";
+    let part = json!({UNKNOWN: 1});
+    let mut missing = Vec::new();
+    for path in [
+        format!("{posts}?{UNKNOWN}=1"),
+        format!("{posts}/1?{UNKNOWN}=1"),
+        format!("{posts}?{}", option("query", &json!({"id": part}))),
+        format!("{posts}?{}", option("order", &part)),
+        format!("{posts}?{}", option("selectFields", &json!([part]))),
+        format!("{posts}?{}", option("fullTextSearch", &part)),
+        format!("{posts}?{}", option("join", &json!([part]))),
+        format!("{posts}?{}", option("join", &json!([{"match": part}]))),
+    ] {
+        let error = door.get(&path).send().await.json()["error"].take();
+        let names = names(error["hint"].as_str().unwrap_or_default());
+        assert!(names.len() > 1, "{path} names nothing: {error}");
+        let scripts = scripts();
+        missing.extend(
+            names
+                .into_iter()
+                .filter(|name| !scripts.iter().any(|script| script.contains(name))),
+        );
+    }
+    assert!(missing.is_empty(), "no call on the pages has {missing:?}");
+}
+
+/// The names in a hint such as `Options: a, b.` or `Its parts are a, b.`.
+fn names(hint: &str) -> Vec<String> {
+    let list = hint.split_once(": ").or_else(|| hint.split_once("are "));
+    let list = list.map_or("", |(_, list)| list.trim_end_matches('.'));
+    list.split(", ").map(str::to_owned).collect()
+}
+
+fn scripts() -> Vec<String> {
+    let pages = page::all();
+    let examples = pages.into_iter().flat_map(|page| page.examples);
+    examples.map(|example| example.script).collect()
+}
+
+/// Takes the operators out of the page's table, whose first column and last hold names only.
+pub(super) async fn every_operator_on_the_page_is_known(door: Door) {
+    let page = crate::service::workspace().join("docs/api/conditions.md");
+    let text = fs::read_to_string(page).expect("a readable page");
+    let table = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| operator |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut operators = Vec::new();
+    for row in table {
+        let columns: Vec<&str> = row.split('|').collect();
+        let named = [columns[1], columns[columns.len() - 2]].join("");
+        let words = named.split('`').skip(1).step_by(2).map(str::to_owned);
+        operators.extend(words);
+    }
+    assert!(operators.len() > 30, "{operators:?}");
+    for operator in operators {
+        // Of the wrong kind for most: what matters is that the operator is not what is refused.
+        let query = json!({"id": {"equality": operator, "value": 1}});
+        let path = format!(
+            "/api/v1/crud/demo/posts?limit=1&query={}",
+            enc(&query.to_string())
+        );
+        let answer = door.get(&path).send().await;
+        let message = answer.json()["error"]["message"].take();
+        let unknown = matches!(&message, Value::String(text) if text.contains("no operator"));
+        assert!(!unknown, "{operator}: {answer}");
+    }
+}

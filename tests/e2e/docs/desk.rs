@@ -1,0 +1,141 @@
+//! Where a page's calls are run: a shell in a directory that looks like a clone with a running service in it, and the
+//! service's demo database, filled anew for each page. Knows bash, curl and the service; no page.
+
+use crate::door::Door;
+use crate::service::{Service, clear_settings};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// Read by every curl: no proxies, no meter, and an end to what hangs.
+const CURLRC: &str = "silent\nshow-error\nmax-time = 20\nnoproxy = *\n";
+
+/// Where the demo is kept as it was filled: a name that no key reaches.
+const KEPT: &str = "demo_as_filled";
+
+/// A directory, a service, and the door through which it is called.
+pub(super) struct Desk<'a> {
+    pub(super) door: Door,
+    service: &'a Service,
+    dir: TempDir,
+    tables: Vec<String>,
+}
+
+/// What a call did.
+pub(super) struct Ran {
+    pub(super) output: String,
+    pub(super) errors: String,
+    pub(super) ended_well: bool,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(service: &'a Service, door: Door) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let url = match door {
+            Door::Origin => &service.origin,
+            Door::Edge => service.edge.as_ref().expect("an edge"),
+        };
+        let settings = dir.path().join(".selkie");
+        fs::create_dir(&settings).expect("a directory");
+        // Both names lead through this run's door, so that each page is seen through each.
+        let lines = [
+            ("SELKIE_ORIGIN_URL", url),
+            ("SELKIE_EDGE_URL", url),
+            ("SELKIE_FULL_KEY", &service.full_key),
+            ("SELKIE_READ_KEY", &service.read_key),
+            ("SELKIE_DATABASE", &service.database),
+            ("SELKIE_PROJECT", &service.project),
+        ]
+        .map(|(name, value)| format!("{name}={value}\n"));
+        put(&settings.join("dev.env"), &lines.concat());
+        put(&dir.path().join(".curlrc"), CURLRC);
+        let mut desk = Self {
+            door,
+            service,
+            dir,
+            tables: Vec::new(),
+        };
+        desk.keep();
+        desk
+    }
+
+    /// Copies the demo aside.
+    fn keep(&mut self) {
+        self.tables = self.tables_of_the_demo();
+        let copies = self.tables.iter().map(|table| {
+            format!(
+                "CREATE TABLE {KEPT}.{table} LIKE demo.{table}; \
+                 INSERT INTO {KEPT}.{table} SELECT * FROM demo.{table};"
+            )
+        });
+        self.root(&format!(
+            "CREATE DATABASE {KEPT}; {}",
+            copies.collect::<String>()
+        ));
+    }
+
+    /// Puts the demo back as it was filled. The next id is the first one's again too.
+    pub(super) fn refill(&self) {
+        let mut statements = String::from("SET foreign_key_checks = 0;");
+        for table in self.tables_of_the_demo() {
+            statements += &if self.tables.contains(&table) {
+                format!(
+                    "TRUNCATE demo.{table}; INSERT INTO demo.{table} SELECT * FROM {KEPT}.{table};"
+                )
+            } else {
+                format!("DROP TABLE demo.{table};")
+            };
+        }
+        self.root(&statements);
+    }
+
+    fn tables_of_the_demo(&self) -> Vec<String> {
+        let names = self.root(
+            "SELECT table_name FROM information_schema.tables \
+             WHERE table_schema = 'demo' AND table_type = 'BASE TABLE'",
+        );
+        names.lines().map(str::to_owned).collect()
+    }
+
+    fn root(&self, statements: &str) -> String {
+        let done = self.service.root_sql(statements);
+        done.unwrap_or_else(|error| panic!("{statements}: {error}"))
+    }
+
+    /// Runs the scripts in one shell, so that what one sets is there for the next.
+    pub(super) fn run(&self, scripts: &[&str]) -> Vec<Ran> {
+        let dir = self.dir.path();
+        let mut driver = String::new();
+        for (at, script) in scripts.iter().enumerate() {
+            put(&dir.join(format!("{at}.sh")), script);
+            let _ = fs::remove_file(dir.join(format!("{at}.status")));
+            driver +=
+                &format!(". ./{at}.sh >{at}.out 2>{at}.err </dev/null; echo $? >{at}.status\n");
+        }
+        put(&dir.join("driver.sh"), &driver);
+        let mut bash = Command::new("bash");
+        clear_settings(&mut bash);
+        bash.args(["--noprofile", "--norc", "driver.sh"])
+            .env("CURL_HOME", dir)
+            .current_dir(dir)
+            .stdin(Stdio::null());
+        let status = bash.status().expect("bash runs");
+        assert!(status.success(), "bash ended with {status}");
+        let read = |at: usize, what: &str| {
+            let bytes = fs::read(dir.join(format!("{at}.{what}"))).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        (0..scripts.len())
+            .map(|at| Ran {
+                output: read(at, "out"),
+                errors: read(at, "err"),
+                ended_well: read(at, "status").trim() == "0",
+            })
+            .collect()
+    }
+}
+
+fn put(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}

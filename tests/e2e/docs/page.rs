@@ -1,0 +1,216 @@
+//! A page of Markdown, taken apart into the calls that stand on it and their answers.
+//!
+//! - A block ```` ```sh ```` is a call; the block right under it, in any other language, is its answer.
+//! - `<!-- no answer: why -->` right above it: the call is run and prints nothing.
+//! - `<!-- not run: why -->` right above it: the block is left alone.
+//!
+//! Nothing else is allowed, so that no call can stand on a page unseen. Must not know how a call is run.
+
+use super::pattern::Kind;
+use crate::service::workspace;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A page whose calls are run.
+pub(super) struct Page {
+    /// Relative to the workspace.
+    pub(super) path: PathBuf,
+    pub(super) lines: Vec<String>,
+    pub(super) examples: Vec<Example>,
+    /// Blocks that are neither run nor excused.
+    pub(super) faults: Vec<String>,
+}
+
+/// A call.
+pub(super) struct Example {
+    /// The line of its fence, counted from 1.
+    pub(super) line: usize,
+    pub(super) script: String,
+    /// What stands under it; `None` if it prints nothing.
+    pub(super) answer: Option<Answer>,
+}
+
+/// What a call must print.
+pub(super) struct Answer {
+    pub(super) kind: Kind,
+    pub(super) text: String,
+    /// The lines between its fences, as indexes.
+    pub(super) first: usize,
+    pub(super) end: usize,
+}
+
+/// A fenced block.
+struct Fence {
+    language: String,
+    /// Indexes of the two fences.
+    open: usize,
+    close: usize,
+    text: String,
+}
+
+/// The pages with calls for users, in the order in which they are read.
+pub(super) fn all() -> Vec<Page> {
+    let root = workspace();
+    let mut paths = vec![PathBuf::from("README.md"), PathBuf::from("docs/api.md")];
+    let folder = fs::read_dir(root.join("docs/api")).into_iter().flatten();
+    let mut parts: Vec<PathBuf> = folder
+        .flatten()
+        .map(|entry| Path::new("docs/api").join(entry.file_name()))
+        .collect();
+    parts.sort();
+    paths.append(&mut parts);
+    paths
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(root.join(&path)).expect("a readable page");
+            Page::parse(path, &text)
+        })
+        .collect()
+}
+
+impl Page {
+    pub(super) fn parse(path: PathBuf, text: &str) -> Self {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let fences = fences(&lines);
+        let (mut examples, mut faults) = (Vec::new(), Vec::new());
+        for (at, fence) in fences.iter().enumerate() {
+            if fence.language != "sh" {
+                continue;
+            }
+            let under = fences.get(at + 1).filter(|next| {
+                next.language != "sh"
+                    && lines[fence.close + 1..next.open]
+                        .iter()
+                        .all(|line| line.trim().is_empty())
+            });
+            let mark = fence.open.checked_sub(1).and_then(|at| mark(&lines[at]));
+            let answer = match (mark, under) {
+                (Some(Mark::NotRun), _) => continue,
+                (Some(Mark::NoAnswer), None) => None,
+                (None, Some(under)) => Some(Answer {
+                    kind: Kind::of(&under.language),
+                    text: under.text.clone(),
+                    first: under.open + 1,
+                    end: under.close,
+                }),
+                (Some(Mark::NoAnswer), Some(_)) => {
+                    faults.push(fault(
+                        &path,
+                        fence,
+                        "has an answer, and says that it has none",
+                    ));
+                    continue;
+                }
+                (None, None) => {
+                    faults.push(fault(
+                        &path,
+                        fence,
+                        "has no answer under it; give one, or say why above it: \
+                         <!-- not run: … --> or <!-- no answer: … -->",
+                    ));
+                    continue;
+                }
+            };
+            examples.push(Example {
+                line: fence.open + 1,
+                script: fence.text.clone(),
+                answer,
+            });
+        }
+        Self {
+            path,
+            lines,
+            examples,
+            faults,
+        }
+    }
+}
+
+fn fault(path: &Path, fence: &Fence, what: &str) -> String {
+    format!("{}:{}: the block {what}", path.display(), fence.open + 1)
+}
+
+enum Mark {
+    NotRun,
+    NoAnswer,
+}
+
+/// A mark counts only with a reason.
+fn mark(line: &str) -> Option<Mark> {
+    let comment = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?;
+    let (word, reason) = comment.split_once(':')?;
+    match (word.trim(), reason.trim()) {
+        (_, "") => None,
+        ("not run", _) => Some(Mark::NotRun),
+        ("no answer", _) => Some(Mark::NoAnswer),
+        _ => None,
+    }
+}
+
+fn fences(lines: &[String]) -> Vec<Fence> {
+    let (mut found, mut open) = (Vec::new(), None);
+    for (at, line) in lines.iter().enumerate() {
+        let Some(language) = line.trim_start().strip_prefix("```") else {
+            continue;
+        };
+        match open.take() {
+            None => open = Some((at, language.trim().to_owned())),
+            Some((first, language)) => {
+                let indent = lines[first].len() - lines[first].trim_start().len();
+                let inner: Vec<&str> = lines[first + 1..at]
+                    .iter()
+                    .map(|line| line.get(indent..).unwrap_or_default())
+                    .collect();
+                found.push(Fence {
+                    language,
+                    open: first,
+                    close: at,
+                    text: inner.join("\n"),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// What the case `a_page_is_read_as_its_fences_and_marks_say` asks.
+pub(super) fn tests() {
+    let page = |text: &str| Page::parse(PathBuf::from("p.md"), &text.replace('~', "```"));
+    let read =
+        page("~sh\nset x\n~\n\n~json\n{}\n~\n\n- a list\n\n  ~sh\n  two\n  ~\n  ~\n  2\n  ~\n");
+    assert_eq!(read.faults, [""; 0]);
+    let calls: Vec<(usize, &str, &str)> = read
+        .examples
+        .iter()
+        .map(|e| {
+            (
+                e.line,
+                e.script.as_str(),
+                e.answer.as_ref().map_or("", |a| &a.text),
+            )
+        })
+        .collect();
+    assert_eq!(calls, [(1, "set x", "{}"), (11, "two", "2")]);
+
+    for (text, calls, faults) in [
+        ("~json\n{}\n~\n", 0, 0),
+        ("~sh\nls\n~\n", 0, 1),
+        ("~sh\nls\n~\nIt answers:\n~\nx\n~\n", 0, 1),
+        ("~sh\nls\n~\n\n~sh\nls\n~\n~\nx\n~\n", 1, 1),
+        ("<!-- not run: it takes an hour -->\n~sh\nls\n~\n", 0, 0),
+        ("<!-- not run: -->\n~sh\nls\n~\n", 0, 1),
+        ("<!-- no answer: it sets variables -->\n~sh\na=1\n~\n", 1, 0),
+        (
+            "<!-- no answer: it sets variables -->\n~sh\na=1\n~\n~\nx\n~\n",
+            0,
+            1,
+        ),
+    ] {
+        let read = page(text);
+        assert_eq!(
+            (read.examples.len(), read.faults.len()),
+            (calls, faults),
+            "{text}"
+        );
+    }
+}

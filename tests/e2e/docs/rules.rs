@@ -1,0 +1,95 @@
+//! What holds of the pages as texts: their links lead somewhere, and the table of errors is whole.
+
+use super::page;
+use crate::ledger;
+use crate::service::workspace;
+use shared::error::ErrorCode;
+use std::fs;
+use std::path::Path;
+
+/// The pages for users name each code that is given today in a table row that begins with its status.
+pub(super) fn codes_stand_with_their_status() {
+    let rows: Vec<String> = page::all()
+        .iter()
+        .flat_map(|page| page.lines.iter().filter(|line| line.starts_with("| ")))
+        .cloned()
+        .collect();
+    let later: Vec<ErrorCode> = ledger::NOT_PRODUCED
+        .iter()
+        .filter(|(_, why)| why.ends_with("still to come"))
+        .map(|(code, _)| *code)
+        .collect();
+    let missing: Vec<String> = ErrorCode::ALL
+        .iter()
+        .filter(|code| !later.contains(code))
+        .map(|code| (code.status().to_string(), format!("`{}`", code.as_str())))
+        .filter(|(status, code)| {
+            !rows
+                .iter()
+                .any(|row| row.starts_with(&format!("| {status} |")) && row.contains(code))
+        })
+        .map(|(status, code)| format!("{status} {code}"))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "not in the table of errors: {missing:?}"
+    );
+}
+
+/// Every relative link of every page names a file that is there, and a heading in it.
+pub(super) fn links_lead_somewhere() {
+    let root = workspace();
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    for folder in ["docs", "docs/api"] {
+        let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
+        let files = entries.flatten().map(|entry| entry.path());
+        pages.extend(files.filter(|path| path.extension().is_some_and(|ext| ext == "md")));
+    }
+    let mut broken = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a readable page");
+        for link in links(&text) {
+            if !leads_somewhere(&page, &link) {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "links that lead nowhere:\n{}",
+        broken.join("\n")
+    );
+}
+
+fn links(text: &str) -> Vec<String> {
+    text.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(link, _)| link.to_owned())
+        .filter(|link| !link.contains("://"))
+        .collect()
+}
+
+fn leads_somewhere(page: &Path, link: &str) -> bool {
+    let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+    let target = if file.is_empty() {
+        page.to_owned()
+    } else {
+        page.with_file_name(file)
+    };
+    if heading.is_empty() {
+        return target.exists();
+    }
+    let text = fs::read_to_string(target).unwrap_or_default();
+    let mut headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.any(|line| anchor(line) == heading)
+}
+
+/// The name under which Markdown's readers find a heading.
+fn anchor(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = words
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}

@@ -1,0 +1,175 @@
+//! Updates of many records by conditions; none changes a whole table by omission.
+
+use super::ITEMS;
+use crate::door::{Door, enc};
+use crate::room::Room;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        records_that_match_are_changed_and_counted,
+        the_operator_between_conditions_may_be_or,
+        conditions_take_operators_lists_and_null,
+        patch_updates_many_too,
+        nothing_is_updated_by_omission,
+        what_does_not_belong_in_the_body_is_refused,
+        a_value_that_does_not_fit_changes_no_record,
+        options_in_the_url_are_refused,
+    ],
+}
+
+/// Ids of the records whose `note` was set.
+async fn changed(room: &Room) -> Vec<Value> {
+    let query = enc(&json!({"note": "new"}).to_string());
+    room.column(&format!("items?order[field]=id&query={query}"), "id")
+        .await
+}
+
+fn body(conditions: Value) -> Value {
+    json!({"updateKeyValues": conditions, "data": {"note": "new"}})
+}
+
+async fn records_that_match_are_changed_and_counted(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    let none = body(json!([{"key": "name", "value": "apple"}, {"key": "qty", "value": 12}]));
+    assert_eq!(room.put("items", &none).await.payload(), 0);
+    let two = body(json!([{"key": "id", "value": [1, 3]}]));
+    assert_eq!(room.put("items", &two).await.payload(), 2);
+    // Matched, not changed: the values are there already.
+    assert_eq!(room.put("items", &two).await.payload(), 2);
+    assert_eq!(changed(&room).await, [1, 3]);
+    assert_eq!(
+        room.column("items?order[field]=id", "name").await,
+        ["apple", "banana", "cherry", "date", "elderberry"],
+        "other fields stay"
+    );
+}
+
+async fn the_operator_between_conditions_may_be_or(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    let conditions = json!([{"key": "name", "value": "apple"}, {"key": "qty", "value": 12}]);
+    let mut request = body(conditions);
+    request["updateKeyValuesOperator"] = json!("XOR");
+    let refused = room.put("items", &request).await;
+    assert_eq!(refused.status, 400, "{refused}");
+    request["updateKeyValuesOperator"] = json!("or");
+    assert_eq!(room.put("items", &request).await.payload(), 2);
+    assert_eq!(changed(&room).await, [1, 2]);
+}
+
+async fn conditions_take_operators_lists_and_null(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    for (condition, count) in [
+        (json!({"key": "qty", "value": 0, "operator": "<="}), 2),
+        (json!({"key": "qty", "value": null}), 1),
+        (
+            json!({"key": "name", "value": "BAN", "operator": "starts with"}),
+            1,
+        ),
+        (
+            json!({"key": "day", "value": ["2026-01-01", "2026-01-31"], "operator": "BETWEEN"}),
+            1,
+        ),
+    ] {
+        let request = body(json!([condition]));
+        assert_eq!(room.put("items", &request).await.payload(), count);
+    }
+    assert_eq!(changed(&room).await, [1, 2, 3, 4, 5]);
+}
+
+async fn patch_updates_many_too(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    let request = body(json!([{"key": "qty", "value": 5}]));
+    let answer = room.call(Method::PATCH, "items").json(&request).send();
+    assert_eq!(answer.await.payload(), 1);
+    assert_eq!(changed(&room).await, [1]);
+}
+
+async fn nothing_is_updated_by_omission(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    let data = json!({"note": "new"});
+    let bodies = [
+        json!({}),
+        json!([]),
+        json!({"data": data}),
+        json!({"updateKeyValues": [], "data": data}),
+        json!({"updateKeyValues": null, "data": data}),
+        json!({"updateKeyValues": {}, "data": data}),
+        json!({"updateKeyValues": "id", "data": data}),
+        json!({"updateKeyValues": [{}], "data": data}),
+        json!({"updateKeyValues": [{"key": "id"}], "data": data}),
+        json!({"updateKeyValues": [{"value": 1}], "data": data}),
+        json!({"updateKeyValues": [{"key": "id", "value": [], "operator": "NOT IN"}], "data": data}),
+        json!({"updateKeyValuesOperator": "OR", "data": data}),
+        json!({"deleteKeyValues": [{"key": "id", "value": 1}], "data": data}),
+    ];
+    for request in bodies {
+        let answer = room.put("items", &request).await;
+        assert_eq!(answer.status, 400, "{answer}");
+    }
+    let none = room.call(Method::PUT, "items").send().await;
+    assert_eq!(none.status, 400, "{none}");
+    assert_eq!(changed(&room).await, [] as [Value; 0]);
+}
+
+async fn what_does_not_belong_in_the_body_is_refused(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    let conditions = json!([{"key": "id", "value": 1}]);
+    for (request, code) in [
+        (
+            json!({"updateKeyValues": conditions}),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            json!({"updateKeyValues": conditions, "data": {}}),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            json!({"updateKeyValues": conditions, "data": [{"note": "new"}]}),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            json!({"updateKeyValues": conditions, "data": {"note": "new"}, "note": "new"}),
+            ErrorCode::InvalidBody,
+        ),
+        (
+            json!({"updateKeyValues": conditions, "data": {"nope": "new"}}),
+            ErrorCode::UnknownField,
+        ),
+        (
+            json!({"updateKeyValues": [{"key": "nope", "value": 1}], "data": {"note": "new"}}),
+            ErrorCode::UnknownField,
+        ),
+        (
+            json!({"updateKeyValues": [{"key": "id", "value": "x"}], "data": {"note": "new"}}),
+            ErrorCode::InvalidFilter,
+        ),
+    ] {
+        room.put("items", &request).await.refused(code);
+    }
+    assert_eq!(changed(&room).await, [] as [Value; 0]);
+}
+
+async fn a_value_that_does_not_fit_changes_no_record(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    let request = json!({
+        "updateKeyValues": [{"key": "id", "value": 0, "operator": ">"}],
+        "data": {"note": "new", "name": "far too long for a name of forty characters at most"}
+    });
+    room.put("items", &request)
+        .await
+        .refused(ErrorCode::InvalidValue);
+    assert_eq!(changed(&room).await, [] as [Value; 0]);
+}
+
+async fn options_in_the_url_are_refused(door: Door) {
+    let room = Room::new(door, ITEMS).await;
+    let request = body(json!([{"key": "id", "value": 1}]));
+    for query in ["limit=1", "updateKeyValues=[]"] {
+        let answer = room.put(&format!("items?{query}"), &request).await;
+        answer.refused(ErrorCode::InvalidQueryOption);
+    }
+    assert_eq!(changed(&room).await, [] as [Value; 0]);
+}

@@ -1,0 +1,78 @@
+//! A second origin on the MariaDB of a running service: what several origins must agree on.
+
+use crate::service::{Service, binary, clear_settings, find_socket, free_port, is_alive};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// It makes nothing, but waits for its turn.
+const START_MAX: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(50);
+const USER: &str = "second-admin";
+
+/// One running `selkie serve`, killed when it is dropped.
+pub(crate) struct Second {
+    child: Child,
+    pub(crate) origin: String,
+}
+
+impl Second {
+    /// Starts one with the service's secret and its MariaDB.
+    pub(crate) fn start(service: &Service) -> Result<Self, String> {
+        service.root_sql(&format!(
+            "CREATE USER IF NOT EXISTS '{USER}'@'localhost' IDENTIFIED BY '{USER}'; \
+             GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'localhost' WITH GRANT OPTION"
+        ))?;
+        let socket = find_socket(&service.data_dir()).ok_or("no socket in the data directory")?;
+        let url = format!(
+            "mysql://{USER}:{USER}@localhost?socket={}",
+            socket.display()
+        );
+        let port = free_port();
+        let mut command = Command::new(binary()?);
+        clear_settings(&mut command);
+        command
+            .arg("serve")
+            .arg("--data-dir")
+            .arg(service.data_dir())
+            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .env("SELKIE_DATABASE_URL", url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        let mut second = Self {
+            child,
+            origin: format!("http://127.0.0.1:{port}"),
+        };
+        second.wait_until_ready()?;
+        Ok(second)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_MAX;
+        while !is_alive(&self.origin) {
+            if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
+                return Err(format!("the second origin ended at once: {status}"));
+            }
+            if Instant::now() > deadline {
+                return Err(format!(
+                    "the second origin is not ready after {START_MAX:?}"
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Ends it at once, wherever it is.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Second {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
