@@ -22,6 +22,9 @@ use std::str::FromStr;
 use temporal::Hours;
 use uuid::Uuid;
 
+/// Bytes of a number that is shown in a message; a longer one is only "a number".
+const NUMBER_SHOWN_MAX_BYTES: usize = 40;
+
 /// What a value is bound for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -198,6 +201,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     };
     let got = match value {
         Value::Text(text) => shown(text),
+        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
         other => other.kind().to_owned(),
     };
     let problem = Problem::new(
