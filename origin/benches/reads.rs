@@ -146,7 +146,7 @@ fn statements(operation: &Operation, tables: &[Arc<Table>]) -> Vec<Statement> {
     let scope = Scope::joined(root, joins, &joined).expect("sound joins");
     match plan::build(operation, &scope, 10_000).expect("a plan") {
         Plan::Select(plan) => vec![sql::select(plan, &scope)],
-        Plan::Insert(plan) => sql::insert(plan, root),
+        Plan::Insert(plan) => sql::insert(plan, root, 16 * 1024 * 1024),
         Plan::Update(plan) => vec![sql::update(plan, &scope)],
         Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     }

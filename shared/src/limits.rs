@@ -48,6 +48,12 @@ pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 /// Bytes of the answer of one `/batch`: as many as its body may have.
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
 
+/// Bytes of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
+
+/// Seconds for which an insert's answer is kept under its `Idempotency-Key`: a day.
+pub const IDEMPOTENCY_LIFETIME_SECONDS: u64 = 24 * 60 * 60;
+
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;
 

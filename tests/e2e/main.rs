@@ -35,6 +35,7 @@ mod docs;
 mod edge;
 mod envelope;
 mod forged;
+mod formats;
 mod freshness;
 mod input;
 mod isolation;
@@ -45,6 +46,7 @@ mod protocol;
 mod records;
 mod sql;
 mod streaming;
+mod validators;
 mod values;
 mod walk;
 
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         envelope::cases(),
         faults::cases(),
         forged::cases(),
+        formats::cases(),
         freshness::cases(),
         input::cases(),
         isolation::cases(),
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         sql::cases(),
         streaming::cases(),
         streams::cases(),
+        validators::cases(),
         values::cases(),
         walk::cases(),
     ];

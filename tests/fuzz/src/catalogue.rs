@@ -69,6 +69,7 @@ static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
             Traits {
                 view: true,
                 stored_code: true,
+                ..Traits::default()
             },
         ),
     ]

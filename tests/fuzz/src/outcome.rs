@@ -22,6 +22,8 @@ pub enum Outcome {
     Described,
     /// The caller's own statement, and how it is run.
     Own(SqlCall, Statement),
+    /// Each of a batch's operations became this.
+    Together(Vec<Outcome>),
     /// Our statements.
     Ours(Verb, Vec<Statement>),
 }
@@ -48,11 +50,31 @@ pub fn of(request: &Request<'_>) -> Outcome {
 
 fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
     let operation = parse_head(&request.head())?.finish(request.body())?;
-    if let Operation::Sql(call) = operation {
-        let _ = sql::session::effects(&call.query);
-        let statement = sql::verbatim(&call, call.database.as_ref());
-        return Ok(Outcome::Own(call, statement));
+    match &operation {
+        Operation::Sql(call) => {
+            let _ = sql::session::effects(&call.query);
+            let statement = sql::verbatim(call, call.database.as_ref());
+            Ok(Outcome::Own(call.clone(), statement))
+        }
+        Operation::Batch(batch) => batch
+            .steps()
+            .iter()
+            .map(|step| {
+                let operation = step.resolve(&mut |_| Ok(GIVEN_ID.to_owned()))?;
+                on_records(&operation)
+            })
+            .collect::<Result<_, _>>()
+            .map(Outcome::Together),
+        operation => on_records(operation),
     }
+}
+
+/// The id that every insert of a batch gives.
+const GIVEN_ID: &str = "4711";
+/// MariaDB's own default for `max_allowed_packet`.
+const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
     let Some(path) = operation.table() else {
         return Ok(Outcome::Nowhere);
     };
@@ -67,10 +89,10 @@ fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
     }
     let joined: Vec<_> = joined.into_iter().cloned().collect();
     let scope = Scope::joined(root, operation.joins(), &joined)?;
-    let verb = verb(&operation);
-    let statements = match plan::build(&operation, &scope, BATCH_MAX_ROWS)? {
-        Plan::Select(plan) => reads(plan, &operation, &scope)?,
-        Plan::Insert(plan) => sql::insert(plan, root),
+    let verb = verb(operation);
+    let statements = match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
+        Plan::Select(plan) => reads(plan, operation, &scope)?,
+        Plan::Insert(plan) => sql::insert(plan, root, PACKET_MAX_BYTES),
         Plan::Update(plan) => vec![sql::update(plan, &scope)],
         Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     };

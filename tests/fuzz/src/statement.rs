@@ -22,6 +22,7 @@ const WORDS: &[&str] = &[
     "DELETE",
     "DESC",
     "DISTINCT",
+    "DUPLICATE",
     "ESCAPE",
     "EXPANSION",
     "EXPLAIN",
@@ -29,6 +30,7 @@ const WORDS: &[&str] = &[
     "FORMAT",
     "FROM",
     "GROUP",
+    "IF",
     "IN",
     "INSERT",
     "INTO",
@@ -36,6 +38,7 @@ const WORDS: &[&str] = &[
     "JOIN",
     "JSON",
     "JSON_COMPACT",
+    "KEY",
     "LANGUAGE",
     "LEFT",
     "LIKE",
@@ -63,17 +66,19 @@ const WORDS: &[&str] = &[
     "TRUE",
     "UPDATE",
     "USING",
+    "VALUE",
     "VALUES",
     "WHERE",
     "WITH",
     "counted",
+    "selkie_taken",
     "utf8mb4",
     "utf8mb4_bin",
 ];
 
 /// What stands between words, besides white space. The literal is the escape of our own patterns.
 const SIGNS: &[&str] = &[
-    "'|'", "<=>", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", ".", "?", "*", "+",
+    "'|'", "<=>", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", ".", "?", "*", "+", ":=", "@",
 ];
 
 /// Placeholders of a prepared statement: MariaDB counts them in 16 bits.
