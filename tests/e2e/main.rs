@@ -50,6 +50,8 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/once.rs"]
+mod once;
 
 use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         input::cases(),
         isolation::cases(),
         keys::cases(),
+        once::cases(),
         limits::cases(),
         properties::cases(),
         protocol::cases(),

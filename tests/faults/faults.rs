@@ -31,14 +31,14 @@ cases! {
     ],
 }
 
-async fn start(edge: Edge, settings: &'static [(&str, &str)]) -> Service {
+pub(crate) async fn start(edge: Edge, settings: &'static [(&str, &str)]) -> Service {
     let started = tokio::task::spawn_blocking(move || Service::start(edge, settings))
         .await
         .unwrap();
     started.unwrap_or_else(|error| panic!("{error}"))
 }
 
-async fn stop(service: Service) {
+pub(crate) async fn stop(service: Service) {
     tokio::task::spawn_blocking(move || service.stop())
         .await
         .unwrap()
@@ -54,7 +54,7 @@ fn sql(service: &Service, query: &str) -> Call {
     call.json(&json!({"query": query, "database": "demo"}))
 }
 
-fn database_process(service: &Service) -> Option<i32> {
+pub(crate) fn database_process(service: &Service) -> Option<i32> {
     let server = |command: &str| {
         command
             .split(' ')
