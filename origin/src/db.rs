@@ -15,6 +15,8 @@ pub mod pool;
 pub mod receipt;
 mod repertoire;
 pub mod run;
+#[cfg(feature = "bench")]
+pub mod sample;
 mod schema;
 mod statements;
 mod text;

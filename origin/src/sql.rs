@@ -11,6 +11,8 @@ mod predicate;
 pub mod receipt;
 mod select;
 pub mod session;
+#[cfg(test)]
+mod spellings;
 mod tokens;
 mod update;
 

@@ -35,6 +35,7 @@ mod docs;
 mod edge;
 mod envelope;
 mod forged;
+mod formats;
 mod freshness;
 mod input;
 mod isolation;
@@ -45,6 +46,7 @@ mod protocol;
 mod records;
 mod sql;
 mod streaming;
+mod validators;
 mod values;
 mod walk;
 
@@ -52,6 +54,8 @@ mod walk;
 mod faults;
 #[path = "../faults/once.rs"]
 mod once;
+#[path = "../faults/streams.rs"]
+mod streams;
 
 use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         envelope::cases(),
         faults::cases(),
         forged::cases(),
+        formats::cases(),
         freshness::cases(),
         input::cases(),
         isolation::cases(),
@@ -80,6 +85,8 @@ fn main() -> ExitCode {
         records::cases(),
         sql::cases(),
         streaming::cases(),
+        streams::cases(),
+        validators::cases(),
         values::cases(),
         walk::cases(),
     ];

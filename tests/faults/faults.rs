@@ -45,11 +45,11 @@ pub(crate) async fn stop(service: Service) {
         .unwrap_or_else(|error| panic!("{error}"));
 }
 
-fn get(service: &Service, path: &str) -> Call {
+pub(crate) fn get(service: &Service, path: &str) -> Call {
     Call::new(&service.origin, Method::GET, path).key(&service.full_key)
 }
 
-fn sql(service: &Service, query: &str) -> Call {
+pub(crate) fn sql(service: &Service, query: &str) -> Call {
     let call = Call::new(&service.origin, Method::POST, "/api/v1/sql").key(&service.full_key);
     call.json(&json!({"query": query, "database": "demo"}))
 }

@@ -282,7 +282,8 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         | 4025
         | 4026
         | 4035..=4040
-        | 4048..=4050 => InvalidValue,
+        | 4048..=4050
+        | 4076 => InvalidValue,
         1044 | 1045 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419
         | 1698 | 1873 | 4134 => PermissionDenied,
         1049 | 1008 => DatabaseNotFound,

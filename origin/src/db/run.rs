@@ -339,15 +339,17 @@ pub(super) fn write_cells<'a>(
     cell: impl Fn(usize) -> &'a Value,
 ) {
     let is_null = |at| *cell(at) == Value::NULL;
-    if encoder.format() == Format::Csv {
-        encoder.row(keys, is_null, |at, out| {
+    match encoder.format() {
+        Format::Envelope => encoder.row(keys, is_null, |at, out| {
+            decoders[at].write(cell(at), out);
+        }),
+        Format::NdJson => encoder.row(keys, is_null, |at, out| {
+            decoders[at].write_in_line(cell(at), out);
+        }),
+        Format::Csv => encoder.row(keys, is_null, |at, out| {
             decoders[at].write_csv(cell(at), out);
-        });
-        return;
+        }),
     }
-    encoder.row(keys, is_null, |at, out| {
-        decoders[at].write(cell(at), out);
-    });
 }
 
 /// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.

@@ -22,6 +22,9 @@ use std::str::FromStr;
 use temporal::Hours;
 use uuid::Uuid;
 
+/// Bytes of a number that is shown in a message; a longer one is only "a number".
+const NUMBER_SHOWN_MAX_BYTES: usize = 40;
+
 /// What a value is bound for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -51,7 +54,8 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
         return Ok(plain(Param::Null));
     }
     let bound = match column.kind {
-        Kind::Integer | Kind::Bit => number::integer(value, purpose),
+        Kind::Integer => number::integer(value, purpose),
+        Kind::Bit => number::integer(value, purpose).filter(is_not_negative),
         Kind::Decimal => number::decimal(value, purpose),
         Kind::Float => number::float(value),
         Kind::Double => number::double(value),
@@ -178,7 +182,8 @@ fn own_text(text: String) -> Operand {
 
 fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     let takes = match column.kind {
-        Kind::Integer | Kind::Bit => "a whole number",
+        Kind::Integer => "a whole number",
+        Kind::Bit => "a whole number from 0 up",
         Kind::Decimal => "a number of at most 65 digits",
         Kind::Float | Kind::Double => "a number",
         Kind::Text => "a string",
@@ -196,6 +201,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     };
     let got = match value {
         Value::Text(text) => shown(text),
+        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
         other => other.kind().to_owned(),
     };
     let problem = Problem::new(
@@ -236,6 +242,15 @@ fn parsed<T: FromStr + ToString>(value: &Value) -> Option<Operand> {
     Some(own_text(parsed.to_string()))
 }
 
+/// MariaDB stores the bits of a negative number in a BIT(64), and gives them back as another.
+fn is_not_negative(operand: &Operand) -> bool {
+    match &operand.param {
+        Param::Int(number) => *number >= 0,
+        Param::Text(text) => !text.starts_with('-'),
+        _ => true,
+    }
+}
+
 fn string(value: &Value) -> Option<&str> {
     match value {
         Value::Text(text) => Some(text),
@@ -265,7 +280,7 @@ fn json(value: &Value, purpose: Purpose) -> Operand {
 fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();
-    if padding > 0 && (padding > 2 || text.len() % 4 != 0) {
+    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
     let engine = if bare.contains(['-', '_']) {

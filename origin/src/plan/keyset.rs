@@ -173,8 +173,8 @@ fn is_aggregated(select: &Select) -> bool {
 }
 
 fn key(table: &Table) -> Result<&[usize], String> {
-    if table.key_is_unique() {
-        return Ok(table.key());
+    if !table.identity().is_empty() {
+        return Ok(table.identity());
     }
     Err(format!(
         "{} has no unique key that would order its records",
@@ -338,7 +338,7 @@ fn sorted(place: Place, column: &Column) -> Result<Expression, String> {
             shown(column.name.as_str())
         )),
         // MariaDB orders their members by number, but compares them as text.
-        Kind::Text if !column.values.is_empty() => Ok(Expression::Ordinal(place)),
+        Kind::Enum | Kind::Set => Ok(Expression::Ordinal(place)),
         // MariaDB orders them by their first bytes alone.
         Kind::Json => Ok(Expression::Beginning(place)),
         Kind::Text | Kind::Bytes if is_long(&column.type_text) => Ok(Expression::Beginning(place)),

@@ -236,25 +236,24 @@ impl Cell {
     }
 }
 
-/// The cell that is NULL only if the nested table has no row: of its key, else of any column that is
-/// never NULL, else its first.
+/// The cell that is NULL only if the nested table has no record here: a column that is never NULL, if
+/// one comes out. Else it is told whether such a one, or any at all, has a value; not which, so that
+/// rows which look alike are alike to `distinct`.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
-    let table = scope.table(nest.source);
-    let column = table
-        .columns()
-        .iter()
-        .position(|column| column.primary && !column.nullable)
-        .or_else(|| table.columns().iter().position(|column| !column.nullable))
-        .unwrap_or(0);
-    let wanted = Expression::Column(Place {
-        source: nest.source,
-        column,
-    });
-    let known = expressions
-        .iter()
-        .position(|expression| *expression == wanted);
+    let source = nest.source;
+    let columns = scope.table(source).columns();
+    let place = |column| Place { source, column };
+    let never_null = |column: &usize| !columns[*column].nullable;
+    let known = (0..columns.len())
+        .filter(never_null)
+        .map(|column| Expression::Column(place(column)))
+        .find_map(|sure| expressions.iter().position(|cell| *cell == sure));
     known.unwrap_or_else(|| {
-        expressions.push(wanted);
+        let places = match (0..columns.len()).find(never_null) {
+            Some(sure) => vec![place(sure)],
+            None => (0..columns.len()).map(place).collect(),
+        };
+        expressions.push(Expression::Presence(places));
         expressions.len() - 1
     })
 }
@@ -408,5 +407,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
+        // It does not come out.
+        Expression::Presence(_) => String::new(),
     }
 }

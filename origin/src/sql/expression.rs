@@ -33,6 +33,13 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
             sql.syntax("COUNT(*)");
         }
         Expression::Score(score) => search(sql, scope, score),
+        Expression::Presence(places) => {
+            sql.syntax("(");
+            for place in places {
+                sql.place(scope, place).syntax(" IS NOT NULL OR ");
+            }
+            sql.syntax("NULL)");
+        }
     }
 }
 

@@ -16,6 +16,7 @@ cases! {
         a_table_that_changed_behind_the_schemas_back_is_read_anew,
         paths_may_be_short_and_names_may_be_odd,
         a_batch_of_reads_gives_one_state,
+        reads_in_a_batch_join_and_page_as_alone,
         a_table_without_transactions_keeps_what_was_done,
     ],
 }
@@ -263,6 +264,51 @@ async fn a_batch_of_reads_gives_one_state(door: Door) {
         .call(Method::POST, "/api/v1/batch")
         .bytes(json!({"operations": [get(&authors)]}).to_string());
     assert_eq!(without.send().await.payload()[0][1]["name"], "c");
+}
+
+async fn reads_in_a_batch_join_and_page_as_alone(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    let (authors, posts) = (room.path("authors"), room.path("posts"));
+    let join = |more: &str| {
+        format!(
+            "{}&{more}",
+            crate::door::option(
+                "join",
+                &json!([{"tableName": "posts", "joinType": "LEFT JOIN", "nest": true, "selectFields": ["title"],
+                    "match": {"source": "id", "target": "author"}}]),
+            )
+        )
+    };
+    let done = batch(
+        door,
+        &[
+            post(&authors, json!({"batchData": [{"name": "Ada"}, {"name": "Bo"}, {"name": "Cy"}]})),
+            post(&posts, json!({"author": {"$ref": 0, "row": 0}, "title": "one"})),
+            get(&format!("{authors}?limit=2&order[field]=name&selectFields=id")),
+            get(&format!("{authors}?limit=2&page=2&order[field]=name&selectFields=id")),
+            get(&format!("{authors}/$ref:0:0?{}", join("selectFields=name"))),
+            get(&format!("{authors}?{}", join("limit=2&selectFields=name&order[field]=name"))),
+            get(&format!("{authors}?selectFields=[{{\"fieldName\":\"id\",\"aggregate\":\"MAX\",\"alias\":\"m\"}}]")),
+        ],
+    )
+    .await;
+    let ada = json!({"name": "Ada", "posts": {"title": "one"}});
+    assert_eq!(
+        done.payload(),
+        json!([[1, 2, 3], 1, [{"id": 1}, {"id": 2}], [{"id": 3}], ada, [ada, {"name": "Bo", "posts": null}], [{"m": 3}]])
+    );
+    // A record with two partners is no record, in a batch as alone.
+    let second = post(&posts, json!({"author": 1}));
+    let both = get(&format!("{authors}/1?{}", join("selectFields=name")));
+    let answer = batch(door, &[second, both]).await;
+    let error = answer.refused(ErrorCode::InvalidQueryOption);
+    assert_eq!(error["details"]["operation"], 1);
+    assert_eq!(room.value("SELECT COUNT(*) FROM posts").await, 1);
+    // What an envelope would tell beside its payload has no place in the list.
+    for option in ["count=true", "limit=1&after=x", "explain=true"] {
+        let answer = batch(door, &[get(&format!("{authors}?{option}"))]).await;
+        answer.refused(ErrorCode::InvalidQueryOption);
+    }
 }
 
 /// MariaDB itself can't take back what it wrote to such a table: docs/api.md says so.

@@ -87,6 +87,12 @@ impl Table {
         for (name, kind) in &others[..dice.between(2, 6)] {
             columns.push(column(name, *kind, dice.chance(70)));
         }
+        if key.is_empty() && dice.chance(50) {
+            // As a view's may be: nothing in it is sure to have a value.
+            for column in &mut columns {
+                column.nullable = true;
+            }
+        }
         let mut table = Self {
             name,
             columns,
@@ -96,7 +102,7 @@ impl Table {
         let most = if dice.chance(15) { 3 } else { ROWS_MAX };
         for _ in 0..dice.between(0, most) {
             let row = table.row(dice);
-            if !table.holds(&row) {
+            if !table.holds(&row) && row.iter().any(|cell| *cell != Cell::Null) {
                 table.rows.push(row);
             }
         }

@@ -12,7 +12,7 @@ const AVERAGE_DIGITS: u32 = 4;
 /// The kind of an aggregate's result.
 pub(super) fn kind(aggregate: Aggregate, of: Kind) -> Kind {
     match (aggregate, of) {
-        (Aggregate::Count | Aggregate::CountDistinct, _) => Kind::BigInt,
+        (Aggregate::Count | Aggregate::CountAll | Aggregate::CountDistinct, _) => Kind::BigInt,
         (Aggregate::Min | Aggregate::Max, of) => of,
         (Aggregate::Sum | Aggregate::Avg, Kind::Double) => Kind::Double,
         (aggregate, of) => {
@@ -61,6 +61,7 @@ pub(super) fn rows(
         Source::Field(place) => members.first().map_or(Cell::Null, |tuple| {
             sight.cell(tuple, place).representative(sight.kind(place))
         }),
+        Source::Aggregate(Aggregate::CountAll, _) => Cell::Integer(members.len() as i128),
         Source::Aggregate(aggregate, place) => {
             let cells: Vec<Cell> = members
                 .iter()
@@ -93,7 +94,7 @@ fn result(aggregate: Aggregate, of: Kind, mut cells: Vec<Cell>) -> Cell {
     let count = |cells: &[Cell]| i128::try_from(cells.len()).expect("a small number");
     cells.sort_by(|a, b| a.sort(b, of));
     match aggregate {
-        Aggregate::Count => Cell::Integer(count(&cells)),
+        Aggregate::Count | Aggregate::CountAll => Cell::Integer(count(&cells)),
         Aggregate::CountDistinct => {
             cells.dedup_by(|a, b| a.sort(b, of).is_eq());
             Cell::Integer(count(&cells))
