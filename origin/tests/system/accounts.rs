@@ -43,22 +43,7 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
             .login(&system.projects.account(&mine, access))
             .await
             .unwrap();
-        let seen: Vec<String> = conn.query("SHOW DATABASES").await.unwrap();
-        // Where a full key's inserts leave receipts, its account sees its project's and no other's.
-        let expected: &[&str] = match access {
-            Access::Full => &["information_schema", "mine-data", "selkie_receipts"],
-            Access::Read => &["information_schema", "mine-data"],
-        };
-        assert_eq!(seen, expected, "{access}");
-        let tables: Vec<String> = conn
-            .query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'selkie_receipts'")
-            .await
-            .unwrap();
-        let expected: &[&str] = match access {
-            Access::Full => &["mine"],
-            Access::Read => &[],
-        };
-        assert_eq!(tables, expected, "{access}");
+        sees_what_is_its_own(&mut conn, access).await;
         for statement in [
             "SELECT * FROM selkie.`keys`",
             "SELECT * FROM mysql.user",
@@ -103,6 +88,26 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
             .unwrap();
         assert_eq!(foreign, Some(0), "{access} sees other sessions");
     }
+}
+
+/// Of databases and of tables of receipts.
+async fn sees_what_is_its_own(conn: &mut mysql_async::Conn, access: Access) {
+    let seen: Vec<String> = conn.query("SHOW DATABASES").await.unwrap();
+    // Where a full key's inserts leave receipts, its account sees its project's and no other's.
+    let expected: &[&str] = match access {
+        Access::Full => &["information_schema", "mine-data", "selkie_receipts"],
+        Access::Read => &["information_schema", "mine-data"],
+    };
+    assert_eq!(seen, expected, "{access}");
+    let tables: Vec<String> = conn
+        .query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'selkie_receipts'")
+        .await
+        .unwrap();
+    let expected: &[&str] = match access {
+        Access::Full => &["mine"],
+        Access::Read => &[],
+    };
+    assert_eq!(tables, expected, "{access}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
