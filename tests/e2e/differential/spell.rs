@@ -58,7 +58,11 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
             .iter()
             .map(|place| dotted(read, world, *place))
             .collect();
-        options.push(("group", json!(fields)));
+        // One may stand without a list.
+        options.push(match (fields.as_slice(), read.window.limit.is_some()) {
+            ([field], true) => ("group", json!(field)),
+            _ => ("group", json!(fields)),
+        });
     }
     if read.distinct {
         options.push(("distinct", json!(true)));
@@ -128,7 +132,9 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
     put("tableName", json!(table.name));
-    put("joinType", json!(join.word));
+    if let Some(word) = join.word {
+        put("joinType", json!(word));
+    }
     if let Some(alias) = &join.alias {
         put("alias", json!(alias));
     }
@@ -136,6 +142,8 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
         let field = read.column(world, place).name;
         if place.at == own {
             json!(field)
+        } else if place.column % 2 == 1 {
+            json!(dotted(read, world, place))
         } else {
             json!({"tableName": read.name(world, place.at), "fieldName": field})
         }
@@ -212,10 +220,17 @@ fn conditions(read: &Read, world: &World, conditions: &[Condition]) -> Value {
     for (position, condition) in conditions.iter().enumerate() {
         let label = format!("c{position}");
         let (key, value) = match condition {
-            Condition::Group { members, either } => {
+            Condition::Group {
+                members,
+                either,
+                not,
+            } => {
                 let mut group = json!({"__query": self::conditions(read, world, members)});
                 if let Some(either) = either {
                     group["operator"] = word(*either);
+                }
+                if let Some(not) = not {
+                    group["not"] = json!(not);
                 }
                 (label, group)
             }
@@ -331,7 +346,7 @@ fn encoded(name: &str, value: &Value, style: Style, dice: &mut Dice) -> Vec<Stri
         Value::Bool(value) => vec![format!("{name}={}", flag(*value, dice))],
         Value::Array(items)
             if style == Style::Mixed
-                && ["selectFields", "omitFields"].contains(&name)
+                && ["selectFields", "omitFields", "group"].contains(&name)
                 && items.iter().all(Value::is_string)
                 && dice.chance(60) =>
         {
