@@ -77,11 +77,19 @@ fn in_json(read: &Read) -> String {
         .options()
         .iter()
         .map(|(name, value)| match value {
-            Json::String(word) => pair(name, word),
+            Json::String(text) => pair(name, &word(text)),
             value => pair(name, &value.to_string()),
         })
         .collect();
     pairs.join("&")
+}
+
+/// An option's word: one that looks like JSON is written as JSON.
+fn word(text: &str) -> String {
+    match text.trim_start().starts_with(['[', '{', '"']) {
+        true => Json::from(text).to_string(),
+        false => text.to_owned(),
+    }
 }
 
 /// How lists of scalars are written; lists of objects are always counted.
@@ -96,7 +104,10 @@ enum Lists {
 fn in_brackets(read: &Read, lists: Lists) -> String {
     let mut pairs = Vec::new();
     for (name, value) in read.options() {
-        grow(name, value, lists, &mut pairs);
+        match value {
+            Json::String(text) => pairs.push(pair(name, &word(text))),
+            value => grow(name, value, lists, &mut pairs),
+        }
     }
     pairs.join("&")
 }
