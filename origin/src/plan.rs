@@ -94,6 +94,8 @@ pub enum Expression {
     CountAll,
     /// How well a record matches a full-text search.
     Score(Search),
+    /// True if any of these has a value, else NULL: whether a joined table has a record here.
+    Presence(Vec<Place>),
 }
 
 /// A full-text search.

@@ -13,8 +13,8 @@ pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
 /// Pairs of one query string. Each is compared with those before it, so that a URL of nothing but names
-/// would take milliseconds to be refused; sensible ones fill the URL before they come to so many.
-pub const QUERY_MAX_PAIRS: usize = 1_000;
+/// would take a tenth of a second to be refused. `query[id][value][]=12345` fills a URL with as many.
+pub const QUERY_MAX_PAIRS: usize = 640;
 
 /// Levels of `[` and `{` in a JSON text. Keeps recursion shallow; MariaDB's own JSON stops at 32 too.
 pub const JSON_NESTING_MAX_LEVELS: usize = 32;
@@ -50,6 +50,12 @@ pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 
 /// Bytes of the answer of one `/batch`: as many as its body may have.
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
+
+/// Bytes of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
+
+/// Seconds for which an insert's answer is kept under its `Idempotency-Key`: a day.
+pub const IDEMPOTENCY_LIFETIME_SECONDS: u64 = 24 * 60 * 60;
 
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;

@@ -35,6 +35,7 @@ mod docs;
 mod edge;
 mod envelope;
 mod forged;
+mod formats;
 mod freshness;
 mod input;
 mod isolation;
@@ -45,11 +46,14 @@ mod protocol;
 mod records;
 mod sql;
 mod streaming;
+mod validators;
 mod values;
 mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/once.rs"]
+mod once;
 #[path = "../faults/streams.rs"]
 mod streams;
 
@@ -69,10 +73,12 @@ fn main() -> ExitCode {
         envelope::cases(),
         faults::cases(),
         forged::cases(),
+        formats::cases(),
         freshness::cases(),
         input::cases(),
         isolation::cases(),
         keys::cases(),
+        once::cases(),
         limits::cases(),
         properties::cases(),
         protocol::cases(),
@@ -80,6 +86,7 @@ fn main() -> ExitCode {
         sql::cases(),
         streaming::cases(),
         streams::cases(),
+        validators::cases(),
         values::cases(),
         walk::cases(),
     ];

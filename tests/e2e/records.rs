@@ -6,6 +6,7 @@ mod conflict;
 mod delete;
 mod filter;
 mod filter_words;
+mod idempotency;
 mod insert;
 mod metadata;
 mod names;
@@ -24,6 +25,7 @@ pub(crate) fn cases() -> Vec<Case> {
         delete::cases(),
         filter::cases(),
         filter_words::cases(),
+        idempotency::cases(),
         insert::cases(),
         metadata::cases(),
         names::cases(),

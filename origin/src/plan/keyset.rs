@@ -173,8 +173,8 @@ fn is_aggregated(select: &Select) -> bool {
 }
 
 fn key(table: &Table) -> Result<&[usize], String> {
-    if table.key_is_unique() {
-        return Ok(table.key());
+    if !table.identity().is_empty() {
+        return Ok(table.identity());
     }
     Err(format!(
         "{} has no unique key that would order its records",
