@@ -3,7 +3,7 @@
 //! | spelling | `query` | |
 //! | --- | --- | --- |
 //! | JSON for each option | `query={"views":5}` | numbers are numbers |
-//! | brackets | `query[views]=5` | every leaf is text |
+//! | brackets | `query[views]=5` | every leaf is text, or null without `=` |
 //! | a body | `{"query":{"views":5}}` | the POST twin |
 //!
 //! What brackets can't say is not in the structure.
@@ -122,13 +122,14 @@ fn grow(name: &str, value: &Json, lists: Lists, pairs: &mut Vec<String>) {
         Json::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 match (lists, item) {
-                    (Lists::Empty, Json::String(_) | Json::Number(_)) => {
+                    (Lists::Empty, Json::String(_) | Json::Number(_) | Json::Null) => {
                         grow(&format!("{name}[]"), item, lists, pairs);
                     }
                     _ => grow(&format!("{name}[{at}]"), item, lists, pairs),
                 }
             }
         }
+        Json::Null => pairs.push(utf8_percent_encode(name, ENCODED).to_string()),
         Json::String(text) => pairs.push(pair(name, text)),
         scalar => pairs.push(pair(name, &scalar.to_string())),
     }
