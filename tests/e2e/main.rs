@@ -52,6 +52,8 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/once.rs"]
+mod once;
 #[path = "../faults/streams.rs"]
 mod streams;
 
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         input::cases(),
         isolation::cases(),
         keys::cases(),
+        once::cases(),
         limits::cases(),
         properties::cases(),
         protocol::cases(),

@@ -54,7 +54,7 @@ pub(crate) fn sql(service: &Service, query: &str) -> Call {
     call.json(&json!({"query": query, "database": "demo"}))
 }
 
-fn database_process(service: &Service) -> Option<i32> {
+pub(crate) fn database_process(service: &Service) -> Option<i32> {
     let server = |command: &str| {
         command
             .split(' ')
