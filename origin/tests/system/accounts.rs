@@ -16,6 +16,35 @@ fn database(name: &str) -> DatabaseName {
     DatabaseName::parse(name).unwrap()
 }
 
+/// What no account of the project `mine` may do.
+const FORBIDDEN: [&str; 25] = [
+    "SELECT * FROM selkie.`keys`",
+    "SELECT * FROM mysql.user",
+    "SELECT * FROM mysql.global_priv",
+    "SELECT * FROM `other-data`.t",
+    "SHOW TABLES FROM selkie",
+    "USE mysql",
+    "USE selkie",
+    "SELECT * FROM selkie_receipts.other",
+    "SELECT * FROM selkie_receipts.`default`",
+    "DELETE FROM selkie_receipts.mine",
+    "DROP TABLE selkie_receipts.mine",
+    "ALTER TABLE selkie_receipts.mine ADD x INT",
+    "CREATE TABLE selkie_receipts.x (id INT)",
+    "CREATE TRIGGER selkie_receipts.x BEFORE INSERT ON selkie_receipts.mine FOR EACH ROW SET @x = 1",
+    "DROP DATABASE selkie_receipts",
+    "USE `other-data`",
+    "DROP DATABASE selkie",
+    "CREATE USER x",
+    "GRANT SELECT ON `mine-data`.* TO root@localhost",
+    "SELECT 1 INTO OUTFILE '/tmp/never'",
+    "LOAD DATA INFILE '/etc/hostname' INTO TABLE `mine-data`.t",
+    "SET GLOBAL max_connections = 1",
+    "FLUSH PRIVILEGES",
+    "SHUTDOWN",
+    "INSTALL SONAME 'ha_federatedx'",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_project_sees_its_own_databases_and_nothing_else() {
     let (server, _, system) = shared().await;
@@ -59,33 +88,7 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
             Access::Read => &[],
         };
         assert_eq!(tables, expected, "{access}");
-        for statement in [
-            "SELECT * FROM selkie.`keys`",
-            "SELECT * FROM mysql.user",
-            "SELECT * FROM mysql.global_priv",
-            "SELECT * FROM `other-data`.t",
-            "SHOW TABLES FROM selkie",
-            "USE mysql",
-            "USE selkie",
-            "SELECT * FROM selkie_receipts.other",
-            "SELECT * FROM selkie_receipts.`default`",
-            "DELETE FROM selkie_receipts.mine",
-            "DROP TABLE selkie_receipts.mine",
-            "ALTER TABLE selkie_receipts.mine ADD x INT",
-            "CREATE TABLE selkie_receipts.x (id INT)",
-            "CREATE TRIGGER selkie_receipts.x BEFORE INSERT ON selkie_receipts.mine FOR EACH ROW SET @x = 1",
-            "DROP DATABASE selkie_receipts",
-            "USE `other-data`",
-            "DROP DATABASE selkie",
-            "CREATE USER x",
-            "GRANT SELECT ON `mine-data`.* TO root@localhost",
-            "SELECT 1 INTO OUTFILE '/tmp/never'",
-            "LOAD DATA INFILE '/etc/hostname' INTO TABLE `mine-data`.t",
-            "SET GLOBAL max_connections = 1",
-            "FLUSH PRIVILEGES",
-            "SHUTDOWN",
-            "INSTALL SONAME 'ha_federatedx'",
-        ] {
+        for statement in FORBIDDEN {
             let refused = errno(conn.query_drop(statement).await);
             assert!(
                 [1044, 1045, 1142, 1227].contains(&refused),
