@@ -230,6 +230,10 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         }
         1048 => "Give the field a value, or leave it out to have its default.",
         1062 => "A record with this value is there: change that one, or use another value.",
+        // The full-text parser's own.
+        1064 if message.starts_with("syntax error, unexpected") => {
+            "In a boolean search each sign stands before a word, and quotes and brackets come in pairs."
+        }
         1064 => "A request runs one statement; values go into params, each as a ? in the query.",
         1191 => "Add a FULLTEXT index over exactly these fields.",
         1213 => "Try again: another transaction was in the way.",

@@ -17,6 +17,7 @@ use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::filter::Comparison;
 use shared::operation::read::select::Aggregate;
+use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use temporal::Hours;
@@ -209,7 +210,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
         format!(
             "The field {} ({}) takes {takes}, not {got}.",
             shown(column.name.as_str()),
-            column.type_text
+            short(&column.type_text)
         ),
     );
     let hint = match (column.kind, value, &column.charset) {
@@ -224,6 +225,15 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
         _ => None,
     };
     problem.with_hint_if(hint)
+}
+
+/// A type as MariaDB writes it; an ENUM may have thousands of members.
+fn short(type_text: &str) -> Cow<'_, str> {
+    const SHOWN_MAX_CHARS: usize = 120;
+    match type_text.char_indices().nth(SHOWN_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &type_text[..end]).into(),
+        None => type_text.into(),
+    }
 }
 
 /// Text for a column that holds text. What its character set lacks is refused here by name, since a

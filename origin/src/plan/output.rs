@@ -152,30 +152,33 @@ impl Cells {
         Ok(())
     }
 
-    fn is_taken(&self, name: &str) -> bool {
+    /// The cells that do not come out inside an object.
+    fn flat(&self) -> impl Iterator<Item = &Cell> {
         let nested = |at: usize| {
             self.nests
                 .iter()
                 .any(|nest| (nest.first..nest.end).contains(&at))
         };
-        self.nests.iter().any(|nest| nest.name == name)
-            || self
-                .cells
-                .iter()
-                .enumerate()
-                .any(|(at, cell)| cell.name == name && !nested(at))
+        self.cells
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, cell)| (!nested(at)).then_some(cell))
     }
 
-    /// What comes out under a name that the caller gave.
+    fn is_taken(&self, name: &str) -> bool {
+        self.nests.iter().any(|nest| nest.name == name) || self.flat().any(|cell| cell.name == name)
+    }
+
+    /// What comes out under a name that the caller gave; a name inside an object is not one of the row.
     pub(super) fn given(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.given && cell.name == name;
-        self.cells.iter().find(found).map(|cell| &cell.expression)
+        self.flat().find(found).map(|cell| &cell.expression)
     }
 
     /// What comes out under a name.
     pub(super) fn named(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.name == name;
-        self.cells.iter().find(found).map(|cell| &cell.expression)
+        self.flat().find(found).map(|cell| &cell.expression)
     }
 
     /// Whether this comes out.
@@ -261,8 +264,10 @@ fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -
 fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
     use shared::operation::read::select::Aggregate::{Max, Min};
     match expression {
-        Expression::Column(place) | Expression::Aggregate(Min | Max, place) => {
-            Some(scope.column(*place).kind)
+        Expression::Column(place) => Some(scope.column(*place).kind),
+        // Of bits, it is a number.
+        Expression::Aggregate(Min | Max, place) => {
+            Some(scope.column(*place).kind).filter(|kind| *kind != Kind::Bit)
         }
         _ => None,
     }

@@ -1,6 +1,7 @@
 //! What a cell holds, or an order follows.
 
 use super::builder::Builder;
+use crate::catalog::Kind;
 use crate::plan::scope::Scope;
 use crate::plan::{Expression, Search};
 use shared::operation::filter::MatchMode;
@@ -27,7 +28,11 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
                 Aggregate::Max => "MAX(",
             })
             .place(scope, place)
-            .syntax(")");
+            // The greatest of some bits comes as digits that say they were bits.
+            .syntax(match scope.column(place).kind {
+                Kind::Bit => " + 0)",
+                _ => ")",
+            });
         }
         Expression::CountAll => {
             sql.syntax("COUNT(*)");

@@ -77,7 +77,7 @@ fn posts() -> Arc<Table> {
 
 /// Small tables to be joined: `links` has a key of two columns, `log` has none.
 fn others() -> Vec<Arc<Table>> {
-    let mut state = column("state", Kind::Text);
+    let mut state = column("state", Kind::Enum);
     state.values = vec!["draft".to_owned(), "live".to_owned()];
     let mut note = column("note", Kind::Text);
     "text".clone_into(&mut note.type_text);

@@ -12,7 +12,7 @@ use super::world::{Table, World};
 /// Names that no column has.
 const ALIASES: [&str; 8] = [
     "a",
-    "total",
+    "sum",
     "first name",
     "Preis",
     "x1",

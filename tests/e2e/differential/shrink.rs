@@ -170,7 +170,13 @@ fn needs(read: &Read, at: usize) -> bool {
         .any(|pair| {
             pair.source.at == at || matches!(&pair.target, Target::Field(place) if place.at == at)
         });
-    filtered || ordered || grouped || joined
+    let all_fields =
+        std::iter::once(&read.fields).chain(read.joins[..at - 1].iter().map(|join| &join.fields));
+    let picked = all_fields.into_iter().any(|fields| match fields {
+        Fields::Picks(picks) => picks.iter().any(|pick| pick.place.at == at),
+        _ => false,
+    });
+    filtered || ordered || grouped || joined || picked
 }
 
 fn names(condition: &Condition, at: usize) -> bool {

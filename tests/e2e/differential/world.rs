@@ -25,7 +25,7 @@ pub(super) struct Column {
 const TABLES: [&str; 4] = ["items", "shelves", "makers", "notes"];
 
 /// Many tables have the same names, so that joins bring collisions.
-const COLUMNS: [(&str, Kind); 12] = [
+const COLUMNS: [(&str, Kind); 21] = [
     ("name", Kind::Exact),
     ("label", Kind::Loose),
     ("note", Kind::Exact),
@@ -38,6 +38,15 @@ const COLUMNS: [(&str, Kind); 12] = [
     ("day", Kind::Date),
     ("moment", Kind::DateTime),
     ("tag", Kind::Loose),
+    ("story", Kind::Long),
+    ("state", Kind::Enum),
+    ("weight", Kind::Float),
+    ("total", Kind::Unsigned),
+    ("instant", Kind::Micro),
+    ("span", Kind::Time),
+    ("address", Kind::Address),
+    ("flags", Kind::Bit),
+    ("vintage", Kind::Year),
 ];
 
 /// Columns that hold ids of other tables' records, and of none.
