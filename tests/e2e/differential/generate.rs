@@ -3,6 +3,7 @@
 mod conditions;
 mod joins;
 
+use super::cell::Kind;
 use super::dice::Dice;
 use super::evaluate::{Source, outputs};
 use super::features::FEATURES;
@@ -214,6 +215,12 @@ fn order(dice: &mut Dice, world: &World, read: &mut Read) {
                 continue;
             };
             match output.source {
+                // MariaDB itself finds it by text, but may sort it by its number.
+                Source::Aggregate(Aggregate::Min | Aggregate::Max, place)
+                    if read.column(world, place).kind == Kind::Enum =>
+                {
+                    continue;
+                }
                 _ if FEATURES.aliases && is_alias(read, &output.name) => {
                     By::Alias(output.name.clone())
                 }
