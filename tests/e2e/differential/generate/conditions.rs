@@ -104,6 +104,11 @@ fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
         kind if kind.is_text() && dice.chance(45) => *dice.pick(&TEXT_OPS),
         _ => *dice.pick(&OPS),
     };
+    // Beside `address <=> x`, MariaDB 10.11 puts x for the address in other comparisons, and compares its text there.
+    let op = match (kind, op) {
+        (Kind::Address, Op::Same) => Op::Equal,
+        (_, op) => op,
+    };
     let asked = |dice: &mut Dice| asked(dice, kind, op);
     let several = |dice: &mut Dice, from| {
         let count = dice.between(from, 4);
