@@ -83,6 +83,7 @@ fn posts() -> Table {
         values: Vec::new(),
         references: None,
         comment: String::new(),
+        sorted_chars: None,
     })
     .collect();
     Table::new(

@@ -84,8 +84,8 @@ pub enum Output {
 pub enum Expression {
     /// A column's value.
     Column(Place),
-    /// The beginning of a long text or of many bytes, by which they are ordered.
-    Beginning(Place),
+    /// So many of the first characters of a long text, or of many bytes, by which they are ordered.
+    Beginning(Place, u16),
     /// The number of a member of an ENUM or SET, by which they are ordered.
     Ordinal(Place),
     /// An aggregate over a column.
@@ -94,6 +94,8 @@ pub enum Expression {
     CountAll,
     /// How well a record matches a full-text search.
     Score(Search),
+    /// NULL if a joined table, by its place, has no record in a row, as far as its values tell.
+    Presence(usize),
 }
 
 /// A full-text search.

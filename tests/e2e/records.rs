@@ -1,16 +1,23 @@
 //! Records: `/api/v1/crud/{dbName}/{tableName}[/{id}]`.
 
 mod address;
+mod asking;
 mod batches;
 mod conflict;
+mod counting;
 mod delete;
+mod explain;
 mod filter;
 mod filter_words;
+mod groups;
 mod insert;
+mod joins;
 mod metadata;
 mod names;
 mod options;
+mod paging;
 mod read;
+mod search;
 mod update;
 mod update_many;
 
@@ -21,14 +28,20 @@ pub(crate) fn cases() -> Vec<Case> {
         address::cases(),
         batches::cases(),
         conflict::cases(),
+        counting::cases(),
         delete::cases(),
+        explain::cases(),
         filter::cases(),
         filter_words::cases(),
+        groups::cases(),
         insert::cases(),
+        joins::cases(),
         metadata::cases(),
         names::cases(),
         options::cases(),
+        paging::cases(),
         read::cases(),
+        search::cases(),
         update::cases(),
         update_many::cases(),
     ];

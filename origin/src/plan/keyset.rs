@@ -11,6 +11,7 @@ use crate::catalog::{Column, Kind, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::filter::Comparison;
+use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Read, Rows};
 use std::hash::{Hash, Hasher};
 
@@ -24,7 +25,10 @@ pub struct Keyset {
 /// A step of the whole order.
 #[derive(Clone, Debug, PartialEq, Hash)]
 struct Term {
+    /// What values are compared by.
     expression: Expression,
+    /// What is written as the order: sorts alike.
+    order: Expression,
     direction: Direction,
     nullable: bool,
     kind: Kind,
@@ -48,7 +52,7 @@ impl Keyset {
             Ok(terms) => {
                 select.order = terms
                     .iter()
-                    .map(|term| (term.expression.clone(), term.direction))
+                    .map(|term| (term.order.clone(), term.direction))
                     .collect();
                 let cells = terms
                     .iter()
@@ -143,12 +147,9 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
     let direction = terms
         .last()
         .map_or(Direction::Ascending, |term| term.direction);
-    for source in 0..scope.size() {
+    for source in (0..scope.size()).filter(|source| !is_determined(*source, select, scope)) {
         for column in key(scope.table(source))? {
-            let expression = Expression::Column(Place {
-                source,
-                column: *column,
-            });
+            let expression = Expression::Column(Place { source, column });
             let term = Term::new(&expression, direction, select, scope)?;
             if !terms
                 .iter()
@@ -159,6 +160,41 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
         }
     }
     Ok(terms)
+}
+
+/// Whether the tables before it leave one record of a joined table at most: it is matched by a unique
+/// key. Its own key would break no tie, and keep MariaDB from following an index of the root.
+fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
+    let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
+        return false;
+    };
+    let matches = match &join.on {
+        Predicate::All(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let is_matched = |column: usize| {
+        let target = Place { source, column };
+        matches.iter().any(|part| match part {
+            Predicate::Same(one, other) => {
+                let partner = if *one == target { other } else { one };
+                (*one == target || *other == target)
+                    && partner.source < source
+                    && is_exact(scope.column(target), scope.column(*partner))
+            }
+            _ => false,
+        })
+    };
+    let table = scope.table(source);
+    let by_key = table.key_is_unique() && table.key().iter().all(|column| is_matched(*column));
+    let by_column =
+        || (0..table.columns().len()).any(|at| table.columns()[at].unique && is_matched(at));
+    join.kind != JoinKind::Right && (by_key || by_column())
+}
+
+/// Whether a value of one column equals one value of the other at most. Texts may be compared more
+/// loosely than a unique key tells them apart.
+fn is_exact(one: &Column, other: &Column) -> bool {
+    one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
 
 fn is_aggregated(select: &Select) -> bool {
@@ -172,14 +208,26 @@ fn is_aggregated(select: &Select) -> bool {
         }
 }
 
-fn key(table: &Table) -> Result<&[usize], String> {
-    if table.key_is_unique() {
-        return Ok(table.key());
+/// Columns that no two records have alike, none of which may be NULL: a unique key holds NULL often.
+fn key(table: &Table) -> Result<Vec<usize>, String> {
+    let columns = table.columns();
+    let those =
+        |test: fn(&Column) -> bool| (0..columns.len()).filter(move |at| test(&columns[*at]));
+    let own = table.key();
+    if table.key_is_unique() && own.iter().all(|at| !columns[*at].nullable) {
+        return Ok(own.to_vec());
     }
-    Err(format!(
-        "{} has no unique key that would order its records",
-        shown(table.name().as_str())
-    ))
+    let primary: Vec<_> = those(|column| column.primary).collect();
+    if !primary.is_empty() {
+        return Ok(primary);
+    }
+    let unique = those(|column| column.unique && !column.nullable).next();
+    unique.map(|at| vec![at]).ok_or_else(|| {
+        format!(
+            "{} has no unique key that would order its records",
+            shown(table.name().as_str())
+        )
+    })
 }
 
 /// The place of a sort value among the cells of a row; one that does not come out is added behind.
@@ -226,8 +274,14 @@ impl Term {
             }
             other => (other.clone(), Kind::Double, true),
         };
+        let order = match &expression {
+            // An index can follow the column itself.
+            Expression::Ordinal(place) => Expression::Column(*place),
+            other => other.clone(),
+        };
         Ok(Self {
             expression,
+            order,
             direction,
             nullable,
             kind,
@@ -330,31 +384,18 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     }
 }
 
-/// What a column is ordered by, so that a comparison puts its values in the same order.
+/// What a column's values are compared by, so that they stand in the order that MariaDB sorts them in.
 fn sorted(place: Place, column: &Column) -> Result<Expression, String> {
-    match column.kind {
-        Kind::Geometry => Err(format!(
-            "{} holds geometry, which has no order",
-            shown(column.name.as_str())
-        )),
+    Ok(match (column.kind, column.sorted_chars) {
+        (Kind::Geometry, _) => {
+            return Err(format!(
+                "{} holds geometry, which has no order",
+                shown(column.name.as_str())
+            ));
+        }
         // MariaDB orders their members by number, but compares them as text.
-        Kind::Text if !column.values.is_empty() => Ok(Expression::Ordinal(place)),
-        // MariaDB orders them by their first bytes alone.
-        Kind::Json => Ok(Expression::Beginning(place)),
-        Kind::Text | Kind::Bytes if is_long(&column.type_text) => Ok(Expression::Beginning(place)),
-        _ => Ok(Expression::Column(place)),
-    }
-}
-
-fn is_long(type_text: &str) -> bool {
-    [
-        "text",
-        "mediumtext",
-        "longtext",
-        "blob",
-        "mediumblob",
-        "longblob",
-    ]
-    .iter()
-    .any(|name| type_text.split([' ', '(']).next() == Some(name))
+        (Kind::Enum | Kind::Set, _) => Expression::Ordinal(place),
+        (Kind::Text | Kind::Bytes | Kind::Json, Some(chars)) => Expression::Beginning(place, chars),
+        _ => Expression::Column(place),
+    })
 }

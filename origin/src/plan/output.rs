@@ -142,7 +142,7 @@ impl Cells {
     /// Adds a search's score.
     pub(super) fn add_score(&mut self, name: &FieldName, search: &Search) -> Result<(), Problem> {
         if self.is_taken(name.as_str()) {
-            return Err(taken(name.as_str()));
+            return Err(taken("fullTextSearch.scoreAlias", name.as_str()));
         }
         self.cells.push(Cell {
             expression: Expression::Score(search.clone()),
@@ -237,19 +237,19 @@ impl Cell {
 }
 
 /// The cell that is NULL only if the nested table has no row: of its key, else of any column that is
-/// never NULL, else its first.
+/// never NULL, else one that looks at them all.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let table = scope.table(nest.source);
     let column = table
         .columns()
         .iter()
         .position(|column| column.primary && !column.nullable)
-        .or_else(|| table.columns().iter().position(|column| !column.nullable))
-        .unwrap_or(0);
-    let wanted = Expression::Column(Place {
-        source: nest.source,
-        column,
-    });
+        .or_else(|| table.columns().iter().position(|column| !column.nullable));
+    let source = nest.source;
+    let wanted = match column {
+        Some(column) => Expression::Column(Place { source, column }),
+        None => Expression::Presence(source),
+    };
     let known = expressions
         .iter()
         .position(|expression| *expression == wanted);
@@ -262,9 +262,12 @@ fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -
 fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
     use shared::operation::read::select::Aggregate::{Max, Min};
     match expression {
-        Expression::Column(place) | Expression::Aggregate(Min | Max, place) => {
-            Some(scope.column(*place).kind)
-        }
+        Expression::Column(place) => Some(scope.column(*place).kind),
+        // Of bits MariaDB gives the least and greatest as a number.
+        Expression::Aggregate(Min | Max, place) => Some(match scope.column(*place).kind {
+            Kind::Bit => Kind::Integer,
+            kind => kind,
+        }),
         _ => None,
     }
 }
@@ -274,9 +277,9 @@ fn no_omission() -> Problem {
         .with_hint("Name what comes out in selectFields.")
 }
 
-fn taken(name: &str) -> Problem {
+fn taken(option: &str, name: &str) -> Problem {
     invalid(format!(
-        "Two things would come out under the name {}.",
+        "The option {option} would have two things come out under the name {}.",
         shown(name)
     ))
     .with_hint("Give one of them an alias.")
@@ -322,7 +325,7 @@ impl<'a> Builder<'a> {
     fn nest(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         let name = self.scope.name(source).as_str().to_owned();
         if !self.names.insert(name.clone()) {
-            return Err(taken(&name));
+            return Err(taken("join.nest", &name));
         }
         let outer = std::mem::take(&mut self.names);
         let first = self.cells.cells.len();
@@ -350,7 +353,7 @@ impl<'a> Builder<'a> {
             None => self.free_name(own_name(&expression, self.scope), source),
         };
         if !self.names.insert(name.clone()) {
-            return Err(taken(&name));
+            return Err(taken("selectFields", &name));
         }
         self.cells.cells.push(Cell {
             expression,
@@ -400,13 +403,14 @@ impl<'a> Builder<'a> {
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
     let field = |place: &Place| scope.column(*place).name.as_str();
     match expression {
-        Expression::Column(place) | Expression::Beginning(place) | Expression::Ordinal(place) => {
-            field(place).to_owned()
-        }
+        Expression::Column(place)
+        | Expression::Beginning(place, _)
+        | Expression::Ordinal(place) => field(place).to_owned(),
         Expression::Aggregate(aggregate, place) => {
             format!("{}_{}", aggregate.prefix(), field(place))
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
+        Expression::Presence(source) => scope.name(*source).to_string(),
     }
 }

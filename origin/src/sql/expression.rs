@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use crate::plan::scope::Scope;
-use crate::plan::{Expression, Search};
+use crate::plan::{Expression, Place, Search};
 use shared::operation::filter::MatchMode;
 use shared::operation::read::select::Aggregate;
 
@@ -11,8 +11,11 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
         Expression::Column(place) => {
             sql.place(scope, place);
         }
-        Expression::Beginning(place) => {
-            sql.syntax("LEFT(").place(scope, place).syntax(", 256)");
+        Expression::Beginning(place, chars) => {
+            sql.syntax("LEFT(")
+                .place(scope, place)
+                .numbered(", ", usize::from(chars))
+                .syntax(")");
         }
         Expression::Ordinal(place) => {
             sql.syntax("(").place(scope, place).syntax(" + 0)");
@@ -33,6 +36,15 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
             sql.syntax("COUNT(*)");
         }
         Expression::Score(score) => search(sql, scope, score),
+        Expression::Presence(source) => {
+            let columns = 0..scope.table(source).columns().len();
+            sql.syntax("NULLIF((")
+                .joined(" OR ", columns, |sql, column| {
+                    sql.place(scope, Place { source, column })
+                        .syntax(" IS NOT NULL");
+                })
+                .syntax("), 0)");
+        }
     }
 }
 

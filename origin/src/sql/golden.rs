@@ -41,6 +41,7 @@ fn column(name: &str, kind: Kind) -> Column {
         values: Vec::new(),
         references: None,
         comment: String::new(),
+        sorted_chars: (kind == Kind::Json).then_some(256),
     }
 }
 
@@ -77,10 +78,11 @@ fn posts() -> Arc<Table> {
 
 /// Small tables to be joined: `links` has a key of two columns, `log` has none.
 fn others() -> Vec<Arc<Table>> {
-    let mut state = column("state", Kind::Text);
+    let mut state = column("state", Kind::Enum);
     state.values = vec!["draft".to_owned(), "live".to_owned()];
     let mut note = column("note", Kind::Text);
     "text".clone_into(&mut note.type_text);
+    note.sorted_chars = Some(256);
     let mut links = vec![
         column("post_id", Kind::Integer),
         column("user_id", Kind::Integer),

@@ -93,5 +93,6 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         values: Vec::new(),
         references: None,
         comment: String::new(),
+        sorted_chars: None,
     }
 }
