@@ -9,16 +9,18 @@
 
 use divan::{AllocProfiler, Bencher, black_box};
 use origin::catalog::{Charset, Column, Kind, Table, Traits};
+use origin::plan::scope::Scope;
 use origin::plan::{self, Plan};
 use origin::sql::{self, Statement};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::{Operation, RequestHead, parse_head};
+use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
 /// Requests: a name, `METHOD target`, a body.
-const REQUESTS: [(&str, &str, &str); 6] = [
+const REQUESTS: [(&str, &str, &str); 7] = [
     ("one by id", "GET /api/v1/crud/demo/posts/4711", ""),
     (
         "twenty filtered and ordered",
@@ -40,6 +42,14 @@ const REQUESTS: [(&str, &str, &str); 6] = [
         r#"{"limit":20,"page":3,"selectFields":["id","title","views","created_at"],"order":{"field":"views","strategy":"DESC"},"query":{"status":"published","views":{"value":100,"equality":">="}}}"#,
     ),
     (
+        "three tables joined",
+        "GET /api/v1/crud/demo/posts?limit=20\
+         &join=%5B%7B%22tableName%22%3A%22users%22%2C%22joinType%22%3A%22LEFT+JOIN%22%2C%22match%22%3A%7B%22source%22%3A%22author_id%22%2C%22target%22%3A%22id%22%7D%2C%22selectFields%22%3A%5B%22name%22%5D%7D\
+         %2C%7B%22tableName%22%3A%22cities%22%2C%22joinType%22%3A%22JOIN%22%2C%22match%22%3A%7B%22source%22%3A%7B%22tableName%22%3A%22users%22%2C%22fieldName%22%3A%22city_id%22%7D%2C%22target%22%3A%22id%22%7D%7D%5D\
+         &order%5Bfield%5D=created_at&query=%7B%22status%22%3A%22published%22%2C%22town%22%3A%7B%22tableName%22%3A%22cities%22%2C%22fieldName%22%3A%22name%22%2C%22value%22%3A%5B%22Rome%22%2C%22Oslo%22%5D%7D%7D",
+        "",
+    ),
+    (
         "an insert",
         "POST /api/v1/crud/demo/posts",
         r#"{"title":"A title of usual length","body":"Some words, as many as fit on a line of text.","views":0,"price":"12.50","status":"draft","created_at":"2026-11-20T08:36:16Z"}"#,
@@ -55,44 +65,59 @@ fn main() {
     divan::main();
 }
 
-fn posts() -> Table {
-    let columns: Vec<Column> = [
-        ("id", Kind::Integer),
-        ("title", Kind::Text),
-        ("body", Kind::Text),
-        ("views", Kind::Integer),
-        ("price", Kind::Decimal),
-        ("status", Kind::Text),
-        ("meta", Kind::Json),
-        ("author_id", Kind::Integer),
-        ("created_at", Kind::DateTime),
-        ("updated_at", Kind::DateTime),
+fn tables() -> [Arc<Table>; 3] {
+    [
+        table(
+            "posts",
+            &[
+                ("id", Kind::Integer),
+                ("title", Kind::Text),
+                ("body", Kind::Text),
+                ("views", Kind::Integer),
+                ("price", Kind::Decimal),
+                ("status", Kind::Text),
+                ("meta", Kind::Json),
+                ("author_id", Kind::Integer),
+                ("created_at", Kind::DateTime),
+                ("updated_at", Kind::DateTime),
+            ],
+        ),
+        table(
+            "users",
+            &[
+                ("id", Kind::Integer),
+                ("name", Kind::Text),
+                ("city_id", Kind::Integer),
+            ],
+        ),
+        table("cities", &[("id", Kind::Integer), ("name", Kind::Text)]),
     ]
-    .into_iter()
-    .map(|(name, kind)| Column {
+}
+
+fn table(name: &str, fields: &[(&str, Kind)]) -> Arc<Table> {
+    let column = |(name, kind): &(&str, Kind)| Column {
         name: FieldName::parse(name).expect("a name"),
-        kind,
+        kind: *kind,
         charset: Charset::Unicode,
-        type_text: String::new(),
-        nullable: true,
+        type_text: "varchar(200)".to_owned(),
+        nullable: *name != "id",
         default: None,
-        auto_increment: name == "id",
+        auto_increment: *name == "id",
         generated: false,
-        primary: name == "id",
-        unique: name == "id",
+        primary: *name == "id",
+        unique: *name == "id",
         values: Vec::new(),
         references: None,
         comment: String::new(),
         sorted_chars: None,
-    })
-    .collect();
-    Table::new(
+    };
+    Arc::new(Table::new(
         DatabaseName::parse("demo").expect("a name"),
-        TableName::parse("posts").expect("a name"),
-        columns,
+        TableName::parse(name).expect("a name"),
+        fields.iter().map(column).collect(),
         vec![0],
         Traits::default(),
-    )
+    ))
 }
 
 fn parse(target: &str, body: &str) -> Operation {
@@ -105,19 +130,26 @@ fn parse(target: &str, body: &str) -> Operation {
         method,
         path,
         query,
-        content_type: None,
-        idempotency_key: None,
+        ..RequestHead::default()
     };
     let pending = parse_head(&head).expect("a sound head");
     pending.finish(body.as_bytes()).expect("a sound body")
 }
 
-fn statements(operation: &Operation, table: &Table) -> Vec<Statement> {
-    match plan::build(operation, table, 10_000).expect("a plan") {
-        Plan::Select(plan) => vec![sql::select(plan, table)],
-        Plan::Insert(plan) => sql::insert(plan, table),
-        Plan::Update(plan) => vec![sql::update(plan, table)],
-        Plan::Delete(plan) => vec![sql::delete(plan, table)],
+fn statements(operation: &Operation, tables: &[Arc<Table>]) -> Vec<Statement> {
+    let joins = operation.joins();
+    let joined: Vec<_> = joins
+        .iter()
+        .filter_map(|join| tables.iter().find(|table| *table.name() == join.table))
+        .cloned()
+        .collect();
+    let root = &tables[0];
+    let scope = Scope::joined(root, joins, &joined).expect("sound joins");
+    match plan::build(operation, &scope, 10_000).expect("a plan") {
+        Plan::Select(plan) => vec![sql::select(plan, &scope)],
+        Plan::Insert(plan) => sql::insert(plan, root, 16 * 1024 * 1024),
+        Plan::Update(plan) => vec![sql::update(plan, &scope)],
+        Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     }
 }
 
@@ -140,16 +172,16 @@ fn parsing(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn planning_and_rendering(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);
-    let (operation, table) = (parse(target, body), posts());
-    bencher.bench(|| statements(black_box(&operation), black_box(&table)));
+    let (operation, tables) = (parse(target, body), tables());
+    bencher.bench(|| statements(black_box(&operation), black_box(&tables)));
 }
 
 /// Both: from the bytes of a request to the text for MariaDB.
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn altogether(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);
-    let table = posts();
-    bencher.bench(|| statements(&parse(black_box(target), black_box(body)), &table));
+    let tables = tables();
+    bencher.bench(|| statements(&parse(black_box(target), black_box(body)), &tables));
 }
 
 /// A batch of a thousand rows, parsed, planned and rendered.
@@ -157,9 +189,9 @@ fn altogether(bencher: Bencher<'_, '_>, name: &str) {
 fn a_batch_of_a_thousand(bencher: Bencher<'_, '_>) {
     let (_, row) = request("an insert");
     let rows = vec![row; 1_000].join(",");
-    let (body, table) = (format!("{{\"batchData\":[{rows}]}}"), posts());
+    let (body, tables) = (format!("{{\"batchData\":[{rows}]}}"), tables());
     let target = "POST /api/v1/crud/demo/posts";
     bencher
         .counter(divan::counter::BytesCount::new(body.len()))
-        .bench(|| statements(&parse(target, black_box(&body)), &table));
+        .bench(|| statements(&parse(target, black_box(&body)), &tables));
 }

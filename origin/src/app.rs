@@ -1,7 +1,7 @@
 //! What every request needs, put together once at the start.
 
 use crate::config::Config;
-use crate::db::admin::Admin;
+use crate::db::admin::{Admin, AdminError};
 use crate::db::catalog::Catalog;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
@@ -19,6 +19,9 @@ use tokio_util::task::TaskTracker;
 
 /// How often idle connections are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How often receipts that are too old are looked for.
+const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// The service's parts.
 #[derive(Debug)]
@@ -101,6 +104,7 @@ impl App {
     /// Starts what runs beside requests, until `stop`.
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
+        tasks.spawn(sweep_receipts(self.admin.clone(), stop.clone()));
         let (app, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
             let mut tick = tokio::time::interval(SWEEP_INTERVAL);
@@ -120,5 +124,31 @@ impl App {
             .as_ref()
             .is_none_or(|health| *health.borrow() == Health::Up);
         healthy && self.admin.key_changes().await.is_ok()
+    }
+}
+
+/// Deletes receipts that are too old, again and again until `stop`. Several origins may do so at once.
+async fn sweep_receipts(admin: Admin, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        let sweep = async {
+            for project in admin.projects().await? {
+                // Without receipts of their own, ready-made accounts have nothing to sweep.
+                if let Err(error) = admin.sweep_receipts(&project.name).await {
+                    tracing::debug!(%error, project = %project.name, "receipts could not be swept");
+                }
+            }
+            Ok::<_, AdminError>(())
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            swept = sweep => if let Err(error) = swept {
+                tracing::warn!(%error, "receipts could not be swept");
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ pub struct Table {
     columns: Vec<Column>,
     by_name: HashMap<Box<str>, usize>,
     key: Vec<usize>,
+    identity: Vec<usize>,
     traits: Traits,
     whole: Arc<Layout>,
     /// The list of all columns, as the `sql` module writes it: most reads need just that.
@@ -173,7 +174,14 @@ impl Table {
             .map(|(at, column)| (column.name.as_str().into(), at))
             .collect();
         // The interface: `{id}` is the column `id`, else the primary key.
-        let key = by_name.get("id").map_or(primary, |at| vec![*at]);
+        let id = by_name.get("id").map(|at| vec![*at]);
+        let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
+        let identity = if primary.is_empty() {
+            id.clone().filter(alone).unwrap_or_default()
+        } else {
+            primary.clone()
+        };
+        let key = id.unwrap_or(primary);
         Self {
             whole: Arc::new(Layout {
                 kinds: columns.iter().map(|column| Some(column.kind)).collect(),
@@ -185,6 +193,7 @@ impl Table {
             columns,
             by_name,
             key,
+            identity,
             traits,
         }
     }
@@ -225,6 +234,13 @@ impl Table {
                     && key.iter().all(|at| self.columns[*at].primary)
             }
         }
+    }
+
+    /// The places of the columns that tell all records apart, none of them NULL; empty if there are no
+    /// such. Of a key of several columns, `id` alone is not enough.
+    #[must_use]
+    pub fn identity(&self) -> &[usize] {
+        &self.identity
     }
 
     /// Facts about the whole.

@@ -12,8 +12,11 @@ pub mod error;
 mod geojson;
 mod json;
 pub mod pool;
+pub mod receipt;
 mod repertoire;
 pub mod run;
+#[cfg(feature = "bench")]
+pub mod sample;
 mod schema;
 mod statements;
 mod text;

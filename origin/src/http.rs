@@ -6,6 +6,7 @@ pub mod body;
 pub mod cross_origin;
 mod etag;
 mod health;
+mod once;
 mod record_log;
 mod records;
 mod respond;

@@ -94,8 +94,8 @@ pub enum Expression {
     CountAll,
     /// How well a record matches a full-text search.
     Score(Search),
-    /// NULL if a joined table, by its place, has no record in a row, as far as its values tell.
-    Presence(usize),
+    /// True if any of these has a value, else NULL: whether a joined table has a record here.
+    Presence(Vec<Place>),
 }
 
 /// A full-text search.

@@ -8,8 +8,11 @@ mod expression;
 mod golden;
 mod insert;
 mod predicate;
+pub mod receipt;
 mod select;
 pub mod session;
+#[cfg(test)]
+mod spellings;
 mod tokens;
 mod update;
 

@@ -18,7 +18,7 @@ const ALLOWED_HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, If-
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// What a page may read beside the few headers that browsers always show.
-const EXPOSED_HEADERS: &str = "Allow, Content-Range, ETag, RateLimit, RateLimit-Policy, Retry-After, \
+const EXPOSED_HEADERS: &str = "Allow, Content-Range, ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, \
                                Server-Timing, WWW-Authenticate, X-Request-Id";
 
 /// The origins (scheme, host, port) whose pages may call.

@@ -90,16 +90,20 @@ identifier!(
     FieldName, "field"
 );
 
+/// The schema where projects keep receipts of inserts that happen once.
+pub const RECEIPTS_SCHEMA: &str = "selkie_receipts";
+
 impl DatabaseName {
     /// MariaDB's own schemas and ours: never served, whatever the grants say.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        const SYSTEM: [&str; 5] = [
+        const SYSTEM: [&str; 6] = [
             "information_schema",
             "mysql",
             "performance_schema",
             "sys",
             "selkie",
+            RECEIPTS_SCHEMA,
         ];
         SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
@@ -185,6 +189,7 @@ mod tests {
     #[test]
     fn system_schemas_are_known_in_any_case() {
         assert!(DatabaseName::parse("MySQL").unwrap().is_system());
+        assert!(DatabaseName::parse("Selkie_receipts").unwrap().is_system());
         assert!(!DatabaseName::parse("demo").unwrap().is_system());
     }
 }

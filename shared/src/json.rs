@@ -282,9 +282,10 @@ pub fn body_members(body: &[u8]) -> Result<Vec<(Cow<'_, str>, Value)>, Problem> 
 fn body_fault(text: &str, fault: &serde_json::Error) -> Problem {
     // A second, lenient look tells "no JSON at all" from "JSON of the wrong shape".
     if let Err(syntax) = serde_json::from_str::<Sound>(text) {
-        return Problem::new(
-            ErrorCode::InvalidJson,
-            format!("The body is not valid JSON: {syntax}."),
+        let message = format!("The body is not valid JSON: {syntax}.");
+        let raw = message.contains("control character");
+        return Problem::new(ErrorCode::InvalidJson, message).with_hint_if(
+            raw.then_some("Within a text, write a line break as \\n and a tab as \\t."),
         );
     }
     // serde_json's own words for a wrong kind hold the value, however long it is.
@@ -372,6 +373,13 @@ mod tests {
             body_members(br#"{"a":1,"\u0061":2}"#).unwrap_err().code(),
             ErrorCode::InvalidBody
         );
+    }
+
+    #[test]
+    fn a_line_break_within_a_text_gets_a_hint() {
+        let broken = body_members(b"{\"a\":\"x\ny\"}").unwrap_err();
+        assert!(broken.hint().unwrap().contains(r"\n"), "{broken}");
+        assert_eq!(body_members(b"{\"a\":1").unwrap_err().hint(), None);
     }
 
     #[test]

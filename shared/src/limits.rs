@@ -12,6 +12,10 @@ pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 /// Bytes of a request's path and query: a longer one is 414, which names the POST twin.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
+/// Pairs of one query string. Each is compared with those before it, so that a URL of nothing but names
+/// would take milliseconds to be refused; sensible ones fill the URL before they come to so many.
+pub const QUERY_MAX_PAIRS: usize = 1_000;
+
 /// Levels of `[` and `{` in a JSON text. Keeps recursion shallow; MariaDB's own JSON stops at 32 too.
 pub const JSON_NESTING_MAX_LEVELS: usize = 32;
 
@@ -19,8 +23,7 @@ pub const JSON_NESTING_MAX_LEVELS: usize = 32;
 /// of nothing but keys from filling memory.
 pub const JSON_MEMBERS_MAX_COUNT: usize = 4_096;
 
-/// Names in `selectFields` or `omitFields`: all columns that a MariaDB table can have. Each is compared
-/// with those before it.
+/// Names in `selectFields` or `omitFields`: all columns that a MariaDB table can have.
 pub const FIELDS_MAX_COUNT: usize = 4_096;
 
 /// Steps of one `order`: more than anybody sorts by.
@@ -47,6 +50,12 @@ pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 
 /// Bytes of the answer of one `/batch`: as many as its body may have.
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
+
+/// Bytes of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
+
+/// Seconds for which an insert's answer is kept under its `Idempotency-Key`: a day.
+pub const IDEMPOTENCY_LIFETIME_SECONDS: u64 = 24 * 60 * 60;
 
 /// Items of one `join` list.
 pub const JOIN_MAX_ITEMS: usize = 16;

@@ -238,7 +238,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Table(table), "POST") => (
             Action::Insert,
-            Step::Insert(table, write::InsertHead::from_pairs(pairs)?),
+            Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?),
         ),
         (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
@@ -280,7 +280,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (Action::Batch, Step::Batch)
         }
     };
-    refuse_unbuilt_headers(head, action)?;
+    refuse_idle_headers(head, action)?;
     let reads_body = !matches!(step, Step::Ready(_));
     let unreadable = reads_body
         .then(|| expect_json(head.content_type).err())
@@ -296,17 +296,18 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// A promise that is not kept yet must not be accepted in silence: the caller would rely on it. Nobody
-/// relies on a condition of a read, but a write under a condition that nobody checks may undo
-/// somebody's work.
-fn refuse_unbuilt_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
+/// Only an insert happens once by its key, and no write is made under a condition: accepted in silence,
+/// either would promise what is not kept. Nobody relies on a condition of a read, but a write under one
+/// that nobody checks may undo somebody's work.
+fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
-    let unbuilt = [
-        ("Idempotency-Key", head.idempotency_key),
+    let inserts = action == Action::Insert;
+    let idle = [
+        ("Idempotency-Key", head.idempotency_key.filter(|_| !inserts)),
         ("If-Match", head.if_match.filter(|_| writes)),
         ("If-None-Match", head.if_none_match.filter(|_| writes)),
     ];
-    match unbuilt.into_iter().find(|(_, value)| value.is_some()) {
+    match idle.into_iter().find(|(_, value)| value.is_some()) {
         None => Ok(()),
         Some((name, _)) => Err(Problem::new(
             ErrorCode::InvalidQueryOption,

@@ -81,6 +81,15 @@ impl Stage {
         Self { room, world, seed }
     }
 
+    /// Puts the records of one table that the world now has into the database.
+    async fn refill(&self, table: usize) {
+        let table = &self.world.tables[table];
+        self.room.exec(&format!("DELETE FROM {}", table.name)).await;
+        for insert in table.sql().iter().skip(1) {
+            self.room.exec(insert).await;
+        }
+    }
+
     async fn strike(self) {
         let drop = format!("DROP DATABASE {}", self.room.db);
         self.room.exec(&drop).await;
@@ -97,8 +106,8 @@ impl Stage {
     }
 
     /// What a person needs to see the fault: the smallest read that shows it, and the tables it reads.
-    async fn report(&self, read: Read, style: Style, fault: String, dice: &mut Dice) -> String {
-        let (read, fault) = shrink::smallest(self, read, style, fault, dice).await;
+    async fn report(mut self, read: Read, style: Style, fault: String, dice: &mut Dice) -> String {
+        let (read, fault) = shrink::smallest(&mut self, read, style, fault, dice).await;
         let mut report = format!(
             "SELKIE_DIFFERENTIAL_SEED={} SELKIE_DIFFERENTIAL_ROUNDS=1, {style:?}: {fault}\n",
             self.seed

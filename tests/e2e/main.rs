@@ -35,6 +35,7 @@ mod docs;
 mod edge;
 mod envelope;
 mod forged;
+mod formats;
 mod freshness;
 mod input;
 mod isolation;
@@ -45,11 +46,16 @@ mod protocol;
 mod records;
 mod sql;
 mod streaming;
+mod validators;
 mod values;
 mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/once.rs"]
+mod once;
+#[path = "../faults/streams.rs"]
+mod streams;
 
 use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
@@ -67,16 +73,20 @@ fn main() -> ExitCode {
         envelope::cases(),
         faults::cases(),
         forged::cases(),
+        formats::cases(),
         freshness::cases(),
         input::cases(),
         isolation::cases(),
         keys::cases(),
+        once::cases(),
         limits::cases(),
         properties::cases(),
         protocol::cases(),
         records::cases(),
         sql::cases(),
         streaming::cases(),
+        streams::cases(),
+        validators::cases(),
         values::cases(),
         walk::cases(),
     ];

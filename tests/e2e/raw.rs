@@ -91,7 +91,8 @@ pub(crate) fn request(method: &str, target: &[u8], headers: &str, body: &[u8]) -
     bytes
 }
 
-fn parse(answer: &[u8]) -> Option<RawAnswer> {
+/// An answer, as far as it came; `None` if its head did not.
+pub(crate) fn parse(answer: &[u8]) -> Option<RawAnswer> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     let status = head.split(' ').nth(1)?.parse().ok()?;

@@ -10,12 +10,17 @@ mod explain;
 mod filter;
 mod filter_words;
 mod groups;
+mod idempotency;
 mod insert;
+mod join_refusals;
 mod joins;
 mod metadata;
 mod names;
+mod nests;
 mod options;
+mod page_tokens;
 mod paging;
+mod paging_texts;
 mod read;
 mod search;
 mod update;
@@ -34,12 +39,17 @@ pub(crate) fn cases() -> Vec<Case> {
         filter::cases(),
         filter_words::cases(),
         groups::cases(),
+        idempotency::cases(),
         insert::cases(),
+        join_refusals::cases(),
         joins::cases(),
         metadata::cases(),
         names::cases(),
+        nests::cases(),
         options::cases(),
+        page_tokens::cases(),
         paging::cases(),
+        paging_texts::cases(),
         read::cases(),
         search::cases(),
         update::cases(),

@@ -15,6 +15,7 @@ cases! {
     Both: [
         a_table_of_200_000_rows_is_read_whole,
         a_reader_who_leaves_midway_frees_the_connection,
+        a_reader_who_leaves_a_procedure_midway_leaves_nothing_of_its_session,
     ],
     // A local workerd ends a body that the origin cut with its closing chunk: see
     // docs/operations.md, "What the local edge can't".
@@ -169,4 +170,41 @@ async fn a_reader_who_leaves_midway_frees_the_connection(door: Door) {
         .await;
     }
     assert_eq!(room.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
+}
+
+async fn a_reader_who_leaves_a_procedure_midway_leaves_nothing_of_its_session(door: Door) {
+    let room = big(door).await;
+    let mark = format!("kept_{}", room.db);
+    let body = endless(&mark);
+    room.exec(&format!(
+        "CREATE PROCEDURE p() BEGIN SET @kept = 1; SET time_zone = '+07:00'; START TRANSACTION; UPDATE big SET name = 'x' WHERE id = 1; {body}; END"
+    ))
+    .await;
+    for _ in 0..3 {
+        let response = room.sql("CALL p()").request().send().await.expect("a head");
+        let mut chunks = response.bytes_stream();
+        chunks.next().await.expect("a chunk").expect("bytes");
+        drop(chunks);
+        eventually("the statement ends", Duration::from_secs(5), || async {
+            thread_of(&mark).is_none().then_some(())
+        })
+        .await;
+    }
+    // More requests at once than the pool has connections.
+    let asks: Vec<_> = (0..12)
+        .map(|_| {
+            room.sql(
+                "SELECT @kept AS kept, @@time_zone AS zone, @@in_transaction AS open, SLEEP(0.1)",
+            )
+            .send()
+        })
+        .collect();
+    for answer in futures_util::future::join_all(asks).await {
+        let row = &answer.payload()[0];
+        assert_eq!(row["kept"], Value::Null);
+        assert_eq!(row["zone"], "+00:00");
+        assert_eq!(row["open"], 0);
+    }
+    let name = room.value("SELECT name FROM big WHERE id = 1").await;
+    assert_ne!(name, json!("x"), "what was open was rolled back");
 }

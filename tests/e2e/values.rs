@@ -1,22 +1,33 @@
 //! The table of values: each type of MariaDB, into a record and out again, in records, in SQL, in filters.
 
+mod charsets;
+mod indexes;
+mod keys;
 mod numbers;
 mod others;
+mod random;
 mod texts;
 mod times;
+mod zones;
 
 use crate::case::Case;
-use crate::door::{Door, enc};
+use crate::door::{Answer, Door, enc};
 use crate::room::Room;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
 
 pub(crate) fn cases() -> Vec<Case> {
     [
+        charsets::cases(),
+        indexes::cases(),
+        keys::cases(),
         numbers::cases(),
         others::cases(),
+        random::cases(),
         texts::cases(),
         times::cases(),
+        zones::cases(),
     ]
     .into_iter()
     .flatten()
@@ -98,13 +109,46 @@ async fn are_refused(door: Door, kind: &str, inputs: &[&str]) {
             .bytes(format!("{{\"v\":{input}}}"))
             .send()
             .await;
-        let error = answer.refused(shared::error::ErrorCode::InvalidValue);
-        assert!(
-            error["message"]
-                .as_str()
-                .is_some_and(|text| text.contains('v')),
-            "{kind}: {answer}"
-        );
+        names(&answer, "v");
     }
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0, "{kind}");
+}
+
+/// Conditions that must be refused as `invalid_filter`, naming the field, with every operator that
+/// compares.
+async fn are_no_filters(door: Door, kind: &str, inputs: &[&str]) {
+    let room = Room::new(
+        door,
+        &[&format!(
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
+        )],
+    )
+    .await;
+    for input in inputs {
+        for condition in [
+            format!("{{\"value\":{input}}}"),
+            format!("{{\"value\":{input},\"equality\":\">=\"}}"),
+            format!("{{\"value\":[{input}],\"equality\":\"IN\"}}"),
+            format!("{{\"value\":[{input},{input}],\"equality\":\"BETWEEN\"}}"),
+        ] {
+            let query = enc(&format!("{{\"v\":{condition}}}"));
+            let answer = room.get(&format!("t?query={query}")).await;
+            let error = answer.refused(ErrorCode::InvalidFilter);
+            assert!(is_named(&error, "v"), "{answer}");
+        }
+    }
+}
+
+/// An answer refuses a value of the field by name.
+#[track_caller]
+fn names(answer: &Answer, field: &str) {
+    let error = answer.refused(ErrorCode::InvalidValue);
+    assert!(is_named(&error, field), "{answer}");
+}
+
+fn is_named(error: &Value, field: &str) -> bool {
+    let message = error["message"].as_str().unwrap_or_default();
+    ['"', '\'', '`']
+        .iter()
+        .any(|quote| message.contains(&format!("{quote}{field}{quote}")))
 }

@@ -31,30 +31,30 @@ cases! {
     ],
 }
 
-async fn start(edge: Edge, settings: &'static [(&str, &str)]) -> Service {
+pub(crate) async fn start(edge: Edge, settings: &'static [(&str, &str)]) -> Service {
     let started = tokio::task::spawn_blocking(move || Service::start(edge, settings))
         .await
         .unwrap();
     started.unwrap_or_else(|error| panic!("{error}"))
 }
 
-async fn stop(service: Service) {
+pub(crate) async fn stop(service: Service) {
     tokio::task::spawn_blocking(move || service.stop())
         .await
         .unwrap()
         .unwrap_or_else(|error| panic!("{error}"));
 }
 
-fn get(service: &Service, path: &str) -> Call {
+pub(crate) fn get(service: &Service, path: &str) -> Call {
     Call::new(&service.origin, Method::GET, path).key(&service.full_key)
 }
 
-fn sql(service: &Service, query: &str) -> Call {
+pub(crate) fn sql(service: &Service, query: &str) -> Call {
     let call = Call::new(&service.origin, Method::POST, "/api/v1/sql").key(&service.full_key);
     call.json(&json!({"query": query, "database": "demo"}))
 }
 
-fn database_process(service: &Service) -> Option<i32> {
+pub(crate) fn database_process(service: &Service) -> Option<i32> {
     let server = |command: &str| {
         command
             .split(' ')

@@ -35,6 +35,9 @@ pub enum DbError {
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
+    /// The account may not keep receipts of inserts that happen once.
+    #[error("the account may not keep receipts")]
+    NoReceipts,
     /// A statement is larger than the packets of so many bytes that MariaDB takes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
@@ -137,6 +140,12 @@ impl DbError {
         self.errno().is_some_and(is_duplicate)
     }
 
+    /// Whether a lock was not granted in the time that the statement waits.
+    #[must_use]
+    pub fn is_lock_timeout(&self) -> bool {
+        self.errno() == Some(1205)
+    }
+
     /// The problem that the caller is shown.
     #[must_use]
     pub fn into_problem(self) -> Problem {
@@ -177,6 +186,11 @@ impl DbError {
                 "The result sets of this statement are too large.",
             )
             .with_hint("Let it give one result set a call, or page through them."),
+            Self::NoReceipts => Problem::new(
+                ErrorCode::PermissionDenied,
+                "Idempotency-Key can't be used: the project's MariaDB account may not keep receipts.",
+            )
+            .with_hint("`selkie doctor` names the grant that it lacks."),
             Self::PacketTooLarge(bytes) => Problem::new(
                 ErrorCode::BodyTooLarge,
                 format!("A record or statement is larger than the {bytes} bytes that MariaDB takes at once."),
@@ -216,6 +230,10 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         }
         1048 => "Give the field a value, or leave it out to have its default.",
         1062 => "A record with this value is there: change that one, or use another value.",
+        // The full-text parser's own.
+        1064 if message.starts_with("syntax error, unexpected") => {
+            "In a boolean search each sign stands before a word, and quotes and brackets come in pairs."
+        }
         1064 => "A request runs one statement; values go into params, each as a ? in the query.",
         1191 => "Add a FULLTEXT index over exactly these fields.",
         1213 => "Try again: another transaction was in the way.",
@@ -268,7 +286,8 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         | 4025
         | 4026
         | 4035..=4040
-        | 4048..=4050 => InvalidValue,
+        | 4048..=4050
+        | 4076 => InvalidValue,
         1044 | 1045 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419
         | 1698 | 1873 | 4134 => PermissionDenied,
         1049 | 1008 => DatabaseNotFound,

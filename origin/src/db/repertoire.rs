@@ -26,9 +26,12 @@ impl Repertoires {
         if known.is_some() {
             return Ok(known);
         }
-        let repertoire = match charset {
-            "utf8mb3" | "utf8" | "ucs2" => Repertoire::first_plane(charset),
-            _ => asked(conn, charset).await?,
+        let conversion = CONVERSIONS.iter().find(|(name, _)| *name == charset);
+        let repertoire = match conversion {
+            Some((_, query)) => asked(conn, charset, query).await?,
+            // utf8mb3 and ucs2; and one that MariaDB did not have when this was written, which is
+            // then for MariaDB to refuse.
+            None => Repertoire::first_plane(charset),
         };
         let repertoire = Arc::new(repertoire);
         self.known()
@@ -41,17 +44,29 @@ impl Repertoires {
     }
 }
 
-async fn asked(conn: &mut Conn, charset: &str) -> mysql_async::Result<Repertoire> {
+async fn asked(
+    conn: &mut Conn,
+    charset: &str,
+    query: &'static str,
+) -> mysql_async::Result<Repertoire> {
     let sample = Repertoire::sample();
-    let is_name = charset
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let converted: Option<String> = if is_name {
-        let query = format!("SELECT CONVERT(CONVERT(? USING {charset}) USING utf8mb4)");
-        conn.exec_first(query, (sample.as_str(),)).await?
-    } else {
-        None
-    };
+    let converted: Option<String> = conn.exec_first(query, (sample.as_str(),)).await?;
     let converted = converted.unwrap_or_default();
     Ok(Repertoire::compared(charset, &sample, &converted))
 }
+
+macro_rules! conversions {
+    ($($charset:literal)*) => {
+        &[$((
+            $charset,
+            concat!("SELECT CONVERT(CONVERT(? USING ", $charset, ") USING utf8mb4)"),
+        )),*]
+    };
+}
+
+/// There and back, for each character set that does not hold all of Unicode.
+const CONVERSIONS: &[(&str, &str)] = conversions![
+    "armscii8" "ascii" "big5" "cp1250" "cp1251" "cp1256" "cp1257" "cp850" "cp852" "cp866" "cp932"
+    "dec8" "eucjpms" "euckr" "gb2312" "gbk" "geostd8" "greek" "hebrew" "hp8" "keybcs2" "koi8r"
+    "koi8u" "latin1" "latin2" "latin5" "latin7" "macce" "macroman" "sjis" "swe7" "tis620" "ujis"
+];

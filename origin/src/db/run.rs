@@ -128,21 +128,25 @@ async fn single(
     lease: &mut Lease,
     statement: Statement,
 ) -> Result<(Option<Row>, Option<Row>), DbError> {
-    let (text, params) = statement.into_parts();
     lease.begin();
-    let connection = lease.connection()?;
-    let outcome = async {
-        let mut result = connection.run(&text, bind(params)).await?;
-        let first = result.next().await?;
-        let second = match first {
-            Some(_) => result.next().await?,
-            None => None,
-        };
-        result.drop_result().await?;
-        Ok((first, second))
-    }
-    .await;
+    let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
+}
+
+/// The first two rows that a statement gives.
+pub(super) async fn two(
+    connection: &mut Connection,
+    statement: Statement,
+) -> mysql_async::Result<(Option<Row>, Option<Row>)> {
+    let (text, params) = statement.into_parts();
+    let mut result = connection.run(&text, bind(params)).await?;
+    let first = result.next().await?;
+    let second = match first {
+        Some(_) => result.next().await?,
+        None => None,
+    };
+    result.drop_result().await?;
+    Ok((first, second))
 }
 
 /// Runs a statement that gives one text, such as an EXPLAIN.
@@ -221,14 +225,8 @@ async fn attempt(
         return written.inspect(|written| progress.add_rows(written.affected));
     }
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
-    let mut written = Written::default();
-    for statement in statements {
-        match transaction.execute(statement, leaves).await {
-            Ok(next) => written.and(next),
-            Err(error) => return transaction.end(Err(error)).await,
-        }
-    }
-    transaction.end(Ok(written)).await
+    let outcome = transaction.all(statements, leaves).await;
+    transaction.end(outcome).await
 }
 
 /// A statement that is a transaction by itself.
@@ -341,15 +339,17 @@ pub(super) fn write_cells<'a>(
     cell: impl Fn(usize) -> &'a Value,
 ) {
     let is_null = |at| *cell(at) == Value::NULL;
-    if encoder.format() == Format::Csv {
-        encoder.row(keys, is_null, |at, out| {
+    match encoder.format() {
+        Format::Envelope => encoder.row(keys, is_null, |at, out| {
+            decoders[at].write(cell(at), out);
+        }),
+        Format::NdJson => encoder.row(keys, is_null, |at, out| {
+            decoders[at].write_in_line(cell(at), out);
+        }),
+        Format::Csv => encoder.row(keys, is_null, |at, out| {
             decoders[at].write_csv(cell(at), out);
-        });
-        return;
+        }),
     }
-    encoder.row(keys, is_null, |at, out| {
-        decoders[at].write(cell(at), out);
-    });
 }
 
 /// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.

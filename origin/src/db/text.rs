@@ -1,6 +1,7 @@
-//! The driver's values as cells of CSV: what the JSON answer says, without the form of JSON.
+//! The driver's values in answers without an envelope: as cells of CSV, which say what the JSON answer
+//! says without the form of JSON, and as JSON that stays in its line.
 //!
-//! Nothing is a NULL, digits are never in quotes of their own, and a JSON value or a geometry is its
+//! In CSV nothing is a NULL, digits are never in quotes of their own, and a JSON value or a geometry is its
 //! JSON text.
 
 use super::json::Decoder;
@@ -8,6 +9,20 @@ use mysql_async::Value;
 use shared::envelope::write_csv;
 
 impl Decoder {
+    /// Appends a value's JSON text without line breaks.
+    pub(super) fn write_in_line(self, value: &Value, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write(value, out);
+        // Strings have theirs escaped: outside of them a line break is a blank like any other.
+        if self == Self::Json {
+            for byte in &mut out[start..] {
+                if matches!(byte, b'\n' | b'\r') {
+                    *byte = b' ';
+                }
+            }
+        }
+    }
+
     /// Appends a value's cell of CSV.
     pub(super) fn write_csv(self, value: &Value, out: &mut Vec<u8>) {
         match (self, value) {
@@ -56,6 +71,14 @@ mod tests {
         let mut out = b"x,".to_vec();
         decoder.write_csv(value, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn json_that_was_stored_in_lines_stays_in_one() {
+        let stored = Value::Bytes(b"{\r\n  \"a\": \"x\\ny\"\n}\n".to_vec());
+        let mut out = Vec::new();
+        Decoder::Json.write_in_line(&stored, &mut out);
+        assert_eq!(out, b"{    \"a\": \"x\\ny\" } ");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::pool::Lease;
 use super::run::{self, Leaves, Progress, Written, driver, within};
 use crate::catalog::Layout;
 use crate::sql::Statement;
+use mysql_async::Row;
 use mysql_async::Value;
 use mysql_async::prelude::Queryable as _;
 use shared::envelope::write_object;
@@ -93,12 +94,33 @@ impl<'a> Transaction<'a> {
         leaves: Leaves,
     ) -> Result<Written, DbError> {
         self.expect(leaves);
+        let written = self.aside(statement).await?;
+        self.rows += written.affected;
+        Ok(written)
+    }
+
+    /// Runs the statements of one write. After an error there is nothing to do but to roll back.
+    ///
+    /// # Errors
+    /// What MariaDB or the connection gave.
+    pub async fn all(
+        &mut self,
+        statements: &[Statement],
+        leaves: Leaves,
+    ) -> Result<Written, DbError> {
+        let mut written = Written::default();
+        for statement in statements {
+            written.and(self.execute(statement, leaves).await?);
+        }
+        Ok(written)
+    }
+
+    /// Runs a write of ours, whose rows are not the caller's.
+    pub(super) async fn aside(&mut self, statement: &Statement) -> Result<Written, DbError> {
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
         let written = within(left, driver(run::execute(connection, statement))).await;
-        let written = self.heed(started, written)?;
-        self.rows += written.affected;
-        Ok(written)
+        self.heed(started, written)
     }
 
     /// Runs a read and holds what it gives, which takes its part of the room. After an error there is
@@ -119,6 +141,14 @@ impl<'a> Transaction<'a> {
         let rows = self.heed(started, rows)?;
         self.rows += rows.count as u64;
         Ok(rows)
+    }
+
+    /// The first row that a statement of ours gives.
+    pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
+        let (started, left) = (Instant::now(), self.left());
+        let connection = self.lease.connection()?;
+        let rows = within(left, driver(run::two(connection, statement))).await;
+        self.heed(started, rows).map(|(first, _)| first)
     }
 
     async fn collect(

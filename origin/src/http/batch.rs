@@ -6,6 +6,7 @@ use super::record_log::RequestRecord;
 use super::records::{self, Failure, Schema, Tables};
 use super::respond;
 use crate::app::App;
+use crate::catalog::Table;
 use crate::db::DbError;
 use crate::db::run::{Leaves, Written};
 use crate::db::transaction::{Room, Transaction};
@@ -13,7 +14,8 @@ use crate::plan::{self, Plan};
 use crate::sql::{self, Statement};
 use axum::response::Response;
 use ids::Ids;
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
 use shared::key::Principal;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use shared::operation::Operation;
@@ -94,6 +96,8 @@ impl Attempt<'_> {
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, Schema::Cached).await?;
+            refuse_what_stays(step.operation(), tables.root())
+                .map_err(|problem| problem.in_operation(at))?;
             self.tables.push(tables);
             for reference in step.references() {
                 ids::check(*reference, self.tables[reference.operation].root())
@@ -203,6 +207,22 @@ impl Attempt<'_> {
             .ok_or(DbError::AnswerTooLarge)?;
         Ok(payload)
     }
+}
+
+/// Refuses writes that MariaDB could not take back: all or nothing would be an empty promise.
+fn refuse_what_stays(operation: &Operation, table: &Table) -> Result<(), Problem> {
+    let traits = table.traits();
+    if operation.is_read() || traits.inserts.transactional || traits.view {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::InvalidBody,
+        format!(
+            "What is written to the table {} can't be taken back, for its engine has no transactions.",
+            shown(table.name().as_str())
+        ),
+    )
+    .with_hint("Write to it outside of a batch, or give it an engine that has them: ENGINE = InnoDB."))
 }
 
 async fn write(

@@ -4,6 +4,7 @@ mod describe;
 mod read;
 mod tables;
 
+use super::once::InsertOnce;
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
@@ -17,6 +18,7 @@ use shared::error::Problem;
 use shared::format::Format;
 use shared::key::Principal;
 use shared::operation::Operation;
+use shared::operation::write::Once;
 use std::sync::Arc;
 
 pub(super) use describe::describe;
@@ -136,14 +138,36 @@ impl Attempt<'_> {
             Prepared::Explain(statement, question) => {
                 Box::pin(self.explain(statement, question, leaves)).await
             }
-            Prepared::Insert(statements, batch) => {
-                let written = self.write(&statements, leaves).await?;
-                Ok(respond::payload(&ids(&written, batch)))
-            }
+            Prepared::Insert(statements, batch) => match self.once_only() {
+                Some(once) => {
+                    let insert = InsertOnce {
+                        app: self.app,
+                        principal: self.principal,
+                        once,
+                        statements: &statements,
+                        batch,
+                        leaves,
+                        progress: self.record.progress(),
+                    };
+                    Box::pin(insert.run()).await
+                }
+                None => {
+                    let written = self.write(&statements, leaves).await?;
+                    Ok(respond::payload(&ids(&written, batch)))
+                }
+            },
             Prepared::Change(statement) => {
                 let written = self.write(&[statement], leaves).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
             }
+        }
+    }
+
+    /// What says that an insert happens once.
+    fn once_only(&self) -> Option<&Once> {
+        match self.operation {
+            Operation::Insert(insert) => insert.once.as_ref(),
+            _ => None,
         }
     }
 

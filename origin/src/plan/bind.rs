@@ -17,10 +17,14 @@ use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::filter::Comparison;
 use shared::operation::read::select::Aggregate;
+use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use temporal::Hours;
 use uuid::Uuid;
+
+/// Bytes of a number that is shown in a message; a longer one is only "a number".
+const NUMBER_SHOWN_MAX_BYTES: usize = 40;
 
 /// What a value is bound for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +55,8 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
         return Ok(plain(Param::Null));
     }
     let bound = match column.kind {
-        Kind::Integer | Kind::Bit => number::integer(value, purpose),
+        Kind::Integer => number::integer(value, purpose),
+        Kind::Bit => number::integer(value, purpose).filter(is_not_negative),
         Kind::Decimal => number::decimal(value, purpose),
         Kind::Float => number::float(value),
         Kind::Double => number::double(value),
@@ -180,7 +185,8 @@ fn own_text(text: String) -> Operand {
 
 fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     let takes = match column.kind {
-        Kind::Integer | Kind::Bit => "a whole number",
+        Kind::Integer => "a whole number",
+        Kind::Bit => "a whole number from 0 up",
         Kind::Decimal => "a number of at most 65 digits",
         Kind::Float | Kind::Double => "a number",
         Kind::Text => "a string",
@@ -198,6 +204,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     };
     let got = match value {
         Value::Text(text) => shown(text),
+        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
         other => other.kind().to_owned(),
     };
     let problem = Problem::new(
@@ -205,7 +212,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
         format!(
             "The field {} ({}) takes {takes}, not {got}.",
             shown(column.name.as_str()),
-            column.type_text
+            short(&column.type_text)
         ),
     );
     let hint = match (column.kind, value, &column.charset) {
@@ -222,6 +229,15 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     problem.with_hint_if(hint)
 }
 
+/// A type as MariaDB writes it; an ENUM may have thousands of members.
+fn short(type_text: &str) -> Cow<'_, str> {
+    const SHOWN_MAX_CHARS: usize = 120;
+    match type_text.char_indices().nth(SHOWN_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &type_text[..end]).into(),
+        None => type_text.into(),
+    }
+}
+
 /// Text for a column that holds text. What its character set lacks is refused here by name, since a
 /// session that is not strict would store `?` instead.
 fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
@@ -236,6 +252,15 @@ fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
 fn parsed<T: FromStr + ToString>(value: &Value) -> Option<Operand> {
     let parsed: T = string(value)?.trim().parse().ok()?;
     Some(own_text(parsed.to_string()))
+}
+
+/// MariaDB stores the bits of a negative number in a BIT(64), and gives them back as another.
+fn is_not_negative(operand: &Operand) -> bool {
+    match &operand.param {
+        Param::Int(number) => *number >= 0,
+        Param::Text(text) => !text.starts_with('-'),
+        _ => true,
+    }
 }
 
 fn string(value: &Value) -> Option<&str> {
@@ -267,7 +292,7 @@ fn json(value: &Value, purpose: Purpose) -> Operand {
 fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();
-    if padding > 0 && (padding > 2 || text.len() % 4 != 0) {
+    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
     let engine = if bare.contains(['-', '_']) {

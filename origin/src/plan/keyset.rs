@@ -48,6 +48,11 @@ impl Keyset {
         if !after && select.limit.is_none_or(|limit| limit == 0) {
             return Ok(());
         }
+        let multiplied = || (1..scope.size()).any(|source| !is_determined(source, select, scope));
+        if !after && select.order.is_empty() && multiplied() {
+            // Nobody asked for an order, and to sort all that a join makes of its tables takes long.
+            return Ok(());
+        }
         match terms(select, scope) {
             Ok(terms) => {
                 select.order = terms
@@ -149,7 +154,10 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
         .map_or(Direction::Ascending, |term| term.direction);
     for source in (0..scope.size()).filter(|source| !is_determined(*source, select, scope)) {
         for column in key(scope.table(source))? {
-            let expression = Expression::Column(Place { source, column });
+            let expression = Expression::Column(Place {
+                source,
+                column: *column,
+            });
             let term = Term::new(&expression, direction, select, scope)?;
             if !terms
                 .iter()
@@ -185,7 +193,8 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
         })
     };
     let table = scope.table(source);
-    let by_key = table.key_is_unique() && table.key().iter().all(|column| is_matched(*column));
+    let key = table.identity();
+    let by_key = !key.is_empty() && key.iter().all(|column| is_matched(*column));
     let by_column =
         || (0..table.columns().len()).any(|at| table.columns()[at].unique && is_matched(at));
     join.kind != JoinKind::Right && (by_key || by_column())
@@ -208,26 +217,14 @@ fn is_aggregated(select: &Select) -> bool {
         }
 }
 
-/// Columns that no two records have alike, none of which may be NULL: a unique key holds NULL often.
-fn key(table: &Table) -> Result<Vec<usize>, String> {
-    let columns = table.columns();
-    let those =
-        |test: fn(&Column) -> bool| (0..columns.len()).filter(move |at| test(&columns[*at]));
-    let own = table.key();
-    if table.key_is_unique() && own.iter().all(|at| !columns[*at].nullable) {
-        return Ok(own.to_vec());
+fn key(table: &Table) -> Result<&[usize], String> {
+    if !table.identity().is_empty() {
+        return Ok(table.identity());
     }
-    let primary: Vec<_> = those(|column| column.primary).collect();
-    if !primary.is_empty() {
-        return Ok(primary);
-    }
-    let unique = those(|column| column.unique && !column.nullable).next();
-    unique.map(|at| vec![at]).ok_or_else(|| {
-        format!(
-            "{} has no unique key that would order its records",
-            shown(table.name().as_str())
-        )
-    })
+    Err(format!(
+        "{} has no unique key that would order its records",
+        shown(table.name().as_str())
+    ))
 }
 
 /// The place of a sort value among the cells of a row; one that does not come out is added behind.

@@ -152,30 +152,33 @@ impl Cells {
         Ok(())
     }
 
-    fn is_taken(&self, name: &str) -> bool {
+    /// The cells that do not come out inside an object.
+    fn flat(&self) -> impl Iterator<Item = &Cell> {
         let nested = |at: usize| {
             self.nests
                 .iter()
                 .any(|nest| (nest.first..nest.end).contains(&at))
         };
-        self.nests.iter().any(|nest| nest.name == name)
-            || self
-                .cells
-                .iter()
-                .enumerate()
-                .any(|(at, cell)| cell.name == name && !nested(at))
+        self.cells
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, cell)| (!nested(at)).then_some(cell))
     }
 
-    /// What comes out under a name that the caller gave.
+    fn is_taken(&self, name: &str) -> bool {
+        self.nests.iter().any(|nest| nest.name == name) || self.flat().any(|cell| cell.name == name)
+    }
+
+    /// What comes out under a name that the caller gave; a name inside an object is not one of the row.
     pub(super) fn given(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.given && cell.name == name;
-        self.cells.iter().find(found).map(|cell| &cell.expression)
+        self.flat().find(found).map(|cell| &cell.expression)
     }
 
     /// What comes out under a name.
     pub(super) fn named(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.name == name;
-        self.cells.iter().find(found).map(|cell| &cell.expression)
+        self.flat().find(found).map(|cell| &cell.expression)
     }
 
     /// Whether this comes out.
@@ -236,25 +239,24 @@ impl Cell {
     }
 }
 
-/// The cell that is NULL only if the nested table has no row: of its key, else of any column that is
-/// never NULL, else one that looks at them all.
+/// The cell that is NULL only if the nested table has no record here: a column that is never NULL, if
+/// one comes out. Else it is told whether such a one, or any at all, has a value; not which, so that
+/// rows which look alike are alike to `distinct`.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
-    let table = scope.table(nest.source);
-    let column = table
-        .columns()
-        .iter()
-        .position(|column| column.primary && !column.nullable)
-        .or_else(|| table.columns().iter().position(|column| !column.nullable));
     let source = nest.source;
-    let wanted = match column {
-        Some(column) => Expression::Column(Place { source, column }),
-        None => Expression::Presence(source),
-    };
-    let known = expressions
-        .iter()
-        .position(|expression| *expression == wanted);
+    let columns = scope.table(source).columns();
+    let place = |column| Place { source, column };
+    let never_null = |column: &usize| !columns[*column].nullable;
+    let known = (0..columns.len())
+        .filter(never_null)
+        .map(|column| Expression::Column(place(column)))
+        .find_map(|sure| expressions.iter().position(|cell| *cell == sure));
     known.unwrap_or_else(|| {
-        expressions.push(wanted);
+        let places = match (0..columns.len()).find(never_null) {
+            Some(sure) => vec![place(sure)],
+            None => (0..columns.len()).map(place).collect(),
+        };
+        expressions.push(Expression::Presence(places));
         expressions.len() - 1
     })
 }
@@ -263,11 +265,10 @@ fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
     use shared::operation::read::select::Aggregate::{Max, Min};
     match expression {
         Expression::Column(place) => Some(scope.column(*place).kind),
-        // Of bits MariaDB gives the least and greatest as a number.
-        Expression::Aggregate(Min | Max, place) => Some(match scope.column(*place).kind {
-            Kind::Bit => Kind::Integer,
-            kind => kind,
-        }),
+        // Of bits, it is a number.
+        Expression::Aggregate(Min | Max, place) => {
+            Some(scope.column(*place).kind).filter(|kind| *kind != Kind::Bit)
+        }
         _ => None,
     }
 }
@@ -411,6 +412,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        Expression::Presence(source) => scope.name(*source).to_string(),
+        // It does not come out.
+        Expression::Presence(_) => String::new(),
     }
 }

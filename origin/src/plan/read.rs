@@ -252,8 +252,8 @@ fn check(
 fn is_settled(place: Place, group: &[Place], scope: &Scope<'_>) -> bool {
     let table = scope.table(place.source);
     let keyed = || {
-        table.key_is_unique()
-            && table.key().iter().all(|column| {
+        !table.identity().is_empty()
+            && table.identity().iter().all(|column| {
                 group.contains(&Place {
                     source: place.source,
                     column: *column,

@@ -32,6 +32,9 @@ pub(super) fn insert(
         write::Rows::One(_) => Batch::No,
         write::Rows::Batch(_) => Batch::Yes,
     };
+    if insert.once.is_some() && !table.traits().inserts.transactional {
+        return Err(no_transactions(table));
+    }
     let on_conflict = on_conflict(insert.on_conflict, table)?;
     let returning = match (table.traits().view, batch) {
         (true, _) => Vec::new(),
@@ -47,6 +50,22 @@ pub(super) fn insert(
         returning,
         batch,
     })
+}
+
+/// Without transactions a record could be there without its receipt, and be inserted again.
+fn no_transactions(table: &Table) -> Problem {
+    let why = match table.traits().view {
+        true => "of the tables behind a view it is not known whether they have transactions",
+        false => "its engine has no transactions",
+    };
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!(
+            "The header Idempotency-Key can't be kept to with {}: {why}.",
+            shown(table.name().as_str())
+        ),
+    )
+    .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
 }
 
 /// What the option means for this table, which must have a key to be in conflict with.

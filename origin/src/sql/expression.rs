@@ -1,8 +1,9 @@
 //! What a cell holds, or an order follows.
 
 use super::builder::Builder;
+use crate::catalog::Kind;
 use crate::plan::scope::Scope;
-use crate::plan::{Expression, Place, Search};
+use crate::plan::{Expression, Search};
 use shared::operation::filter::MatchMode;
 use shared::operation::read::select::Aggregate;
 
@@ -30,20 +31,22 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
                 Aggregate::Max => "MAX(",
             })
             .place(scope, place)
-            .syntax(")");
+            // The greatest of some bits comes as digits that say they were bits.
+            .syntax(match scope.column(place).kind {
+                Kind::Bit => " + 0)",
+                _ => ")",
+            });
         }
         Expression::CountAll => {
             sql.syntax("COUNT(*)");
         }
         Expression::Score(score) => search(sql, scope, score),
-        Expression::Presence(source) => {
-            let columns = 0..scope.table(source).columns().len();
-            sql.syntax("NULLIF((")
-                .joined(" OR ", columns, |sql, column| {
-                    sql.place(scope, Place { source, column })
-                        .syntax(" IS NOT NULL");
-                })
-                .syntax("), 0)");
+        Expression::Presence(places) => {
+            sql.syntax("(");
+            for place in places {
+                sql.place(scope, place).syntax(" IS NOT NULL OR ");
+            }
+            sql.syntax("NULL)");
         }
     }
 }

@@ -121,7 +121,7 @@ fn named(name: &TableName) -> Arc<Table> {
 }
 
 /// `METHOD [@table]/path?query body` → the SQL and its parameters, or the problem.
-fn rendered(request: &str) -> String {
+pub(super) fn rendered(request: &str) -> String {
     let mut parts = request.splitn(3, ' ');
     let (method, target, body) = (
         parts.next().unwrap(),

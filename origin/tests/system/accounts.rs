@@ -16,6 +16,35 @@ fn database(name: &str) -> DatabaseName {
     DatabaseName::parse(name).unwrap()
 }
 
+/// What no account of the project `mine` may do.
+const FORBIDDEN: [&str; 25] = [
+    "SELECT * FROM selkie.`keys`",
+    "SELECT * FROM mysql.user",
+    "SELECT * FROM mysql.global_priv",
+    "SELECT * FROM `other-data`.t",
+    "SHOW TABLES FROM selkie",
+    "USE mysql",
+    "USE selkie",
+    "SELECT * FROM selkie_receipts.other",
+    "SELECT * FROM selkie_receipts.`default`",
+    "DELETE FROM selkie_receipts.mine",
+    "DROP TABLE selkie_receipts.mine",
+    "ALTER TABLE selkie_receipts.mine ADD x INT",
+    "CREATE TABLE selkie_receipts.x (id INT)",
+    "CREATE TRIGGER selkie_receipts.x BEFORE INSERT ON selkie_receipts.mine FOR EACH ROW SET @x = 1",
+    "DROP DATABASE selkie_receipts",
+    "USE `other-data`",
+    "DROP DATABASE selkie",
+    "CREATE USER x",
+    "GRANT SELECT ON `mine-data`.* TO root@localhost",
+    "SELECT 1 INTO OUTFILE '/tmp/never'",
+    "LOAD DATA INFILE '/etc/hostname' INTO TABLE `mine-data`.t",
+    "SET GLOBAL max_connections = 1",
+    "FLUSH PRIVILEGES",
+    "SHUTDOWN",
+    "INSTALL SONAME 'ha_federatedx'",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_project_sees_its_own_databases_and_nothing_else() {
     let (server, _, system) = shared().await;
@@ -44,26 +73,22 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
             .await
             .unwrap();
         let seen: Vec<String> = conn.query("SHOW DATABASES").await.unwrap();
-        assert_eq!(seen, ["information_schema", "mine-data"], "{access}");
-        for statement in [
-            "SELECT * FROM selkie.`keys`",
-            "SELECT * FROM mysql.user",
-            "SELECT * FROM mysql.global_priv",
-            "SELECT * FROM `other-data`.t",
-            "SHOW TABLES FROM selkie",
-            "USE mysql",
-            "USE selkie",
-            "USE `other-data`",
-            "DROP DATABASE selkie",
-            "CREATE USER x",
-            "GRANT SELECT ON `mine-data`.* TO root@localhost",
-            "SELECT 1 INTO OUTFILE '/tmp/never'",
-            "LOAD DATA INFILE '/etc/hostname' INTO TABLE `mine-data`.t",
-            "SET GLOBAL max_connections = 1",
-            "FLUSH PRIVILEGES",
-            "SHUTDOWN",
-            "INSTALL SONAME 'ha_federatedx'",
-        ] {
+        // Where a full key's inserts leave receipts, its account sees its project's and no other's.
+        let expected: &[&str] = match access {
+            Access::Full => &["information_schema", "mine-data", "selkie_receipts"],
+            Access::Read => &["information_schema", "mine-data"],
+        };
+        assert_eq!(seen, expected, "{access}");
+        let tables: Vec<String> = conn
+            .query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'selkie_receipts'")
+            .await
+            .unwrap();
+        let expected: &[&str] = match access {
+            Access::Full => &["mine"],
+            Access::Read => &[],
+        };
+        assert_eq!(tables, expected, "{access}");
+        for statement in FORBIDDEN {
             let refused = errno(conn.query_drop(statement).await);
             assert!(
                 [1044, 1045, 1142, 1227].contains(&refused),
@@ -229,6 +254,9 @@ async fn wildcards_in_a_name_grant_nothing_beside_it() {
         let mut seen: Vec<String> = conn.query("SHOW DATABASES").await.unwrap();
         let mut expected: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         expected.push("information_schema".to_owned());
+        if access == Access::Full {
+            expected.push("selkie_receipts".to_owned());
+        }
         seen.sort();
         expected.sort();
         assert_eq!(seen, expected, "{access}");
@@ -268,6 +296,10 @@ async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
             "GRANT FILE, PROCESS ON *.* TO 'selkie-bent-ro'@'localhost'",
             "GRANT INSERT ON `bent-data`.* TO 'selkie-bent-ro'@'localhost' WITH GRANT OPTION",
             "GRANT SELECT ON mysql.* TO 'selkie-bent-ro'@'localhost'",
+            "GRANT SELECT ON selkie_receipts.bent TO 'selkie-bent-ro'@'localhost'",
+            "REVOKE INSERT ON selkie_receipts.bent FROM 'selkie-bent-rw'@'localhost'",
+            "GRANT DELETE ON selkie_receipts.bent TO 'selkie-bent-rw'@'localhost'",
+            "GRANT SELECT ON mysql.user TO 'selkie-bent-rw'@'localhost'",
             "CREATE ROLE bent_role",
             "GRANT ALL ON *.* TO bent_role",
             "GRANT bent_role TO 'selkie-bent-rw'@'localhost'",
@@ -280,6 +312,15 @@ async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
         .await
         .unwrap();
     assert_eq!(errno(conn.query_drop("SET ROLE bent_role").await), 1959);
+    let grants: Vec<String> = conn.query("SHOW GRANTS").await.unwrap();
+    let on_tables: Vec<&String> = grants
+        .iter()
+        .filter(|grant| grant.contains("selkie_receipts") || grant.contains("`mysql`"))
+        .collect();
+    assert!(
+        matches!(on_tables.as_slice(), [only] if only.starts_with("GRANT SELECT, INSERT, UPDATE ON `selkie_receipts`.`bent`")),
+        "{grants:?}"
+    );
     let mut conn = server.login(&read).await.unwrap();
     let rows: Vec<u32> = conn.query("SELECT id FROM `bent-data`.t").await.unwrap();
     assert!(rows.is_empty());
@@ -296,7 +337,9 @@ async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
     );
     let grants: Vec<String> = conn.query("SHOW GRANTS").await.unwrap();
     assert!(
-        !grants.concat().contains("FILE") && !grants.concat().contains("GRANT OPTION"),
+        ["FILE", "GRANT OPTION", "receipts"]
+            .iter()
+            .all(|excess| !grants.concat().contains(excess)),
         "{grants:?}"
     );
     // Nothing is left to mend, so nothing is written: the grants survive as they are.

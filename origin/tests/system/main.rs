@@ -8,4 +8,5 @@ mod databases;
 mod doctor;
 mod keys;
 mod migrations;
+mod receipts;
 mod server;

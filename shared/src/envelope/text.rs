@@ -2,32 +2,66 @@
 
 /// Appends a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
     out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut start = 0;
-    for (at, byte) in bytes.iter().enumerate() {
-        let escape = ESCAPES[usize::from(*byte)];
-        if escape == 0 {
-            continue;
+    let mut rest = text.as_bytes();
+    while let Some(at) = find(rest, escaped_in_json, |byte| {
+        ESCAPES[usize::from(byte)] != 0
+    }) {
+        let (clean, behind) = rest.split_at(at);
+        out.extend_from_slice(clean);
+        let byte = behind[0];
+        match ESCAPES[usize::from(byte)] {
+            b'u' => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+            }
+            letter => out.extend_from_slice(&[b'\\', letter]),
         }
-        out.extend_from_slice(&bytes[start..at]);
-        start = at + 1;
-        if escape == b'u' {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
-            out.extend_from_slice(&[
-                b'\\',
-                b'u',
-                b'0',
-                b'0',
-                HEX[usize::from(byte >> 4)],
-                HEX[usize::from(byte & 15)],
-            ]);
-        } else {
-            out.extend_from_slice(&[b'\\', escape]);
+        rest = &behind[1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+/// The place of the first byte that `is_one`: eight at a time are looked at through `marks`, which sets
+/// the high bit of those bytes; above the lowest it may set others too.
+#[inline]
+fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -> Option<usize> {
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let marked = marks(u64::from_le_bytes(*word));
+        if marked != 0 {
+            return Some(at * 8 + marked.trailing_zeros() as usize / 8);
         }
     }
-    out.extend_from_slice(&bytes[start..]);
-    out.push(b'"');
+    let at = tail.iter().position(|byte| is_one(*byte))?;
+    Some(words.len() * 8 + at)
+}
+
+/// One in each byte of a word.
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+const HIGH_BITS: u64 = ONES << 7;
+
+/// Of a word's bytes below 0x80, the high bit of those that are `byte`, and perhaps of some above.
+#[inline]
+const fn equal(word: u64, byte: u8) -> u64 {
+    (word ^ (ONES * byte as u64)).wrapping_sub(ONES)
+}
+
+/// Control characters, `"` and `\`.
+#[inline]
+const fn escaped_in_json(word: u64) -> u64 {
+    let control = word.wrapping_sub(ONES * 0x20);
+    (control | equal(word, b'"') | equal(word, b'\\')) & !word & HIGH_BITS
+}
+
+/// What makes a cell of CSV need quotes.
+#[inline]
+const fn quoted_in_csv(word: u64) -> u64 {
+    let line = equal(word, b'\r') | equal(word, b'\n');
+    (line | equal(word, b'"') | equal(word, b',')) & !word & HIGH_BITS
 }
 
 /// For each byte: 0 if it stands for itself, `u` if it is written `\u00xx`, else the letter after `\`.
@@ -53,21 +87,26 @@ const ESCAPES: [u8; 256] = {
 pub fn write_csv(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let blank = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b' ' | b'\t'));
-    let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\r' | b'\n');
+    let special = |byte| matches!(byte, b',' | b'"' | b'\r' | b'\n');
     // Some readers drop blanks at the ends of what is not quoted.
-    if !blank(bytes.first()) && !blank(bytes.last()) && !bytes.iter().any(special) {
+    if !blank(bytes.first())
+        && !blank(bytes.last())
+        && find(bytes, quoted_in_csv, special).is_none()
+    {
         out.extend_from_slice(bytes);
         return;
     }
+    out.reserve(bytes.len() + 2);
     out.push(b'"');
-    let mut start = 0;
-    for (at, byte) in bytes.iter().enumerate() {
-        if *byte == b'"' {
-            out.extend_from_slice(&bytes[start..=at]);
-            start = at;
-        }
+    let mut rest = bytes;
+    let quote = |word: u64| equal(word, b'"') & !word & HIGH_BITS;
+    while let Some(at) = find(rest, quote, |byte| byte == b'"') {
+        let (clean, behind) = rest.split_at(at);
+        out.extend_from_slice(clean);
+        out.extend_from_slice(b"\"\"");
+        rest = &behind[1..];
     }
-    out.extend_from_slice(&bytes[start..]);
+    out.extend_from_slice(rest);
     out.push(b'"');
 }
 
@@ -103,12 +142,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_character_is_found_at_every_place() {
+        for length in 1..=20 {
+            for at in 0..length {
+                for byte in 0..=127u8 {
+                    for filler in ["a", "~", "\u{80}", "!", "]"] {
+                        let mut text: String = filler.repeat(length);
+                        let at = text.char_indices().nth(at).map_or(0, |(at, _)| at);
+                        text.insert(at, char::from(byte));
+                        let mut out = Vec::new();
+                        write_string(&mut out, &text);
+                        assert_eq!(out, serde_json::to_vec(&text).unwrap(), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn strings_read_back_equal(string in any::<String>()) {
             let mut out = Vec::new();
             write_string(&mut out, &string);
             prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), string);
+        }
+
+        #[test]
+        fn a_cell_is_its_text_in_doubled_quotes_or_bare(text in "[a-cé, \"\\r\\n\\t]{0,40}") {
+            let cell = csv(&text);
+            let quoted = cell
+                .strip_prefix('"')
+                .and_then(|cell| cell.strip_suffix('"'))
+                .map(|inner| inner.replace("\"\"", "\""));
+            prop_assert_eq!(quoted.unwrap_or(cell), text);
         }
 
         #[test]

@@ -150,8 +150,10 @@ impl Request {
                     )));
                 }
                 (other, _) => {
-                    return Err(invalid(format!("It has a part {}.", shown(other)))
-                        .with_hint("Its parts are method, path and body."));
+                    return Err(
+                        invalid(format!("An operation has no part {}.", shown(other)))
+                            .with_hint("Its parts are method, path and body."),
+                    );
                 }
             }
         }

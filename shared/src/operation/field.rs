@@ -8,7 +8,7 @@ use crate::ident::{FieldName, TableName};
 use std::fmt;
 
 /// A field, bare or of a table that is named by its name or alias.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldRef {
     table: Option<TableName>,
     field: FieldName,

@@ -2,12 +2,15 @@
 //! JSON, bracket form) or as members of a JSON body. All become `(name, Value)` here; what a name
 //! means is not known here.
 
+mod brackets;
+
 use super::field::FieldRef;
 use super::route::decode;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{FieldName, TableName, shown};
 use crate::json::{self, Value};
-use crate::limits::FIELDS_MAX_COUNT;
+use crate::limits::{FIELDS_MAX_COUNT, QUERY_MAX_PAIRS};
+use brackets::Brackets;
 use std::borrow::Cow;
 
 /// Options in the order given; no name stands twice.
@@ -16,46 +19,39 @@ pub(super) type Options = Vec<(String, Value)>;
 /// Takes a query string apart.
 pub(super) fn pairs(query: Option<&str>) -> Result<Options, Problem> {
     let mut plain: Options = Vec::new();
-    let mut brackets: Vec<(String, Node)> = Vec::new();
-    for pair in query
+    let mut brackets = Brackets::default();
+    let given = query
         .unwrap_or_default()
         .split('&')
-        .filter(|pair| !pair.is_empty())
-    {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) = (decode_part(name)?, decode_part(value)?);
-        match split_brackets(&name) {
-            Some((root, path)) => {
-                let at = position(&mut brackets, root);
-                brackets[at]
-                    .1
-                    .insert(&path, value)
-                    .map_err(|()| repeated(&name))?;
-            }
-            None if plain.iter().any(|(known, _)| *known == name) => return Err(repeated(&name)),
-            None => {
-                let value = word_or_json(&name, &value)?;
-                plain.push((name, value));
-            }
+        .filter(|pair| !pair.is_empty());
+    for (at, pair) in given.enumerate() {
+        if at == QUERY_MAX_PAIRS {
+            return Err(
+                invalid(format!("The query has more than {QUERY_MAX_PAIRS} parts."))
+                    .with_hint("Send lists as JSON, or the options as a body to the POST twin."),
+            );
         }
-    }
-    for (name, node) in brackets {
+        let (name, value) = match pair.split_once('=') {
+            Some((name, value)) => (name, Some(decode_part(value)?)),
+            None => (pair, None),
+        };
+        let name = decode_part(name)?;
+        if brackets.take(&name, value.as_deref())? {
+            continue;
+        }
         if plain.iter().any(|(known, _)| *known == name) {
             return Err(repeated(&name));
         }
-        plain.push((name, node.into_value()));
+        let value = word_or_json(&name, &value.unwrap_or_default())?;
+        plain.push((name, value));
+    }
+    for (name, value) in brackets.into_options() {
+        if plain.iter().any(|(known, _)| *known == name) {
+            return Err(repeated(&name));
+        }
+        plain.push((name, value));
     }
     Ok(plain)
-}
-
-fn position(brackets: &mut Vec<(String, Node)>, root: &str) -> usize {
-    brackets
-        .iter()
-        .position(|(known, _)| known == root)
-        .unwrap_or_else(|| {
-            brackets.push((root.to_owned(), Node::Map(Vec::new())));
-            brackets.len() - 1
-        })
 }
 
 /// The options of a POST twin's body.
@@ -108,6 +104,7 @@ fn repeated(name: &str) -> Problem {
         ErrorCode::InvalidQueryOption,
         format!("The option {} is given more than once.", shown(name)),
     )
+    .with_hint("Give it once: a list is one JSON value, or numbered, name[0]=…&name[1]=….")
 }
 
 fn decode_part(text: &str) -> Result<String, Problem> {
@@ -142,101 +139,6 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
         .map_err(|problem| {
             Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned())
         })
-}
-
-/// `a[b][c]` → (`a`, [`b`, `c`]); `None` if it is no bracket form.
-fn split_brackets(name: &str) -> Option<(&str, Vec<&str>)> {
-    let (root, rest) = name.split_once('[')?;
-    let inner = rest.strip_suffix(']')?;
-    let path: Vec<&str> = inner.split("][").collect();
-    let sound = !root.is_empty() && path.len() < crate::limits::JSON_NESTING_MAX_LEVELS;
-    sound.then_some((root, path))
-}
-
-/// A tree grown from bracket forms. A level whose keys are empty or count 0, 1, 2 … is a list.
-enum Node {
-    Leaf(String),
-    Map(Vec<(String, Node)>),
-}
-
-impl Node {
-    fn insert(&mut self, path: &[&str], value: String) -> Result<(), ()> {
-        let Self::Map(members) = self else {
-            return Err(());
-        };
-        let Some((key, rest)) = path.split_first() else {
-            return Err(());
-        };
-        // `a[]=x&a[]=y` appends; any other key stands once.
-        let key = if key.is_empty() {
-            members.len().to_string()
-        } else {
-            (*key).to_owned()
-        };
-        let known = members.iter().position(|(name, _)| *name == key);
-        match (known, rest) {
-            (Some(_), []) => Err(()),
-            (None, []) => {
-                members.push((key, Self::Leaf(value)));
-                Ok(())
-            }
-            (Some(at), rest) => members[at].1.insert(rest, value),
-            (None, rest) => {
-                let mut child = Self::Map(Vec::new());
-                child.insert(rest, value)?;
-                members.push((key, child));
-                Ok(())
-            }
-        }
-    }
-
-    fn into_value(self) -> Value {
-        match self {
-            Self::Leaf(text) => Value::Text(text.into()),
-            Self::Map(_) => {
-                let json = self.to_json();
-                if json.starts_with('[') {
-                    Value::List(json.into())
-                } else {
-                    Value::Object(json.into())
-                }
-            }
-        }
-    }
-
-    fn to_json(&self) -> String {
-        match self {
-            Self::Leaf(text) => serde_json::Value::from(text.as_str()).to_string(),
-            Self::Map(members) if is_list(members) => {
-                let mut items: Vec<_> = members.iter().collect();
-                items.sort_by_key(|(index, _)| index.parse::<usize>().unwrap_or_default());
-                let items: Vec<_> = items.into_iter().map(|(_, item)| item.to_json()).collect();
-                format!("[{}]", items.join(","))
-            }
-            Self::Map(members) => {
-                let members: Vec<_> = members
-                    .iter()
-                    .map(|(name, member)| {
-                        format!(
-                            "{}:{}",
-                            serde_json::Value::from(name.as_str()),
-                            member.to_json()
-                        )
-                    })
-                    .collect();
-                format!("{{{}}}", members.join(","))
-            }
-        }
-    }
-}
-
-fn is_list(members: &[(String, Node)]) -> bool {
-    let mut indexes: Vec<usize> = members
-        .iter()
-        .filter_map(|(name, _)| name.parse().ok())
-        .collect();
-    indexes.sort_unstable();
-    indexes.len() == members.len() && indexes.iter().enumerate().all(|(at, index)| at == *index)
 }
 
 /// A whole number of zero or more.
@@ -300,16 +202,26 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
     let parts = parts(name, value, EXPECTED)?;
     let mut fields: Vec<FieldRef> = Vec::with_capacity(parts.len());
     for part in &parts {
-        let field = field(name, EXPECTED, part)?;
-        if fields.contains(&field) {
-            return Err(invalid(format!(
-                "The option {name} names {} more than once.",
-                shown(&field.to_string())
-            )));
-        }
-        fields.push(field);
+        fields.push(field(name, EXPECTED, part)?);
     }
-    Ok(fields)
+    match repeated_item(&fields) {
+        Some(field) => Err(invalid(format!(
+            "The option {name} names {} more than once.",
+            shown(&field.to_string())
+        ))),
+        None => Ok(fields),
+    }
+}
+
+/// An item that stands more than once, if there is one. Thousands of items are compared as they lie
+/// sorted: each with each would take as long as a hundred requests.
+pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
+    let mut sorted: Vec<&T> = items.iter().collect();
+    sorted.sort_unstable();
+    sorted
+        .windows(2)
+        .find(|pair| pair[0] == pair[1])
+        .map(|pair| pair[0])
 }
 
 /// One field: its name, or `{tableName, fieldName}`.

@@ -1,6 +1,7 @@
 //! What requests mean, told by example.
 
 use super::*;
+use crate::limits::QUERY_MAX_PAIRS;
 use filter::{Comparison, Condition, Test};
 use read::Selection;
 
@@ -103,6 +104,8 @@ fn unknown_and_repeated_options_are_refused_by_name() {
         "order=id",
         "order={\"field\":\"id\",\"strategy\":\"UP\"}",
         "selectFields=",
+        "selectFields=a,b,c,a",
+        "omitFields=a,b,c,a",
         "limit=%zz",
         "limit=%ff",
     ] {
@@ -386,6 +389,11 @@ fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
         query(format!("{{\"query\":{{{}}}}}", conditions.join(","))),
         ErrorCode::InvalidFilter
     );
+    let pair = |at: usize| format!("query[id][value][]={at}");
+    let pairs = |count: usize| (0..count).map(pair).collect::<Vec<_>>().join("&");
+    assert!(parse("GET", POSTS, &pairs(QUERY_MAX_PAIRS / 2), "").is_ok());
+    let bare = vec!["a[]"; QUERY_MAX_PAIRS + 1].join("&");
+    assert_eq!(code("GET", POSTS, &bare, ""), ErrorCode::InvalidQueryOption);
     let operator = "A".repeat(1 << 20);
     assert_eq!(
         query(format!(

@@ -3,11 +3,13 @@
 mod delete;
 mod insert_head;
 mod key_values;
+mod once;
 
 pub(super) use delete::DeleteHead;
 pub use delete::{Delete, Target};
 pub(super) use insert_head::InsertHead;
 pub use insert_head::OnConflict;
+pub use once::{Hash, Once};
 
 use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
@@ -28,6 +30,8 @@ pub struct Insert {
     pub rows: Rows,
     /// What becomes of rows whose key is taken.
     pub on_conflict: OnConflict,
+    /// That it happens once, if the caller asked for it.
+    pub once: Option<Once>,
 }
 
 /// The rows of an insert, and with them the form of its answer.
@@ -59,9 +63,10 @@ impl Insert {
         head: InsertHead,
         body: &[u8],
     ) -> Result<Self, Problem> {
-        let InsertHead { on_conflict } = head;
+        let InsertHead { on_conflict, key } = head;
         let (fields, rows) = Self::rows(body)?;
         Ok(Self {
+            once: key.map(|key| Once::new(&key, &table, on_conflict, body)),
             table,
             fields,
             rows,

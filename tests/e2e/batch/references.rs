@@ -39,6 +39,14 @@ async fn an_id_goes_wherever_a_value_goes(door: Door) {
                 &format!("{t}/query"),
                 json!({"query": {"id": {"value": [{"$ref": 0}, {"$ref": 1, "row": 0}], "equality": "BETWEEN"}}, "selectFields": ["id"]}),
             ),
+            put(
+                &t,
+                json!({"updateKeyValues": [{"key": "id", "value": {"$ref": 1, "row": 1}}], "data": {"parent": {"$ref": 0}}}),
+            ),
+            put(
+                &t,
+                json!({"updateKeyValues": [{"key": "id", "value": {"$ref": 1, "row": 1}}], "data": {"parent": null}}),
+            ),
             delete_where(&t, "parent", json!({"$ref": 0})),
             delete_where(&t, "id", json!([{"$ref": 1, "row": 1}, 12345])),
             delete(&format!("{t}/$ref:0")),
@@ -54,6 +62,8 @@ async fn an_id_goes_wherever_a_value_goes(door: Door) {
             {"id": 43, "parent": 44, "doc": 41},
             [{"id": 42}, {"id": 44}],
             [{"id": 41}, {"id": 42}],
+            1,
+            1,
             2,
             1,
             1
@@ -192,6 +202,14 @@ async fn what_gives_no_id_is_not_referred_to(door: Door) {
     }
     assert_eq!(room.get("links").await.payload(), json!([]));
     assert_eq!(room.get("keyless").await.payload(), json!([]));
+    // A row that was there already has an id, but this insert did not give it.
+    let ignored = post(
+        &format!("{a}?onConflict=ignore"),
+        json!({"batchData": [{"id": 1}, {"id": 1}]}),
+    );
+    let second = put(&format!("{a}/9"), json!({"id": {"$ref": 0, "row": 1}}));
+    refused(door, &[ignored, second], 1).await;
+    assert_eq!(room.get("a").await.payload(), json!([]));
     // What counts by itself answers its count, also without a key, and that is an id.
     let counted = post(&room.path("counted"), json!({"n": 1}));
     assert_eq!(batch(door, &[counted, link]).await.payload(), json!([1, 1]));

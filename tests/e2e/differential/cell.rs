@@ -8,24 +8,60 @@ use std::cmp::Ordering;
 pub(super) enum Kind {
     Integer,
     BigInt,
+    Unsigned,
     /// `DECIMAL(10,2)`, or what an aggregate makes of it, with so many digits behind the point.
     Decimal(u32),
     Double,
+    Float,
     /// Compared by code point.
     Exact,
+    /// The same, of any length.
+    Long,
     /// ASCII, compared in any case.
     Loose,
+    /// Compared as text, but sorted as its members are listed.
+    Enum,
     Date,
     DateTime,
+    /// With six digits of a second.
+    Micro,
+    /// A time of day or a span, before zero and beyond a day too.
+    Time,
+    Address,
+    Bit,
+    Year,
 }
+
+/// The members of every ENUM, in their order.
+const MEMBERS: [&str; 4] = ["low", "high", "mid", "a"];
+
+/// Times and addresses, whose texts do not sort as they do.
+const TIMES: [&str; 6] = [
+    "-100:30:00",
+    "-00:00:01",
+    "00:00:00",
+    "09:59:59",
+    "23:00:00",
+    "100:00:00",
+];
+const ADDRESSES: [&str; 5] = ["::", "::1", "::a00", "2001:db8::1", "ff02::1"];
 
 impl Kind {
     pub(super) fn sql(self) -> &'static str {
         match self {
             Self::Integer => "INT",
             Self::BigInt => "BIGINT",
+            Self::Unsigned => "BIGINT UNSIGNED",
             Self::Decimal(_) => "DECIMAL(10,2)",
             Self::Double => "DOUBLE",
+            Self::Float => "FLOAT",
+            Self::Long => "TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+            Self::Enum => "ENUM('low', 'high', 'mid', 'a')",
+            Self::Micro => "DATETIME(6)",
+            Self::Time => "TIME",
+            Self::Address => "INET6",
+            Self::Bit => "BIT(5)",
+            Self::Year => "YEAR",
             Self::Exact => "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
             Self::Loose => "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
             Self::Date => "DATE",
@@ -34,13 +70,14 @@ impl Kind {
     }
 
     pub(super) fn is_text(self) -> bool {
-        matches!(self, Self::Exact | Self::Loose)
+        matches!(self, Self::Exact | Self::Long | Self::Loose)
     }
 
+    /// Whether sums of it are exact: single precision is added up in double.
     pub(super) fn is_number(self) -> bool {
         matches!(
             self,
-            Self::Integer | Self::BigInt | Self::Decimal(_) | Self::Double
+            Self::Integer | Self::Unsigned | Self::BigInt | Self::Decimal(_) | Self::Double
         )
     }
 }
@@ -57,6 +94,16 @@ pub(super) enum Cell {
     Text(String),
     /// `2026-01-31` or `2026-01-31 10:20:30`: their texts sort as they do.
     Time(String),
+}
+
+/// The values of a kind that sorts as they are listed.
+fn listed(kind: Kind) -> Option<&'static [&'static str]> {
+    match kind {
+        Kind::Enum => Some(&MEMBERS),
+        Kind::Time => Some(&TIMES),
+        Kind::Address => Some(&ADDRESSES),
+        _ => None,
+    }
 }
 
 /// The largest number that every JSON reader takes exactly.
@@ -77,6 +124,9 @@ impl Cell {
                 raised(*a, most - scale).cmp(&raised(*b, most - other))
             }
             (Self::Double(a), Self::Double(b)) => a.partial_cmp(b).expect("numbers"),
+            (a, b) if listed(kind).is_some() && kind != Kind::Enum => {
+                a.ordinal(kind).cmp(&b.ordinal(kind))
+            }
             (Self::Text(a), Self::Text(b)) if kind == Kind::Loose => folded(a).cmp(&folded(b)),
             // UTF-8 sorts as its code points do.
             (Self::Text(a), Self::Text(b)) | (Self::Time(a), Self::Time(b)) => a.cmp(b),
@@ -86,10 +136,20 @@ impl Cell {
 
     /// How two values are sorted: NULL comes first.
     pub(super) fn sort(&self, other: &Self, kind: Kind) -> Ordering {
+        if kind == Kind::Enum {
+            return self.ordinal(kind).cmp(&other.ordinal(kind));
+        }
         self.compare(other, kind).unwrap_or_else(|| {
             let (a, b) = (*self != Self::Null, *other != Self::Null);
             a.cmp(&b)
         })
+    }
+
+    fn ordinal(&self, kind: Kind) -> Option<usize> {
+        match self {
+            Self::Text(text) => listed(kind)?.iter().position(|member| member == text),
+            _ => None,
+        }
     }
 
     /// As a literal of SQL.
@@ -187,6 +247,12 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
         "2026-02-01 12:30:00",
         "1999-12-31 23:59:59",
     ];
+    const MICROS: [&str; 4] = [
+        "2026-01-01 00:00:00.000000",
+        "2026-01-01 00:00:00.000001",
+        "2026-01-01 00:00:00.500000",
+        "2026-02-01 12:30:00.999999",
+    ];
     let texts = |of: &[&str]| of.iter().map(|text| Cell::text(text)).collect();
     let times = |of: &[&str]| {
         of.iter()
@@ -205,7 +271,22 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
             .into_iter()
             .map(Cell::Double)
             .collect(),
-        Kind::Exact => texts(&EXACT),
+        // None of these but one is what it says in the 24 bits that it is kept in.
+        Kind::Float => [0.1, -2.7, 1.5, 16_777_216.0, 3.4e-5, 0.0]
+            .into_iter()
+            .map(Cell::Double)
+            .collect(),
+        Kind::Unsigned => [0, 1, 2, 1 << 53, (1 << 53) + 1, 1 << 63, (1 << 64) - 1]
+            .into_iter()
+            .map(Cell::Integer)
+            .collect(),
+        Kind::Enum => texts(&MEMBERS),
+        Kind::Time => texts(&TIMES),
+        Kind::Address => texts(&ADDRESSES),
+        Kind::Bit => [0, 1, 7, 31].into_iter().map(Cell::Integer).collect(),
+        Kind::Year => [1970, 1999, 2026].into_iter().map(Cell::Integer).collect(),
+        Kind::Micro => times(&MICROS),
+        Kind::Exact | Kind::Long => texts(&EXACT),
         Kind::Loose => texts(&LOOSE),
         Kind::Date => times(&DATES),
         Kind::DateTime => times(&MOMENTS),

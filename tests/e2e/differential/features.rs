@@ -11,11 +11,11 @@ pub(super) struct Features {
 }
 
 pub(super) const FEATURES: Features = Features {
-    aliases: false,
-    distinct: false,
-    count: false,
-    aggregates: false,
-    joins: false,
-    nest: false,
-    keyset: false,
+    aliases: true,
+    distinct: true,
+    count: true,
+    aggregates: true,
+    joins: true,
+    nest: true,
+    keyset: true,
 };

@@ -12,7 +12,7 @@ use super::world::{Table, World};
 /// Names that no column has.
 const ALIASES: [&str; 8] = [
     "a",
-    "total",
+    "sum",
     "first name",
     "Preis",
     "x1",
@@ -36,7 +36,7 @@ pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
 pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
     loop {
         let mut read = read(dice, world);
-        let keyed = !world.tables[read.root].key.is_empty();
+        let keyed = (0..=read.joins.len()).all(|at| !read.table(world, at).key.is_empty());
         if keyed && !read.is_aggregated() {
             read.distinct = false;
             read.window = Window {
@@ -69,7 +69,7 @@ fn drawn(dice: &mut Dice, world: &World) -> Read {
     if FEATURES.aggregates && dice.chance(25) {
         aggregated(dice, world, &mut read);
     } else {
-        read.fields = fields(dice, &world.tables[root]);
+        read.fields = fields(dice, &world.tables[root], 0);
         read.distinct = FEATURES.distinct && dice.chance(15);
     }
     let members = *dice.pick(&[0, 1, 1, 2, 2, 3, 4]);
@@ -105,7 +105,7 @@ fn some_columns(dice: &mut Dice, table: &Table) -> Vec<usize> {
 }
 
 /// What is chosen of a table.
-fn fields(dice: &mut Dice, table: &Table) -> Fields {
+fn fields(dice: &mut Dice, table: &Table, at: usize) -> Fields {
     match dice.below(4) {
         0 => {
             let mut omitted = some_columns(dice, table);
@@ -119,7 +119,7 @@ fn fields(dice: &mut Dice, table: &Table) -> Fields {
         1 | 2 => {
             let columns = some_columns(dice, table);
             let picks = columns.into_iter().map(|column| Pick {
-                column,
+                place: Place { at, column },
                 alias: (FEATURES.aliases && dice.chance(25))
                     .then(|| (*dice.pick(&ALIASES)).to_owned()),
                 aggregate: None,
@@ -132,65 +132,68 @@ fn fields(dice: &mut Dice, table: &Table) -> Fields {
 
 /// Turns the read into one of groups, or of aggregates over everything.
 fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
-    let at = |dice: &mut Dice, read: &Read| dice.below(read.joins.len() + 1);
     for _ in 0..*dice.pick(&[0, 1, 1, 2]) {
-        let at = at(dice, read);
-        let place = Place {
-            at,
-            column: dice.below(read.table(world, at).columns.len()),
-        };
+        let place = any_place(dice, world, read);
         if !read.group.contains(&place) {
             read.group.push(place);
         }
     }
-    for at in 0..=read.joins.len() {
-        let table = read.table(world, at);
-        let grouped = read.group.iter().filter(|place| place.at == at);
-        let mut picks: Vec<Pick> = Vec::new();
-        for place in grouped {
-            if dice.chance(85) {
-                picks.push(Pick {
-                    column: place.column,
-                    alias: dice.chance(20).then(|| format!("g{at}_{}", place.column)),
-                    aggregate: None,
-                });
-            }
-        }
-        for number in 0..dice.between(usize::from(at == 0), 3) {
-            let column = dice.below(table.columns.len());
-            let aggregates: &[Aggregate] = if table.columns[column].kind.is_number() {
-                &[
-                    Aggregate::Count,
-                    Aggregate::CountDistinct,
-                    Aggregate::Sum,
-                    Aggregate::Avg,
-                    Aggregate::Min,
-                    Aggregate::Max,
-                ]
-            } else {
-                &[
-                    Aggregate::Count,
-                    Aggregate::CountDistinct,
-                    Aggregate::Min,
-                    Aggregate::Max,
-                ]
-            };
+    let mut picks: Vec<Pick> = Vec::new();
+    for place in read.group.clone() {
+        if dice.chance(85) {
             picks.push(Pick {
-                column,
-                alias: Some(format!("n{at}_{number}")),
-                aggregate: Some(*dice.pick(aggregates)),
+                place,
+                alias: dice
+                    .chance(20)
+                    .then(|| format!("g{}_{}", place.at, place.column)),
+                aggregate: None,
             });
         }
-        dice.shuffle(&mut picks);
-        match at {
-            0 => read.fields = Fields::Picks(picks),
-            joined => {
-                read.joins[joined - 1].fields = Fields::Picks(picks);
-                read.joins[joined - 1].nest = None;
-            }
+    }
+    for number in 0..dice.between(0, 3) {
+        let place = any_place(dice, world, read);
+        picks.push(aggregate(dice, world, read, place, format!("n{number}")));
+    }
+    dice.shuffle(&mut picks);
+    for at in 1..=read.joins.len() {
+        let join = &mut read.joins[at - 1];
+        (join.fields, join.nest) = (Fields::All, None);
+        if dice.chance(20) {
+            let column = dice.below(read.table(world, at).columns.len());
+            let pick = aggregate(dice, world, read, Place { at, column }, format!("m{at}"));
+            read.joins[at - 1].fields = Fields::Picks(vec![pick]);
         }
     }
+    // With nothing picked, the fields of the group come out.
+    read.fields = match picks.is_empty() {
+        true if read.group.is_empty() => {
+            let place = any_place(dice, world, read);
+            let pick = aggregate(dice, world, read, place, "n".to_owned());
+            Fields::Picks(vec![pick])
+        }
+        true => Fields::All,
+        false => Fields::Picks(picks),
+    };
     read.distinct = false;
+}
+
+/// An aggregate that the field at a place has.
+fn aggregate(dice: &mut Dice, world: &World, read: &Read, place: Place, alias: String) -> Pick {
+    const ANY: [Aggregate; 5] = [
+        Aggregate::Count,
+        Aggregate::CountAll,
+        Aggregate::CountDistinct,
+        Aggregate::Min,
+        Aggregate::Max,
+    ];
+    const OF_NUMBERS: [Aggregate; 2] = [Aggregate::Sum, Aggregate::Avg];
+    let sums = read.column(world, place).kind.is_number() && dice.chance(50);
+    let of: &[Aggregate] = if sums { &OF_NUMBERS } else { &ANY };
+    Pick {
+        place,
+        alias: Some(alias),
+        aggregate: Some(*dice.pick(of)),
+    }
 }
 
 /// A place that may be named for its own sake.

@@ -43,7 +43,8 @@ pub(super) enum Fields {
 
 #[derive(Clone)]
 pub(super) struct Pick {
-    pub(super) column: usize,
+    /// Of its own table; only a read that aggregates names fields of joined tables among its own.
+    pub(super) place: Place,
     pub(super) alias: Option<String>,
     pub(super) aggregate: Option<Aggregate>,
 }
@@ -51,6 +52,8 @@ pub(super) struct Pick {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Count,
+    /// Of records, whatever is in them.
+    CountAll,
     CountDistinct,
     Sum,
     Avg,

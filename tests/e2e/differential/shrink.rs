@@ -1,4 +1,4 @@
-//! The smallest read that still shows a disagreement: parts are left out one by one, as long as it stays.
+//! The smallest read, and the fewest records, that still show a disagreement: parts are left out, as long as it stays.
 
 use super::Stage;
 use super::dice::Dice;
@@ -10,7 +10,7 @@ use super::spell::Style;
 const ATTEMPTS_MAX: usize = 400;
 
 pub(super) async fn smallest(
-    stage: &Stage,
+    stage: &mut Stage,
     read: Read,
     style: Style,
     fault: String,
@@ -29,8 +29,30 @@ pub(super) async fn smallest(
                 continue 'smaller;
             }
         }
-        return (read, fault);
+        break;
     }
+    for table in 0..stage.world.tables.len() {
+        let mut share = stage.world.tables[table].rows.len().div_ceil(2);
+        while share > 0 {
+            let mut from = 0;
+            while from < stage.world.tables[table].rows.len() {
+                let kept = stage.world.tables[table].rows.clone();
+                let to = (from + share).min(kept.len());
+                stage.world.tables[table].rows.drain(from..to);
+                stage.refill(table).await;
+                match stage.disagreement(&read, style, dice).await {
+                    Some(found) => fault = found,
+                    None => {
+                        stage.world.tables[table].rows = kept;
+                        stage.refill(table).await;
+                        from += share;
+                    }
+                }
+            }
+            share /= 2;
+        }
+    }
+    (read, fault)
 }
 
 /// Reads with one thing less.
@@ -148,7 +170,13 @@ fn needs(read: &Read, at: usize) -> bool {
         .any(|pair| {
             pair.source.at == at || matches!(&pair.target, Target::Field(place) if place.at == at)
         });
-    filtered || ordered || grouped || joined
+    let all_fields =
+        std::iter::once(&read.fields).chain(read.joins[..at - 1].iter().map(|join| &join.fields));
+    let picked = all_fields.into_iter().any(|fields| match fields {
+        Fields::Picks(picks) => picks.iter().any(|pick| pick.place.at == at),
+        _ => false,
+    });
+    filtered || ordered || grouped || joined || picked
 }
 
 fn names(condition: &Condition, at: usize) -> bool {

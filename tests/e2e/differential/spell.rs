@@ -2,7 +2,7 @@
 
 use super::dice::Dice;
 use super::read::{
-    Aggregate, By, Condition, Fields, Join, Leaf, Naming, Operand, Place, Read, Target,
+    Aggregate, By, Condition, Fields, Join, Leaf, Naming, Operand, Pick, Place, Read, Target,
 };
 use super::world::{Table, World};
 use crate::door::{Call, enc};
@@ -20,7 +20,9 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
     match &read.fields {
         Fields::All => {}
         Fields::Omit(columns) => options.push(("omitFields", names(table, columns))),
-        picks @ Fields::Picks(_) => options.push(("selectFields", picked(picks, table))),
+        Fields::Picks(picks) => {
+            options.push(("selectFields", picked(read, world, picks, 0)));
+        }
     }
     if !read.joins.is_empty() {
         let joins: Vec<Value> = read
@@ -85,16 +87,13 @@ fn names(table: &Table, columns: &[usize]) -> Value {
     json!(names)
 }
 
-fn picked(fields: &Fields, table: &Table) -> Value {
-    let Fields::Picks(picks) = fields else {
-        unreachable!("no picks")
-    };
+/// The picks of the table at a place.
+fn picked(read: &Read, world: &World, picks: &[Pick], own: usize) -> Value {
     let picks = picks.iter().map(|pick| {
-        let name = table.columns[pick.column].name;
         let mut object = Map::new();
         if let Some(aggregate) = pick.aggregate {
             let aggregate = match aggregate {
-                Aggregate::Count => "COUNT",
+                Aggregate::Count | Aggregate::CountAll => "COUNT",
                 Aggregate::CountDistinct => "COUNT_DISTINCT",
                 Aggregate::Sum => "SUM",
                 Aggregate::Avg => "AVG",
@@ -106,10 +105,19 @@ fn picked(fields: &Fields, table: &Table) -> Value {
         if let Some(alias) = &pick.alias {
             object.insert("alias".to_owned(), json!(alias));
         }
+        let name = read.column(world, pick.place).name;
+        if pick.place.at != own {
+            let table = read.name(world, pick.place.at);
+            object.insert("tableName".to_owned(), json!(table));
+        }
         if object.is_empty() {
             return json!(name);
         }
-        object.insert("fieldName".to_owned(), json!(name));
+        if pick.aggregate == Some(Aggregate::CountAll) {
+            object.remove("tableName");
+        } else {
+            object.insert("fieldName".to_owned(), json!(name));
+        }
         Value::Object(object)
     });
     picks.collect()
@@ -160,8 +168,8 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
         Fields::Omit(columns) => {
             put("omitFields", names(table, columns));
         }
-        picks @ Fields::Picks(_) => {
-            put("selectFields", picked(picks, table));
+        Fields::Picks(picks) => {
+            put("selectFields", picked(read, world, picks, at));
         }
     }
     if let Some(nest) = join.nest {

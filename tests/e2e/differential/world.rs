@@ -25,7 +25,7 @@ pub(super) struct Column {
 const TABLES: [&str; 4] = ["items", "shelves", "makers", "notes"];
 
 /// Many tables have the same names, so that joins bring collisions.
-const COLUMNS: [(&str, Kind); 12] = [
+const COLUMNS: [(&str, Kind); 21] = [
     ("name", Kind::Exact),
     ("label", Kind::Loose),
     ("note", Kind::Exact),
@@ -38,6 +38,15 @@ const COLUMNS: [(&str, Kind); 12] = [
     ("day", Kind::Date),
     ("moment", Kind::DateTime),
     ("tag", Kind::Loose),
+    ("story", Kind::Long),
+    ("state", Kind::Enum),
+    ("weight", Kind::Float),
+    ("total", Kind::Unsigned),
+    ("instant", Kind::Micro),
+    ("span", Kind::Time),
+    ("address", Kind::Address),
+    ("flags", Kind::Bit),
+    ("vintage", Kind::Year),
 ];
 
 /// Columns that hold ids of other tables' records, and of none.
@@ -87,6 +96,12 @@ impl Table {
         for (name, kind) in &others[..dice.between(2, 6)] {
             columns.push(column(name, *kind, dice.chance(70)));
         }
+        if key.is_empty() && dice.chance(50) {
+            // As a view's may be: nothing in it is sure to have a value.
+            for column in &mut columns {
+                column.nullable = true;
+            }
+        }
         let mut table = Self {
             name,
             columns,
@@ -96,7 +111,7 @@ impl Table {
         let most = if dice.chance(15) { 3 } else { ROWS_MAX };
         for _ in 0..dice.between(0, most) {
             let row = table.row(dice);
-            if !table.holds(&row) {
+            if !table.holds(&row) && row.iter().any(|cell| *cell != Cell::Null) {
                 table.rows.push(row);
             }
         }

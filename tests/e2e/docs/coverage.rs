@@ -3,6 +3,7 @@
 
 use super::page;
 use crate::door::{Door, enc, option};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -13,7 +14,7 @@ const UNKNOWN: &str = "qqqqqqqqqqqq";
 pub(super) async fn every_option_stands_in_a_call(door: Door) {
     let posts = "/api/v1/crud/demo/posts";
     let part = json!({UNKNOWN: 1});
-    let mut missing = Vec::new();
+    let mut asked = Vec::new();
     for path in [
         format!("{posts}?{UNKNOWN}=1"),
         format!("{posts}/1?{UNKNOWN}=1"),
@@ -24,10 +25,17 @@ pub(super) async fn every_option_stands_in_a_call(door: Door) {
         format!("{posts}?{}", option("join", &json!([part]))),
         format!("{posts}?{}", option("join", &json!([{"match": part}]))),
     ] {
-        let error = door.get(&path).send().await.json()["error"].take();
+        asked.push((path.clone(), door.get(&path).send().await));
+    }
+    let path = format!("/api/v1/crud/demo/tags?{UNKNOWN}=1");
+    asked.push((path.clone(), door.post(&path, &json!({})).send().await));
+    asked.push((path.clone(), door.call(Method::DELETE, &path).send().await));
+    let scripts = scripts();
+    let mut missing = Vec::new();
+    for (path, answer) in asked {
+        let error = answer.json()["error"].take();
         let names = names(error["hint"].as_str().unwrap_or_default());
-        assert!(names.len() > 1, "{path} names nothing: {error}");
-        let scripts = scripts();
+        assert!(!names[0].is_empty(), "{path} names nothing: {error}");
         missing.extend(
             names
                 .into_iter()

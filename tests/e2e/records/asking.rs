@@ -2,7 +2,6 @@
 
 use crate::door::{Answer, enc};
 use crate::room::Room;
-use reqwest::Method;
 use serde_json::Value;
 use shared::error::ErrorCode;
 

@@ -19,32 +19,25 @@ cases! {
         a_taken_name_gets_the_alias_or_table_in_front,
         a_joined_table_is_cut_down_by_its_own_lists,
         an_empty_list_of_fields_joins_without_showing,
-        a_nested_join_is_an_object_or_null,
-        a_nested_join_tells_absent_from_all_null,
-        nested_names_collide_with_nothing,
         conditions_reach_joined_tables,
         orders_reach_joined_fields,
         a_single_record_takes_joins,
         joins_multiply_rows_and_limits_count_rows,
-        a_joined_table_of_another_project_is_like_none,
-        refusals_name_what_is_wrong,
-        a_join_beyond_the_limit_is_refused,
-        sixteen_joins_are_taken,
     ],
 }
 
-fn author(kind: &str) -> Value {
+pub(super) fn author(kind: &str) -> Value {
     json!({"tableName": "authors", "joinType": kind, "match": {"source": "author_id", "target": "id"}})
 }
 
 /// A join with more keys.
-fn with(mut join: Value, more: Value) -> Value {
+pub(super) fn with(mut join: Value, more: Value) -> Value {
     let more = more.as_object().expect("an object").clone();
     join.as_object_mut().expect("an object").extend(more);
     join
 }
 
-fn by_id() -> Value {
+pub(super) fn by_id() -> Value {
     json!({"field": "id"})
 }
 
@@ -362,90 +355,6 @@ async fn an_empty_list_of_fields_joins_without_showing(door: Door) {
     );
 }
 
-async fn a_nested_join_is_an_object_or_null(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let join = with(
-        author("LEFT JOIN"),
-        json!({"nest": true, "alias": "author", "selectFields": ["id", "name"]}),
-    );
-    let options =
-        json!({"join": [join], "selectFields": ["id"], "order": by_id(), "query": {"id": [1, 4]}});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"id": 1, "author": {"id": 1, "name": "Ada"}}, {"id": 4, "author": null}])
-    );
-    // Fields that tell absence need not be among the shown ones.
-    let join = with(
-        author("LEFT JOIN"),
-        json!({"nest": true, "alias": "author", "selectFields": ["country"]}),
-    );
-    let options =
-        json!({"join": [join], "selectFields": ["id"], "order": by_id(), "query": {"id": [4, 5]}});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"id": 4, "author": null}, {"id": 5, "author": {"country": null}}])
-    );
-    let options = json!({"join": [with(author("RIGHT JOIN"), json!({"nest": true}))], "selectFields": ["title"], "order": {"field": "authors.id"}});
-    let got = rows(&room, "books", &options).await;
-    assert_eq!(
-        got[4],
-        json!({"title": null, "authors": {"id": 4, "name": "Dee", "country": "UK"}})
-    );
-    // A RIGHT JOIN after it may leave the nested one empty.
-    let joins = json!([with(author("JOIN"), json!({"nest": true, "selectFields": ["name"]})),
-        {"tableName": "reviews", "joinType": "RIGHT JOIN", "match": {"source": "id", "target": "book_id"}, "selectFields": ["id"]}]);
-    let options =
-        json!({"join": joins, "selectFields": ["title"], "order": {"field": "reviews.id"}});
-    let got = rows(&room, "books", &options).await;
-    assert_eq!(
-        got[0],
-        json!({"title": "Engines", "authors": {"name": "Ada"}, "id": 1})
-    );
-    assert_eq!(got[4], json!({"title": null, "authors": null, "id": 5}));
-}
-
-async fn a_nested_join_tells_absent_from_all_null(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    room.exec("INSERT INTO keyless VALUES (4, NULL)").await;
-    let join = json!({"tableName": "keyless", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}, "nest": true, "selectFields": ["tag"]});
-    let options =
-        json!({"join": [join], "selectFields": ["id"], "order": by_id(), "query": {"id": [4, 5]}});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"id": 4, "keyless": {"tag": null}}, {"id": 5, "keyless": null}])
-    );
-    // The first column may be NULL where the record is there.
-    room.exec("CREATE TABLE loose (tag INT, book INT)").await;
-    room.exec("INSERT INTO loose VALUES (NULL, 4)").await;
-    for source in [
-        json!({"source": "id", "target": "book"}),
-        json!([{"source": "id", "target": "book"}, {"source": "id", "target": "tag"}]),
-    ] {
-        let join = json!({"tableName": "loose", "joinType": "LEFT JOIN", "match": source, "operator": "OR", "nest": true, "selectFields": ["tag"]});
-        let options = json!({"join": [join], "selectFields": ["id"], "order": by_id(), "query": {"id": [4, 5]}});
-        assert_eq!(
-            rows(&room, "books", &options).await,
-            json!([{"id": 4, "loose": {"tag": null}}, {"id": 5, "loose": null}])
-        );
-    }
-}
-
-async fn nested_names_collide_with_nothing(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let join = with(author("JOIN"), json!({"nest": true, "alias": "title"}));
-    let answer = ask(&room, "books", &json!({"join": [join], "query": {"id": 1}})).await;
-    match answer.code().as_str() {
-        "ok" => assert!(
-            answer.payload()[0].as_object().unwrap().len() == 7,
-            "{answer}"
-        ),
-        code => {
-            assert_eq!(code, "invalid_query_option", "{answer}");
-            assert!(answer.text().contains("title"), "{answer}");
-        }
-    }
-}
-
 async fn conditions_reach_joined_tables(door: Door) {
     let room = Room::new(door, SHOP).await;
     let base = json!({"join": [author("LEFT JOIN")], "selectFields": ["id"], "order": by_id()});
@@ -575,240 +484,5 @@ async fn joins_multiply_rows_and_limits_count_rows(door: Door) {
     assert_eq!(
         answer.payload(),
         json!([{"id": 1, "stars": 5}, {"id": 1, "stars": 3}, {"id": 2, "stars": 4}])
-    );
-}
-
-async fn a_joined_table_of_another_project_is_like_none(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let none = ask(
-        &room,
-        "books",
-        &json!({"join": [with(author("JOIN"), json!({"tableName": "nope"}))]}),
-    )
-    .await;
-    none.refused(ErrorCode::TableNotFound);
-    assert!(none.text().contains("nope"), "{none}");
-    for name in [
-        "selkie.keys",
-        "mysql.user",
-        "information_schema.tables",
-        "default_demo.books",
-        "../books",
-    ] {
-        let answer = ask(
-            &room,
-            "books",
-            &json!({"join": [with(author("JOIN"), json!({"tableName": name}))]}),
-        )
-        .await;
-        assert!(
-            ["table_not_found", "invalid_identifier"].contains(&answer.code().as_str()),
-            "{answer}"
-        );
-    }
-}
-
-async fn refusals_name_what_is_wrong(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let good = author("JOIN");
-    for (join, names) in [
-        (json!(5), vec!["join"]),
-        (json!("x"), vec!["join"]),
-        (json!([5]), vec!["join"]),
-        (json!([[]]), vec!["join"]),
-        (json!([null]), vec!["join"]),
-        (json!([{}]), vec!["join", "tableName"]),
-        (
-            json!([{"tableName": "authors", "joinType": "JOIN"}]),
-            vec!["join", "match"],
-        ),
-        (
-            json!([with(good.clone(), json!({"match": []}))]),
-            vec!["join", "match"],
-        ),
-        (
-            json!([with(good.clone(), json!({"match": {}}))]),
-            vec!["join", "match"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": "author_id"}})
-            )]),
-            vec!["join", "target"],
-        ),
-        (
-            json!([with(good.clone(), json!({"match": {"target": "id"}}))]),
-            vec!["join", "source"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": "author_id", "target": "id", "targetLiteral": 1}})
-            )]),
-            vec!["join", "targetLiteral"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": "author_id", "target": "id", "x": 1}})
-            )]),
-            vec!["join", "x"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": "author_id", "targetLiteral": {"a": 1}}})
-            )]),
-            vec!["targetLiteral"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": 5, "target": "id"}})
-            )]),
-            vec!["join", "source"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": {"tableName": "books"}, "target": "id"}})
-            )]),
-            vec!["join", "fieldName"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": {"tableName": "books", "fieldName": "id", "y": 0}, "target": "id"}})
-            )]),
-            vec!["join", "y"],
-        ),
-        (
-            json!([with(
-                good.clone(),
-                json!({"match": {"source": {"tableName": "nope", "fieldName": "id"}, "target": "id"}})
-            )]),
-            vec!["nope"],
-        ),
-        (
-            json!([with(good.clone(), json!({"joinType": "CROSS JOIN"}))]),
-            vec!["join", "CROSS JOIN", "LEFT JOIN"],
-        ),
-        (
-            json!([with(good.clone(), json!({"joinType": 1}))]),
-            vec!["join", "joinType"],
-        ),
-        (
-            json!([with(good.clone(), json!({"operator": "XOR"}))]),
-            vec!["join", "operator", "XOR"],
-        ),
-        (
-            json!([with(good.clone(), json!({"operator": 1}))]),
-            vec!["join", "operator"],
-        ),
-        (
-            json!([with(good.clone(), json!({"nest": "yes"}))]),
-            vec!["join", "nest"],
-        ),
-        (
-            json!([with(good.clone(), json!({"nest": 1}))]),
-            vec!["join", "nest"],
-        ),
-        (
-            json!([with(good.clone(), json!({"alias": ""}))]),
-            vec!["alias"],
-        ),
-        (
-            json!([with(good.clone(), json!({"alias": 1}))]),
-            vec!["join", "alias"],
-        ),
-        (
-            json!([with(good.clone(), json!({"alias": "books"}))]),
-            vec!["join", "books"],
-        ),
-        (
-            json!([with(good.clone(), json!({"tableName": 1}))]),
-            vec!["join", "tableName"],
-        ),
-        (
-            json!([with(good.clone(), json!({"on": "x"}))]),
-            vec!["join", "on"],
-        ),
-        (
-            json!([with(good.clone(), json!({"selectFields": 5}))]),
-            vec!["selectFields"],
-        ),
-        (json!([good, good]), vec!["join", "authors"]),
-    ] {
-        let answer = ask(&room, "books", &json!({"join": join})).await;
-        let code = answer.code();
-        assert!(
-            [
-                "invalid_query_option",
-                "invalid_identifier",
-                "unknown_field",
-                "table_not_found"
-            ]
-            .contains(&code.as_str()),
-            "{answer}"
-        );
-        let error = answer.json()["error"].clone();
-        let said = format!("{} {}", error["message"], error["hint"]);
-        for name in names {
-            assert!(said.contains(name), "{name} is not named: {answer}");
-        }
-    }
-    for (more, names) in [
-        (
-            json!({"match": {"source": "autor_id", "target": "id"}}),
-            ["autor_id", "author_id"],
-        ),
-        (
-            json!({"match": {"source": "author_id", "target": "nme"}}),
-            ["nme", "name"],
-        ),
-        (json!({"selectFields": ["nme"]}), ["nme", "name"]),
-        (json!({"omitFields": ["nme"]}), ["nme", "name"]),
-    ] {
-        refused(
-            &room,
-            "books",
-            &json!({"join": [with(good.clone(), more)]}),
-            ErrorCode::UnknownField,
-            &names,
-        )
-        .await;
-    }
-}
-
-fn chain(count: usize) -> Value {
-    (0..count)
-        .map(|n| {
-            with(
-                author("LEFT JOIN"),
-                json!({"alias": format!("a{n}"), "selectFields": []}),
-            )
-        })
-        .collect()
-}
-
-async fn a_join_beyond_the_limit_is_refused(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    refused(
-        &room,
-        "books",
-        &json!({"join": chain(17)}),
-        ErrorCode::InvalidQueryOption,
-        &["join", "16"],
-    )
-    .await;
-}
-
-async fn sixteen_joins_are_taken(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let options = json!({"join": chain(16), "selectFields": ["id"], "order": by_id()});
-    assert_eq!(
-        field(&room, "books", &options, "id").await,
-        json!([1, 2, 3, 4, 5])
     );
 }

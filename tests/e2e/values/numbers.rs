@@ -1,7 +1,7 @@
 //! Integers, BIT, YEAR, DECIMAL, FLOAT, DOUBLE.
 
 use super::Found::{ByInput, NotAsked};
-use super::{are_refused, round_trips};
+use super::{are_no_filters, are_refused, round_trips};
 use crate::door::Door;
 use crate::room::Room;
 use reqwest::Method;
@@ -21,6 +21,9 @@ cases! {
         numbers_out_of_range_are_refused,
         sums_and_counts_have_the_types_of_mariadb,
         zerofill_is_a_number,
+        one_beyond_either_end_is_refused,
+        what_is_no_number_is_no_filter,
+        numbers_beyond_a_columns_range_compare_as_numbers,
     ],
 }
 
@@ -331,7 +334,7 @@ async fn numbers_out_of_range_are_refused(door: Door) {
     .await;
     are_refused(door, "FLOAT", &["1e39"]).await;
     are_refused(door, "BIT(4)", &["16", "-1", "\"x\""]).await;
-    are_refused(door, "YEAR", &["1800", "3000"]).await;
+    are_refused(door, "YEAR", &["1800", "3000", "1900", "2156"]).await;
 }
 
 async fn sums_and_counts_have_the_types_of_mariadb(door: Door) {
@@ -352,4 +355,66 @@ async fn sums_and_counts_have_the_types_of_mariadb(door: Door) {
 
 async fn zerofill_is_a_number(door: Door) {
     round_trips(door, "INT(8) UNSIGNED ZEROFILL", ByInput, &[("42", "42")]).await;
+}
+
+async fn one_beyond_either_end_is_refused(door: Door) {
+    for (kind, bits) in [
+        ("TINYINT", 8),
+        ("SMALLINT", 16),
+        ("MEDIUMINT", 24),
+        ("INT", 32),
+        ("BIGINT", 64),
+    ] {
+        let half = 1_i128 << (bits - 1);
+        let (below, above) = ((-half - 1).to_string(), half.to_string());
+        are_refused(door, kind, &[&below, &above, &format!("\"{above}\"")]).await;
+        let unsigned = format!("{kind} UNSIGNED");
+        are_refused(door, &unsigned, &["-1", &(half * 2).to_string(), "1.5"]).await;
+    }
+    for width in [1, 8, 63, 64] {
+        let above = (1_u128 << width).to_string();
+        are_refused(door, &format!("BIT({width})"), &["-1", &above]).await;
+    }
+    let widest = "9".repeat(66);
+    are_refused(door, "DECIMAL(65,0)", &[&widest, "1e65"]).await;
+    are_refused(door, "DECIMAL(38,38)", &["1", "\"-1.0\""]).await;
+}
+
+async fn what_is_no_number_is_no_filter(door: Door) {
+    let nonsense = ["\"x\"", "\"\"", "\"0x1\"", "\"1 2\"", "{}", "\"NaN\""];
+    for kind in ["INT", "BIT(9)", "YEAR", "DECIMAL(9,2)", "DOUBLE", "FLOAT"] {
+        are_no_filters(door, kind, &nonsense).await;
+    }
+    are_no_filters(door, "DOUBLE", &["\"1e999\"", "1e999", "\"Infinity\""]).await;
+    are_no_filters(door, "DECIMAL(65,30)", &["1e65", "1e-39"]).await;
+}
+
+async fn numbers_beyond_a_columns_range_compare_as_numbers(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a TINYINT, b INT UNSIGNED, c DECIMAL(4,2), d FLOAT)",
+            "INSERT INTO t VALUES (1, -128, 0, -99.99, 0.5), (2, 127, 4294967295, 99.99, 1.5)",
+        ],
+    )
+    .await;
+    for (field, value, equality, ids) in [
+        ("a", json!(1000), "<", vec![1, 2]),
+        ("a", json!(127.5), "<", vec![1, 2]),
+        ("a", json!("1e30"), ">", vec![]),
+        ("a", json!(-129), "=", vec![]),
+        ("b", json!(-1), ">", vec![1, 2]),
+        ("b", json!("4294967296"), ">=", vec![]),
+        ("c", json!("99.995"), "<", vec![1, 2]),
+        (
+            "c",
+            json!("99.9900000000000000000000000000000000000000000000"),
+            "=",
+            vec![2],
+        ),
+        ("d", json!(1e300), "<", vec![1, 2]),
+    ] {
+        let query = json!({field: {"value": value, "equality": equality}});
+        assert_eq!(room.ids("t", &query, "").await, ids, "{query}");
+    }
 }

@@ -1,7 +1,7 @@
 //! JSON, binaries, geometry, UUID, INET.
 
-use super::Found::{ByInput, NotAsked};
-use super::{are_refused, round_trips};
+use super::Found::ByInput;
+use super::{are_no_filters, are_refused, round_trips};
 use crate::door::Door;
 use crate::room::Room;
 use reqwest::Method;
@@ -19,6 +19,9 @@ cases! {
         uuids_and_addresses_are_texts,
         a_row_of_nulls_is_nulls,
         sql_functions_have_values_too,
+        sql_takes_and_gives_every_type,
+        json_null_is_null,
+        computed_columns_are_read_and_found,
     ],
 }
 
@@ -117,7 +120,7 @@ async fn binaries_are_base64(door: Door) {
     round_trips(
         door,
         "BINARY(4)",
-        NotAsked,
+        ByInput,
         &[
             ("\"AQID\"", "\"AQIDAA==\""),
             ("\"AQIDBA==\"", "\"AQIDBA==\""),
@@ -145,6 +148,16 @@ async fn what_is_no_base64_is_refused(door: Door) {
     )
     .await;
     are_refused(door, "VARBINARY(2)", &["\"AAECAw==\""]).await;
+    are_refused(door, "BINARY(2)", &["\"AAEC\""]).await;
+    are_no_filters(door, "BLOB", &["\"not base64!\"", "5", "{}", "\"AAA==\""]).await;
+    // Either alphabet, with padding or without.
+    let pairs = [
+        ("\"+/8=\"", "\"+/8=\""),
+        ("\"+/8\"", "\"+/8=\""),
+        ("\"-_8=\"", "\"+/8=\""),
+        ("\"-_8\"", "\"+/8=\""),
+    ];
+    round_trips(door, "VARBINARY(9)", ByInput, &pairs).await;
 }
 
 async fn geometries_are_geojson(door: Door) {
@@ -232,6 +245,11 @@ async fn what_is_no_geojson_is_refused(door: Door) {
         "{\"type\":\"Circle\"}",
         "{\"type\":\"Point\",\"coordinates\":[\"a\",1]}",
         "{\"type\":\"Point\"}",
+        "{\"type\":\"Point\",\"coordinates\":[1,2,3]}",
+        "{\"type\":\"MultiPoint\",\"coordinates\":[]}",
+        "{\"type\":\"LineString\",\"coordinates\":[[1,2]]}",
+        "{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[1,0],[1,1],[0,1]]]}",
+        "{\"type\":\"Feature\",\"properties\":{},\"geometry\":{\"type\":\"Point\",\"coordinates\":[1,2]}}",
     ];
     are_refused(door, "GEOMETRY", &nonsense).await;
     are_refused(
@@ -264,8 +282,19 @@ async fn uuids_and_addresses_are_texts(door: Door) {
     )
     .await;
     round_trips(door, "INET4", ByInput, &[("\"10.0.0.1\"", "\"10.0.0.1\"")]).await;
-    are_refused(door, "UUID", &["\"x\"", "5"]).await;
-    are_refused(door, "INET6", &["\"x\"", "\"1.2.3.400\""]).await;
+    let simple = "\"123E4567E89B12D3A456426655440000\"";
+    round_trips(door, "UUID", ByInput, &[(simple, uuid)]).await;
+    for (kind, nonsense) in [
+        ("UUID", &["\"x\"", "5", "\"\""][..]),
+        (
+            "INET6",
+            &["\"x\"", "\"1.2.3.400\"", "\"1.2.3.4\"", "\"fe80::1%eth0\""],
+        ),
+        ("INET4", &["\"1.2.3\"", "\"::1\"", "16909060"]),
+    ] {
+        are_refused(door, kind, nonsense).await;
+        are_no_filters(door, kind, nonsense).await;
+    }
 }
 
 async fn a_row_of_nulls_is_nulls(door: Door) {
@@ -319,5 +348,100 @@ async fn sql_functions_have_values_too(door: Door) {
         for (name, value) in expected.as_object().unwrap() {
             assert!(same_numbers(&row[name], value), "{name}: {row}");
         }
+    }
+}
+
+async fn sql_takes_and_gives_every_type(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, i BIGINT UNSIGNED, d DECIMAL(65,30), f FLOAT, x DOUBLE, s VARCHAR(20), \
+             l VARCHAR(20) CHARACTER SET latin1, e ENUM('a','b'), st SET('a','b'), u UUID, a INET6, day DATE, dt DATETIME(6), \
+             ts TIMESTAMP(3) NULL, tm TIME(6), j JSON, b BIT(64), y YEAR, z INT(6) ZEROFILL)",
+        ],
+    )
+    .await;
+    let given = json!([
+        1, 18_446_744_073_709_551_615_u64, "12345678901234567890123456789012345.123456789012345678901234567890", 0.1, 0.1, "日🦭",
+        "é", "b", "b,a", "123E4567-E89B-12D3-A456-426655440000", "::FF", "2026-11-20", "2026-11-20 08:36:16.123456",
+        "2026-11-20 08:36:16.5", "-838:59:59.999999", {"a": [1, null]}, 18_446_744_073_709_551_615_u64, 2026, 42
+    ]);
+    let marks = vec!["?"; given.as_array().expect("a list").len()].join(", ");
+    let inserted = room
+        .sql_with(&format!("INSERT INTO t VALUES ({marks})"), given)
+        .send()
+        .await;
+    assert_eq!(inserted.payload()["affectedRows"], 1, "{inserted}");
+    let expected = json!([{
+        "id": 1, "i": "18446744073709551615", "d": "12345678901234567890123456789012345.123456789012345678901234567890",
+        "f": 0.1, "x": 0.1, "s": "日🦭", "l": "é", "e": "b", "st": "a,b", "u": "123e4567-e89b-12d3-a456-426655440000",
+        "a": "::ff", "day": "2026-11-20", "dt": "2026-11-20 08:36:16.123456", "ts": "2026-11-20 08:36:16.500",
+        "tm": "-838:59:59.999999", "j": "{\"a\":[1,null]}", "b": "18446744073709551615", "y": 2026, "z": 42
+    }]);
+    assert_eq!(room.exec("SELECT * FROM t").await, expected);
+    let bound = room.sql_with(
+        "SELECT * FROM t WHERE i = ? AND d = ? AND l = ?",
+        json!([
+            18_446_744_073_709_551_615_u64,
+            "12345678901234567890123456789012345.123456789012345678901234567890",
+            "é"
+        ]),
+    );
+    assert_eq!(bound.send().await.payload(), expected);
+    let mut record = expected[0].clone();
+    record["j"] = json!({"a": [1, null]});
+    assert_eq!(room.get("t/1").await.payload(), record);
+}
+
+/// A record has one null: SQL's. That of JSON is kept inside a document, and read where SQL wrote it.
+async fn json_null_is_null(door: Door) {
+    let room = Room::new(
+        door,
+        &["CREATE TABLE t (id INT PRIMARY KEY, v JSON, w JSON NOT NULL)"],
+    )
+    .await;
+    room.post("t", &json!({"id": 1, "v": null, "w": [null]}))
+        .await
+        .payload();
+    room.exec("INSERT INTO t VALUES (2, 'null', '{}')").await;
+    assert_eq!(room.value("SELECT v IS NULL FROM t WHERE id = 1").await, 1);
+    assert_eq!(
+        room.column("t?order[field]=id", "v").await,
+        [Value::Null, Value::Null]
+    );
+    assert_eq!(room.ids("t", &json!({"v": null}), "").await, [1]);
+    assert_eq!(
+        room.ids("t", &json!({"v": {"value": null, "equality": "!="}}), "")
+            .await,
+        [2]
+    );
+    room.put("t/2", &json!({"v": null})).await.payload();
+    assert_eq!(room.ids("t", &json!({"v": null}), "").await, [1, 2]);
+    let refused = room.put("t/2", &json!({"w": null})).await;
+    super::names(&refused, "w");
+}
+
+async fn computed_columns_are_read_and_found(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, price DECIMAL(10,2), twice DECIMAL(11,2) AS (price * 2) STORED, \
+             day DATE, later DATETIME AS (day + INTERVAL 36 HOUR) VIRTUAL, j JSON, name VARCHAR(20) AS (JSON_VALUE(j, '$.name')))",
+        ],
+    )
+    .await;
+    room.post(
+        "t",
+        &json!({"id": 1, "price": "1.10", "day": "2026-11-20", "j": {"name": "é"}}),
+    )
+    .await
+    .payload();
+    let record = room.get("t/1").await.payload();
+    assert_eq!(record["twice"], "2.20");
+    assert_eq!(record["later"], "2026-11-21 12:00:00");
+    let query = json!({"twice": 2.2, "later": "2026-11-21T13:00:00+01:00", "name": "é"});
+    assert_eq!(room.ids("t", &query, "").await, [1]);
+    for body in [json!({"twice": 1}), json!({"name": "x"})] {
+        assert_eq!(room.put("t/1", &body).await.code(), "invalid_value");
     }
 }

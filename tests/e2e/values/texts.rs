@@ -1,7 +1,7 @@
 //! CHAR, TEXT, ENUM, SET, in any character set.
 
 use super::Found::{ByInput, NotAsked};
-use super::{are_refused, round_trips};
+use super::{are_no_filters, are_refused, round_trips};
 use crate::door::Door;
 use crate::room::Room;
 use serde_json::{Value, json};
@@ -168,8 +168,28 @@ async fn enums_and_sets_are_texts(door: Door) {
         &[("\"x,z\"", "\"x,z\""), ("\"\"", "\"\""), ("\"y\"", "\"y\"")],
     )
     .await;
-    are_refused(door, "ENUM('a','b')", &["\"c\"", "\"\"", "\"a,b\""]).await;
-    are_refused(door, "SET('x','y')", &["\"w\"", "\"x,w\""]).await;
+    round_trips(
+        door,
+        "SET('x','y','z')",
+        ByInput,
+        &[("\"z,x,z\"", "\"x,z\""), ("\"Y\"", "\"y\"")],
+    )
+    .await;
+    // A number is a member's name, never its place.
+    are_refused(
+        door,
+        "ENUM('a','b')",
+        &["\"c\"", "\"\"", "\"a,b\"", "\"2\"", "1", "\" 1\"", "true"],
+    )
+    .await;
+    are_refused(
+        door,
+        "SET('x','y')",
+        &["\"w\"", "\"x,w\"", "\"3\"", "3", "\"x,\"", "\"x, y\""],
+    )
+    .await;
+    are_no_filters(door, "ENUM('a','b')", &["\"c\"", "1", "{}"]).await;
+    are_no_filters(door, "SET('x','y')", &["\"w\"", "\"x,w\"", "3"]).await;
 }
 
 async fn long_texts_come_back_whole(door: Door) {

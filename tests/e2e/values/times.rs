@@ -1,7 +1,7 @@
 //! DATE, DATETIME, TIMESTAMP, TIME: MariaDB's own text at UTC out; that or RFC 3339 in.
 
-use super::Found::ByInput;
-use super::{are_refused, round_trips};
+use super::Found::{ByInput, NotAsked};
+use super::{are_no_filters, are_refused, round_trips};
 use crate::door::Door;
 use crate::room::Room;
 use serde_json::json;
@@ -17,6 +17,9 @@ cases! {
         times_that_are_none_are_refused,
         sessions_run_at_utc,
         ranges_of_times_are_found,
+        rfc_3339_is_read_in_every_spelling,
+        zero_dates_are_found,
+        what_is_no_time_is_no_filter,
     ],
 }
 
@@ -184,10 +187,28 @@ async fn times_that_are_none_are_refused(door: Door) {
             "\"2026-02-30 00:00:00\"",
             "\"yesterday\"",
             "\"2026-11-20T08:36:16+99:00\"",
+            "\"2026-11-20T24:00:00Z\"",
+            "\"2026-11-20 08:36:60\"",
+            "\"0000-00-00T00:00:00+02:00\"",
+            "\"20261120083616\"",
+            "20261120083616",
         ],
     )
     .await;
-    are_refused(door, "TIME", &["\"x\"", "\"12:60:00\"", "\"900:00:00\""]).await;
+    are_refused(
+        door,
+        "TIME",
+        &[
+            "\"x\"",
+            "\"12:60:00\"",
+            "\"900:00:00\"",
+            "\"838:59:60\"",
+            "\"839:00:00\"",
+            "\"10\"",
+            "101112",
+        ],
+    )
+    .await;
     are_refused(
         door,
         "TIMESTAMP NULL",
@@ -235,4 +256,104 @@ async fn ranges_of_times_are_found(door: Door) {
         let query = json!({"v": {"value": value, "equality": equality}});
         assert_eq!(room.ids("t", &query, "").await, ids, "{query}");
     }
+}
+
+async fn rfc_3339_is_read_in_every_spelling(door: Door) {
+    let pairs = [
+        ("\"2026-11-20t08:36:16z\"", "\"2026-11-20 08:36:16\""),
+        ("\"2026-11-20 08:36:16Z\"", "\"2026-11-20 08:36:16\""),
+        ("\"2026-11-20T08:36:16-00:00\"", "\"2026-11-20 08:36:16\""),
+        ("\"2026-11-20T08:36+0530\"", "\"2026-11-20 03:06:00\""),
+        ("\"2016-12-31T23:59:60Z\"", "\"2016-12-31 23:59:59\""),
+        ("\"2027-01-01T00:30:00+01:00\"", "\"2026-12-31 23:30:00\""),
+    ];
+    round_trips(door, "DATETIME", ByInput, &pairs).await;
+    round_trips(door, "TIMESTAMP NULL", ByInput, &pairs).await;
+    // A fraction is cut off, not rounded, as MariaDB does; so a longer one is another instant.
+    let cut = [
+        (
+            "\"2026-11-20T08:36:16.9999Z\"",
+            "\"2026-11-20 08:36:16.999\"",
+        ),
+        (
+            "\"2026-11-20T08:36:16.123456789Z\"",
+            "\"2026-11-20 08:36:16.123\"",
+        ),
+    ];
+    round_trips(door, "DATETIME(3)", NotAsked, &cut).await;
+    let nine = [
+        (
+            "\"2026-11-20T08:36:16.123456789Z\"",
+            "\"2026-11-20 08:36:16.123456\"",
+        ),
+        (
+            "\"2026-11-20T08:36:16.1Z\"",
+            "\"2026-11-20 08:36:16.100000\"",
+        ),
+    ];
+    round_trips(door, "DATETIME(6)", ByInput, &nine).await;
+    round_trips(
+        door,
+        "DATE",
+        NotAsked,
+        &[
+            ("\"2026-11-20T00:00:00.000Z\"", "\"2026-11-20\""),
+            ("\"2026-11-20T23:30:00-01:00\"", "\"2026-11-21\""),
+            ("\"2026-1-5\"", "\"2026-01-05\""),
+        ],
+    )
+    .await;
+    round_trips(
+        door,
+        "TIME(1)",
+        ByInput,
+        &[
+            ("\"10:11:12.5Z\"", "\"10:11:12.5\""),
+            ("\"2026-11-20T10:11:12+02:00\"", "\"08:11:12.0\""),
+            ("\"-838:59:59.9\"", "\"-838:59:59.9\""),
+            ("\"10:11\"", "\"10:11:00.0\""),
+        ],
+    )
+    .await;
+}
+
+async fn zero_dates_are_found(door: Door) {
+    let pairs = [
+        ("\"0000-00-00\"", "\"0000-00-00\""),
+        ("\"2026-00-10\"", "\"2026-00-10\""),
+        ("\"2026-02-00\"", "\"2026-02-00\""),
+        ("\"0000-01-01\"", "\"0000-01-01\""),
+    ];
+    round_trips(door, "DATE", ByInput, &pairs).await;
+    let pairs = [
+        ("\"0000-00-00 00:00:00\"", "\"0000-00-00 00:00:00\""),
+        ("\"2026-00-10 01:02:03\"", "\"2026-00-10 01:02:03\""),
+    ];
+    round_trips(door, "DATETIME", ByInput, &pairs).await;
+    round_trips(door, "TIMESTAMP NULL", ByInput, &pairs[..1]).await;
+}
+
+async fn what_is_no_time_is_no_filter(door: Door) {
+    let days = [
+        "\"2026-02-30\"",
+        "\"2026-13-01\"",
+        "\"x\"",
+        "\"\"",
+        "20261120",
+        "true",
+    ];
+    are_no_filters(door, "DATE", &days).await;
+    are_no_filters(door, "DATETIME(6)", &days).await;
+    are_no_filters(
+        door,
+        "TIMESTAMP NULL",
+        &["\"2026-11-20 25:00:00\"", "\"now\""],
+    )
+    .await;
+    are_no_filters(
+        door,
+        "TIME",
+        &["\"900:00:00\"", "\"12:60:00\"", "\"noon\"", "12"],
+    )
+    .await;
 }

@@ -1,10 +1,9 @@
-//! Tables that the requests are about. `demo.posts` is that of the golden file, so that its requests mean the
-//! same here.
+//! Tables that the requests are about: those of the golden file, so that its requests mean the same here, and
+//! some with names and kinds that it lacks.
 
-use origin::catalog::{Charset, Column, Kind, Table, Traits};
+use origin::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
-use shared::operation::TablePath;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// The fields of `demo.posts`.
 pub const POSTS: [(&str, Kind); 12] = [
@@ -22,9 +21,36 @@ pub const POSTS: [(&str, Kind); 12] = [
     ("computed", Kind::Integer),
 ];
 
-static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
     vec![
         table("posts", &POSTS, &["id"], Traits::default()),
+        table(
+            "users",
+            &[
+                ("id", Kind::Integer),
+                ("name", Kind::Text),
+                ("boss_id", Kind::Integer),
+                ("note", Kind::Text),
+            ],
+            &["id"],
+            Traits::default(),
+        ),
+        table(
+            "links",
+            &[
+                ("post_id", Kind::Integer),
+                ("user_id", Kind::Integer),
+                ("state", Kind::Text),
+            ],
+            &["post_id", "user_id"],
+            Traits::default(),
+        ),
+        table(
+            "log",
+            &[("post_id", Kind::Integer), ("line", Kind::Text)],
+            &[],
+            Traits::default(),
+        ),
         table(
             "post_tags",
             &[
@@ -43,6 +69,7 @@ static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
             Traits {
                 view: true,
                 stored_code: true,
+                ..Traits::default()
             },
         ),
     ]
@@ -50,13 +77,13 @@ static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
 
 /// The table of that name, if there is one.
 #[must_use]
-pub fn find(path: &TablePath) -> Option<&'static Table> {
+pub fn find(database: &DatabaseName, name: &TableName) -> Option<&'static Arc<Table>> {
     TABLES
         .iter()
-        .find(|table| *table.name() == path.table && *table.database() == path.database)
+        .find(|table| table.name() == name && table.database() == database)
 }
 
-fn table(name: &str, fields: &[(&str, Kind)], key: &[&str], traits: Traits) -> Table {
+fn table(name: &str, fields: &[(&str, Kind)], key: &[&str], traits: Traits) -> Arc<Table> {
     let columns: Vec<Column> = fields
         .iter()
         .map(|(name, kind)| column(name, *kind, key.contains(name), key.len()))
@@ -64,13 +91,13 @@ fn table(name: &str, fields: &[(&str, Kind)], key: &[&str], traits: Traits) -> T
     let primary = (0..columns.len())
         .filter(|at| columns[*at].primary)
         .collect();
-    Table::new(
+    Arc::new(Table::new(
         DatabaseName::parse("demo").expect("a name"),
         TableName::parse(name).expect("a name"),
         columns,
         primary,
         traits,
-    )
+    ))
 }
 
 fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
@@ -78,19 +105,29 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
     Column {
         name: FieldName::parse(name).expect("a name"),
         kind,
-        charset: if name == "old" {
-            Charset::Limited
-        } else {
-            Charset::Unicode
+        charset: match name {
+            "old" => {
+                let latin1: String = (0..=0xFF_u8).map(char::from).collect();
+                let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
+                Charset::Limited(Arc::new(repertoire), Case::Folded)
+            }
+            _ => Charset::Unicode,
         },
-        type_text: format!("{kind:?}").to_lowercase(),
-        nullable: true,
+        type_text: match (name, kind) {
+            ("note" | "line", _) => "text".to_owned(),
+            (_, Kind::Text) => "varchar(200)".to_owned(),
+            (_, kind) => format!("{kind:?}").to_lowercase(),
+        },
+        nullable: !primary,
         default: None,
         auto_increment: alone,
         generated: name == "computed",
         primary,
         unique: alone,
-        values: Vec::new(),
+        values: match name {
+            "state" => vec!["draft".to_owned(), "live".to_owned()],
+            _ => Vec::new(),
+        },
         references: None,
         comment: String::new(),
         sorted_chars: None,

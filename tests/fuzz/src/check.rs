@@ -32,11 +32,8 @@ pub fn request(bytes: &[u8]) {
     let before = MEMORY.current_usage();
     let outcome = outcome::of(&request);
     let taken = MEMORY.peak_usage().saturating_sub(before);
-    let cells = match outcome {
-        Outcome::Ours(Verb::Insert { cells }, _) => cells,
-        _ => 0,
-    };
-    let bound = MEMORY_BASE_BYTES + MEMORY_FACTOR * request.size() + MEMORY_CELL_BYTES * cells;
+    let bound =
+        MEMORY_BASE_BYTES + MEMORY_FACTOR * request.size() + MEMORY_CELL_BYTES * cells(&outcome);
     assert!(
         taken <= bound,
         "{taken} bytes for a request of {}",
@@ -47,10 +44,20 @@ pub fn request(bytes: &[u8]) {
     is_judged_by_its_head(&request);
 }
 
+/// The cells of all its inserts.
+fn cells(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Ours(Verb::Insert { cells }, _) => *cells,
+        Outcome::Together(outcomes) => outcomes.iter().map(cells).sum(),
+        _ => 0,
+    }
+}
+
 fn holds(outcome: &Outcome) {
     match outcome {
         Outcome::Refused(problem) => is_clear(problem),
         Outcome::Nowhere | Outcome::Described => {}
+        Outcome::Together(outcomes) => outcomes.iter().for_each(holds),
         Outcome::Own(call, statement) => is_verbatim(call, statement),
         Outcome::Ours(verb, statements) => {
             assert!(!statements.is_empty(), "nothing to run");
@@ -64,7 +71,7 @@ fn holds(outcome: &Outcome) {
 /// No verb does another's work, and no change reaches a whole table by omission.
 fn fits(verb: Verb, text: &str) {
     let verbs: &[&str] = match verb {
-        Verb::Read => &["SELECT "],
+        Verb::Read => &["SELECT ", "EXPLAIN FORMAT=JSON SELECT "],
         Verb::Insert { .. } => &["INSERT "],
         Verb::Change => &["UPDATE ", "DELETE "],
     };

@@ -20,6 +20,7 @@ pub mod request;
 pub mod seeds;
 pub mod spelling;
 pub mod statement;
+pub mod structure;
 
 use peak_alloc::PeakAlloc;
 

@@ -2,10 +2,12 @@
 
 use crate::catalogue;
 use crate::request::Request;
-use origin::plan::{self, Plan};
+use origin::plan::scope::Scope;
+use origin::plan::{self, Param, Plan, Select};
 use origin::sql::{self, Statement};
 use shared::error::Problem;
 use shared::limits::BATCH_MAX_ROWS;
+use shared::operation::read::Count;
 use shared::operation::sql::SqlCall;
 use shared::operation::{Operation, parse_head};
 
@@ -20,6 +22,8 @@ pub enum Outcome {
     Described,
     /// The caller's own statement, and how it is run.
     Own(SqlCall, Statement),
+    /// Each of a batch's operations became this.
+    Together(Vec<Outcome>),
     /// Our statements.
     Ours(Verb, Vec<Statement>),
 }
@@ -46,25 +50,83 @@ pub fn of(request: &Request<'_>) -> Outcome {
 
 fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
     let operation = parse_head(&request.head())?.finish(request.body())?;
-    if let Operation::Sql(call) = operation {
-        let _ = sql::session::effects(&call.query);
-        let statement = sql::verbatim(&call, call.database.as_ref());
-        return Ok(Outcome::Own(call, statement));
+    match &operation {
+        Operation::Sql(call) => {
+            let _ = sql::session::effects(&call.query);
+            let statement = sql::verbatim(call, call.database.as_ref());
+            Ok(Outcome::Own(call.clone(), statement))
+        }
+        Operation::Batch(batch) => batch
+            .steps()
+            .iter()
+            .map(|step| {
+                let operation = step.resolve(&mut |_| Ok(GIVEN_ID.to_owned()))?;
+                on_records(&operation)
+            })
+            .collect::<Result<_, _>>()
+            .map(Outcome::Together),
+        operation => on_records(operation),
     }
-    let Some(table) = operation.table().and_then(catalogue::find) else {
+}
+
+/// The id that every insert of a batch gives.
+const GIVEN_ID: &str = "4711";
+/// MariaDB's own default for `max_allowed_packet`.
+const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
+    let Some(path) = operation.table() else {
+        return Ok(Outcome::Nowhere);
+    };
+    let table = |name| catalogue::find(&path.database, name);
+    let joined = operation.joins().iter().map(|join| table(&join.table));
+    let (Some(root), Some(joined)) = (table(&path.table), joined.collect::<Option<Vec<_>>>())
+    else {
         return Ok(Outcome::Nowhere);
     };
     if let Operation::Describe(_) = operation {
         return Ok(Outcome::Described);
     }
-    let verb = verb(&operation);
-    let statements = match plan::build(&operation, table, BATCH_MAX_ROWS)? {
-        Plan::Select(plan) => vec![sql::select(plan, table)],
-        Plan::Insert(plan) => sql::insert(plan, table),
-        Plan::Update(plan) => vec![sql::update(plan, table)],
-        Plan::Delete(plan) => vec![sql::delete(plan, table)],
+    let joined: Vec<_> = joined.into_iter().cloned().collect();
+    let scope = Scope::joined(root, operation.joins(), &joined)?;
+    let verb = verb(operation);
+    let statements = match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
+        Plan::Select(plan) => reads(plan, operation, &scope)?,
+        Plan::Insert(plan) => sql::insert(plan, root, PACKET_MAX_BYTES),
+        Plan::Update(plan) => vec![sql::update(plan, &scope)],
+        Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     };
     Ok(Outcome::Ours(verb, statements))
+}
+
+/// The read, its explanation, and its count if that is asked for.
+fn reads(
+    mut plan: Select,
+    operation: &Operation,
+    scope: &Scope<'_>,
+) -> Result<Vec<Statement>, Problem> {
+    let mut statements = Vec::new();
+    if let Operation::Read(read) = operation {
+        if read.count == Count::Exact {
+            statements.push(sql::count(plan.clone(), scope));
+        }
+        if let (Some(token), Some(keyset)) = (&read.window.after, &plan.keyset) {
+            let values = vec![last_seen(token); keyset.cells().len()];
+            plan.go_on_after(values)?;
+        }
+    }
+    statements.push(sql::explain(plan.clone(), scope));
+    statements.push(sql::select(plan, scope));
+    Ok(statements)
+}
+
+/// A page's token is signed, so what the fuzzer makes up stands for the values inside.
+fn last_seen(token: &str) -> Param {
+    match (token, token.parse()) {
+        ("null", _) => Param::Null,
+        (_, Ok(number)) => Param::Int(number),
+        (text, Err(_)) => Param::Text(text.into()),
+    }
 }
 
 fn verb(operation: &Operation) -> Verb {

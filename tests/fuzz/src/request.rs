@@ -13,11 +13,7 @@ use shared::operation::RequestHead;
 /// A request as both hosts receive it.
 #[derive(Debug, Default)]
 pub struct Request<'a> {
-    method: &'a str,
-    path: &'a str,
-    query: Option<&'a str>,
-    content_type: Option<&'a str>,
-    idempotency_key: Option<&'a str>,
+    head: RequestHead<'a>,
     body: &'a [u8],
 }
 
@@ -31,38 +27,37 @@ impl<'a> Request<'a> {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        let mut request = Self {
+        let mut head = RequestHead {
             method,
             path,
             query,
-            ..Self::default()
+            ..RequestHead::default()
         };
+        let mut body = rest;
         while !rest.is_empty() {
             let (line, after) = split_line(rest);
-            rest = after;
+            (rest, body) = (after, after);
             if line.is_empty() {
-                request.body = rest;
                 break;
             }
-            match std::str::from_utf8(line).ok()?.split_once(": ") {
-                Some(("content-type", value)) => request.content_type = Some(value),
-                Some(("idempotency-key", value)) => request.idempotency_key = Some(value),
+            let (name, value) = std::str::from_utf8(line).ok()?.split_once(": ")?;
+            let header = match name {
+                "content-type" => &mut head.content_type,
+                "accept" => &mut head.accept,
+                "idempotency-key" => &mut head.idempotency_key,
+                "if-match" => &mut head.if_match,
+                "if-none-match" => &mut head.if_none_match,
                 _ => return None,
-            }
+            };
+            *header = Some(value);
         }
-        Some(request)
+        Some(Self { head, body })
     }
 
     /// What is known of it before its body.
     #[must_use]
     pub fn head(&self) -> RequestHead<'a> {
-        RequestHead {
-            method: self.method,
-            path: self.path,
-            query: self.query,
-            content_type: self.content_type,
-            idempotency_key: self.idempotency_key,
-        }
+        self.head
     }
 
     /// Its body.
@@ -74,7 +69,7 @@ impl<'a> Request<'a> {
     /// Bytes that its sender had to send.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.path.len() + self.query.map_or(0, str::len) + self.body.len()
+        self.head.path.len() + self.head.query.map_or(0, str::len) + self.body.len()
     }
 }
 

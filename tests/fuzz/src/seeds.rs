@@ -6,14 +6,20 @@ use std::path::Path;
 const GOLDEN: &str = include_str!("../../../origin/src/sql/golden.txt");
 const SEEDS: &str = include_str!("../seeds.txt");
 
-/// Where the golden file's targets stand.
-const GOLDEN_PREFIX: &str = "/api/v1/crud/demo/posts";
+/// Where the golden file's targets stand; one that begins with `@` names its table.
+const GOLDEN_DATABASE: &str = "/api/v1/crud/demo/";
+const GOLDEN_TABLE: &str = "posts";
 
 /// All of them, as [`crate::request::Request`] reads them.
 #[must_use]
 pub fn requests() -> Vec<String> {
-    let golden = lines(GOLDEN).filter_map(|line| request(line, GOLDEN_PREFIX));
-    let own = lines(SEEDS).filter_map(|line| request(line, ""));
+    let golden = lines(GOLDEN).filter_map(|line| {
+        request(line, |target| match target.strip_prefix('@') {
+            Some(named) => format!("{GOLDEN_DATABASE}{named}"),
+            None => format!("{GOLDEN_DATABASE}{GOLDEN_TABLE}{target}"),
+        })
+    });
+    let own = lines(SEEDS).filter_map(|line| request(line, str::to_owned));
     golden.chain(own).collect()
 }
 
@@ -39,8 +45,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
         .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
 }
 
-fn request(line: &str, prefix: &str) -> Option<String> {
+fn request(line: &str, place: impl Fn(&str) -> String) -> Option<String> {
     let (method, rest) = line.split_once(' ')?;
     let (target, body) = rest.split_once(' ').unwrap_or((rest, ""));
-    Some(format!("{method} {prefix}{target}\n\n{body}"))
+    Some(format!("{method} {}\n\n{body}", place(target)))
 }

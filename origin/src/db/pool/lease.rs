@@ -82,6 +82,7 @@ impl Lease {
             DbError::NoDatabase(_)
             | DbError::ParamCount(..)
             | DbError::Misread
+            | DbError::NoReceipts
             | DbError::PacketTooLarge(_) => {
                 self.stage = Stage::Idle;
             }

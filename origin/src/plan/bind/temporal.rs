@@ -74,7 +74,8 @@ impl Day {
     /// Whether MariaDB holds it: a real day, or one with zeros where day or month are not known.
     fn is_valid(self) -> bool {
         // MariaDB's year 0 is no leap year.
-        let leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
+        let leap = self.year.is_multiple_of(4)
+            && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
         let days = match self.month {
             2 if leap && self.year != 0 => 29,
             2 => 28,

@@ -132,3 +132,11 @@ fn text_beyond_a_character_set_is_refused_in_a_record_and_converts_the_column_in
         Some("Its character set latin1 lacks a character of it.")
     );
 }
+
+#[test]
+fn a_type_of_many_members_is_shown_by_its_first() {
+    let members = vec!["member"; 5_000].join("','");
+    let wide = column(Kind::Enum, &format!("enum('{members}')"), &["member"]);
+    let problem = value(&wide, &text("x"), Purpose::Store).unwrap_err();
+    assert!(problem.message().len() < 300, "{}", problem.message());
+}

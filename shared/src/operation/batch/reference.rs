@@ -132,8 +132,9 @@ fn malformed(part: &str) -> Problem {
     invalid(format!("The reference can't be read at {}.", shown(part))).with_hint(SPELLINGS)
 }
 
-/// What of an id is encoded in a path. The commas of a whole id separate its parts.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+/// What of an id is encoded in a path: also `_`, lest the record `_schema` be taken for the schema. The
+/// commas of a whole id separate its parts.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
 /// The path `/api/v1/crud/{db}/{table}/{id}` with the references of its `{id}` replaced.
@@ -197,12 +198,14 @@ pub(super) fn in_body<'a>(
     let is_one_record = path.split('/').count() == ID_SEGMENT;
     object(&members, |name, value| match (action, name) {
         (Action::Insert, "batchData") if is_list => rows(value, fill),
+        (Action::Insert, _) => stored(value, fill),
         (Action::Update, _) if is_one_record => stored(value, fill),
         (Action::Update, "data") => row(value, fill).map(Cow::Owned),
-        (Action::Update, _) => anywhere(value, fill),
-        (Action::Query | Action::Delete, "query") => conditions(value, fill),
-        (Action::Query | Action::Delete, _) => anywhere(value, fill),
-        _ => stored(value, fill),
+        (Action::Update, "updateKeyValues") | (Action::Delete, "deleteKeyValues") => {
+            anywhere(value, fill)
+        }
+        (Action::Query, "query") => conditions(value, fill),
+        _ => Ok(value.to_json()),
     })
     .map(Cow::Owned)
 }

@@ -1,8 +1,8 @@
 //! What batches mean, told by example.
 
+mod references;
+
 use super::*;
-use crate::operation::filter::{Comparison, Condition, Test};
-use crate::operation::write::Target;
 
 fn parse(body: &str) -> Result<Batch, Problem> {
     let head = RequestHead {
@@ -23,17 +23,6 @@ fn parse(body: &str) -> Result<Batch, Problem> {
 
 fn of(operations: &[&str]) -> Result<Batch, Problem> {
     parse(&format!(r#"{{"operations": [{}]}}"#, operations.join(",")))
-}
-
-/// The operations with these ids in place of all references.
-fn resolved(operations: &[&str], ids: &[&str]) -> Vec<Operation> {
-    let batch = of(operations).unwrap();
-    let mut id =
-        |reference: Reference| Ok(ids[reference.operation + reference.row.unwrap_or(0)].to_owned());
-    let steps = batch.steps().iter();
-    steps
-        .map(|step| step.resolve(&mut id).unwrap().into_owned())
-        .collect()
 }
 
 fn alone(method: &str, path: &str, body: &str) -> Operation {
@@ -125,192 +114,6 @@ fn an_operation_means_the_same_in_a_batch_as_alone() {
     }
 }
 
-#[test]
-fn a_reference_takes_the_place_of_a_value() {
-    let done = resolved(
-        &[
-            AUTHOR,
-            r#"{"method": "POST", "path": "demo/posts", "body": {"author": {"$ref": 0}, "b": {"x": {"$ref": 0}}}}"#,
-            r#"{"method": "POST", "path": "demo/posts", "body": {"batchData": [{"author": {"$ref": 0}}, {"$ref": {"$ref": 1}}]}}"#,
-            r#"{"method": "PUT", "path": "demo/posts/5", "body": {"author": {"\u0024ref": 0}}}"#,
-        ],
-        &["7", "\"x y\""],
-    );
-    assert_eq!(
-        done[1],
-        alone(
-            "POST",
-            "/api/v1/crud/demo/posts",
-            r#"{"author": 7, "b": {"x": {"$ref": 0}}}"#
-        )
-    );
-    assert_eq!(
-        done[2],
-        alone(
-            "POST",
-            "/api/v1/crud/demo/posts",
-            r#"{"batchData": [{"author": 7}, {"$ref": "x y"}]}"#
-        )
-    );
-    assert_eq!(
-        done[3],
-        alone("PUT", "/api/v1/crud/demo/posts/5", r#"{"author": 7}"#)
-    );
-}
-
-#[test]
-fn a_reference_takes_the_place_of_a_conditions_value() {
-    let done = resolved(
-        &[
-            AUTHOR,
-            r#"{"method": "DELETE", "path": "demo/posts", "body": {"deleteKeyValues": [{"key": "$ref", "value": {"$ref": 0}}]}}"#,
-            r#"{"method": "POST", "path": "demo/posts/query", "body": {"query": {"$ref": {"$ref": 0},
-                "b": {"value": [{"$ref": 0}, 8], "equality": "IN"}, "g": {"__query": {"$ref": {"value": {"$ref": 0}}}}}}}"#,
-        ],
-        &["7"],
-    );
-    let Operation::Delete(delete) = &done[1] else {
-        panic!("{done:?}");
-    };
-    let Target::Matching(Condition::Test(field, Test::Compare(Comparison::Equal, value))) =
-        &delete.target
-    else {
-        panic!("{delete:?}");
-    };
-    assert_eq!(
-        (field.field().as_str(), value),
-        ("$ref", &Value::Number("7".into()))
-    );
-    let body = r#"{"query": {"$ref": 7, "b": {"value": [7, 8], "equality": "IN"}, "g": {"__query": {"$ref": {"value": 7}}}}}"#;
-    assert_eq!(
-        done[2],
-        alone("POST", "/api/v1/crud/demo/posts/query", body)
-    );
-}
-
-#[test]
-fn a_reference_takes_the_place_of_an_id_or_a_part_of_one() {
-    let ids = ["\"a,b/ü\"", "8", "9"];
-    for (path, expected) in [
-        ("demo/posts/$ref:0", "/api/v1/crud/demo/posts/a,b%2F%C3%BC"),
-        ("demo/posts/$ref:1:1", "/api/v1/crud/demo/posts/9"),
-        (
-            "demo/posts/$ref:0,x,$ref:1:0",
-            "/api/v1/crud/demo/posts/a%2Cb%2F%C3%BC,x,8",
-        ),
-        ("demo/posts/%24ref:0", "/api/v1/crud/demo/posts/$ref:0"),
-        ("demo/$ref:0/5", "/api/v1/crud/demo/$ref:0/5"),
-        ("demo/posts/x$ref:0", "/api/v1/crud/demo/posts/x$ref:0"),
-    ] {
-        let delete = format!(r#"{{"method": "DELETE", "path": "{path}"}}"#);
-        let done = resolved(&[AUTHOR, TAGS, &delete], &ids);
-        assert_eq!(done[2], alone("DELETE", expected, ""), "{path}");
-    }
-}
-
-#[test]
-fn the_placeholder_of_a_reference_is_never_what_runs() {
-    let batch = of(&[
-        AUTHOR,
-        r#"{"method": "GET", "path": "demo/authors/$ref:0"}"#,
-    ])
-    .unwrap();
-    let refused = batch.steps()[1].resolve(&mut |_| Err(invalid("none".to_owned())));
-    assert_eq!(refused.unwrap_err().message(), "none");
-    assert_eq!(
-        batch.steps()[1].references(),
-        [Reference {
-            operation: 0,
-            row: None,
-            place: Place::Id
-        }]
-    );
-}
-
-#[test]
-fn a_wrong_reference_is_refused_by_its_operation() {
-    let read = r#"{"method": "GET", "path": "demo/authors?limit=1"}"#;
-    for (operation, says) in [
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 3}}}"#,
-            "does not come before",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 9}}}"#,
-            "does not come before",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 2}}}"#,
-            "is no insert",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 1}}}"#,
-            "without saying which",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 1, "row": 2}}}"#,
-            "row 2",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 0, "row": 0}}}"#,
-            "a single record",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": "0"}}}"#,
-            "can't be read",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": -1}}}"#,
-            "can't be read",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 0.0}}}"#,
-            "can't be read",
-        ),
-        (
-            r#"{"method": "POST", "path": "a/b", "body": {"x": {"$ref": 0, "field": "id"}}}"#,
-            "\"field\"",
-        ),
-        (
-            r#"{"method": "DELETE", "path": "a/b", "body": {"deleteKeyValues": [{"key": "x", "value": {"$ref": 5}}]}}"#,
-            "operation 5",
-        ),
-        (
-            r#"{"method": "DELETE", "path": "a/b/$ref:4"}"#,
-            "does not come before",
-        ),
-        (
-            r#"{"method": "DELETE", "path": "a/b/$ref"}"#,
-            "can't be read",
-        ),
-        (
-            r#"{"method": "DELETE", "path": "a/b/$ref:"}"#,
-            "can't be read",
-        ),
-        (
-            r#"{"method": "DELETE", "path": "a/b/$ref:+0"}"#,
-            "can't be read",
-        ),
-        (
-            r#"{"method": "DELETE", "path": "a/b/$ref:1:1:1"}"#,
-            "can't be read",
-        ),
-        (
-            r#"{"method": "DELETE", "path": "a/b/1,$refs"}"#,
-            "can't be read",
-        ),
-    ] {
-        let refused = of(&[AUTHOR, TAGS, read, operation]).unwrap_err();
-        assert_eq!(refused.code(), ErrorCode::InvalidBody, "{operation}");
-        assert!(
-            refused.message().starts_with("Operation 3: "),
-            "{refused:?}"
-        );
-        assert!(refused.message().contains(says), "{operation}: {refused:?}");
-        assert_eq!(refused.details().unwrap().operation, Some(3));
-    }
-}
-
 /// Operations that are refused, and how.
 const FAULTY: &[(&str, ErrorCode)] = &[
     ("5", ErrorCode::InvalidBody),
@@ -375,6 +178,26 @@ const FAULTY: &[(&str, ErrorCode)] = &[
     ),
     (
         r#"{"method": "GET", "path": "a/b?nonsense=1"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "GET", "path": "a/b?count=true"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "GET", "path": "a/b?limit=1&after=x"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "GET", "path": "a/b/1?explain=true"}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "POST", "path": "a/b/query", "body": {"explain": true}}"#,
+        ErrorCode::InvalidQueryOption,
+    ),
+    (
+        r#"{"method": "POST", "path": "a/b/query", "body": {"limit": {"$ref": 0}}}"#,
         ErrorCode::InvalidQueryOption,
     ),
     (

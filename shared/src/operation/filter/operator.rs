@@ -70,7 +70,12 @@ pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
         .find(|(name, ..)| *name == folded)
         .map(|(_, operator, negated)| (*operator, *negated))
         .ok_or_else(|| {
-            let near = nearest(&folded, OPERATORS.iter().map(|(name, ..)| *name));
+            let near = match folded.as_str() {
+                // Nearest to `<=>` and `<=`, by letters; meant are these.
+                "=>" => Some(">="),
+                "=<" => Some("<="),
+                _ => nearest(&folded, OPERATORS.iter().map(|(name, ..)| *name)),
+            };
             invalid(format!("There is no operator {}.", shown(word)))
                 .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
         })

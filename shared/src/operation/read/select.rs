@@ -20,7 +20,7 @@ pub enum Selection {
 }
 
 /// One thing that comes out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selected {
     /// What it is.
     pub what: What,
@@ -29,7 +29,7 @@ pub struct Selected {
 }
 
 /// A field, or what is computed from all of its group's records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// A field's value.
     Field(FieldRef),
@@ -40,7 +40,7 @@ pub enum What {
 }
 
 /// What is computed from the values of a field; NULL is never counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aggregate {
     /// How many values.
     Count,
@@ -96,15 +96,15 @@ fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
                 alias: None,
             },
         };
-        if chosen.contains(&one) {
-            return Err(options::invalid(format!(
-                "The option selectFields names {} more than once.",
-                shown(&one.describe())
-            )));
-        }
         chosen.push(one);
     }
-    Ok(chosen)
+    match options::repeated_item(&chosen) {
+        Some(one) => Err(options::invalid(format!(
+            "The option selectFields names {} more than once.",
+            shown(&one.describe())
+        ))),
+        None => Ok(chosen),
+    }
 }
 
 impl Selected {

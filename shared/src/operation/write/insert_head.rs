@@ -1,5 +1,6 @@
 //! What the head of an insert already says.
 
+use super::once::IdempotencyKey;
 use crate::error::Problem;
 use crate::json::Value;
 use crate::operation::options::{self, Options};
@@ -16,16 +17,20 @@ pub enum OnConflict {
     Ignore,
 }
 
-/// The options of an insert.
-#[derive(Clone, Copy, Debug, Default)]
+/// The options of an insert, and its `Idempotency-Key`.
+#[derive(Clone, Debug, Default)]
 pub(in crate::operation) struct InsertHead {
     pub(super) on_conflict: OnConflict,
+    pub(super) key: Option<IdempotencyKey>,
 }
 
 const ON_CONFLICT: &str = "onConflict";
 
 impl InsertHead {
-    pub(in crate::operation) fn from_pairs(options: Options) -> Result<Self, Problem> {
+    pub(in crate::operation) fn new(
+        options: Options,
+        idempotency_key: Option<&str>,
+    ) -> Result<Self, Problem> {
         let mut head = Self::default();
         for (name, value) in options {
             match name.as_str() {
@@ -33,6 +38,7 @@ impl InsertHead {
                 other => return Err(options::unknown(other, &[ON_CONFLICT])),
             }
         }
+        head.key = idempotency_key.map(IdempotencyKey::parse).transpose()?;
         Ok(head)
     }
 }

@@ -12,7 +12,9 @@ const AVERAGE_DIGITS: u32 = 4;
 /// The kind of an aggregate's result.
 pub(super) fn kind(aggregate: Aggregate, of: Kind) -> Kind {
     match (aggregate, of) {
-        (Aggregate::Count | Aggregate::CountDistinct, _) => Kind::BigInt,
+        (Aggregate::Count | Aggregate::CountAll | Aggregate::CountDistinct, _) => Kind::BigInt,
+        // A least member of an ENUM is text.
+        (Aggregate::Min | Aggregate::Max, Kind::Enum) => Kind::Exact,
         (Aggregate::Min | Aggregate::Max, of) => of,
         (Aggregate::Sum | Aggregate::Avg, Kind::Double) => Kind::Double,
         (aggregate, of) => {
@@ -61,6 +63,7 @@ pub(super) fn rows(
         Source::Field(place) => members.first().map_or(Cell::Null, |tuple| {
             sight.cell(tuple, place).representative(sight.kind(place))
         }),
+        Source::Aggregate(Aggregate::CountAll, _) => Cell::Integer(members.len() as i128),
         Source::Aggregate(aggregate, place) => {
             let cells: Vec<Cell> = members
                 .iter()
@@ -91,11 +94,12 @@ pub(super) fn rows(
 fn result(aggregate: Aggregate, of: Kind, mut cells: Vec<Cell>) -> Cell {
     cells.retain(|cell| *cell != Cell::Null);
     let count = |cells: &[Cell]| i128::try_from(cells.len()).expect("a small number");
-    cells.sort_by(|a, b| a.sort(b, of));
+    // The least and the greatest are found by comparison, which of an ENUM's members is that of their texts.
+    cells.sort_by(|a, b| a.compare(b, of).unwrap_or(std::cmp::Ordering::Equal));
     match aggregate {
-        Aggregate::Count => Cell::Integer(count(&cells)),
+        Aggregate::Count | Aggregate::CountAll => Cell::Integer(count(&cells)),
         Aggregate::CountDistinct => {
-            cells.dedup_by(|a, b| a.sort(b, of).is_eq());
+            cells.dedup_by(|a, b| a.compare(b, of).is_some_and(std::cmp::Ordering::is_eq));
             Cell::Integer(count(&cells))
         }
         _ if cells.is_empty() => Cell::Null,

@@ -35,22 +35,25 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
             }
             taken.push(name.clone());
         }
-        for pick in picked(fields, read.table(world, at).columns.len()) {
-            let place = Place {
-                at,
-                column: pick.column,
-            };
+        for pick in picked(read, world, fields, at) {
+            let place = pick.place;
+            let given = pick.alias.is_some();
             let mut name = pick
                 .alias
                 .unwrap_or_else(|| read.column(world, place).name.to_owned());
             if nest.is_none() {
-                if at > 0 && taken.contains(&name) {
-                    name = format!("{}_{name}", read.name(world, at));
+                if place.at > 0 && !given && taken.contains(&name) {
+                    name = format!("{}_{name}", read.name(world, place.at));
                 }
                 if taken.contains(&name) {
                     return None;
                 }
                 taken.push(name.clone());
+            } else if outputs
+                .iter()
+                .any(|other| other.nest == nest && other.name == name)
+            {
+                return None;
             }
             let source = match pick.aggregate {
                 Some(aggregate) => Source::Aggregate(aggregate, place),
@@ -67,16 +70,23 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
 }
 
 /// The picks that all kinds of choice come to.
-fn picked(fields: &Fields, columns: usize) -> Vec<Pick> {
-    let plain = |column| Pick {
-        column,
+fn picked(read: &Read, world: &World, fields: &Fields, at: usize) -> Vec<Pick> {
+    let plain = |place| Pick {
+        place,
         alias: None,
         aggregate: None,
     };
+    let columns = 0..read.table(world, at).columns.len();
+    let places = columns.map(|column| Place { at, column });
     match fields {
-        Fields::All => (0..columns).map(plain).collect(),
-        Fields::Omit(omitted) => (0..columns)
-            .filter(|column| !omitted.contains(column))
+        // Groups come out by themselves, the other fields of their records do not.
+        Fields::All if read.is_aggregated() && at == 0 => {
+            read.group.iter().copied().map(plain).collect()
+        }
+        Fields::All if read.is_aggregated() => Vec::new(),
+        Fields::All => places.map(plain).collect(),
+        Fields::Omit(omitted) => places
+            .filter(|place| !omitted.contains(&place.column))
             .map(plain)
             .collect(),
         Fields::Picks(picks) => picks.clone(),

@@ -47,6 +47,17 @@ const OPS: [Op; 13] = [
     Op::IsNull,
 ];
 
+/// Whether one member of an ENUM is more than another, the interface leaves open.
+const MEMBER_OPS: [Op; 7] = [
+    Op::Equal,
+    Op::NotEqual,
+    Op::Same,
+    Op::In,
+    Op::NotIn,
+    Op::IsNull,
+    Op::IsNotNull,
+];
+
 const TEXT_OPS: [Op; 8] = [
     Op::Like,
     Op::NotLike,
@@ -87,10 +98,10 @@ fn words(op: Op) -> &'static [&'static str] {
 fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
     let place = super::any_place(dice, world, read);
     let kind = read.column(world, place).kind;
-    let op = if kind.is_text() && dice.chance(45) {
-        *dice.pick(&TEXT_OPS)
-    } else {
-        *dice.pick(&OPS)
+    let op = match kind {
+        Kind::Enum => *dice.pick(&MEMBER_OPS),
+        kind if kind.is_text() && dice.chance(45) => *dice.pick(&TEXT_OPS),
+        _ => *dice.pick(&OPS),
     };
     let asked = |dice: &mut Dice| asked(dice, kind, op);
     let several = |dice: &mut Dice, from| {
@@ -153,7 +164,10 @@ fn json(dice: &mut Dice, cell: &Cell) -> Value {
         Cell::Null => Value::Null,
         Cell::Integer(number @ 0..=1) if dice.chance(15) => json!(*number == 1),
         Cell::Integer(number) if second => json!(number.to_string()),
-        Cell::Integer(number) => json!(i64::try_from(*number).expect("of a column")),
+        Cell::Integer(number) => match i64::try_from(*number) {
+            Ok(number) => json!(number),
+            Err(_) => json!(u64::try_from(*number).expect("of a column")),
+        },
         Cell::Decimal(digits, scale) if second => {
             let text = decimal(*digits, *scale);
             let short: f64 = text.parse().expect("a number");
@@ -166,6 +180,9 @@ fn json(dice: &mut Dice, cell: &Cell) -> Value {
             Ok(number) if second && number.to_string() == *text => json!(number),
             _ => json!(text),
         },
+        Cell::Time(text) if text.contains('.') && dice.chance(30) => {
+            json!(text.trim_end_matches('0').trim_end_matches('.'))
+        }
         Cell::Time(text) if second && text.len() > "2026-01-01".len() => {
             json!(format!("{}Z", text.replace(' ', "T")))
         }

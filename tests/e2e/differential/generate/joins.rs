@@ -28,7 +28,7 @@ pub(super) fn draw(dice: &mut Dice, world: &World, read: &mut Read) {
             word,
             on: Vec::new(),
             either: None,
-            fields: super::fields(dice, &world.tables[table]),
+            fields: super::fields(dice, &world.tables[table], at),
             nest: if FEATURES.nest { dice.maybe() } else { None },
         });
         let mut on = vec![link(dice, world, read, at)];

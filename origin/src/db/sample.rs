@@ -1,0 +1,124 @@
+//! Rows as the driver gives them, without a database: what `benches/encoding.rs` measures with.
+
+use super::json::Decoder;
+use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, write_cells};
+use mysql_async::Value;
+use shared::envelope::{Encoder, Keys, Shape};
+use shared::format::Format;
+
+/// Rows of one shape.
+#[derive(Debug)]
+pub struct Sample {
+    keys: Keys,
+    decoders: Vec<Decoder>,
+    rows: Vec<Vec<Value>>,
+}
+
+/// What the text of a sample is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prose {
+    /// English.
+    Plain,
+    /// With accents and other scripts.
+    Unicode,
+    /// Lines of quoted speech: something to escape every few words.
+    Quoted,
+}
+
+impl Sample {
+    /// Records as of a blog: numbers, a title, a text of some lines, a price, a date, JSON, a NULL.
+    #[must_use]
+    pub fn posts(count: u32, prose: Prose) -> Self {
+        let (title, paragraph) = match prose {
+            Prose::Plain => (
+                "Three mistakes with the Sunday roast and how to avoid them",
+                "The sea was flat that morning and nobody on the pier had much to say about it. ",
+            ),
+            Prose::Unicode => (
+                "Três erros com o assado de domingo — und wie man sie vermeidet",
+                "Море было спокойным в то утро; 桟橋の誰もあまり話さなかった – naïve, oui, mais vrai. ",
+            ),
+            Prose::Quoted => (
+                "\"Three mistakes\" with the Sunday roast\\and how to avoid them",
+                "\"The sea was flat,\" he said,\n\"and nobody had much to say.\"\n",
+            ),
+        };
+        let meta = r#"{"lang":"en","place":"the Dolomites","readingMinutes":3,"featured":true,"tags":["sea",17,null]}"#;
+        let text = |text: &str| Value::Bytes(text.as_bytes().to_vec());
+        Self {
+            keys: Keys::new([
+                "id",
+                "author_id",
+                "category",
+                "title",
+                "body",
+                "price",
+                "rating",
+                "views",
+                "is_published",
+                "published_at",
+                "meta",
+                "deleted_at",
+            ]),
+            decoders: vec![
+                Decoder::Integer,
+                Decoder::Integer,
+                Decoder::Text,
+                Decoder::Text,
+                Decoder::Text,
+                Decoder::Text,
+                Decoder::Float,
+                Decoder::Integer,
+                Decoder::Integer,
+                Decoder::DateTime(0),
+                Decoder::Json,
+                Decoder::DateTime(0),
+            ],
+            rows: (0..count)
+                .map(|n| {
+                    vec![
+                        Value::UInt(u64::from(n)),
+                        Value::UInt(u64::from(n % 97)),
+                        text("railways"),
+                        text(title),
+                        text(&paragraph.repeat(4)),
+                        text(&format!("{}.{:02}", n % 50, n % 100)),
+                        Value::Double(f64::from(n) / 7.0),
+                        Value::Int(i64::from(n) * 31),
+                        Value::Int(1),
+                        Value::Date(2026, 11, 20, 8, 36, 16, 0),
+                        text(meta),
+                        Value::NULL,
+                    ]
+                })
+                .collect(),
+        }
+    }
+
+    /// Rows of nothing but numbers: the most cells for the fewest bytes.
+    #[must_use]
+    pub fn numbers(count: u32) -> Self {
+        const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        Self {
+            keys: Keys::new(NAMES),
+            decoders: vec![Decoder::Integer; NAMES.len()],
+            rows: (0..i64::from(count))
+                .map(|n| (0..8).map(|at| Value::Int(n * (1 << (at * 4)))).collect())
+                .collect(),
+        }
+    }
+
+    /// Writes all rows as an answer streams them; gives the bytes of the answer.
+    #[must_use]
+    pub fn encode(&self, format: Format) -> usize {
+        let mut bytes = 0;
+        let mut encoder = Encoder::begin_as(format, Shape::Rows, &self.keys, CHUNK_ROOM_BYTES);
+        for row in &self.rows {
+            write_cells(&mut encoder, &self.keys, &self.decoders, |at| &row[at]);
+            if encoder.len() >= CHUNK_BYTES {
+                bytes += encoder.take().len();
+            }
+        }
+        bytes + encoder.finish().len()
+    }
+}

@@ -1,0 +1,129 @@
+//! Inserts that happen once: with an `Idempotency-Key`, the first answer is kept in the transaction that
+//! inserts, and given again to whoever repeats the request.
+
+use super::records::{self, Failure};
+use super::respond;
+use crate::app::App;
+use crate::db::pool::Lease;
+use crate::db::receipt::{self, Claim, Receipt};
+use crate::db::run::{Leaves, Progress};
+use crate::db::transaction::Transaction;
+use crate::plan::Batch;
+use crate::sql::Statement;
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use shared::error::{ErrorCode, Problem};
+use shared::key::Principal;
+use shared::operation::write::Once;
+use std::time::Duration;
+
+/// How often a key is asked for, and how long is waited between. Another request that merely reads the
+/// receipt holds it for a moment; one that inserts holds it until it has ended.
+const CLAIMS_MAX_COUNT: usize = 4;
+const CLAIM_PAUSE: Duration = Duration::from_millis(20);
+
+/// Marks an answer that was given before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// An insert that happens once.
+pub(super) struct InsertOnce<'a> {
+    pub(super) app: &'a App,
+    pub(super) principal: &'a Principal,
+    pub(super) once: &'a Once,
+    pub(super) statements: &'a [Statement],
+    pub(super) batch: Batch,
+    pub(super) leaves: Leaves,
+    pub(super) progress: &'a Progress,
+}
+
+impl InsertOnce<'_> {
+    /// Inserts and keeps the answer, or gives the answer that is kept. A deadlock is tried once more.
+    pub(super) async fn run(&self) -> Result<Response, Failure> {
+        let (project, access) = (self.principal.project(), self.principal.access());
+        let mut lease = self.app.pools.lease(project, access).await?;
+        match self.attempt(&mut lease).await {
+            Err(Failure::Database(error)) if error.is_deadlock() => self.attempt(&mut lease).await,
+            outcome => outcome,
+        }
+    }
+
+    async fn attempt(&self, lease: &mut Lease) -> Result<Response, Failure> {
+        let project = self.principal.project();
+        for attempt in 0..CLAIMS_MAX_COUNT {
+            if attempt > 0 {
+                tokio::time::sleep(CLAIM_PAUSE).await;
+            }
+            let mut transaction = self.begin(lease).await?;
+            match receipt::claim(&mut transaction, project, self.once).await {
+                Ok(Claim::Ours) => return self.insert(transaction).await,
+                Ok(Claim::Taken) => transaction.rollback().await,
+                Ok(Claim::Busy) => {
+                    transaction.rollback().await;
+                    continue;
+                }
+                Err(error) => return transaction.end(Err(error.into())).await,
+            }
+            let mut transaction = self.begin(lease).await?;
+            match receipt::look(&mut transaction, project, self.once).await {
+                Ok(Receipt::Answer(payload)) => {
+                    transaction.rollback().await;
+                    return Ok(replayed(&payload));
+                }
+                Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
+                Ok(Receipt::Gone) => transaction.rollback().await,
+                Ok(Receipt::Outlived) => {
+                    match receipt::renew(&mut transaction, project, self.once).await {
+                        Ok(Claim::Ours) => return self.insert(transaction).await,
+                        Ok(_) => transaction.rollback().await,
+                        Err(error) => return transaction.end(Err(error.into())).await,
+                    }
+                }
+                Err(error) => return transaction.end(Err(error.into())).await,
+            }
+        }
+        Err(in_progress().into())
+    }
+
+    async fn begin<'l>(&'l self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure> {
+        let limit = self.app.pools.query_timeout();
+        Ok(Transaction::begin(lease, limit, self.progress).await?)
+    }
+
+    /// The key is this transaction's: the insert and its receipt happen together.
+    async fn insert(&self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
+        let outcome = self.insert_and_keep(&mut transaction).await;
+        let payload = transaction.end(outcome).await?;
+        Ok(respond::payload(&payload))
+    }
+
+    async fn insert_and_keep(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
+        let written = transaction.all(self.statements, self.leaves).await?;
+        let payload = records::ids(&written, self.batch);
+        receipt::keep(transaction, self.principal.project(), self.once, &payload).await?;
+        Ok(payload)
+    }
+}
+
+fn replayed(payload: &[u8]) -> Response {
+    let mut response = respond::payload(payload);
+    response
+        .headers_mut()
+        .insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}
+
+fn mismatch() -> Problem {
+    Problem::new(
+        ErrorCode::IdempotencyMismatch,
+        "This Idempotency-Key was used for another insert.",
+    )
+    .with_hint("A repeated request must have the same table, options and body, byte by byte; another one needs a key of its own.")
+}
+
+fn in_progress() -> Problem {
+    Problem::new(
+        ErrorCode::IdempotencyInProgress,
+        "The first request with this Idempotency-Key still runs.",
+    )
+    .with_hint("Try again: then it gets the first one's answer.")
+}

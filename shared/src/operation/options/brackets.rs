@@ -1,0 +1,229 @@
+//! Bracket form, `a[b]=c`, `a[]=x`, `a[0]=x`, as axios, qs and PHP's `http_build_query` write objects and lists: parts
+//! grow into a tree, and the tree is read as JSON. What an option means is not known here.
+
+use super::{Options, repeated};
+use crate::error::{ErrorCode, Problem};
+use crate::ident::shown;
+use crate::json::Value;
+use crate::limits::JSON_NESTING_MAX_LEVELS;
+
+/// The options that are written in brackets, in the order in which each began.
+#[derive(Default)]
+pub(super) struct Brackets(Vec<(String, Node)>);
+
+impl Brackets {
+    /// Takes a parameter if its name is in bracket form, and says whether it is. One without `=` is null: qs writes
+    /// null so with `strictNullHandling`, and nobody writes empty text so.
+    pub(super) fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, Problem> {
+        let Some((root, path)) = split(name) else {
+            return Ok(false);
+        };
+        let known = self.0.iter().position(|(known, _)| known == root);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((root.to_owned(), Node::Map(Vec::new())));
+            self.0.len() - 1
+        });
+        match self.0[at].1.insert(&path, value) {
+            Ok(()) => Ok(true),
+            Err(Fault::Repeated) => Err(repeated(name)),
+            Err(Fault::Unnumbered) => Err(unnumbered(name)),
+        }
+    }
+
+    pub(super) fn into_options(self) -> Options {
+        let read = |(name, node): (String, Node)| (name, node.into_value());
+        self.0.into_iter().map(read).collect()
+    }
+}
+
+/// Why a part does not fit the tree.
+enum Fault {
+    Repeated,
+    Unnumbered,
+}
+
+fn unnumbered(name: &str) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!(
+            "The part {} does not say which object of its list it belongs to.",
+            shown(name)
+        ),
+    )
+    .with_hint("Number the objects: name[0][key]=…&name[1][key]=… (in qs: arrayFormat indices).")
+}
+
+/// `a[b][c]` → (`a`, [`b`, `c`]); `None` if it is no bracket form.
+fn split(name: &str) -> Option<(&str, Vec<&str>)> {
+    let (root, rest) = name.split_once('[')?;
+    let inner = rest.strip_suffix(']')?;
+    let path: Vec<&str> = inner.split("][").collect();
+    let sound = !root.is_empty() && path.len() < JSON_NESTING_MAX_LEVELS;
+    sound.then_some((root, path))
+}
+
+/// A tree grown from bracket forms. A level whose keys are empty or count 0, 1, 2 … is a list.
+enum Node {
+    /// A text, or null.
+    Leaf(Option<String>),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    fn insert(&mut self, path: &[&str], value: Option<&str>) -> Result<(), Fault> {
+        let (Self::Map(members), Some((key, rest))) = (self, path.split_first()) else {
+            return Err(Fault::Repeated);
+        };
+        // `a[]=x&a[]=y` appends; any other key stands once.
+        let key = if key.is_empty() {
+            if let Some(inner) = rest.first()
+                && !members.iter().all(|(_, member)| member.has(inner))
+            {
+                // `a[][b]=x&a[][c]=y` may be one object or two; a repeated `b` can only be of the next.
+                return Err(Fault::Unnumbered);
+            }
+            members.len().to_string()
+        } else {
+            (*key).to_owned()
+        };
+        let known = members.iter().position(|(name, _)| *name == key);
+        match (known, rest) {
+            (Some(_), []) => Err(Fault::Repeated),
+            (None, []) => {
+                members.push((key, Self::Leaf(value.map(str::to_owned))));
+                Ok(())
+            }
+            (Some(at), rest) => members[at].1.insert(rest, value),
+            (None, rest) => {
+                let mut child = Self::Map(Vec::new());
+                child.insert(rest, value)?;
+                members.push((key, child));
+                Ok(())
+            }
+        }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        match self {
+            Self::Leaf(_) => false,
+            Self::Map(members) => members.iter().any(|(name, _)| name == key),
+        }
+    }
+
+    fn into_value(self) -> Value {
+        match self {
+            Self::Leaf(None) => Value::Null,
+            Self::Leaf(Some(text)) => Value::Text(text.into()),
+            Self::Map(_) => {
+                let json = self.to_json();
+                if json.starts_with('[') {
+                    Value::List(json.into())
+                } else {
+                    Value::Object(json.into())
+                }
+            }
+        }
+    }
+
+    fn to_json(&self) -> String {
+        match self {
+            Self::Leaf(None) => "null".to_owned(),
+            Self::Leaf(Some(text)) => quoted(text),
+            Self::Map(members) if is_list(members) => {
+                let mut items: Vec<_> = members.iter().collect();
+                items.sort_by_key(|(index, _)| index.parse::<usize>().unwrap_or_default());
+                let items: Vec<_> = items.into_iter().map(|(_, item)| item.to_json()).collect();
+                format!("[{}]", items.join(","))
+            }
+            Self::Map(members) => {
+                let members: Vec<_> = members
+                    .iter()
+                    .map(|(name, member)| format!("{}:{}", quoted(name), member.to_json()))
+                    .collect();
+                format!("{{{}}}", members.join(","))
+            }
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn is_list(members: &[(String, Node)]) -> bool {
+    let mut indexes: Vec<usize> = members
+        .iter()
+        .filter_map(|(name, _)| name.parse().ok())
+        .collect();
+    indexes.sort_unstable();
+    indexes.len() == members.len() && indexes.iter().enumerate().all(|(at, index)| at == *index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pairs;
+    use crate::json::Value;
+
+    /// The options of a query string as one JSON text, or the refusal.
+    fn read(query: &str) -> String {
+        match pairs(Some(query)) {
+            Ok(options) => {
+                let json = |(name, value): (String, Value)| format!("{name}={}", value.to_json());
+                options.into_iter().map(json).collect::<Vec<_>>().join(" ")
+            }
+            Err(problem) => problem.message().to_owned(),
+        }
+    }
+
+    #[test]
+    fn brackets_become_objects_and_lists() {
+        for (query, expected) in [
+            ("a[b]=c", r#"a={"b":"c"}"#),
+            ("a%5Bb%5D%5Bc%5D=d+e", r#"a={"b":{"c":"d e"}}"#),
+            ("a[]=x&a[]=y", r#"a=["x","y"]"#),
+            ("a[1]=y&a[0]=x", r#"a=["x","y"]"#),
+            (
+                "a[0][f]=x&a[0][g]=y&a[1][f]=z",
+                r#"a=[{"f":"x","g":"y"},{"f":"z"}]"#,
+            ),
+            ("a[][f]=x&a[][f]=y", r#"a=[{"f":"x"},{"f":"y"}]"#),
+            ("a[b]=&c=", r#"a={"b":""} c="""#),
+            ("a[b]&a[c]=d", r#"a={"b":null,"c":"d"}"#),
+            ("a[b]=%5B1%5D", r#"a={"b":"[1]"}"#),
+        ] {
+            let ordered = |text: String| {
+                let mut parts: Vec<_> = text.split(' ').map(str::to_owned).collect();
+                parts.sort();
+                parts.join(" ")
+            };
+            assert_eq!(
+                ordered(read(query)),
+                ordered(expected.to_owned()),
+                "{query}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_brackets_leave_open_is_refused() {
+        for (query, part) in [
+            ("a[b]=1&a[b]=2", "more than once"),
+            ("a[0]=1&a[0]=2", "more than once"),
+            ("a[b]=1&a[b][c]=2", "more than once"),
+            ("a=1&a[b]=2", "more than once"),
+            ("a=1&a=2", "more than once"),
+            ("a[][f]=x&a[][g]=y", "which object"),
+            ("a[][]=x&a[][]=y", "which object"),
+            ("a[]=x&a[][f]=y", "which object"),
+        ] {
+            assert!(read(query).contains(part), "{query}: {}", read(query));
+        }
+    }
+
+    #[test]
+    fn lists_have_as_many_items_as_are_written() {
+        let long: Vec<String> = (0..200).rev().map(|n| format!("a[{n}]={n}")).collect();
+        let items: Vec<String> = (0..200).map(|n| format!("\"{n}\"")).collect();
+        assert_eq!(read(&long.join("&")), format!("a=[{}]", items.join(",")));
+    }
+}

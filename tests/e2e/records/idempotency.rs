@@ -1,0 +1,420 @@
+//! `Idempotency-Key`: an insert that is sent again happens once.
+
+use crate::door::{Answer, Call, Door, enc};
+use crate::room::{Room, unique};
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+const T: &[&str] = &[
+    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL, n INT UNIQUE)",
+];
+
+cases! {
+    Both: [
+        a_repeated_insert_gets_the_first_answer_and_inserts_nothing,
+        a_repeated_batch_gets_the_first_answer,
+        inserts_that_may_be_in_conflict_are_kept_too,
+        another_body_table_or_option_is_a_mismatch,
+        a_failed_insert_leaves_the_key_free,
+        of_many_at_once_one_inserts,
+        a_key_that_is_held_is_in_progress,
+        an_old_receipt_is_replaced,
+        a_key_of_the_wrong_form_is_refused,
+        other_requests_refuse_the_header,
+        a_table_without_transactions_refuses_the_header,
+        keys_of_projects_do_not_meet,
+        receipts_are_nobodys_tables,
+        keys_side_by_side_do_not_wait_for_each_other,
+    ],
+}
+
+fn insert(room: &Room, rest: &str, key: &str, body: &Value) -> Call {
+    room.call(Method::POST, rest)
+        .header("idempotency-key", key)
+        .json(body)
+}
+
+fn key() -> String {
+    unique("key-of-this-run-")
+}
+
+#[track_caller]
+fn replays(again: &Answer, first: &Answer) {
+    assert_eq!(again.status, 200, "{again}");
+    assert_eq!(again.body, first.body, "byte for byte");
+    assert_eq!(
+        again.header("idempotency-replayed"),
+        Some("true"),
+        "{again}"
+    );
+}
+
+async fn count(room: &Room) -> Value {
+    room.value("SELECT COUNT(*) FROM t").await
+}
+
+async fn a_repeated_insert_gets_the_first_answer_and_inserts_nothing(door: Door) {
+    let room = Room::new(door, T).await;
+    let (key, body) = (key(), json!({"name": "a"}));
+    let first = insert(&room, "t", &key, &body).send().await;
+    assert_eq!(first.payload(), 1);
+    assert_eq!(first.header("idempotency-replayed"), None);
+    for _ in 0..3 {
+        replays(&insert(&room, "t", &key, &body).send().await, &first);
+    }
+    // Also when the record has changed, or is gone.
+    assert_eq!(room.delete("t/1").await.payload(), 1);
+    replays(&insert(&room, "t", &key, &body).send().await, &first);
+    assert_eq!(count(&room).await, 0);
+    let other = insert(&room, "t", &self::key(), &body).send().await;
+    assert_eq!(other.payload(), 2, "another key inserts");
+    assert_eq!(room.post("t", &body).await.payload(), 3, "as does none");
+}
+
+async fn a_repeated_batch_gets_the_first_answer(door: Door) {
+    let room = Room::new(door, T).await;
+    let rows: Vec<Value> = (0..10_000).map(|n| json!({"name": "b", "n": n})).collect();
+    let (key, body) = (key(), json!({"batchData": rows}));
+    let first = insert(&room, "t", &key, &body).send().await;
+    assert_eq!(first.payload().as_array().map(Vec::len), Some(10_000));
+    replays(&insert(&room, "t", &key, &body).send().await, &first);
+    assert_eq!(count(&room).await, 10_000);
+}
+
+async fn inserts_that_may_be_in_conflict_are_kept_too(door: Door) {
+    let room = Room::new(door, T).await;
+    room.post("t", &json!({"name": "a", "n": 1}))
+        .await
+        .payload();
+    for (n, rest) in [(2, "t?onConflict=ignore"), (3, "t?onConflict=update")] {
+        let key = key();
+        let body = json!({"batchData": [{"name": "b", "n": 1}, {"name": "c", "n": n}]});
+        let first = insert(&room, rest, &key, &body).send().await;
+        assert_eq!(first.payload().as_array().map(Vec::len), Some(2));
+        // What an update would do again is not done.
+        room.exec("UPDATE t SET name = 'later' WHERE n = 1").await;
+        replays(&insert(&room, rest, &key, &body).send().await, &first);
+        assert_eq!(room.value("SELECT name FROM t WHERE n = 1").await, "later");
+    }
+    let null = insert(
+        &room,
+        "t?onConflict=ignore",
+        &key(),
+        &json!({"name": "z", "n": 1}),
+    );
+    assert_eq!(null.clone().send().await.payload(), Value::Null);
+    assert_eq!(null.send().await.payload(), Value::Null);
+    assert_eq!(count(&room).await, 3);
+}
+
+async fn another_body_table_or_option_is_a_mismatch(door: Door) {
+    let room = Room::new(door, T).await;
+    room.exec("CREATE TABLE u (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20))")
+        .await;
+    let (key, body) = (key(), json!({"name": "a"}));
+    let first = insert(&room, "t", &key, &body).send().await;
+    assert_eq!(first.payload(), 1);
+    for (rest, body) in [
+        ("t", json!({"name": "b"})),
+        ("t", json!({"batchData": [{"name": "a"}]})),
+        ("t?onConflict=update", body.clone()),
+        ("u", body.clone()),
+    ] {
+        let other = insert(&room, rest, &key, &body).send().await;
+        other.refused(ErrorCode::IdempotencyMismatch);
+        assert_eq!(other.header("idempotency-replayed"), None);
+    }
+    assert_eq!(count(&room).await, 1);
+    assert_eq!(room.value("SELECT COUNT(*) FROM u").await, 0);
+    // The path may be spelled otherwise.
+    let spelled = insert(&room, "%74", &key, &body).send().await;
+    replays(&spelled, &first);
+}
+
+async fn a_failed_insert_leaves_the_key_free(door: Door) {
+    let room = Room::new(door, T).await;
+    room.post("t", &json!({"name": "a", "n": 1}))
+        .await
+        .payload();
+    let key = key();
+    let taken = json!({"batchData": [{"name": "b", "n": 2}, {"name": "c", "n": 1}]});
+    for _ in 0..2 {
+        insert(&room, "t", &key, &taken)
+            .send()
+            .await
+            .refused(ErrorCode::DuplicateKey);
+    }
+    assert_eq!(count(&room).await, 1);
+    // Another body even: nothing of the failure is kept.
+    let long = json!({"name": "much too long for twenty characters"});
+    insert(&room, "t", &key, &long)
+        .send()
+        .await
+        .refused(ErrorCode::InvalidValue);
+    insert(&room, "t", &key, &json!({"nope": 1}))
+        .send()
+        .await
+        .refused(ErrorCode::UnknownField);
+    room.delete_where("t", &json!({"deleteKeyValues": [{"key": "n", "value": 1}]}))
+        .await
+        .payload();
+    let first = insert(&room, "t", &key, &taken).send().await;
+    assert_eq!(first.payload().as_array().map(Vec::len), Some(2));
+    replays(&insert(&room, "t", &key, &taken).send().await, &first);
+    assert_eq!(count(&room).await, 2);
+}
+
+async fn of_many_at_once_one_inserts(door: Door) {
+    let room = Room::new(door, T).await;
+    room.exec(
+        "CREATE TRIGGER slow BEFORE INSERT ON t FOR EACH ROW SET NEW.name = IF(SLEEP(0.3), '', NEW.name)",
+    )
+    .await;
+    let (key, body) = (key(), json!({"name": "a"}));
+    let calls = (0..20).map(|_| insert(&room, "t", &key, &body).send());
+    let answers = futures_util::future::join_all(calls).await;
+    let fresh: Vec<&Answer> = answers
+        .iter()
+        .filter(|answer| answer.status == 200 && answer.header("idempotency-replayed").is_none())
+        .collect();
+    assert_eq!(fresh.len(), 1, "one inserts");
+    for answer in &answers {
+        match answer.status.as_u16() {
+            200 => assert_eq!(answer.body, fresh[0].body),
+            _ => drop(answer.refused(ErrorCode::IdempotencyInProgress)),
+        }
+    }
+    assert_eq!(count(&room).await, 1);
+    replays(&insert(&room, "t", &key, &body).send().await, fresh[0]);
+}
+
+/// Waits until a count is more than zero, what is not committed included.
+async fn seen_by_root(what: &str, query: impl Fn() -> String) {
+    let limit = std::time::Duration::from_secs(3);
+    crate::case::eventually(what, limit, || async {
+        let query = format!(
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; {}",
+            query()
+        );
+        let count = shared().root_sql(&query).expect("root");
+        (count.trim() != "0").then_some(())
+    })
+    .await;
+}
+
+async fn a_key_that_is_held_is_in_progress(door: Door) {
+    let room = Room::new(door, T).await;
+    room.exec("INSERT INTO t (name, n) VALUES ('a', 1)").await;
+    // The insert waits for this row.
+    let holder = format!(
+        "START TRANSACTION; UPDATE `{}`.t SET name = 'held' WHERE n = 1; DO SLEEP(4); COMMIT",
+        room.db
+    );
+    let held = tokio::task::spawn_blocking(move || shared().root_sql(&holder));
+    seen_by_root("the row is held", || {
+        format!("SELECT COUNT(*) FROM `{}`.t WHERE name = 'held'", room.db)
+    })
+    .await;
+    let (key, body) = (key(), json!({"name": "b", "n": 1}));
+    let first = insert(&room, "t?onConflict=update", &key, &body).send();
+    let second = async {
+        seen_by_root("the first one has taken the key", || {
+            let receipts = format!("selkie_receipts.`{}`", shared().project);
+            format!("SELECT COUNT(*) FROM {receipts} WHERE key_hash = UNHEX(SHA2('{key}', 256))")
+        })
+        .await;
+        insert(&room, "t?onConflict=update", &key, &body)
+            .send()
+            .await
+    };
+    let (first, second) = tokio::join!(first, second);
+    let error = second.refused(ErrorCode::IdempotencyInProgress);
+    assert_eq!(error["retryable"], true);
+    assert_eq!(first.payload(), 1);
+    held.await.unwrap().unwrap();
+    let third = insert(&room, "t?onConflict=update", &key, &body)
+        .send()
+        .await;
+    replays(&third, &first);
+}
+
+async fn an_old_receipt_is_replaced(door: Door) {
+    let room = Room::new(door, T).await;
+    let (key, body) = (key(), json!({"name": "a"}));
+    let first = insert(&room, "t", &key, &body).send().await;
+    let age = |seconds: u32| {
+        let statement = format!(
+            "UPDATE selkie_receipts.`{}` SET created_at = UNIX_TIMESTAMP() - {seconds} \
+             WHERE key_hash = UNHEX(SHA2('{key}', 256))",
+            shared().project
+        );
+        shared().root_sql(&statement).expect("root");
+    };
+    age(24 * 60 * 60 - 60);
+    replays(&insert(&room, "t", &key, &body).send().await, &first);
+    age(24 * 60 * 60 + 1);
+    // Old receipts know no mismatch.
+    let calls = (0..5).map(|_| insert(&room, "t", &key, &json!({"name": "b"})).send());
+    let answers = futures_util::future::join_all(calls).await;
+    let fresh = answers
+        .iter()
+        .filter(|answer| answer.status == 200 && answer.header("idempotency-replayed").is_none());
+    assert_eq!(fresh.count(), 1, "one inserts");
+    assert_eq!(count(&room).await, 2);
+    let again = insert(&room, "t", &key, &json!({"name": "b"})).send().await;
+    assert_eq!(again.payload(), 2);
+    insert(&room, "t", &key, &body)
+        .send()
+        .await
+        .refused(ErrorCode::IdempotencyMismatch);
+}
+
+async fn a_key_of_the_wrong_form_is_refused(door: Door) {
+    let room = Room::new(door, T).await;
+    let long = "k".repeat(256);
+    for key in ["", "two words", &long, "ümlaut"] {
+        let answer = insert(&room, "t", key, &json!({"name": "a"})).send().await;
+        let error = answer.refused(ErrorCode::InvalidQueryOption);
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains("Idempotency-Key"), "{answer}");
+    }
+    assert_eq!(count(&room).await, 0);
+    let longest = key() + &"!~".repeat(100);
+    let answer = insert(&room, "t", &longest[..200], &json!({"name": "a"}));
+    assert_eq!(answer.send().await.payload(), 1);
+}
+
+async fn other_requests_refuse_the_header(door: Door) {
+    let room = Room::new(door, T).await;
+    room.post("t", &json!({"name": "a"})).await.payload();
+    let some = json!({"name": "b"});
+    let many = json!({"updateKeyValues": [{"key": "id", "value": 1}], "data": some});
+    let path = format!("/api/v1/crud/{}/t/1", room.db);
+    let batch = json!({"operations": [{"method": "DELETE", "path": path}]});
+    for call in [
+        room.call(Method::GET, "t"),
+        room.call(Method::GET, "t/1"),
+        room.call(Method::PUT, "t/1").json(&some),
+        room.call(Method::PATCH, "t/1").json(&some),
+        room.call(Method::PUT, "t").json(&many),
+        room.call(Method::DELETE, "t/1"),
+        room.call(Method::POST, "t/query").json(&json!({})),
+        room.sql("DELETE FROM t"),
+        room.door.post("/api/v1/batch", &batch),
+    ] {
+        let answer = call.header("idempotency-key", &key()).send().await;
+        let error = answer.refused(ErrorCode::InvalidQueryOption);
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains("Idempotency-Key"), "{answer}");
+    }
+    assert_eq!(room.value("SELECT name FROM t").await, "a");
+}
+
+async fn a_table_without_transactions_refuses_the_header(door: Door) {
+    let room = Room::new(door, T).await;
+    for engine in ["Aria", "MyISAM", "MEMORY"] {
+        let table = format!("CREATE TABLE plain (id INT PRIMARY KEY, n INT) ENGINE = {engine}");
+        room.exec(&table).await;
+        let answer = insert(&room, "plain", &key(), &json!({"id": 1}))
+            .send()
+            .await;
+        let error = answer.refused(ErrorCode::InvalidQueryOption);
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap_or_default()
+                .contains("plain"),
+            "{answer}"
+        );
+        assert_eq!(room.value("SELECT COUNT(*) FROM plain").await, 0);
+        room.exec("DROP TABLE plain").await;
+    }
+    room.exec("CREATE VIEW v AS SELECT id, name FROM t").await;
+    insert(&room, "v", &key(), &json!({"name": "a"}))
+        .send()
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
+    assert_eq!(count(&room).await, 0);
+}
+
+async fn keys_of_projects_do_not_meet(door: Door) {
+    let room = Room::new(door, T).await;
+    let project = unique("receiver");
+    shared().create_project(&project);
+    let other = shared().create_key(&project, "full", &[]).token;
+    let database = format!("{project}_a");
+    for query in [
+        format!("CREATE DATABASE {database}"),
+        format!("CREATE TABLE {database}.t (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)"),
+    ] {
+        let call = door.sql(&json!({"query": query})).key(&other);
+        call.send().await.payload();
+    }
+    let (key, body) = (key(), json!({"name": "a"}));
+    insert(&room, "t", &key, &body).send().await.payload();
+    let call = door
+        .post(&format!("/api/v1/crud/{database}/t"), &body)
+        .key(&other)
+        .header("idempotency-key", &key);
+    let answer = call.send().await;
+    assert_eq!(answer.payload(), 1);
+    assert_eq!(answer.header("idempotency-replayed"), None);
+    // Not even through SQL is another project's table of receipts there.
+    for name in [shared().project.as_str(), "nobody"] {
+        let query = format!("SELECT * FROM selkie_receipts.`{name}`");
+        let call = door.sql(&json!({"query": query})).key(&other);
+        call.send().await.refused(ErrorCode::PermissionDenied);
+    }
+}
+
+async fn receipts_are_nobodys_tables(door: Door) {
+    let room = Room::new(door, T).await;
+    insert(&room, "t", &key(), &json!({"name": "a"}))
+        .send()
+        .await
+        .payload();
+    let receipts = format!("/api/v1/crud/selkie_receipts/{}", enc(&shared().project));
+    door.get(&receipts)
+        .send()
+        .await
+        .refused(ErrorCode::DatabaseNotFound);
+    let near = door.get("/api/v1/crud/selkie_receipt/t").send().await;
+    let error = near.refused(ErrorCode::DatabaseNotFound);
+    assert!(!error.to_string().contains("selkie_receipts"), "{near}");
+    let listed = shared().cli_ok(&["database", "list"]);
+    assert!(!listed.contains("receipts"), "{listed}");
+    let chosen = door.sql(&json!({"query": "SELECT 1", "database": "selkie_receipts"}));
+    chosen.send().await.refused(ErrorCode::DatabaseNotFound);
+    // Rights that would let one project do something to the table itself are none of its rights.
+    for query in [
+        "DROP TABLE selkie_receipts.`{}`",
+        "DELETE FROM selkie_receipts.`{}`",
+        "ALTER TABLE selkie_receipts.`{}` ADD x INT",
+        "CREATE TRIGGER selkie_receipts.x BEFORE INSERT ON selkie_receipts.`{}` FOR EACH ROW SET @x = 1",
+        "CREATE TABLE selkie_receipts.mine (id INT)",
+    ] {
+        let query = query.replace("{}", &shared().project);
+        let refused = room.sql(&query).send().await;
+        refused.refused(ErrorCode::PermissionDenied);
+    }
+}
+
+/// Their hashes are neighbours in one index.
+async fn keys_side_by_side_do_not_wait_for_each_other(door: Door) {
+    let room = Room::new(door, T).await;
+    let keys: Vec<String> = (0..60).map(|_| key()).collect();
+    for round in 0..3 {
+        let calls = keys.iter().map(|key| {
+            let body = json!({"name": key.chars().rev().take(10).collect::<String>()});
+            insert(&room, "t", key, &body).send()
+        });
+        for answer in futures_util::future::join_all(calls).await {
+            answer.payload();
+            let replayed = answer.header("idempotency-replayed").is_some();
+            assert_eq!(replayed, round > 0, "{answer}");
+        }
+    }
+    assert_eq!(count(&room).await, 60);
+}

@@ -1,0 +1,193 @@
+//! Long answers, seen from the machine: what the service's memory and threads do while callers read, slowly or
+//! not at all. Each case starts a service of its own.
+
+use crate::case::eventually;
+use crate::door::Door;
+use crate::faults::{get, sql, start, stop};
+use crate::raw;
+use crate::service::{Edge, Service};
+use futures_util::StreamExt as _;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+cases! {
+    Own: [
+        a_million_rows_leave_memory_as_it_was,
+        a_slow_reader_holds_mariadb_back_without_a_thread,
+        a_reader_who_takes_nothing_in_time_is_cut_off,
+    ],
+}
+
+const MILLION: usize = 1_000_000;
+/// Bytes that the service may grow by, however long its answers.
+const GROWTH_MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// An answer longer than all buffers between MariaDB and a caller: 20 MB.
+const FAT_ROWS: usize = 20_000;
+const FAT: &str =
+    "CREATE TABLE fat AS SELECT seq AS id, REPEAT('x', 1000) AS body FROM seq_1_to_20000";
+const SETTLED_MAX: Duration = Duration::from_secs(20);
+const READ_MAX: Duration = Duration::from_secs(60);
+
+async fn a_million_rows_leave_memory_as_it_was(_: Door) {
+    let service = start(Edge::Without, &[]).await;
+    let million = "CREATE TABLE million AS SELECT seq AS id, CONCAT('label ', MD5(seq)) AS label FROM seq_1_to_1000000";
+    sql(&service, million).send().await.payload();
+    let path = "/api/v1/crud/demo/million";
+    // What a service allocates once it has done with the first request.
+    assert_eq!(rows(&service, &format!("{path}?limit=1000")).await, 1_000);
+    let process = Process::of(&service);
+    let before = process.resident();
+    process.forget_peak();
+    assert_eq!(rows(&service, path).await, MILLION);
+    let grown = process.peak().saturating_sub(before);
+    assert!(grown < GROWTH_MAX_BYTES, "grown by {grown} bytes");
+    stop(service).await;
+}
+
+/// Reads an answer as it comes and counts its rows, which hold no braces.
+async fn rows(service: &Service, path: &str) -> usize {
+    let response = get(service, path).request().send().await.expect("a head");
+    let mut chunks = response.bytes_stream();
+    let mut braces = 0;
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.expect("no cut");
+        braces += chunk.iter().filter(|byte| **byte == b'{').count();
+    }
+    braces - 1
+}
+
+async fn a_slow_reader_holds_mariadb_back_without_a_thread(_: Door) {
+    const READERS: usize = 4;
+    let service = start(Edge::Without, &[("SELKIE_WRITE_TIMEOUT", "2m")]).await;
+    sql(&service, FAT).send().await.payload();
+    get(&service, "/api/v1/crud/demo/fat?limit=1")
+        .send()
+        .await
+        .payload();
+    let process = Process::of(&service);
+    let (threads, memory) = (process.threads(), process.resident());
+    process.forget_peak();
+    let mut readers = Vec::new();
+    for _ in 0..READERS {
+        readers.push(ask_for_fat(&service).await);
+    }
+    eventually("MariaDB waits for all of them", SETTLED_MAX, || async {
+        (writing(&service) == READERS).then_some(())
+    })
+    .await;
+    get(&service, "/api/v1/crud/demo/posts/1")
+        .send()
+        .await
+        .payload();
+    assert!(
+        process.threads() <= threads,
+        "{} threads",
+        process.threads()
+    );
+    for reader in &mut readers {
+        let answer = read_on(reader).await;
+        let answer = raw::parse(&answer).expect("an answer");
+        let body: serde_json::Value = serde_json::from_slice(&answer.body).expect("all of it");
+        assert_eq!(body["payload"].as_array().map(Vec::len), Some(FAT_ROWS));
+    }
+    let grown = process.peak().saturating_sub(memory);
+    assert!(grown < GROWTH_MAX_BYTES, "grown by {grown} bytes");
+    assert_eq!(writing(&service), 0);
+    stop(service).await;
+}
+
+async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Door) {
+    let service = start(Edge::Without, &[("SELKIE_WRITE_TIMEOUT", "1s")]).await;
+    sql(&service, FAT).send().await.payload();
+    let mut reader = ask_for_fat(&service).await;
+    eventually("MariaDB waits for it", SETTLED_MAX, || async {
+        (writing(&service) == 1).then_some(())
+    })
+    .await;
+    eventually("its statement is ended", SETTLED_MAX, || async {
+        (writing(&service) == 0).then_some(())
+    })
+    .await;
+    let answer = read_on(&mut reader).await;
+    assert!(answer.starts_with(b"HTTP/1.1 200 "));
+    assert!(
+        !answer.ends_with(b"0\r\n\r\n"),
+        "it ends as a whole answer does"
+    );
+    let answer = raw::parse(&answer).expect("a head");
+    assert!(serde_json::from_slice::<serde_json::Value>(&answer.body).is_err());
+    stop(service).await;
+}
+
+/// Asks for the whole table, and takes nothing of the answer yet.
+async fn ask_for_fat(service: &Service) -> TcpStream {
+    let address = service.origin.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let request = raw::request(
+        "GET",
+        b"/api/v1/crud/demo/fat",
+        &format!("Authorization: {}\r\n", service.full_key),
+        b"",
+    );
+    stream.write_all(&request).await.expect("a request");
+    stream
+}
+
+async fn read_on(reader: &mut TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let reading = reader.read_to_end(&mut answer);
+    // A cut may come as a reset.
+    let _ = tokio::time::timeout(READ_MAX, reading)
+        .await
+        .expect("an end");
+    answer
+}
+
+/// Statements on `fat` whose rows MariaDB can't get rid of.
+fn writing(service: &Service) -> usize {
+    let query = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%`fat`%' AND STATE = 'Writing to net'";
+    let count = service.root_sql(query).expect("the process list");
+    count.trim().parse().expect("a number")
+}
+
+/// What the kernel says of the service's own process.
+struct Process(i32);
+
+impl Process {
+    fn of(service: &Service) -> Self {
+        let own = |command: &str| {
+            let program = command.split(' ').next().unwrap_or_default();
+            program.ends_with("selkie")
+        };
+        let processes = service.processes();
+        let found = processes.iter().find(|(_, command)| own(command));
+        Self(found.expect("the service's process").0)
+    }
+
+    fn number(&self, label: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0));
+        status
+            .expect("its status")
+            .lines()
+            .find_map(|line| line.strip_prefix(label))
+            .and_then(|rest| rest.trim_end_matches("kB").trim().parse().ok())
+            .unwrap_or_else(|| panic!("no {label}"))
+    }
+
+    fn threads(&self) -> u64 {
+        self.number("Threads:")
+    }
+
+    fn resident(&self) -> u64 {
+        self.number("VmRSS:") * 1024
+    }
+
+    fn peak(&self) -> u64 {
+        self.number("VmHWM:") * 1024
+    }
+
+    fn forget_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.0), "5").expect("a new peak");
+    }
+}
