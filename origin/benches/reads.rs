@@ -110,6 +110,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> Arc<Table> {
         values: Vec::new(),
         references: None,
         comment: String::new(),
+        sorted_chars: None,
     };
     Arc::new(Table::new(
         DatabaseName::parse("demo").expect("a name"),

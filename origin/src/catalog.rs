@@ -88,6 +88,8 @@ pub struct Column {
     pub references: Option<Reference>,
     /// Its comment.
     pub comment: String,
+    /// How many of its first characters (or bytes) MariaDB surely sorts by, if it may not sort by all.
+    pub sorted_chars: Option<u16>,
 }
 
 /// The target of a foreign key of one column.

@@ -84,8 +84,8 @@ pub enum Output {
 pub enum Expression {
     /// A column's value.
     Column(Place),
-    /// The beginning of a long text or of many bytes, by which they are ordered.
-    Beginning(Place),
+    /// So many of the first characters of a long text, or of many bytes, by which they are ordered.
+    Beginning(Place, u16),
     /// The number of a member of an ENUM or SET, by which they are ordered.
     Ordinal(Place),
     /// An aggregate over a column.

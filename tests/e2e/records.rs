@@ -1,17 +1,28 @@
 //! Records: `/api/v1/crud/{dbName}/{tableName}[/{id}]`.
 
 mod address;
+mod asking;
 mod batches;
 mod conflict;
+mod counting;
 mod delete;
+mod explain;
 mod filter;
 mod filter_words;
+mod groups;
 mod idempotency;
 mod insert;
+mod join_refusals;
+mod joins;
 mod metadata;
 mod names;
+mod nests;
 mod options;
+mod page_tokens;
+mod paging;
+mod paging_texts;
 mod read;
+mod search;
 mod update;
 mod update_many;
 
@@ -22,15 +33,25 @@ pub(crate) fn cases() -> Vec<Case> {
         address::cases(),
         batches::cases(),
         conflict::cases(),
+        counting::cases(),
         delete::cases(),
+        explain::cases(),
         filter::cases(),
         filter_words::cases(),
+        groups::cases(),
         idempotency::cases(),
         insert::cases(),
+        join_refusals::cases(),
+        joins::cases(),
         metadata::cases(),
         names::cases(),
+        nests::cases(),
         options::cases(),
+        page_tokens::cases(),
+        paging::cases(),
+        paging_texts::cases(),
         read::cases(),
+        search::cases(),
         update::cases(),
         update_many::cases(),
     ];

@@ -263,6 +263,7 @@ fn column(
             Vec::new()
         },
         name: field,
+        sorted_chars: sorted_chars(&data_type, &type_text, &collation),
         charset: match limited.get(&charset) {
             Some(repertoire) => Charset::Limited(Arc::clone(repertoire), case(&collation)),
             None => Charset::Unicode,
@@ -279,6 +280,38 @@ fn column(
         references: facts.references.get(&name).cloned(),
         comment,
     })
+}
+
+/// MariaDB sorts by the first `max_sort_length` bytes of what a collation makes of a text, 1,024 as our
+/// sessions have it. A text that may have more is ordered by its beginning.
+fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
+    const SORTED_BYTES: u16 = 1_024;
+    /// Less than what is sorted by: for what a longer text would not be compared any more.
+    const BEGINNING_CHARS: u16 = 256;
+    let bytes_a_char = match collation {
+        "" => 1,
+        // A weight of two bytes for each of the levels: letters, accents, case.
+        name if name.ends_with("_as_cs") => 6,
+        name if ["_ai_ci", "_general_ci", "_unicode_ci", "_unicode_520_ci"]
+            .iter()
+            .any(|end| name.ends_with(end)) =>
+        {
+            2
+        }
+        _ => 4,
+    };
+    let length = || -> Option<u16> { type_text.split(['(', ')']).nth(1)?.parse().ok() };
+    let may_be_cut = match data_type {
+        "char" | "varchar" | "tinytext" => {
+            u32::from(length().unwrap_or(255)) * bytes_a_char > u32::from(SORTED_BYTES)
+        }
+        // The length stands behind the bytes, in four of its own.
+        "binary" | "varbinary" => length().is_none_or(|bytes| bytes > SORTED_BYTES - 4),
+        "text" | "mediumtext" | "longtext" | "blob" | "mediumblob" | "longblob" | "vector" => true,
+        _ => false,
+    };
+    let most = u32::from(SORTED_BYTES) / bytes_a_char;
+    may_be_cut.then(|| BEGINNING_CHARS.min(u16::try_from(most).unwrap_or(BEGINNING_CHARS)))
 }
 
 fn case(collation: &str) -> Case {

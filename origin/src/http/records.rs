@@ -71,6 +71,7 @@ pub(super) async fn run(
         outcome => outcome,
     }
     .map_err(Failure::into_problem)
+    .map_err(|problem| read::name_index(problem, &operation))
 }
 
 /// What ends an attempt.

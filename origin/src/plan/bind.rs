@@ -157,14 +157,16 @@ pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> 
     Err(Problem::new(
         ErrorCode::InvalidQueryOption,
         format!(
-            "The field {} ({}) has no {}.",
+            "The option selectFields can't have the {} of {} ({}).",
+            match aggregate {
+                Sum => "SUM",
+                Avg => "AVG",
+                Min => "MIN",
+                Max => "MAX",
+                Count | CountDistinct => "COUNT",
+            },
             shown(column.name.as_str()),
             column.type_text,
-            match aggregate {
-                Sum => "sum",
-                Avg => "mean",
-                _ => "order",
-            }
         ),
     )
     .with_hint("Use COUNT or COUNT_DISTINCT."))

@@ -36,17 +36,45 @@ pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join
 
 fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
-    let source = scope.resolve(&one.source, CODE)?;
+    let source = scope
+        .resolve(&one.source, CODE)
+        .map_err(|problem| unmatched(problem, scope))?;
     match &one.target {
         Target::Field(field) => {
-            let target = scope.resolve_from(joined, field, CODE)?;
+            let target = scope
+                .resolve_from(joined, field, CODE)
+                .map_err(|problem| unmatched(problem, scope))?;
             Ok(Predicate::Same(source, target))
         }
         Target::Literal(value) => literal(source, value, scope).map_err(|problem| {
             // Which option is at fault, the plan alone knows.
-            Problem::new(CODE, problem.message().to_owned())
+            Problem::new(
+                CODE,
+                format!(
+                    "The option join.match.targetLiteral is wrong: {}",
+                    problem.message()
+                ),
+            )
         }),
     }
+}
+
+/// Says of a table that it is not there *yet*: a match reaches back only.
+fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
+    if problem.code() != ErrorCode::InvalidQueryOption {
+        return problem;
+    }
+    let names: Vec<_> = (0..scope.size())
+        .map(|at| scope.name(at).as_str())
+        .collect();
+    Problem::new(
+        problem.code(),
+        format!("The option join.match is wrong: {}", problem.message()),
+    )
+    .with_hint(format!(
+        "It may name the fields of the tables so far: {}.",
+        names.join(", ")
+    ))
 }
 
 /// A field equal to a value, to one of a list, or NULL.

@@ -11,6 +11,7 @@ use crate::catalog::{Column, Kind, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::filter::Comparison;
+use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Read, Rows};
 use std::hash::{Hash, Hasher};
 
@@ -24,7 +25,10 @@ pub struct Keyset {
 /// A step of the whole order.
 #[derive(Clone, Debug, PartialEq, Hash)]
 struct Term {
+    /// What values are compared by.
     expression: Expression,
+    /// What is written as the order: sorts alike.
+    order: Expression,
     direction: Direction,
     nullable: bool,
     kind: Kind,
@@ -50,7 +54,7 @@ impl Keyset {
             Ok(terms) => {
                 select.order = terms
                     .iter()
-                    .map(|term| (term.expression.clone(), term.direction))
+                    .map(|term| (term.order.clone(), term.direction))
                     .collect();
                 let cells = terms
                     .iter()
@@ -145,7 +149,7 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
     let direction = terms
         .last()
         .map_or(Direction::Ascending, |term| term.direction);
-    for source in 0..scope.size() {
+    for source in (0..scope.size()).filter(|source| !is_determined(*source, select, scope)) {
         for column in key(scope.table(source))? {
             let expression = Expression::Column(Place {
                 source,
@@ -161,6 +165,42 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
         }
     }
     Ok(terms)
+}
+
+/// Whether the tables before it leave one record of a joined table at most: it is matched by a unique
+/// key. Its own key would break no tie, and keep MariaDB from following an index of the root.
+fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
+    let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
+        return false;
+    };
+    let matches = match &join.on {
+        Predicate::All(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let is_matched = |column: usize| {
+        let target = Place { source, column };
+        matches.iter().any(|part| match part {
+            Predicate::Same(one, other) => {
+                let partner = if *one == target { other } else { one };
+                (*one == target || *other == target)
+                    && partner.source < source
+                    && is_exact(scope.column(target), scope.column(*partner))
+            }
+            _ => false,
+        })
+    };
+    let table = scope.table(source);
+    let key = table.identity();
+    let by_key = !key.is_empty() && key.iter().all(|column| is_matched(*column));
+    let by_column =
+        || (0..table.columns().len()).any(|at| table.columns()[at].unique && is_matched(at));
+    join.kind != JoinKind::Right && (by_key || by_column())
+}
+
+/// Whether a value of one column equals one value of the other at most. Texts may be compared more
+/// loosely than a unique key tells them apart.
+fn is_exact(one: &Column, other: &Column) -> bool {
+    one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
 
 fn is_aggregated(select: &Select) -> bool {
@@ -228,8 +268,14 @@ impl Term {
             }
             other => (other.clone(), Kind::Double, true),
         };
+        let order = match &expression {
+            // An index can follow the column itself.
+            Expression::Ordinal(place) => Expression::Column(*place),
+            other => other.clone(),
+        };
         Ok(Self {
             expression,
+            order,
             direction,
             nullable,
             kind,
@@ -332,31 +378,18 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     }
 }
 
-/// What a column is ordered by, so that a comparison puts its values in the same order.
+/// What a column's values are compared by, so that they stand in the order that MariaDB sorts them in.
 fn sorted(place: Place, column: &Column) -> Result<Expression, String> {
-    match column.kind {
-        Kind::Geometry => Err(format!(
-            "{} holds geometry, which has no order",
-            shown(column.name.as_str())
-        )),
+    Ok(match (column.kind, column.sorted_chars) {
+        (Kind::Geometry, _) => {
+            return Err(format!(
+                "{} holds geometry, which has no order",
+                shown(column.name.as_str())
+            ));
+        }
         // MariaDB orders their members by number, but compares them as text.
-        Kind::Enum | Kind::Set => Ok(Expression::Ordinal(place)),
-        // MariaDB orders them by their first bytes alone.
-        Kind::Json => Ok(Expression::Beginning(place)),
-        Kind::Text | Kind::Bytes if is_long(&column.type_text) => Ok(Expression::Beginning(place)),
-        _ => Ok(Expression::Column(place)),
-    }
-}
-
-fn is_long(type_text: &str) -> bool {
-    [
-        "text",
-        "mediumtext",
-        "longtext",
-        "blob",
-        "mediumblob",
-        "longblob",
-    ]
-    .iter()
-    .any(|name| type_text.split([' ', '(']).next() == Some(name))
+        (Kind::Enum | Kind::Set, _) => Expression::Ordinal(place),
+        (Kind::Text | Kind::Bytes | Kind::Json, Some(chars)) => Expression::Beginning(place, chars),
+        _ => Expression::Column(place),
+    })
 }

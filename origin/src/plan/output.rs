@@ -142,7 +142,7 @@ impl Cells {
     /// Adds a search's score.
     pub(super) fn add_score(&mut self, name: &FieldName, search: &Search) -> Result<(), Problem> {
         if self.is_taken(name.as_str()) {
-            return Err(taken(name.as_str()));
+            return Err(taken("fullTextSearch.scoreAlias", name.as_str()));
         }
         self.cells.push(Cell {
             expression: Expression::Score(search.clone()),
@@ -278,9 +278,9 @@ fn no_omission() -> Problem {
         .with_hint("Name what comes out in selectFields.")
 }
 
-fn taken(name: &str) -> Problem {
+fn taken(option: &str, name: &str) -> Problem {
     invalid(format!(
-        "Two things would come out under the name {}.",
+        "The option {option} would have two things come out under the name {}.",
         shown(name)
     ))
     .with_hint("Give one of them an alias.")
@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
     fn nest(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         let name = self.scope.name(source).as_str().to_owned();
         if !self.names.insert(name.clone()) {
-            return Err(taken(&name));
+            return Err(taken("join.nest", &name));
         }
         let outer = std::mem::take(&mut self.names);
         let first = self.cells.cells.len();
@@ -354,7 +354,7 @@ impl<'a> Builder<'a> {
             None => self.free_name(own_name(&expression, self.scope), source),
         };
         if !self.names.insert(name.clone()) {
-            return Err(taken(&name));
+            return Err(taken("selectFields", &name));
         }
         self.cells.cells.push(Cell {
             expression,
@@ -404,9 +404,9 @@ impl<'a> Builder<'a> {
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
     let field = |place: &Place| scope.column(*place).name.as_str();
     match expression {
-        Expression::Column(place) | Expression::Beginning(place) | Expression::Ordinal(place) => {
-            field(place).to_owned()
-        }
+        Expression::Column(place)
+        | Expression::Beginning(place, _)
+        | Expression::Ordinal(place) => field(place).to_owned(),
         Expression::Aggregate(aggregate, place) => {
             format!("{}_{}", aggregate.prefix(), field(place))
         }

@@ -174,10 +174,15 @@ fn order(
     if output::aggregates(&read.select, &read.joins, &read.group) {
         // Pages of groups must not overlap.
         let paged = read.window.limit.is_some() || read.window.offset > 0;
+        // What comes out only once is ordered by what comes out.
+        let usable =
+            |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
         let by_group = group
             .iter()
             .filter(|_| paged)
-            .map(|place| (Expression::Column(*place), Direction::Ascending));
+            .map(|place| Expression::Column(*place))
+            .filter(usable)
+            .map(|by| (by, Direction::Ascending));
         return Ok(by_group.collect());
     }
     let score = search.map(|search| Expression::Score(search.clone()));

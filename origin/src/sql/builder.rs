@@ -62,9 +62,9 @@ impl Builder {
         self.ident(scope.column(place).name.as_str())
     }
 
-    /// A short name of our own: a letter and a number.
-    pub(super) fn numbered(&mut self, letter: &'static str, number: usize) -> &mut Self {
-        self.text.push_str(letter);
+    /// A number of our own behind a letter, as a name, or behind a comma.
+    pub(super) fn numbered(&mut self, before: &'static str, number: usize) -> &mut Self {
+        self.text.push_str(before);
         self.text.push_str(&number.to_string());
         self
     }

@@ -12,8 +12,11 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
         Expression::Column(place) => {
             sql.place(scope, place);
         }
-        Expression::Beginning(place) => {
-            sql.syntax("LEFT(").place(scope, place).syntax(", 256)");
+        Expression::Beginning(place, chars) => {
+            sql.syntax("LEFT(")
+                .place(scope, place)
+                .numbered(", ", usize::from(chars))
+                .syntax(")");
         }
         Expression::Ordinal(place) => {
             sql.syntax("(").place(scope, place).syntax(" + 0)");

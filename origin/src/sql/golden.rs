@@ -41,6 +41,7 @@ fn column(name: &str, kind: Kind) -> Column {
         values: Vec::new(),
         references: None,
         comment: String::new(),
+        sorted_chars: (kind == Kind::Json).then_some(256),
     }
 }
 
@@ -81,6 +82,7 @@ fn others() -> Vec<Arc<Table>> {
     state.values = vec!["draft".to_owned(), "live".to_owned()];
     let mut note = column("note", Kind::Text);
     "text".clone_into(&mut note.type_text);
+    note.sorted_chars = Some(256);
     let mut links = vec![
         column("post_id", Kind::Integer),
         column("user_id", Kind::Integer),

@@ -25,6 +25,11 @@ pub(super) fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
+    let order: Vec<_> = select
+        .order
+        .into_iter()
+        .map(|(by, direction)| (step(by, &select.output), direction))
+        .collect();
     match select.output {
         Output::Whole => sql.all_columns(scope.root()),
         Output::Cells(cells) => sql.list(cells, |sql, cell| expression::write(sql, scope, cell)),
@@ -35,10 +40,15 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
             sql.place(scope, place);
         });
     }
-    if !select.order.is_empty() {
+    if !order.is_empty() {
         sql.syntax(" ORDER BY ")
-            .list(select.order, |sql, (by, direction)| {
-                expression::write(sql, scope, by);
+            .list(order, |sql, (by, direction)| {
+                match by {
+                    Step::Cell(number) => {
+                        sql.numbered("", number);
+                    }
+                    Step::Own(by) => expression::write(sql, scope, by),
+                }
                 if direction == Direction::Descending {
                     sql.syntax(" DESC");
                 }
@@ -48,6 +58,25 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     let more = u64::from(select.keyset.is_some());
     let limit = select.limit.map(|limit| limit.saturating_add(more));
     paging(sql, limit, select.offset);
+}
+
+/// What a step of an order is written as.
+enum Step {
+    /// The number of a cell, from one.
+    Cell(usize),
+    /// The expression itself.
+    Own(Expression),
+}
+
+/// A score that comes out is ordered by as a cell: MariaDB would work it out once more.
+fn step(by: Expression, output: &Output) -> Step {
+    let Output::Cells(cells) = output else {
+        return Step::Own(by);
+    };
+    match (&by, cells.iter().position(|cell| *cell == by)) {
+        (Expression::Score(_), Some(at)) => Step::Cell(at + 1),
+        _ => Step::Own(by),
+    }
 }
 
 fn distinct(rows: Rows) -> &'static str {

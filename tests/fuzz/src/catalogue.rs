@@ -130,5 +130,6 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         },
         references: None,
         comment: String::new(),
+        sorted_chars: None,
     }
 }

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
 use shared::operation::Operation;
+use shared::operation::filter::{Condition, Test};
 use shared::operation::read::{Answer, Count, Read};
 use std::sync::Arc;
 
@@ -177,6 +178,44 @@ pub(in crate::http) fn several() -> Problem {
         "The record has several partners in the option join, so it is not one row.",
     )
     .with_hint("Read the table with the option query instead: its rows are a list.")
+}
+
+/// Says which FULLTEXT index is missing: MariaDB does not.
+pub(super) fn name_index(problem: Problem, operation: &Operation) -> Problem {
+    let Operation::Read(read) = operation else {
+        return problem;
+    };
+    if problem.code() != ErrorCode::FulltextIndexMissing {
+        return problem;
+    }
+    let mut searches = Vec::new();
+    if let Some(search) = &read.search {
+        let fields: Vec<_> = search.fields.iter().map(ToString::to_string).collect();
+        searches.push(fields.join(", "));
+    }
+    if let Some(condition) = &read.filter {
+        matched(condition, &mut searches);
+    }
+    let table = read.table.table.as_str();
+    problem.with_hint(match searches.as_slice() {
+        [one] => format!("Add a FULLTEXT index over exactly these fields of {table}: {one}."),
+        each => format!(
+            "Each search needs a FULLTEXT index over exactly its fields of {table}: {}.",
+            each.join("; ")
+        ),
+    })
+}
+
+/// The fields that conditions search in.
+fn matched(condition: &Condition, found: &mut Vec<String>) {
+    match condition {
+        Condition::Test(field, Test::Match(..)) => found.push(field.to_string()),
+        Condition::Test(..) => {}
+        Condition::All(parts) | Condition::Any(parts) => {
+            parts.iter().for_each(|part| matched(part, found));
+        }
+        Condition::Not(part) => matched(part, found),
+    }
 }
 
 /// How the number of records without paging is found, if it is asked for.

@@ -20,6 +20,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         values: values.iter().map(|value| (*value).to_owned()).collect(),
         references: None,
         comment: String::new(),
+        sorted_chars: None,
     }
 }
 

@@ -143,9 +143,17 @@ fn join(text: &str) -> Result<Join, Problem> {
                 problem.with_hint("Say what partners have in common: {\"match\": {\"source\": \"a field of the root\", \"target\": \"a field of the joined table\"}}.")
             })?,
         joiner: how,
-        select: selection(select.as_ref(), omit.as_ref())?,
+        select: match (&select, &omit) {
+            (Some(none), None) if is_empty(none) => Selection::Only(Vec::new()),
+            _ => selection(select.as_ref(), omit.as_ref())?,
+        },
         form,
     })
+}
+
+/// Whether a list names nothing: the joined table is there to be matched, and shows no field.
+fn is_empty(value: &Value) -> bool {
+    matches!(value, Value::List(text) if text.get(1..).is_some_and(|rest| rest.trim_start().starts_with(']')))
 }
 
 fn named_form(value: &Value) -> Result<JoinForm, Problem> {

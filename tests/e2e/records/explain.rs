@@ -1,0 +1,135 @@
+//! `explain=true`: the statement and MariaDB's plan, for full keys; no value of the caller's in the statement.
+
+use super::asking::{SHOP, ask, refused, spelled};
+use crate::door::{Door, enc};
+use crate::room::Room;
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::json;
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        an_explanation_has_the_statement_and_the_plan,
+        an_explanation_needs_a_full_key,
+        an_explanation_runs_nothing,
+        an_explanation_refuses_what_the_read_refuses,
+        explanations_of_odd_words_are_refused,
+    ],
+}
+
+async fn an_explanation_has_the_statement_and_the_plan(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    let join = json!({"tableName": "authors", "joinType": "LEFT JOIN", "match": {"source": "author_id", "target": "id"}});
+    for options in [
+        json!({"explain": true}),
+        json!({"explain": true, "limit": 0}),
+        json!({"explain": true, "query": {"title": "a-secret-value"}, "limit": 3, "page": 2, "order": {"field": "year"}}),
+        json!({"explain": true, "join": [join], "count": true, "limit": 2}),
+        json!({"explain": true, "group": "year", "selectFields": ["year", {"fieldName": "id", "aggregate": "COUNT", "alias": "n"}]}),
+    ] {
+        let answer = room.get(&spelled("books", &options)).await;
+        let twin = room.post("books/query", &options).await;
+        // The plan holds what MariaDB guesses, which may change between two.
+        assert_eq!(answer.payload()["sql"], twin.payload()["sql"]);
+        assert!(answer.payload()["plan"].is_object(), "{answer}");
+        let text = answer.payload()["sql"].to_string();
+        assert!(text.contains("SELECT"), "{answer}");
+        assert!(text.contains("books"), "{answer}");
+        assert!(!text.contains("a-secret-value"), "{answer}");
+    }
+    let answer = room.get("books/1?explain=true").await;
+    assert!(
+        ["ok", "invalid_query_option"].contains(&answer.code().as_str()),
+        "{answer}"
+    );
+    let plain = ask(&room, "books", &json!({"explain": false, "limit": 1})).await;
+    assert!(plain.payload().is_array(), "{plain}");
+}
+
+async fn an_explanation_needs_a_full_key(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    let options = json!({"explain": true, "limit": 1});
+    let by_url = room
+        .call(Method::GET, &spelled("books", &options))
+        .key(&shared().read_key);
+    by_url.send().await.refused(ErrorCode::FullAccessRequired);
+    let by_body = room
+        .call(Method::POST, "books/query")
+        .json(&options)
+        .key(&shared().read_key);
+    by_body.send().await.refused(ErrorCode::FullAccessRequired);
+    let plain = room
+        .call(Method::GET, "books?explain=false&limit=1")
+        .key(&shared().read_key);
+    plain.send().await.payload();
+}
+
+async fn an_explanation_runs_nothing(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "CREATE TABLE log (n INT)",
+            "INSERT INTO t VALUES (1)",
+            "CREATE FUNCTION noting() RETURNS INT BEGIN INSERT INTO log VALUES (1); RETURN 1; END",
+            "CREATE VIEW v AS SELECT id, noting() AS n FROM t",
+        ],
+    )
+    .await;
+    room.get("v?explain=true").await.payload();
+    assert_eq!(room.value("SELECT COUNT(*) FROM log").await, 0);
+}
+
+async fn an_explanation_refuses_what_the_read_refuses(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    refused(
+        &room,
+        "books",
+        &json!({"explain": true, "query": {"nope": 1}}),
+        ErrorCode::UnknownField,
+        &["nope"],
+    )
+    .await;
+    refused(
+        &room,
+        "nope",
+        &json!({"explain": true}),
+        ErrorCode::TableNotFound,
+        &["nope"],
+    )
+    .await;
+    refused(
+        &room,
+        "books",
+        &json!({"explain": true, "join": [{"tableName": "authors"}]}),
+        ErrorCode::InvalidQueryOption,
+        &["join"],
+    )
+    .await;
+    refused(
+        &room,
+        "books",
+        &json!({"explain": true, "after": "x", "limit": 2}),
+        ErrorCode::InvalidQueryOption,
+        &["after"],
+    )
+    .await;
+}
+
+async fn explanations_of_odd_words_are_refused(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    for wrong in [json!("yes"), json!("analyze"), json!(2), json!({})] {
+        refused(
+            &room,
+            "books",
+            &json!({"explain": wrong}),
+            ErrorCode::InvalidQueryOption,
+            &["explain"],
+        )
+        .await;
+    }
+    room.get(&format!("books?explain=true&explain={}", enc("true")))
+        .await
+        .refused(ErrorCode::InvalidQueryOption);
+}

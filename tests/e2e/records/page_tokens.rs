@@ -1,0 +1,228 @@
+//! `next` and `after`: a token is good for the read that it came from, and for no other.
+
+use super::asking::{SHOP, ask, refused, spelled};
+use super::paging::by;
+use crate::door::Door;
+use crate::room::Room;
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::json;
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        a_token_changed_anywhere_is_refused,
+        a_token_of_another_read_is_refused,
+        a_token_goes_with_another_limit_and_other_fields_shown,
+        a_token_needs_no_other_paging,
+        a_single_record_has_no_pages,
+    ],
+    Edge: [a_token_given_at_one_door_opens_the_other],
+}
+
+async fn a_token_changed_anywhere_is_refused(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    let base = json!({"limit": 2, "order": [by("title", "DESC")]});
+    let answer = ask(&room, "books", &base).await;
+    let token = answer.json()["next"]
+        .as_str()
+        .expect("a next page")
+        .to_owned();
+    for plain in ["title", "books", "More"] {
+        assert!(!token.contains(plain), "{token} is not opaque");
+    }
+    let mut options = base.clone();
+    for at in 0..token.len() {
+        for to in [b'A', b'z', b'0'] {
+            let mut bytes = token.clone().into_bytes();
+            if bytes[at] == to {
+                continue;
+            }
+            bytes[at] = to;
+            options["after"] = json!(String::from_utf8(bytes).unwrap());
+            let answer = room.get(&spelled("books", &options)).await;
+            let error = answer.refused(ErrorCode::InvalidQueryOption);
+            assert!(
+                error["message"].as_str().unwrap().contains("after"),
+                "{answer}"
+            );
+        }
+    }
+    for wrong in [
+        token[..token.len() - 1].to_owned(),
+        token[1..].to_owned(),
+        format!("{token}A"),
+        format!("{token}="),
+        format!(" {token}"),
+        format!("{token}\n"),
+        String::new(),
+        "x".to_owned(),
+        "null".to_owned(),
+        "A".repeat(8000),
+        "é".to_owned(),
+        format!("{token}{token}"),
+    ] {
+        options["after"] = json!(wrong);
+        refused(
+            &room,
+            "books",
+            &options,
+            ErrorCode::InvalidQueryOption,
+            &["after"],
+        )
+        .await;
+    }
+    for wrong in [json!(1), json!([]), json!({}), json!([token]), json!(true)] {
+        options["after"] = wrong;
+        let answer = room.post("books/query", &options).await;
+        let error = answer.refused(ErrorCode::InvalidQueryOption);
+        assert!(
+            error["message"].as_str().unwrap().contains("after"),
+            "{answer}"
+        );
+    }
+    options["after"] = json!(token);
+    ask(&room, "books", &options).await.payload();
+}
+
+async fn a_token_of_another_read_is_refused(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    room.exec("CREATE TABLE twins LIKE books").await;
+    let base = json!({"limit": 2, "order": by("title", "ASC"), "query": {"year": {"value": 1800, "equality": ">"}}});
+    let token = ask(&room, "books", &base).await.json()["next"].clone();
+    assert!(token.is_string());
+    for (table, more) in [
+        ("twins", json!({})),
+        ("authors", json!({"order": by("name", "ASC"), "query": {}})),
+        ("books", json!({"order": by("title", "DESC")})),
+        ("books", json!({"order": by("year", "ASC")})),
+        ("books", json!({"order": by("id", "ASC")})),
+        (
+            "books",
+            json!({"order": [by("title", "ASC"), by("year", "ASC")]}),
+        ),
+        (
+            "books",
+            json!({"query": {"year": {"value": 1801, "equality": ">"}}}),
+        ),
+        (
+            "books",
+            json!({"query": {"year": {"value": 1800, "equality": ">="}}}),
+        ),
+        ("books", json!({"query": {}})),
+        (
+            "books",
+            json!({"query": {"year": {"value": 1800, "equality": ">"}, "id": 1}}),
+        ),
+        (
+            "books",
+            json!({"join": [{"tableName": "authors", "joinType": "JOIN", "match": {"source": "author_id", "target": "id"}}]}),
+        ),
+    ] {
+        let mut options = base.clone();
+        options
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        options["after"] = token.clone();
+        refused(
+            &room,
+            table,
+            &options,
+            ErrorCode::InvalidQueryOption,
+            &["after"],
+        )
+        .await;
+    }
+    // Another database with the same tables; and the same project's read key may go on with it.
+    let other = Room::new(door, SHOP).await;
+    let mut options = base.clone();
+    options["after"] = token;
+    refused(
+        &other,
+        "books",
+        &options,
+        ErrorCode::InvalidQueryOption,
+        &["after"],
+    )
+    .await;
+    let by_read_key = room
+        .call(Method::GET, &spelled("books", &options))
+        .key(&shared().read_key)
+        .send()
+        .await;
+    assert!(
+        ["ok", "invalid_query_option"].contains(&by_read_key.code().as_str()),
+        "{by_read_key}"
+    );
+}
+
+async fn a_token_goes_with_another_limit_and_other_fields_shown(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    let base = json!({"limit": 2, "order": by("id", "ASC")});
+    let token = ask(&room, "books", &base).await.json()["next"].clone();
+    let got = ask(
+        &room,
+        "books",
+        &json!({"limit": 3, "order": by("id", "ASC"), "after": token}),
+    )
+    .await;
+    assert_eq!(got.payload().as_array().unwrap().len(), 3);
+    assert_eq!(got.payload()[0]["id"], 3);
+    let got = ask(
+        &room,
+        "books",
+        &json!({"order": by("id", "ASC"), "after": token}),
+    )
+    .await;
+    if got.code() == "ok" {
+        assert_eq!(got.payload().as_array().unwrap().len(), 3);
+    } else {
+        got.refused(ErrorCode::InvalidQueryOption);
+    }
+}
+
+async fn a_token_needs_no_other_paging(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    let base = json!({"limit": 2, "order": by("id", "ASC")});
+    let token = ask(&room, "books", &base).await.json()["next"].clone();
+    for (name, value) in [("page", json!(2)), ("offset", json!(1))] {
+        let mut options = base.clone();
+        options["after"] = token.clone();
+        options[name] = value;
+        refused(
+            &room,
+            "books",
+            &options,
+            ErrorCode::InvalidQueryOption,
+            &["after", name],
+        )
+        .await;
+    }
+}
+
+async fn a_single_record_has_no_pages(door: Door) {
+    let room = Room::new(door, SHOP).await;
+    let base = json!({"limit": 2, "order": by("id", "ASC")});
+    let token = ask(&room, "books", &base).await.json()["next"].clone();
+    let answer = room
+        .get(&format!("books/1?after={}", token.as_str().unwrap()))
+        .await;
+    answer.refused(ErrorCode::InvalidQueryOption);
+}
+
+async fn a_token_given_at_one_door_opens_the_other(door: Door) {
+    assert_eq!(door, Door::Edge);
+    let room = Room::new(door, SHOP).await;
+    let origin = Room {
+        door: Door::Origin,
+        db: room.db.clone(),
+    };
+    let mut options = json!({"limit": 2, "order": by("title", "ASC")});
+    for (one, other) in [(&room, &origin), (&origin, &room)] {
+        options.as_object_mut().unwrap().remove("after");
+        options["after"] = ask(one, "books", &options).await.json()["next"].clone();
+        let expected = ask(one, "books", &options).await.payload();
+        assert_eq!(ask(other, "books", &options).await.payload(), expected);
+    }
+}
