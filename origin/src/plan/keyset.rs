@@ -48,11 +48,6 @@ impl Keyset {
         if !after && select.limit.is_none_or(|limit| limit == 0) {
             return Ok(());
         }
-        let multiplied = || (1..scope.size()).any(|source| !is_determined(source, select, scope));
-        if !after && select.order.is_empty() && multiplied() {
-            // Nobody asked for an order, and to sort all that a join makes of its tables takes long.
-            return Ok(());
-        }
         match terms(select, scope) {
             Ok(terms) => {
                 select.order = terms
