@@ -13,6 +13,7 @@ use origin::plan::scope::Scope;
 use origin::plan::{self, Plan};
 use origin::sql::{self, Statement};
 use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::limits::URL_MAX_BYTES;
 use shared::operation::{Operation, RequestHead, parse_head};
 use std::sync::Arc;
 
@@ -194,4 +195,41 @@ fn a_batch_of_a_thousand(bencher: Bencher<'_, '_>) {
     bencher
         .counter(divan::counter::BytesCount::new(body.len()))
         .bench(|| statements(&parse(target, black_box(&body)), &tables));
+}
+
+/// What costs the most for its size, up to the point where it is refused: as much as a URL may hold.
+#[divan::bench(args = ["names", "names with brackets", "items", "labels", "fields"])]
+fn hostile(bencher: Bencher<'_, '_>, kind: &str) {
+    let query = worst(kind);
+    bencher.bench(|| {
+        parse_head(&RequestHead {
+            method: "GET",
+            path: "/api/v1/crud/demo/posts",
+            query: Some(black_box(&query)),
+            ..RequestHead::default()
+        })
+    });
+}
+
+fn worst(kind: &str) -> String {
+    let part = |number: usize| match kind {
+        "names" => format!("{number:x}&"),
+        "names with brackets" => format!("{number:x}[]&"),
+        "items" => "a[]&".to_owned(),
+        "labels" => format!("a[{number:x}]&"),
+        _ => format!("{number:x},"),
+    };
+    let start = match kind {
+        "fields" => "selectFields=",
+        _ => "",
+    };
+    let mut query = start.to_owned();
+    for number in 0.. {
+        let part = part(number);
+        if query.len() + part.len() > URL_MAX_BYTES - 100 {
+            break;
+        }
+        query.push_str(&part);
+    }
+    query
 }

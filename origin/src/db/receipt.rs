@@ -63,12 +63,12 @@ pub async fn look(
     let Some(row) = found.map_err(of_receipts)? else {
         return Ok(Receipt::Gone);
     };
-    Ok(match row.unwrap().as_mut_slice() {
-        [_, _, outlived] if *outlived != Value::Int(0) => Receipt::Outlived,
-        [Value::Bytes(fingerprint), Value::Bytes(answer), _]
+    Ok(match (row.as_ref(0), row.as_ref(1), row.as_ref(2)) {
+        (_, _, Some(outlived)) if *outlived != Value::Int(0) => Receipt::Outlived,
+        (Some(Value::Bytes(fingerprint)), Some(Value::Bytes(answer)), _)
             if fingerprint.as_slice() == once.fingerprint() =>
         {
-            Receipt::Answer(std::mem::take(answer))
+            Receipt::Answer(answer.clone())
         }
         // A receipt is committed with its answer only.
         _ => Receipt::Mismatch,

@@ -8,10 +8,9 @@ use super::respond;
 use crate::app::App;
 use crate::catalog::Table;
 use crate::db::DbError;
-use crate::db::run::{Leaves, Written};
 use crate::db::transaction::{Room, Transaction};
 use crate::plan::{self, Plan};
-use crate::sql::{self, Statement};
+use crate::sql;
 use axum::response::Response;
 use ids::Ids;
 use shared::error::{ErrorCode, Problem};
@@ -187,17 +186,21 @@ impl Attempt<'_> {
                 let batch = insert.batch;
                 let statements =
                     sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
-                let written = write(transaction, &statements, leaves).await?;
+                let written = transaction.all(&statements, leaves).await?;
                 let payload = records::ids(&written, batch);
                 ids.keep(at, batch, &payload, written);
                 payload
             }
             Plan::Update(update) => {
-                let written = write(transaction, &[sql::update(update, &scope)], leaves).await?;
+                let written = transaction
+                    .execute(&sql::update(update, &scope), leaves)
+                    .await?;
                 written.affected.to_string().into_bytes()
             }
             Plan::Delete(delete) => {
-                let written = write(transaction, &[sql::delete(delete, &scope)], leaves).await?;
+                let written = transaction
+                    .execute(&sql::delete(delete, &scope), leaves)
+                    .await?;
                 written.affected.to_string().into_bytes()
             }
         };
@@ -223,16 +226,4 @@ fn refuse_what_stays(operation: &Operation, table: &Table) -> Result<(), Problem
         ),
     )
     .with_hint("Write to it outside of a batch, or give it an engine that has them: ENGINE = InnoDB."))
-}
-
-async fn write(
-    transaction: &mut Transaction<'_>,
-    statements: &[Statement],
-    leaves: Leaves,
-) -> Result<Written, DbError> {
-    let mut written = Written::default();
-    for statement in statements {
-        written.and(transaction.execute(statement, leaves).await?);
-    }
-    Ok(written)
 }

@@ -4,10 +4,12 @@
 use super::{batch, call, get, post, put};
 use crate::case::eventually;
 use crate::door::{Call, Door};
+use crate::faults::{database_process, sql, start, stop};
 use crate::room::Room;
-use crate::service::{Edge, Service, shared};
+use crate::service::{Edge, Service, kill, shared};
 use futures_util::future::join_all;
 use reqwest::Method;
+use rustix::process::Signal;
 use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::Duration;
@@ -24,7 +26,10 @@ cases! {
     ],
     // A local workerd does not notice that a caller left before the answer's head.
     Origin: [a_batch_whose_caller_left_leaves_nothing],
-    Own: [a_batch_runs_no_longer_than_the_setting],
+    Own: [
+        a_batch_runs_no_longer_than_the_setting,
+        whatever_moment_the_database_is_killed_a_batch_is_whole_or_nothing,
+    ],
 }
 
 const TABLES: &[&str] = &[
@@ -212,4 +217,71 @@ async fn a_batch_runs_no_longer_than_the_setting(_: Door) {
         .await
         .unwrap()
         .unwrap();
+}
+
+const PAIRS: usize = 60;
+
+async fn whatever_moment_the_database_is_killed_a_batch_is_whole_or_nothing(_: Door) {
+    let service = start(Edge::Without, &[]).await;
+    for table in ["half", "other"] {
+        let create =
+            format!("CREATE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL)");
+        sql(&service, &create).send().await.payload();
+    }
+    let mut done = Vec::new();
+    for round in 0..4_usize {
+        let batches = (round * 6..round * 6 + 6).map(|n| {
+            let pair = [
+                post("demo/half", json!({"n": n})),
+                post("demo/other", json!({"n": n})),
+            ];
+            let operations: Vec<_> = pair.iter().cycle().take(2 * PAIRS).collect();
+            let call = Call::new(&service.origin, Method::POST, "/api/v1/batch")
+                .key(&service.full_key)
+                .json(&json!({"operations": operations}));
+            async move { (n, call.attempt().await) }
+        });
+        let killer = async {
+            tokio::time::sleep(Duration::from_millis(10 + 30 * round as u64)).await;
+            kill(
+                database_process(&service).expect("a database"),
+                Signal::KILL,
+            );
+        };
+        let (answers, ()) = tokio::join!(join_all(batches), killer);
+        for (n, answer) in answers {
+            match answer {
+                Ok(answer) if answer.status == 200 => done.push(n),
+                Ok(answer) => assert_eq!(answer.json()["error"]["retryable"], true, "{answer}"),
+                Err(_) => {}
+            }
+        }
+        eventually(
+            "the database answers again",
+            Duration::from_secs(60),
+            || async {
+                let answer = sql(&service, "SELECT 1").attempt().await.ok()?;
+                (answer.status == 200).then_some(())
+            },
+        )
+        .await;
+    }
+    let whole = |table: &str| {
+        let query = format!("SELECT n, COUNT(*) AS c FROM {table} GROUP BY n ORDER BY n");
+        sql(&service, &query).send()
+    };
+    let (half, other) = (
+        whole("half").await.payload(),
+        whole("other").await.payload(),
+    );
+    assert_eq!(half, other);
+    let rows = half.as_array().unwrap();
+    assert!(rows.iter().all(|row| row["c"] == PAIRS), "{half}");
+    for n in done {
+        assert!(
+            rows.iter().any(|row| row["n"] == n),
+            "batch {n} was answered, and is gone"
+        );
+    }
+    stop(service).await;
 }

@@ -157,6 +157,13 @@ async fn a_batch_is_posted_without_options(door: Door) {
         .send()
         .await
         .refused(ErrorCode::InvalidQueryOption);
+    let room = Room::new(door, T).await;
+    for header in ["idempotency-key", "if-match", "if-none-match"] {
+        let insert = post(&room.path("t"), json!({"n": 1}));
+        let marked = call(door, &[insert]).header(header, "\"x\"");
+        marked.send().await.refused(ErrorCode::InvalidQueryOption);
+    }
+    assert_eq!(room.get("t").await.payload(), json!([]));
     let below = door.call(Method::POST, "/api/v1/batch/1");
     below
         .json(&json!({}))

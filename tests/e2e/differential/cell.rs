@@ -119,6 +119,7 @@ impl Cell {
         Some(match (self, other) {
             (Self::Null, _) | (_, Self::Null) => return None,
             (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
+            (Self::Integer(a), Self::Decimal(b, scale)) => raised(*a, *scale).cmp(b),
             (Self::Decimal(a, scale), Self::Decimal(b, other)) => {
                 let most = *scale.max(other);
                 raised(*a, most - scale).cmp(&raised(*b, most - other))

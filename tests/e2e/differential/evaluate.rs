@@ -119,6 +119,9 @@ fn matches(sight: &Sight<'_>, join: &Join, tuple: &Tuple) -> bool {
         let source = sight.cell(tuple, pair.source);
         let target = match &pair.target {
             Target::Field(place) => sight.cell(tuple, *place),
+            Target::Literal(asked) if asked.cell == Cell::Null => {
+                return Some(source == Cell::Null);
+            }
             Target::Literal(asked) => asked.cell.clone(),
         };
         source

@@ -3,6 +3,7 @@
 mod conditions;
 mod joins;
 
+use super::cell::Kind;
 use super::dice::Dice;
 use super::evaluate::{Source, outputs};
 use super::features::FEATURES;
@@ -32,12 +33,12 @@ pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
     }
 }
 
-/// A read that can be paged by `next`: any, but without groups, aggregates, `distinct` and another paging.
+/// A read that can be paged by `next`: any with an order, but without groups, aggregates, `distinct` and another paging.
 pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
     loop {
         let mut read = read(dice, world);
         let keyed = (0..=read.joins.len()).all(|at| !read.table(world, at).key.is_empty());
-        if keyed && !read.is_aggregated() {
+        if keyed && !read.is_aggregated() && !read.order.is_empty() {
             read.distinct = false;
             read.window = Window {
                 limit: Some(dice.between(1, 9)),
@@ -214,6 +215,12 @@ fn order(dice: &mut Dice, world: &World, read: &mut Read) {
                 continue;
             };
             match output.source {
+                // MariaDB itself finds it by text, but may sort it by its number.
+                Source::Aggregate(Aggregate::Min | Aggregate::Max, place)
+                    if read.column(world, place).kind == Kind::Enum =>
+                {
+                    continue;
+                }
                 _ if FEATURES.aliases && is_alias(read, &output.name) => {
                     By::Alias(output.name.clone())
                 }

@@ -1,6 +1,7 @@
 //! JSON in which the order of an object's keys counts, and numbers are equal if their values are.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,45 +57,48 @@ impl fmt::Display for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Json;
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::read(raw.get()).map_err(de::Error::custom)
+    }
+}
+
+impl Json {
+    /// Reads one value. A number is read from its digits: the library's own reading may be off by the last one.
+    fn read(text: &str) -> serde_json::Result<Self> {
+        Ok(match text.as_bytes().first() {
+            Some(b'{') => Self::Object(serde_json::from_str::<Members>(text)?.0),
+            Some(b'[') => Self::List(serde_json::from_str(text)?),
+            Some(b'"') => Self::Text(serde_json::from_str(text)?),
+            Some(b't' | b'f') => Self::Bool(serde_json::from_str(text)?),
+            Some(b'n') => Self::Null,
+            _ => match (text.parse::<i64>(), text.parse::<f64>()) {
+                (Ok(number), _) => Self::Number(number.to_string()),
+                (_, Ok(number)) => Self::double(number),
+                _ => return Err(de::Error::custom("no number")),
+            },
+        })
+    }
+}
+
+/// The members of an object, in their order.
+struct Members(Vec<(String, Json)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Members;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("JSON")
+                f.write_str("an object")
             }
-            fn visit_unit<E>(self) -> Result<Json, E> {
-                Ok(Json::Null)
-            }
-            fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-                Ok(Json::Bool(value))
-            }
-            fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-                Ok(Json::Number(value.to_string()))
-            }
-            fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-                Ok(Json::Number(value.to_string()))
-            }
-            fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-                Ok(Json::double(value))
-            }
-            fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-                Ok(Json::Text(value.to_owned()))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = seq.next_element()? {
-                    items.push(item);
-                }
-                Ok(Json::List(items))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Json::Object(members))
+                Ok(Members(members))
             }
         }
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_map(Each)
     }
 }

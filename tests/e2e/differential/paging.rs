@@ -31,6 +31,10 @@ pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option
             Ok(body) => body,
             Err(fault) => return Some(format!("{fault}\n{answers}")),
         };
+        let count = read.count.then(|| Json::Number(total.to_string()));
+        if body.member("count") != count.as_ref() {
+            return Some(format!("the count should be {count:?}\n{answers}"));
+        }
         let page = rows(&read, &stage.world, &body);
         let wanted = limit.min(total.saturating_sub(came.len()));
         if page.len() != wanted {

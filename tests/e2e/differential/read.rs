@@ -73,7 +73,8 @@ pub(super) struct Join {
     pub(super) table: usize,
     pub(super) alias: Option<String>,
     pub(super) kind: JoinKind,
-    pub(super) word: &'static str,
+    /// How the kind is written; the default is left out.
+    pub(super) word: Option<&'static str>,
     pub(super) on: Vec<Match>,
     /// `operator` between several matches; `true` is OR.
     pub(super) either: Option<bool>,
@@ -99,6 +100,7 @@ pub(super) enum Condition {
     Group {
         members: Vec<Condition>,
         either: Option<bool>,
+        not: Option<bool>,
     },
 }
 

@@ -134,7 +134,12 @@ fn fewer(conditions: &[Condition]) -> Vec<Vec<Condition>> {
         let mut without = conditions.to_vec();
         without.remove(at);
         found.push(without);
-        if let Condition::Group { members, either } = condition {
+        if let Condition::Group {
+            members,
+            either,
+            not,
+        } = condition
+        {
             for members in fewer(members)
                 .into_iter()
                 .filter(|members| !members.is_empty())
@@ -143,10 +148,11 @@ fn fewer(conditions: &[Condition]) -> Vec<Vec<Condition>> {
                 smaller[at] = Condition::Group {
                     members,
                     either: *either,
+                    not: *not,
                 };
                 found.push(smaller);
             }
-            if let [Condition::Leaf(leaf)] = members.as_slice() {
+            if let ([Condition::Leaf(leaf)], None) = (members.as_slice(), not) {
                 let mut flat = conditions.to_vec();
                 flat[at] = Condition::Leaf(leaf.clone());
                 found.push(flat);

@@ -1,13 +1,12 @@
-//! How a read is written: as options with JSON values, and those in one of the encodings that the interface takes.
+//! How a read is written: as options with JSON values. What becomes of those on the way is `encode`'s.
 
-use super::dice::Dice;
+mod encode;
+
 use super::read::{
     Aggregate, By, Condition, Fields, Join, Leaf, Naming, Operand, Pick, Place, Read, Target,
 };
 use super::world::{Table, World};
-use crate::door::{Call, enc};
-use crate::room::Room;
-use reqwest::Method;
+pub(super) use encode::{STYLES, Style, request};
 use serde_json::{Map, Value, json};
 
 /// Options by name, each with its value.
@@ -58,7 +57,11 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
             .iter()
             .map(|place| dotted(read, world, *place))
             .collect();
-        options.push(("group", json!(fields)));
+        // One may stand without a list.
+        options.push(match (fields.as_slice(), read.window.limit.is_some()) {
+            ([field], true) => ("group", json!(field)),
+            _ => ("group", json!(fields)),
+        });
     }
     if read.distinct {
         options.push(("distinct", json!(true)));
@@ -128,7 +131,9 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
     put("tableName", json!(table.name));
-    put("joinType", json!(join.word));
+    if let Some(word) = join.word {
+        put("joinType", json!(word));
+    }
     if let Some(alias) = &join.alias {
         put("alias", json!(alias));
     }
@@ -136,6 +141,8 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
         let field = read.column(world, place).name;
         if place.at == own {
             json!(field)
+        } else if place.column % 2 == 1 {
+            json!(dotted(read, world, place))
         } else {
             json!({"tableName": read.name(world, place.at), "fieldName": field})
         }
@@ -212,10 +219,17 @@ fn conditions(read: &Read, world: &World, conditions: &[Condition]) -> Value {
     for (position, condition) in conditions.iter().enumerate() {
         let label = format!("c{position}");
         let (key, value) = match condition {
-            Condition::Group { members, either } => {
+            Condition::Group {
+                members,
+                either,
+                not,
+            } => {
                 let mut group = json!({"__query": self::conditions(read, world, members)});
                 if let Some(either) = either {
                     group["operator"] = word(*either);
+                }
+                if let Some(not) = not {
+                    group["not"] = json!(not);
                 }
                 (label, group)
             }
@@ -277,156 +291,4 @@ fn leaf(read: &Read, world: &World, leaf: &Leaf) -> Value {
         put("tableName", json!(read.name(world, leaf.place.at)));
     }
     Value::Object(object)
-}
-
-/// How options reach the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
-    /// One JSON value for each parameter.
-    Json,
-    /// `order[field]=id`, wherever that can say it.
-    Brackets,
-    /// Any of those for each option.
-    Mixed,
-    /// The POST twin.
-    Twin,
-}
-
-pub(super) const STYLES: [Style; 4] = [Style::Json, Style::Brackets, Style::Mixed, Style::Twin];
-
-/// The request for options in a style.
-pub(super) fn request(
-    room: &Room,
-    table: &Table,
-    options: &Options,
-    style: Style,
-    dice: &mut Dice,
-) -> Call {
-    if style == Style::Twin {
-        let body: Map<String, Value> = options
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()))
-            .collect();
-        let path = format!("{}/query", table.name);
-        return room.call(Method::POST, &path).json(&Value::Object(body));
-    }
-    let mut parts: Vec<String> = Vec::new();
-    for (name, value) in options {
-        parts.extend(encoded(name, value, style, dice));
-    }
-    let path = if parts.is_empty() {
-        table.name.to_owned()
-    } else {
-        format!("{}?{}", table.name, parts.join("&"))
-    };
-    room.call(Method::GET, &path)
-}
-
-/// The parameters that an option becomes.
-fn encoded(name: &str, value: &Value, style: Style, dice: &mut Dice) -> Vec<String> {
-    let brackets = style == Style::Brackets || (style == Style::Mixed && dice.chance(50));
-    match value {
-        Value::String(text) => vec![format!("{name}={}", enc(text))],
-        Value::Number(number) => vec![format!("{name}={number}")],
-        Value::Bool(value) => vec![format!("{name}={}", flag(*value, dice))],
-        Value::Array(items)
-            if style == Style::Mixed
-                && ["selectFields", "omitFields"].contains(&name)
-                && items.iter().all(Value::is_string)
-                && dice.chance(60) =>
-        {
-            let names: Vec<String> = items
-                .iter()
-                .map(|item| enc(item.as_str().unwrap_or_default()))
-                .collect();
-            vec![format!(
-                "{name}={}",
-                names.join(dice.pick::<&str>(&[",", "%2C"]))
-            )]
-        }
-        value if brackets && is_sayable(value) => {
-            let mut parts = Vec::new();
-            let spelling = Spelling {
-                open: dice.pick::<&str>(&["[", "%5B"]),
-                close: dice.pick::<&str>(&["]", "%5D"]),
-                indexed: dice.chance(50),
-            };
-            spelling.flatten(name.to_owned(), value, dice, &mut parts);
-            parts
-        }
-        value => {
-            let text = enc(&value.to_string());
-            let text = if dice.chance(50) {
-                text.replace("%20", "+")
-            } else {
-                text
-            };
-            vec![format!("{name}={text}")]
-        }
-    }
-}
-
-fn flag(value: bool, dice: &mut Dice) -> &'static str {
-    match (value, dice.chance(50)) {
-        (true, true) => "true",
-        (true, false) => "1",
-        (false, true) => "false",
-        (false, false) => "0",
-    }
-}
-
-/// Brackets have no null, and no list or object without members.
-fn is_sayable(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Array(items) => !items.is_empty() && items.iter().all(is_sayable),
-        Value::Object(members) => !members.is_empty() && members.values().all(is_sayable),
-        _ => true,
-    }
-}
-
-struct Spelling {
-    open: &'static str,
-    close: &'static str,
-    /// Lists of scalars with their indices, as PHP writes them; else with empty brackets, as axios does.
-    indexed: bool,
-}
-
-impl Spelling {
-    fn flatten(&self, path: String, value: &Value, dice: &mut Dice, parts: &mut Vec<String>) {
-        match value {
-            Value::Object(members) => {
-                for (name, member) in members {
-                    let path = format!("{path}{}{}{}", self.open, enc(name), self.close);
-                    self.flatten(path, member, dice, parts);
-                }
-            }
-            Value::Array(items) => {
-                let flat = items
-                    .iter()
-                    .all(|item| !item.is_array() && !item.is_object());
-                for (index, item) in items.iter().enumerate() {
-                    let path = if flat && !self.indexed {
-                        format!("{path}{}{}", self.open, self.close)
-                    } else {
-                        format!("{path}{}{index}{}", self.open, self.close)
-                    };
-                    self.flatten(path, item, dice, parts);
-                }
-            }
-            Value::String(text) => parts.push(format!("{path}={}", enc(text))),
-            // A value that is true is 1; only where a word is read may it be the word.
-            Value::Bool(value) => {
-                let last = path.rsplit(self.open).next().unwrap_or_default();
-                let word = last.starts_with("not") || last.starts_with("nest");
-                let text = if word {
-                    flag(*value, dice)
-                } else {
-                    ["0", "1"][usize::from(*value)]
-                };
-                parts.push(format!("{path}={text}"));
-            }
-            other => parts.push(format!("{path}={other}")),
-        }
-    }
 }

@@ -126,6 +126,13 @@ impl Page {
     }
 }
 
+impl Page {
+    /// Whether a call carries the full key: with the other one nothing can be changed.
+    pub(super) fn may_write(&self) -> bool {
+        self.examples.iter().any(|e| e.script.contains("$full"))
+    }
+}
+
 fn fault(path: &Path, fence: &Fence, what: &str) -> String {
     format!("{}:{}: the block {what}", path.display(), fence.open + 1)
 }

@@ -15,8 +15,9 @@ const SENTENCE_MAX_BYTES: usize = 2_400;
 /// Bytes that a request may take at its height, whatever it holds: schemas, texts of our own.
 const MEMORY_BASE_BYTES: usize = 64 * 1024;
 /// Bytes that it may take for each byte sent. A list's item takes 24 bytes where it is parsed and 40 where it
-/// is bound, is written in two (`1,`), and its vector may be growing.
-const MEMORY_FACTOR: usize = 100;
+/// is bound, once more where a count is asked for beside the rows, is written in two (`1,`), and its vector
+/// may be growing.
+const MEMORY_FACTOR: usize = 150;
 /// Bytes for each cell of a batch: a row has one for each field that any row names, sent or not.
 const MEMORY_CELL_BYTES: usize = 100;
 

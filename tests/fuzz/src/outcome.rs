@@ -10,6 +10,7 @@ use shared::limits::BATCH_MAX_ROWS;
 use shared::operation::read::Count;
 use shared::operation::sql::SqlCall;
 use shared::operation::{Operation, parse_head};
+use shared::policy::Action;
 
 /// What a request became.
 #[derive(Debug, PartialEq)]
@@ -99,7 +100,7 @@ fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
     Ok(Outcome::Ours(verb, statements))
 }
 
-/// The read, its explanation, and its count if that is asked for.
+/// The read or its explanation, and its count if that is asked for.
 fn reads(
     mut plan: Select,
     operation: &Operation,
@@ -115,8 +116,10 @@ fn reads(
             plan.go_on_after(values)?;
         }
     }
-    statements.push(sql::explain(plan.clone(), scope));
-    statements.push(sql::select(plan, scope));
+    statements.push(match operation.further_action() {
+        Some(Action::Explain) => sql::explain(plan, scope),
+        _ => sql::select(plan, scope),
+    });
     Ok(statements)
 }
 

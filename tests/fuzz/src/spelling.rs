@@ -3,7 +3,7 @@
 //! | spelling | `query` | |
 //! | --- | --- | --- |
 //! | JSON for each option | `query={"views":5}` | numbers are numbers |
-//! | brackets | `query[views]=5` | every leaf is text |
+//! | brackets | `query[views]=5` | every leaf is text, or null without `=` |
 //! | a body | `{"query":{"views":5}}` | the POST twin |
 //!
 //! What brackets can't say is not in the structure.
@@ -77,11 +77,19 @@ fn in_json(read: &Read) -> String {
         .options()
         .iter()
         .map(|(name, value)| match value {
-            Json::String(word) => pair(name, word),
+            Json::String(text) => pair(name, &word(text)),
             value => pair(name, &value.to_string()),
         })
         .collect();
     pairs.join("&")
+}
+
+/// An option's word: one that looks like JSON is written as JSON.
+fn word(text: &str) -> String {
+    match text.trim_start().starts_with(['[', '{', '"']) {
+        true => Json::from(text).to_string(),
+        false => text.to_owned(),
+    }
 }
 
 /// How lists of scalars are written; lists of objects are always counted.
@@ -96,7 +104,10 @@ enum Lists {
 fn in_brackets(read: &Read, lists: Lists) -> String {
     let mut pairs = Vec::new();
     for (name, value) in read.options() {
-        grow(name, value, lists, &mut pairs);
+        match value {
+            Json::String(text) => pairs.push(pair(name, &word(text))),
+            value => grow(name, value, lists, &mut pairs),
+        }
     }
     pairs.join("&")
 }
@@ -111,13 +122,14 @@ fn grow(name: &str, value: &Json, lists: Lists, pairs: &mut Vec<String>) {
         Json::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 match (lists, item) {
-                    (Lists::Empty, Json::String(_) | Json::Number(_)) => {
+                    (Lists::Empty, Json::String(_) | Json::Number(_) | Json::Null) => {
                         grow(&format!("{name}[]"), item, lists, pairs);
                     }
                     _ => grow(&format!("{name}[{at}]"), item, lists, pairs),
                 }
             }
         }
+        Json::Null => pairs.push(utf8_percent_encode(name, ENCODED).to_string()),
         Json::String(text) => pairs.push(pair(name, text)),
         scalar => pairs.push(pair(name, &scalar.to_string())),
     }

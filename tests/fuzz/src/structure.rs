@@ -1,6 +1,6 @@
 //! A read as a structure, made from the fuzzer's bytes: every option, mostly of fields and tables that exist.
 //!
-//! What brackets can't say (null, empty lists) is not made.
+//! What brackets can't say (empty lists) is not made.
 
 use crate::catalogue::POSTS;
 use arbitrary::{Arbitrary, Unstructured};
@@ -271,6 +271,9 @@ fn joiner(u: &mut Unstructured<'_>) -> arbitrary::Result<Json> {
 }
 
 fn scalar(u: &mut Unstructured<'_>, numeric: bool) -> arbitrary::Result<Json> {
+    if u.ratio(1, 12)? {
+        return Ok(Json::Null);
+    }
     if numeric && u.arbitrary()? {
         return Ok(u.arbitrary::<i32>()?.into());
     }

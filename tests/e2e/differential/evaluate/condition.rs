@@ -36,8 +36,17 @@ impl Sight<'_> {
     ) -> Option<bool> {
         let each = conditions.iter().map(|condition| match condition {
             Condition::Leaf(leaf) => self.leaf_holds(leaf, tuple),
-            Condition::Group { members, either } => {
-                self.holds(members, either.unwrap_or(false), tuple)
+            Condition::Group {
+                members,
+                either,
+                not: turned,
+            } => {
+                let truth = self.holds(members, either.unwrap_or(false), tuple);
+                if *turned == Some(true) {
+                    not(truth)
+                } else {
+                    truth
+                }
             }
         });
         all_or_any(each, either)
@@ -67,10 +76,9 @@ impl Sight<'_> {
     }
 }
 
+/// Whether it is one of a list, in which null is what has no value.
 fn any(cell: &Cell, kind: Kind, list: &[Asked]) -> Option<bool> {
-    let each = list
-        .iter()
-        .map(|asked| cell.compare(&asked.cell, kind).map(Ordering::is_eq));
+    let each = list.iter().map(|asked| one(cell, kind, Op::Equal, asked));
     all_or_any(each, true)
 }
 

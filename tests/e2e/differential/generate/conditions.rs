@@ -23,6 +23,7 @@ pub(super) fn draw(
                 Condition::Group {
                     members: draw(dice, world, read, members, depth + 1),
                     either: dice.maybe(),
+                    not: if dice.chance(30) { dice.maybe() } else { None },
                 }
             } else {
                 Condition::Leaf(leaf(dice, world, read))
@@ -103,6 +104,11 @@ fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
         kind if kind.is_text() && dice.chance(45) => *dice.pick(&TEXT_OPS),
         _ => *dice.pick(&OPS),
     };
+    // Beside `address <=> x`, MariaDB 10.11 puts x for the address in other comparisons, and compares its text there.
+    let op = match (kind, op) {
+        (Kind::Address, Op::Same) => Op::Equal,
+        (_, op) => op,
+    };
     let asked = |dice: &mut Dice| asked(dice, kind, op);
     let several = |dice: &mut Dice, from| {
         let count = dice.between(from, 4);
@@ -111,11 +117,17 @@ fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
     let operand = match op {
         Op::IsNull | Op::IsNotNull => Operand::None,
         Op::Between | Op::NotBetween => Operand::List(vec![asked(dice), asked(dice)]),
-        Op::Equal | Op::NotEqual | Op::Same if dice.chance(15) => Operand::One(Asked {
-            cell: Cell::Null,
-            json: Value::Null,
-        }),
-        Op::In | Op::NotIn if dice.chance(85) => several(dice, 1),
+        Op::Equal | Op::NotEqual | Op::Same if dice.chance(15) => Operand::One(null()),
+        Op::In | Op::NotIn if dice.chance(85) => {
+            let empty = dice.chance(5);
+            let mut list = several(dice, usize::from(!empty));
+            if let Operand::List(list) = &mut list
+                && dice.chance(15)
+            {
+                list.push(null());
+            }
+            list
+        }
         _ if dice.chance(20) => several(dice, 1),
         _ => Operand::One(asked(dice)),
     };
@@ -140,6 +152,13 @@ fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
     }
 }
 
+pub(super) fn null() -> Asked {
+    Asked {
+        cell: Cell::Null,
+        json: Value::Null,
+    }
+}
+
 /// A value of a column's kind, or a pattern.
 pub(super) fn asked(dice: &mut Dice, kind: Kind, op: Op) -> Asked {
     let pattern = match op {
@@ -151,10 +170,24 @@ pub(super) fn asked(dice: &mut Dice, kind: Kind, op: Op) -> Asked {
         // A collation that folds case folds accents too; the evaluation knows ASCII there.
         Some(pattern) if kind == Kind::Loose => Cell::Text(pattern.replace('é', "e")),
         Some(pattern) => Cell::Text(pattern),
+        // What no value of the column is may still be less or more than some.
+        None if is_ordering(op) && kind == Kind::Integer && dice.chance(15) => {
+            Cell::Decimal(*dice.pick(&[-5, 15, 25, 30]), 1)
+        }
+        None if is_ordering(op) && kind == Kind::Decimal(2) && dice.chance(15) => {
+            Cell::Decimal(*dice.pick(&[-50, 1001, 1500, 2249]), 3)
+        }
         None => dice.pick(&pool(kind)).clone(),
     };
     let json = json(dice, &cell);
     Asked { cell, json }
+}
+
+fn is_ordering(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Greater | Op::GreaterOrEqual | Op::Less | Op::LessOrEqual
+    )
 }
 
 /// A value as any of the forms that the interface takes.

@@ -25,7 +25,7 @@ pub(super) fn draw(dice: &mut Dice, world: &World, read: &mut Read) {
             table,
             alias: (taken || dice.chance(25)).then(|| format!("j{at}")),
             kind,
-            word,
+            word: (kind != JoinKind::Inner || dice.chance(70)).then_some(word),
             on: Vec::new(),
             either: None,
             fields: super::fields(dice, &world.tables[table], at),
@@ -102,8 +102,13 @@ fn literal(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
         column: dice.below(read.table(world, of).columns.len()),
     };
     let kind = read.column(world, source).kind;
+    let value = if dice.chance(15) {
+        conditions::null()
+    } else {
+        conditions::asked(dice, kind, Op::Equal)
+    };
     Match {
         source,
-        target: Target::Literal(conditions::asked(dice, kind, Op::Equal)),
+        target: Target::Literal(value),
     }
 }
