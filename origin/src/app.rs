@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
 use crate::db::catalog::Catalog;
+use crate::db::receipt;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
 use crate::http::body::Room;
@@ -104,7 +105,7 @@ impl App {
     /// Starts what runs beside requests, until `stop`.
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
-        tasks.spawn(sweep_receipts(self.admin.clone(), stop.clone()));
+        tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
         let (app, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
             let mut tick = tokio::time::interval(SWEEP_INTERVAL);
@@ -128,7 +129,7 @@ impl App {
 }
 
 /// Deletes receipts that are too old, again and again until `stop`. Several origins may do so at once.
-async fn sweep_receipts(admin: Admin, stop: CancellationToken) {
+async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
     loop {
         tokio::select! {
@@ -136,9 +137,8 @@ async fn sweep_receipts(admin: Admin, stop: CancellationToken) {
             _ = tick.tick() => {}
         }
         let sweep = async {
-            for project in admin.projects().await? {
-                // Without receipts of their own, ready-made accounts have nothing to sweep.
-                if let Err(error) = admin.sweep_receipts(&project.name).await {
+            for project in app.admin.projects().await? {
+                if let Err(error) = receipt::sweep(&app.pools, &project.name).await {
                     tracing::debug!(%error, project = %project.name, "receipts could not be swept");
                 }
             }

@@ -15,15 +15,14 @@ use shared::error::nearest;
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 
-pub use self::check::{excess, excess_on_tables, lack, lack_on_tables};
+pub use self::check::{excess, lack};
 use self::databases::prefix;
 pub use self::databases::{OwnedDatabase, Presence};
 pub use self::error::ProjectError;
 use crate::clock::now;
 use crate::config::{Account, ProjectAccounts};
 use crate::db::admin::{
-    AccountName, Accounts, Admin, AdminError, Inserted, LoginCheck, ProjectRow, Rights, Wanted,
-    patterns,
+    AccountName, Accounts, Admin, AdminError, Inserted, LoginCheck, ProjectRow, Rights, patterns,
 };
 use crate::secret::InstallationSecret;
 
@@ -247,7 +246,6 @@ impl Projects {
             .filter(|(_, owner)| owner == project)
             .map(|(name, _)| name.clone())
             .collect();
-        self.settle_receipts(project).await?;
         for access in [Access::Full, Access::Read] {
             if self.is_ready_made(project) {
                 self.check_ready_made(project, access, &databases).await?;
@@ -255,25 +253,26 @@ impl Projects {
             }
             let account = self.derived_account(project, access);
             let name = AccountName::of(project, access);
-            let wanted = Wanted::new(Rights::of(access), project, &databases);
+            let patterns = patterns(project, &databases);
             self.admin
-                .settle_account(&name, &account.password, &wanted, accounts)
+                .settle_account(
+                    &name,
+                    &account.password,
+                    Rights::of(access),
+                    &patterns,
+                    accounts,
+                )
                 .await
-                .map_err(|error| may_not(project, error))?;
+                .map_err(|error| match error {
+                    AdminError::Denied { user, message } => ProjectError::MayNotMakeAccounts {
+                        project: project.clone(),
+                        user,
+                        message,
+                    },
+                    error => ProjectError::Admin(error),
+                })?;
         }
         Ok(())
-    }
-
-    /// Makes the table of a project's receipts. Where an administrator makes no accounts, it need not be
-    /// allowed to make that either: then Idempotency-Key is refused.
-    async fn settle_receipts(&self, project: &ProjectName) -> Result<(), ProjectError> {
-        match self.admin.ensure_receipts(project).await {
-            Err(error @ AdminError::Denied { .. }) if self.is_ready_made(project) => {
-                tracing::warn!(%project, %error, "Idempotency-Key can't be used: no receipts are kept");
-                Ok(())
-            }
-            outcome => outcome.map_err(|error| may_not(project, error)),
-        }
     }
 
     async fn check_ready_made(
@@ -287,10 +286,7 @@ impl Projects {
             LoginCheck::Refused(message) => vec![message],
             // What it lacks, the doctor tells: the owner of such accounts grants when it suits them.
             LoginCheck::Welcome(state) => {
-                let rights = Rights::of(access);
-                let mut faults = excess(&state, rights, &spellings(project, databases));
-                faults.extend(excess_on_tables(&state, rights, project));
-                faults
+                excess(&state, Rights::of(access), &spellings(project, databases))
             }
         };
         if faults.is_empty() {
@@ -301,17 +297,6 @@ impl Projects {
             account: account.user,
             faults: faults.join("; "),
         })
-    }
-}
-
-fn may_not(project: &ProjectName, error: AdminError) -> ProjectError {
-    match error {
-        AdminError::Denied { user, message } => ProjectError::MayNotMakeAccounts {
-            project: project.clone(),
-            user,
-            message,
-        },
-        error => ProjectError::Admin(error),
     }
 }
 

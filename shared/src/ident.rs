@@ -90,20 +90,28 @@ identifier!(
     FieldName, "field"
 );
 
-/// The schema where projects keep receipts of inserts that happen once.
-pub const RECEIPTS_SCHEMA: &str = "selkie_receipts";
+impl TableName {
+    /// The table where a database keeps receipts of inserts that happen once.
+    pub const RECEIPTS: &str = "selkie_receipts";
+
+    /// A table of ours among the caller's: to the interface it does not exist.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        // Some servers fold the case of tables' names.
+        self.0.eq_ignore_ascii_case(Self::RECEIPTS)
+    }
+}
 
 impl DatabaseName {
     /// MariaDB's own schemas and ours: never served, whatever the grants say.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        const SYSTEM: [&str; 6] = [
+        const SYSTEM: [&str; 5] = [
             "information_schema",
             "mysql",
             "performance_schema",
             "sys",
             "selkie",
-            RECEIPTS_SCHEMA,
         ];
         SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
@@ -189,7 +197,12 @@ mod tests {
     #[test]
     fn system_schemas_are_known_in_any_case() {
         assert!(DatabaseName::parse("MySQL").unwrap().is_system());
-        assert!(DatabaseName::parse("Selkie_receipts").unwrap().is_system());
         assert!(!DatabaseName::parse("demo").unwrap().is_system());
+    }
+
+    #[test]
+    fn the_table_of_receipts_is_known_in_any_case() {
+        assert!(TableName::parse("Selkie_receipts").unwrap().is_system());
+        assert!(!TableName::parse("receipts").unwrap().is_system());
     }
 }

@@ -13,7 +13,6 @@ mod keys;
 mod migrations;
 mod projects;
 mod quote;
-mod receipts;
 
 use std::future::Future;
 use std::time::Duration;
@@ -25,7 +24,7 @@ use super::connect::{connect, options};
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::secret::InstallationSecret;
 
-pub use accounts::{AccountName, AccountState, Accounts, LoginCheck, Rights, Wanted};
+pub use accounts::{AccountName, AccountState, Accounts, LoginCheck, Rights};
 pub(crate) use accounts::{exact_patterns, patterns};
 pub use databases::Created;
 pub use error::AdminError;

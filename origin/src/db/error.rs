@@ -35,8 +35,8 @@ pub enum DbError {
     /// The result sets of a CALL are larger than what is held of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
-    /// The account may not keep receipts of inserts that happen once.
-    #[error("the account may not keep receipts")]
+    /// The account can't keep receipts of inserts that happen once: no table of them, or another one.
+    #[error("the account can't keep receipts")]
     NoReceipts,
     /// A statement is larger than the packets of so many bytes that MariaDB takes.
     #[error("the statement is larger than a packet")]
@@ -188,9 +188,9 @@ impl DbError {
             .with_hint("Let it give one result set a call, or page through them."),
             Self::NoReceipts => Problem::new(
                 ErrorCode::PermissionDenied,
-                "Idempotency-Key can't be used: the project's MariaDB account may not keep receipts.",
+                "Idempotency-Key can't be used: the project's MariaDB account can't keep receipts in this database.",
             )
-            .with_hint("`selkie doctor` names the grant that it lacks."),
+            .with_hint("Let it make the table selkie_receipts, or make that as docs/accounts.md shows."),
             Self::PacketTooLarge(bytes) => Problem::new(
                 ErrorCode::BodyTooLarge,
                 format!("A record or statement is larger than the {bytes} bytes that MariaDB takes at once."),

@@ -1,12 +1,21 @@
 //! An insert's receipt, in the insert's own transaction: taken before, and with the answer after it.
-//! Both are there or neither is, whatever ends in between.
+//! Both are there or neither is, whatever ends in between. Its table is made when it is first needed.
 
+mod sweep;
+
+pub use self::sweep::sweep;
 use super::error::DbError;
+use super::pool::Lease;
+use super::run::{self, Leaves, Progress};
 use super::transaction::Transaction;
 use crate::sql::receipt;
 use mysql_async::Value;
-use shared::ident::ProjectName;
+use shared::ident::DatabaseName;
 use shared::operation::write::Once;
+use std::time::Duration;
+
+/// MariaDB's number for "no such table".
+const NO_SUCH_TABLE: u16 = 1146;
 
 /// What became of taking a key.
 #[derive(Debug)]
@@ -17,6 +26,8 @@ pub enum Claim {
     Taken,
     /// Another transaction is about to write one, or reads it just now.
     Busy,
+    /// There is no table of receipts. It is to be made when the transaction has been rolled back.
+    NoTable,
 }
 
 /// The receipt of a key.
@@ -32,21 +43,37 @@ pub enum Receipt {
     Gone,
 }
 
+/// Makes the table of receipts, outside of any transaction: MariaDB would commit that. One that is there,
+/// or that another request makes just now, is not touched.
+///
+/// # Errors
+/// What MariaDB or the connection gave; [`DbError::NoReceipts`].
+pub async fn make(
+    lease: &mut Lease,
+    database: &DatabaseName,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<(), DbError> {
+    let statement = [receipt::create(database)];
+    let made = run::write(lease, &statement, Leaves::Nothing, limit, progress).await;
+    made.map(drop).map_err(of_receipts)
+}
+
 /// Tries to take a key.
 ///
 /// # Errors
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
 pub async fn claim(
     transaction: &mut Transaction<'_>,
-    project: &ProjectName,
+    database: &DatabaseName,
     once: &Once,
 ) -> Result<Claim, DbError> {
-    let taken = transaction.aside(&receipt::claim(project, once)).await;
-    match taken.map_err(of_receipts) {
+    match transaction.aside(&receipt::claim(database, once)).await {
         Ok(_) => Ok(Claim::Ours),
         Err(error) if error.is_duplicate() => Ok(Claim::Taken),
         Err(error) if error.is_lock_timeout() => Ok(Claim::Busy),
-        Err(error) => Err(error),
+        Err(error) if is_gone(&error) => Ok(Claim::NoTable),
+        Err(error) => Err(of_receipts(error)),
     }
 }
 
@@ -56,12 +83,14 @@ pub async fn claim(
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
 pub async fn look(
     transaction: &mut Transaction<'_>,
-    project: &ProjectName,
+    database: &DatabaseName,
     once: &Once,
 ) -> Result<Receipt, DbError> {
-    let found = transaction.first(receipt::read(project, once)).await;
-    let Some(row) = found.map_err(of_receipts)? else {
-        return Ok(Receipt::Gone);
+    let row = match transaction.first(receipt::read(database, once)).await {
+        Ok(Some(row)) => row,
+        Ok(None) => return Ok(Receipt::Gone),
+        Err(error) if is_gone(&error) => return Ok(Receipt::Gone),
+        Err(error) => return Err(of_receipts(error)),
     };
     Ok(match (row.as_ref(0), row.as_ref(1), row.as_ref(2)) {
         (_, _, Some(outlived)) if *outlived != Value::Int(0) => Receipt::Outlived,
@@ -81,15 +110,15 @@ pub async fn look(
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
 pub async fn renew(
     transaction: &mut Transaction<'_>,
-    project: &ProjectName,
+    database: &DatabaseName,
     once: &Once,
 ) -> Result<Claim, DbError> {
-    let renewed = transaction.aside(&receipt::renew(project, once)).await;
-    match renewed.map_err(of_receipts) {
+    match transaction.aside(&receipt::renew(database, once)).await {
         Ok(renewed) if renewed.affected == 1 => Ok(Claim::Ours),
         Ok(_) => Ok(Claim::Taken),
         Err(error) if error.is_lock_timeout() => Ok(Claim::Busy),
-        Err(error) => Err(error),
+        Err(error) if is_gone(&error) => Ok(Claim::NoTable),
+        Err(error) => Err(of_receipts(error)),
     }
 }
 
@@ -99,21 +128,25 @@ pub async fn renew(
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
 pub async fn keep(
     transaction: &mut Transaction<'_>,
-    project: &ProjectName,
+    database: &DatabaseName,
     once: &Once,
     answer: &[u8],
 ) -> Result<(), DbError> {
     let kept = transaction
-        .aside(&receipt::keep(project, once, answer))
+        .aside(&receipt::keep(database, once, answer))
         .await;
     kept.map(drop).map_err(of_receipts)
 }
 
-/// The account may not use its table of receipts, or there is none: that is no fault of the table which
-/// the insert is about.
+fn is_gone(error: &DbError) -> bool {
+    error.errno() == Some(NO_SUCH_TABLE)
+}
+
+/// The account may not make or use the table of receipts, or it is another one by that name: that is no
+/// fault of the table which the insert is about, and says nothing of what is known of that.
 fn of_receipts(error: DbError) -> DbError {
     match error.errno() {
-        Some(1044 | 1142 | 1143 | 1049 | 1146 | 1054) => DbError::NoReceipts,
+        Some(1044 | 1142 | 1143 | 1054 | NO_SUCH_TABLE) => DbError::NoReceipts,
         _ => error,
     }
 }

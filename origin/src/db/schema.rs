@@ -124,6 +124,9 @@ async fn read(
     table: &TableName,
 ) -> mysql_async::Result<Found> {
     let place = (database.as_str(), table.as_str());
+    if table.is_system() {
+        return missing(conn, database).await;
+    }
     let found = conn
         .exec_first::<(String, bool), _, _>(TABLE, place)
         .await?;
@@ -180,8 +183,10 @@ async fn read(
 async fn missing(conn: &mut Conn, database: &DatabaseName) -> mysql_async::Result<Found> {
     let databases: Vec<String> = conn.exec(DATABASES, ()).await?;
     if databases.iter().any(|name| name == database.as_str()) {
+        let tables: Vec<String> = conn.exec(TABLES, (database.as_str(),)).await?;
+        let ours = |name: &String| TableName::parse(name).is_ok_and(|name| name.is_system());
         return Ok(Found::OtherTables(
-            conn.exec(TABLES, (database.as_str(),)).await?,
+            tables.into_iter().filter(|name| !ours(name)).collect(),
         ));
     }
     Ok(Found::OtherDatabases(

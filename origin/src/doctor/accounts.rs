@@ -8,7 +8,7 @@ use shared::key::Access;
 
 use super::Finding;
 use crate::db::admin::{AccountState, AdminError, LoginCheck, Rights, patterns};
-use crate::projects::{excess, excess_on_tables, lack, lack_on_tables, spellings};
+use crate::projects::{excess, lack, spellings};
 use crate::system::System;
 
 const CHECK: &str = "grants";
@@ -57,7 +57,7 @@ async fn account(
             ));
         }
     };
-    let mut faults = if system.projects.is_ready_made(project) {
+    let faults = if system.projects.is_ready_made(project) {
         let mut faults = excess(&state, rights, &spellings(project, databases));
         faults.extend(missing(&state, rights, databases));
         faults
@@ -67,8 +67,6 @@ async fn account(
         faults.extend(lack(&state, rights, &patterns));
         faults
     };
-    faults.extend(excess_on_tables(&state, rights, project));
-    faults.extend(lack_on_tables(&state, rights, project));
     if faults.is_empty() {
         return Ok(Finding::ok(CHECK, format!("{name} has exactly its rights")));
     }

@@ -4,6 +4,7 @@
 use super::records::{self, Failure};
 use super::respond;
 use crate::app::App;
+use crate::db::error::DbError;
 use crate::db::pool::Lease;
 use crate::db::receipt::{self, Claim, Receipt};
 use crate::db::run::{Leaves, Progress};
@@ -13,6 +14,7 @@ use crate::sql::Statement;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
+use shared::ident::DatabaseName;
 use shared::key::Principal;
 use shared::operation::write::Once;
 use std::time::Duration;
@@ -29,6 +31,8 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub(super) struct InsertOnce<'a> {
     pub(super) app: &'a App,
     pub(super) principal: &'a Principal,
+    /// The table's, where receipts are kept.
+    pub(super) database: &'a DatabaseName,
     pub(super) once: &'a Once,
     pub(super) statements: &'a [Statement],
     pub(super) batch: Batch,
@@ -48,23 +52,32 @@ impl InsertOnce<'_> {
     }
 
     async fn attempt(&self, lease: &mut Lease) -> Result<Response, Failure> {
-        let project = self.principal.project();
+        let mut made = false;
         for attempt in 0..CLAIMS_MAX_COUNT {
             if attempt > 0 {
                 tokio::time::sleep(CLAIM_PAUSE).await;
             }
             let mut transaction = self.begin(lease).await?;
-            match receipt::claim(&mut transaction, project, self.once).await {
+            match receipt::claim(&mut transaction, self.database, self.once).await {
                 Ok(Claim::Ours) => return self.insert(transaction).await,
                 Ok(Claim::Taken) => transaction.rollback().await,
                 Ok(Claim::Busy) => {
                     transaction.rollback().await;
                     continue;
                 }
+                Ok(Claim::NoTable) if !made => {
+                    transaction.rollback().await;
+                    self.make(lease).await?;
+                    made = true;
+                    continue;
+                }
+                Ok(Claim::NoTable) => {
+                    return transaction.end(Err(DbError::NoReceipts.into())).await;
+                }
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
             let mut transaction = self.begin(lease).await?;
-            match receipt::look(&mut transaction, project, self.once).await {
+            match receipt::look(&mut transaction, self.database, self.once).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
                     return Ok(replayed(&payload));
@@ -72,7 +85,7 @@ impl InsertOnce<'_> {
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
                 Ok(Receipt::Gone) => transaction.rollback().await,
                 Ok(Receipt::Outlived) => {
-                    match receipt::renew(&mut transaction, project, self.once).await {
+                    match receipt::renew(&mut transaction, self.database, self.once).await {
                         Ok(Claim::Ours) => return self.insert(transaction).await,
                         Ok(_) => transaction.rollback().await,
                         Err(error) => return transaction.end(Err(error.into())).await,
@@ -82,6 +95,12 @@ impl InsertOnce<'_> {
             }
         }
         Err(in_progress().into())
+    }
+
+    /// Makes the table of receipts.
+    async fn make(&self, lease: &mut Lease) -> Result<(), Failure> {
+        let limit = self.app.pools.query_timeout();
+        Ok(receipt::make(lease, self.database, limit, self.progress).await?)
     }
 
     async fn begin<'l>(&'l self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure> {
@@ -99,7 +118,7 @@ impl InsertOnce<'_> {
     async fn insert_and_keep(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
         let written = transaction.all(self.statements, self.leaves).await?;
         let payload = records::ids(&written, self.batch);
-        receipt::keep(transaction, self.principal.project(), self.once, &payload).await?;
+        receipt::keep(transaction, self.database, self.once, &payload).await?;
         Ok(payload)
     }
 }

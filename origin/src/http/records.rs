@@ -143,6 +143,7 @@ impl Attempt<'_> {
                     let insert = InsertOnce {
                         app: self.app,
                         principal: self.principal,
+                        database: tables.root().database(),
                         once,
                         statements: &statements,
                         batch,

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use shared::ident::ProjectName;
-
 use crate::db::admin::{AccountState, Rights};
 
 /// Rights that newer servers count among all of a database's, and that do no harm.
@@ -65,42 +63,6 @@ pub fn lack(state: &AccountState, rights: Rights, patterns: &BTreeSet<String>) -
                 .map(|name| (*name).to_owned())
                 .collect::<BTreeSet<_>>();
             (!lacks.is_empty()).then(|| format!("it lacks {} on `{pattern}`", list(&lacks)))
-        })
-        .collect()
-}
-
-/// What an account has too much of on single tables, in words: it may keep the receipts of its project.
-#[must_use]
-pub fn excess_on_tables(
-    state: &AccountState,
-    rights: Rights,
-    project: &ProjectName,
-) -> Vec<String> {
-    let wanted = rights.on_tables(project);
-    let tables = state.tables.iter();
-    tables
-        .filter_map(|(table, has)| {
-            let excess: BTreeSet<String> = match wanted.get(table) {
-                Some(wanted) => has.difference(wanted).cloned().collect(),
-                None => has.clone(),
-            };
-            (!excess.is_empty()).then(|| format!("it has {} on `{table}`", list(&excess)))
-        })
-        .collect()
-}
-
-/// What an account has too little of on single tables, in words.
-#[must_use]
-pub fn lack_on_tables(state: &AccountState, rights: Rights, project: &ProjectName) -> Vec<String> {
-    let wanted = rights.on_tables(project);
-    wanted
-        .iter()
-        .filter_map(|(table, wanted)| {
-            let lacks: BTreeSet<String> = match state.tables.get(table) {
-                Some(has) => wanted.difference(has).cloned().collect(),
-                None => wanted.clone(),
-            };
-            (!lacks.is_empty()).then(|| format!("it lacks {} on `{table}`", list(&lacks)))
         })
         .collect()
 }

@@ -1,18 +1,18 @@
-//! Receipts of inserts that happen once. They run in the insert's transaction, under the project's
-//! account, on the project's own table.
+//! Receipts of inserts that happen once: a table of ours in the database that the insert is about. They
+//! are written in the insert's transaction, under the project's account.
 
 use super::Statement;
 use super::builder::Builder;
 use crate::plan::Param;
-use shared::ident::{ProjectName, RECEIPTS_SCHEMA};
+use shared::ident::{DatabaseName, TableName};
 use shared::limits::IDEMPOTENCY_LIFETIME_SECONDS;
 use shared::operation::write::Once;
 
 impl Builder {
-    fn receipts(&mut self, project: &ProjectName) -> &mut Self {
-        self.ident(RECEIPTS_SCHEMA)
+    fn receipts(&mut self, database: &DatabaseName) -> &mut Self {
+        self.ident(database.as_str())
             .syntax(".")
-            .ident(project.as_str())
+            .ident(TableName::RECEIPTS)
     }
 
     fn hash(&mut self, hash: &[u8; 32]) -> &mut Self {
@@ -29,12 +29,27 @@ impl Builder {
     }
 }
 
+/// Makes the table, as `docs/accounts.md` shows it. It has no other index, so that no lock of one key
+/// ever covers another.
+#[must_use]
+pub fn create(database: &DatabaseName) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("CREATE TABLE IF NOT EXISTS ")
+        .receipts(database)
+        .syntax(
+            " (key_hash BINARY(32) NOT NULL PRIMARY KEY, fingerprint BINARY(32) NOT NULL, \
+             created_at BIGINT UNSIGNED NOT NULL, answer LONGBLOB NULL) ENGINE = InnoDB \
+             COMMENT = 'Selkie: answers to inserts with an Idempotency-Key, kept for a day'",
+        );
+    sql.finish()
+}
+
 /// Takes the key. It waits for nobody: if another transaction holds it, the statement fails at once.
 #[must_use]
-pub fn claim(project: &ProjectName, once: &Once) -> Statement {
+pub fn claim(database: &DatabaseName, once: &Once) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ")
-        .receipts(project)
+        .receipts(database)
         .syntax(" (key_hash, fingerprint, created_at) VALUES (")
         .hash(once.key())
         .syntax(", ")
@@ -45,22 +60,22 @@ pub fn claim(project: &ProjectName, once: &Once) -> Statement {
 
 /// Reads the key's receipt: its fingerprint, its answer, and whether it is too old.
 #[must_use]
-pub fn read(project: &ProjectName, once: &Once) -> Statement {
+pub fn read(database: &DatabaseName, once: &Once) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT fingerprint, answer, ")
         .outlived()
         .syntax(" FROM ")
-        .receipts(project)
+        .receipts(database)
         .of_key(once);
     sql.finish()
 }
 
 /// Takes the key over from a receipt that is too old. Of two that try, the second finds no row.
 #[must_use]
-pub fn renew(project: &ProjectName, once: &Once) -> Statement {
+pub fn renew(database: &DatabaseName, once: &Once) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE ")
-        .receipts(project)
+        .receipts(database)
         .syntax(" SET fingerprint = ")
         .hash(once.fingerprint())
         .syntax(", created_at = UNIX_TIMESTAMP(), answer = NULL")
@@ -72,12 +87,50 @@ pub fn renew(project: &ProjectName, once: &Once) -> Statement {
 
 /// Writes the answer into the receipt.
 #[must_use]
-pub fn keep(project: &ProjectName, once: &Once, answer: &[u8]) -> Statement {
+pub fn keep(database: &DatabaseName, once: &Once, answer: &[u8]) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("UPDATE ")
-        .receipts(project)
+        .receipts(database)
         .syntax(" SET answer = ")
         .param(Param::Bytes(answer.to_vec()))
         .of_key(once);
+    sql.finish()
+}
+
+/// The databases where the account sees receipts.
+#[must_use]
+pub fn databases() -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax(
+        "SELECT TABLE_SCHEMA FROM information_schema.TABLES \
+         WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_NAME = ",
+    )
+    .param(Param::Text(TableName::RECEIPTS.into()));
+    sql.finish()
+}
+
+/// Keys of receipts that are too old, this many at most; found without locks.
+#[must_use]
+pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("SELECT key_hash FROM ")
+        .receipts(database)
+        .syntax(" WHERE ")
+        .outlived()
+        .syntax(" LIMIT ")
+        .param(Param::UInt(count as u64));
+    sql.finish()
+}
+
+/// Deletes a receipt. Asked again whether it is too old: it may have been renewed since.
+#[must_use]
+pub fn delete(database: &DatabaseName, key: Vec<u8>) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("DELETE FROM ")
+        .receipts(database)
+        .syntax(" WHERE key_hash = ")
+        .param(Param::Bytes(key))
+        .syntax(" AND ")
+        .outlived();
     sql.finish()
 }

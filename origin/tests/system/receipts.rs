@@ -1,12 +1,26 @@
-//! Receipts of inserts that happen once: their tables, and the sweeping of old ones.
+//! Receipts of inserts that happen once: the sweeping of old ones.
 
 use mysql_async::prelude::Queryable;
+use origin::db::{PoolSettings, Pools, receipt};
 use origin::projects::Claim;
-use shared::ident::ProjectName;
+use origin::system::System;
+use shared::ident::{DatabaseName, ProjectName};
 
 use crate::server::{Installation, Server};
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
+
+fn pools(installation: &Installation, system: &System) -> Pools {
+    let config = &installation.config;
+    let settings = PoolSettings {
+        size: config.pool_size,
+        queue: config.pool_queue,
+        wait_timeout: config.pool_wait_timeout,
+        connect_timeout: config.connect_timeout,
+        query_timeout: config.query_timeout,
+    };
+    Pools::new(settings, system.address.clone(), system.projects.clone())
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn receipts_older_than_a_day_are_swept_and_others_stay() {
@@ -15,30 +29,90 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
     let project = ProjectName::parse("swept-1").unwrap();
+    let other = ProjectName::parse("other").unwrap();
+    for name in [&project, &other] {
+        let made = system.projects.create(name, Claim::Refuse).await;
+        made.unwrap();
+    }
+    let mut root = server.root().await;
+    for (owner, name) in [
+        (&project, "plain"),
+        (&project, "Odd `name"),
+        (&project, "swept-1_own"),
+        (&project, "strange"),
+        (&project, "without"),
+        (&other, "others"),
+    ] {
+        let database = DatabaseName::parse(name).unwrap();
+        let made = system.projects.create_database(owner, &database).await;
+        made.unwrap();
+    }
+    root.query_drop("CREATE DATABASE nobodys").await.unwrap();
+    root.query_drop("CREATE TABLE strange.selkie_receipts (id INT)")
+        .await
+        .unwrap();
+    let filled = ["plain", "Odd ``name", "swept-1_own", "others", "nobodys"];
+    for name in filled {
+        root.query_drop(format!(
+            "CREATE TABLE `{name}`.selkie_receipts (key_hash BINARY(32) PRIMARY KEY, \
+             fingerprint BINARY(32), created_at BIGINT UNSIGNED, answer LONGBLOB)"
+        ))
+        .await
+        .unwrap();
+        // The tables `seq_…` are looked for in the session's own schema.
+        root.query_drop(format!("USE `{name}`")).await.unwrap();
+        for (age, odd) in [(DAY_SECONDS + 1, 0), (DAY_SECONDS - 60, 1)] {
+            root.query_drop(format!(
+                "INSERT INTO `{name}`.selkie_receipts SELECT UNHEX(SHA2(seq, 256)), \
+                 UNHEX(SHA2('', 256)), UNIX_TIMESTAMP() - {age}, '1' \
+                 FROM seq_1_to_1400 WHERE seq % 2 = {odd}"
+            ))
+            .await
+            .unwrap();
+        }
+    }
+    let pools = pools(&installation, &system);
+    // More than one step's in each database, and those alone.
+    assert_eq!(receipt::sweep(&pools, &project).await.unwrap(), 3 * 700);
+    assert_eq!(receipt::sweep(&pools, &project).await.unwrap(), 0);
+    for name in filled {
+        let left: Option<u64> = root
+            .query_first(format!("SELECT COUNT(*) FROM `{name}`.selkie_receipts"))
+            .await
+            .unwrap();
+        let swept = !["others", "nobodys"].contains(&name);
+        assert_eq!(left, Some(if swept { 700 } else { 1_400 }), "{name}");
+    }
+}
+
+/// Otherwise a view by that name would run a project's code with the administrator's rights.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_project_put_behind_the_name_runs_with_its_own_rights() {
+    let server = Server::start(None);
+    let installation = Installation::new("");
+    let system = installation.system(&server.address());
+    system.prepare().await.unwrap();
+    let project = ProjectName::parse("sly").unwrap();
     system
         .projects
         .create(&project, Claim::Refuse)
         .await
         .unwrap();
-    let mut root = server.root().await;
-    root.query_drop("USE selkie_receipts").await.unwrap();
-    let fill = "INSERT INTO selkie_receipts.`swept-1` (key_hash, fingerprint, created_at, answer)
-        SELECT UNHEX(SHA2(seq, 256)), UNHEX(SHA2('', 256)), UNIX_TIMESTAMP() - ?, '1' FROM seq_1_to_2000
-        WHERE seq % 2 = ?";
-    root.exec_drop(fill, (DAY_SECONDS + 1, 0)).await.unwrap();
-    root.exec_drop(fill, (DAY_SECONDS - 60, 1)).await.unwrap();
-    assert_eq!(system.admin.sweep_receipts(&project).await.unwrap(), 1_000);
-    assert_eq!(system.admin.sweep_receipts(&project).await.unwrap(), 0);
-    let left: Option<u64> = root
-        .query_first("SELECT COUNT(*) FROM selkie_receipts.`swept-1`")
-        .await
-        .unwrap();
-    assert_eq!(left, Some(1_000));
-    // Another start changes nothing of them.
-    system.prepare().await.unwrap();
-    let left: Option<u64> = root
-        .query_first("SELECT COUNT(*) FROM selkie_receipts.`swept-1`")
-        .await
-        .unwrap();
-    assert_eq!(left, Some(1_000));
+    let account = system.projects.account(&project, shared::key::Access::Full);
+    let mut conn = server.login(&account).await.unwrap();
+    for statement in [
+        "CREATE DATABASE sly_a",
+        "CREATE TABLE sly_a.seen (who TEXT)",
+        "CREATE TABLE sly_a.selkie_receipts (key_hash BINARY(32) PRIMARY KEY, \
+         created_at BIGINT UNSIGNED)",
+        "CREATE TRIGGER sly_a.look BEFORE DELETE ON sly_a.selkie_receipts FOR EACH ROW \
+         INSERT INTO sly_a.seen VALUES (USER())",
+        "INSERT INTO sly_a.selkie_receipts VALUES (UNHEX(SHA2('', 256)), 1)",
+    ] {
+        conn.query_drop(statement).await.unwrap();
+    }
+    let pools = pools(&installation, &system);
+    assert_eq!(receipt::sweep(&pools, &project).await.unwrap(), 1);
+    let seen: Vec<String> = conn.query("SELECT who FROM sly_a.seen").await.unwrap();
+    assert_eq!(seen, ["selkie-sly-rw@localhost"]);
 }

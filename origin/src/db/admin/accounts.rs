@@ -9,7 +9,7 @@ use std::fmt;
 use mysql_async::prelude::Queryable;
 use secrecy::{ExposeSecret, SecretString};
 use sha1::{Digest, Sha1};
-use shared::ident::{DatabaseName, ProjectName, RECEIPTS_SCHEMA};
+use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 
 pub use self::state::{AccountState, Accounts};
@@ -46,10 +46,6 @@ const READ_WRITE: &[&str] = &[
 /// The rights of a read key's account.
 const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
 
-/// The rights of a full key's account on the table of its project's receipts. Old ones are deleted by
-/// the administrator.
-const RECEIPTS: &[&str] = &["SELECT", "INSERT", "UPDATE"];
-
 /// MariaDB's number for "no such grant".
 const NO_SUCH_GRANT: u16 = 1141;
 
@@ -76,19 +72,6 @@ impl Rights {
         }
     }
 
-    /// The privileges on single tables, as `schema.table`: a full key's account keeps the receipts of
-    /// its project's inserts.
-    #[must_use]
-    pub fn on_tables(self, project: &ProjectName) -> BTreeMap<String, BTreeSet<String>> {
-        match self.0 {
-            Access::Full => BTreeMap::from([(
-                format!("{RECEIPTS_SCHEMA}.{project}"),
-                RECEIPTS.iter().map(|name| (*name).to_owned()).collect(),
-            )]),
-            Access::Read => BTreeMap::new(),
-        }
-    }
-
     /// The rights on each of these patterns.
     fn on(self, patterns: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
         let rights: BTreeSet<String> = self
@@ -101,37 +84,6 @@ impl Rights {
             .map(|pattern| (pattern.clone(), rights.clone()))
             .collect()
     }
-}
-
-/// What a project's account may do, and nothing else.
-#[derive(Debug)]
-pub struct Wanted {
-    databases: BTreeMap<String, BTreeSet<String>>,
-    tables: BTreeMap<String, BTreeSet<String>>,
-}
-
-impl Wanted {
-    /// The rights on everything that a project owns.
-    #[must_use]
-    pub fn new(rights: Rights, project: &ProjectName, databases: &[DatabaseName]) -> Self {
-        Self {
-            databases: rights.on(&patterns(project, databases)),
-            tables: rights.on_tables(project),
-        }
-    }
-}
-
-/// A place's name as a GRANT takes it.
-type Place = fn(&str) -> String;
-
-fn database_place(pattern: &str) -> String {
-    format!("{}.*", ident(pattern))
-}
-
-/// `schema.table`: a schema of ours has no dot in its name, and what others have is only revoked.
-fn table_place(name: &str) -> String {
-    let (schema, table) = name.split_once('.').unwrap_or(("", name));
-    format!("{}.{}", ident(schema), ident(table))
 }
 
 /// The account that a project's keys of one access run under: `selkie-<project>-rw` or `-ro`.
@@ -242,7 +194,8 @@ impl Admin {
         &self,
         name: &AccountName,
         password: &SecretString,
-        wanted: &Wanted,
+        rights: Rights,
+        patterns: &BTreeSet<String>,
         accounts: &Accounts,
     ) -> Result<(), AdminError> {
         let here = self.account_host();
@@ -255,7 +208,8 @@ impl Admin {
             if found.password_hash.as_deref() != Some(&hash(password)) {
                 self.set_password(name, host, password).await?;
             }
-            self.settle_grants(name, host, &found, wanted).await?;
+            self.settle_grants(name, host, &found, &rights.on(patterns))
+                .await?;
         }
         Ok(())
     }
@@ -292,9 +246,14 @@ impl Admin {
         name: &AccountName,
         host: &str,
         found: &AccountState,
-        wanted: &Wanted,
+        wanted: &BTreeMap<String, BTreeSet<String>>,
     ) -> Result<(), AdminError> {
         let account = name.at(host);
+        // First, since revoking everything would take them too.
+        for role in &found.roles {
+            self.run(format!("REVOKE {} FROM {account}", ident(role)))
+                .await?;
+        }
         if !found.global.is_empty() || !found.other.is_empty() {
             // Somebody gave it more than a project may have. Databases are granted again below.
             self.run(format!(
@@ -302,36 +261,26 @@ impl Admin {
             ))
             .await?;
         }
-        for role in &found.roles {
-            self.run(format!("REVOKE {} FROM {account}", ident(role)))
-                .await?;
-        }
         let untouched = found.global.is_empty() && found.other.is_empty();
-        let places = [
-            (&found.databases, &wanted.databases, database_place as Place),
-            (&found.tables, &wanted.tables, table_place),
-        ];
-        for (found, wanted, place) in places {
-            for (name, privileges) in found {
-                let excess = wanted
-                    .get(name)
-                    .is_none_or(|wanted| !privileges.is_subset(wanted));
-                if untouched && excess {
-                    self.revoke(&account, &place(name)).await?;
-                }
+        for (pattern, privileges) in &found.databases {
+            let excess = wanted
+                .get(pattern)
+                .is_none_or(|wanted| !privileges.is_subset(wanted));
+            if untouched && excess {
+                self.revoke(&account, pattern).await?;
             }
-            for (name, wanted) in wanted {
-                if untouched && found.get(name) == Some(wanted) {
-                    continue;
-                }
-                let list: Vec<&str> = wanted.iter().map(String::as_str).collect();
-                self.run(format!(
-                    "GRANT {} ON {} TO {account}",
-                    list.join(", "),
-                    place(name)
-                ))
-                .await?;
+        }
+        for (pattern, wanted) in wanted {
+            if untouched && found.databases.get(pattern) == Some(wanted) {
+                continue;
             }
+            let list: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            self.run(format!(
+                "GRANT {} ON {}.* TO {account}",
+                list.join(", "),
+                ident(pattern)
+            ))
+            .await?;
         }
         Ok(())
     }
@@ -354,17 +303,17 @@ impl Admin {
                 .filter(|((user, _), _)| user == name.as_str());
             for ((_, host), state) in hosts {
                 if state.databases.contains_key(&pattern) {
-                    self.revoke(&name.at(host), &database_place(&pattern))
-                        .await?;
+                    self.revoke(&name.at(host), &pattern).await?;
                 }
             }
         }
         Ok(())
     }
 
-    async fn revoke(&self, account: &str, place: &str) -> Result<(), AdminError> {
+    async fn revoke(&self, account: &str, pattern: &str) -> Result<(), AdminError> {
+        let place = ident(pattern);
         match self
-            .run(format!("REVOKE ALL PRIVILEGES ON {place} FROM {account}"))
+            .run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}"))
             .await
         {
             // Another origin was faster.

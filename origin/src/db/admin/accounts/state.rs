@@ -13,9 +13,7 @@ pub struct AccountState {
     pub databases: BTreeMap<String, BTreeSet<String>>,
     /// Roles that it may take on.
     pub roles: BTreeSet<String>,
-    /// Privileges by table: `schema.table`.
-    pub tables: BTreeMap<String, BTreeSet<String>>,
-    /// Anything else: rights on single columns, the right to grant. In words.
+    /// Anything else: rights on single tables, the right to grant. In words.
     pub other: BTreeSet<String>,
 }
 
@@ -33,9 +31,7 @@ pub(super) const GRANTS: &str = "SELECT GRANTEE, 'global', '', PRIVILEGE_TYPE FR
         FROM information_schema.SCHEMA_PRIVILEGES WHERE IS_GRANTABLE = 'YES'
     UNION ALL SELECT GRANTEE, 'table', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), PRIVILEGE_TYPE
         FROM information_schema.TABLE_PRIVILEGES
-    UNION ALL SELECT GRANTEE, 'grantable', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), PRIVILEGE_TYPE
-        FROM information_schema.TABLE_PRIVILEGES WHERE IS_GRANTABLE = 'YES'
-    UNION ALL SELECT GRANTEE, 'column', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME, '.', COLUMN_NAME), PRIVILEGE_TYPE
+    UNION ALL SELECT GRANTEE, 'table', CONCAT(TABLE_SCHEMA, '.', TABLE_NAME, '.', COLUMN_NAME), PRIVILEGE_TYPE
         FROM information_schema.COLUMN_PRIVILEGES";
 
 impl AccountState {
@@ -48,9 +44,6 @@ impl AccountState {
             }
             "database" => {
                 self.databases.entry(place).or_default().insert(privilege);
-            }
-            "table" => {
-                self.tables.entry(place).or_default().insert(privilege);
             }
             "grantable" => {
                 self.other.insert(format!("GRANT OPTION on {place}"));
