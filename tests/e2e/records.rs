@@ -12,6 +12,7 @@ mod metadata;
 mod names;
 mod options;
 mod read;
+mod receipts;
 mod update;
 mod update_many;
 
@@ -31,6 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
         names::cases(),
         options::cases(),
         read::cases(),
+        receipts::cases(),
         update::cases(),
         update_many::cases(),
     ];
