@@ -22,6 +22,7 @@ mod page_tokens;
 mod paging;
 mod paging_texts;
 mod read;
+mod receipts;
 mod search;
 mod update;
 mod update_many;
@@ -52,6 +53,7 @@ pub(crate) fn cases() -> Vec<Case> {
         paging_texts::cases(),
         read::cases(),
         search::cases(),
+        receipts::cases(),
         update::cases(),
         update_many::cases(),
     ];

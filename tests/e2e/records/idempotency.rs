@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
-const T: &[&str] = &[
+pub(super) const T: &[&str] = &[
     "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL, n INT UNIQUE)",
 ];
 
@@ -26,27 +26,22 @@ cases! {
         a_table_without_transactions_refuses_the_header,
         keys_of_databases_do_not_meet,
         keys_of_projects_do_not_meet,
-        first_uses_at_once_make_one_table,
-        receipts_that_were_dropped_are_forgotten,
-        an_account_that_can_keep_no_receipts_is_told_so,
-        an_account_has_and_sees_no_more_for_its_receipts,
-        the_table_of_receipts_is_none_of_the_interface,
         keys_side_by_side_do_not_wait_for_each_other,
     ],
 }
 
-fn insert(room: &Room, rest: &str, key: &str, body: &Value) -> Call {
+pub(super) fn insert(room: &Room, rest: &str, key: &str, body: &Value) -> Call {
     room.call(Method::POST, rest)
         .header("idempotency-key", key)
         .json(body)
 }
 
-fn key() -> String {
+pub(super) fn key() -> String {
     unique("key-of-this-run-")
 }
 
 #[track_caller]
-fn replays(again: &Answer, first: &Answer) {
+pub(super) fn replays(again: &Answer, first: &Answer) {
     assert_eq!(again.status, 200, "{again}");
     assert_eq!(again.body, first.body, "byte for byte");
     assert_eq!(
@@ -56,7 +51,7 @@ fn replays(again: &Answer, first: &Answer) {
     );
 }
 
-async fn count(room: &Room) -> Value {
+pub(super) async fn count(room: &Room) -> Value {
     room.value("SELECT COUNT(*) FROM t").await
 }
 
@@ -358,7 +353,7 @@ async fn keys_of_databases_do_not_meet(door: Door) {
 }
 
 /// Another project with a database, and its full key.
-async fn elsewhere(door: Door) -> (String, String, String) {
+pub(super) async fn elsewhere(door: Door) -> (String, String, String) {
     let project = unique("receiver");
     shared().create_project(&project);
     let token = shared().create_key(&project, "full", &[]).token;
@@ -389,211 +384,6 @@ async fn keys_of_projects_do_not_meet(door: Door) {
     let query = format!("SELECT * FROM {}.selkie_receipts", room.db);
     let call = door.sql(&json!({"query": query})).key(&token);
     call.send().await.refused(ErrorCode::PermissionDenied);
-}
-
-async fn first_uses_at_once_make_one_table(door: Door) {
-    let room = Room::new(door, T).await;
-    let keys: Vec<String> = (0..12).map(|_| key()).collect();
-    let body = json!({"name": "a"});
-    for round in 0..3 {
-        if round > 0 {
-            room.behind("DROP TABLE selkie_receipts");
-        }
-        let calls = keys.iter().map(|key| insert(&room, "t", key, &body).send());
-        for answer in futures_util::future::join_all(calls).await {
-            answer.payload();
-            assert_eq!(answer.header("idempotency-replayed"), None, "{answer}");
-        }
-        assert_eq!(count(&room).await, 12 * (round + 1));
-    }
-    // The same key for all: one inserts, as ever.
-    for _ in 0..5 {
-        room.behind("DROP TABLE selkie_receipts; DELETE FROM t");
-        let calls = (0..8).map(|_| insert(&room, "t", &keys[0], &body).send());
-        let answers = futures_util::future::join_all(calls).await;
-        let (done, refused): (Vec<&Answer>, Vec<&Answer>) =
-            answers.iter().partition(|answer| answer.status == 200);
-        for answer in refused {
-            answer.refused(ErrorCode::IdempotencyInProgress);
-        }
-        let fresh = |answer: &&&Answer| answer.header("idempotency-replayed").is_none();
-        assert_eq!(done.iter().filter(fresh).count(), 1, "one inserts");
-        assert_eq!(count(&room).await, 1);
-    }
-}
-
-async fn receipts_that_were_dropped_are_forgotten(door: Door) {
-    let room = Room::new(door, T).await;
-    let (key, body) = (key(), json!({"name": "a"}));
-    for id in 1..4 {
-        let first = insert(&room, "t", &key, &body).send().await;
-        assert_eq!(first.payload(), id);
-        assert_eq!(first.header("idempotency-replayed"), None);
-        replays(&insert(&room, "t", &key, &body).send().await, &first);
-        room.behind("DROP TABLE selkie_receipts");
-    }
-    // What is said of the insert's own table is said of that one.
-    room.behind("DROP TABLE t");
-    let error = insert(&room, "t", &key, &body).send().await;
-    let error = error.refused(ErrorCode::TableNotFound);
-    let message = error["message"].as_str().unwrap_or_default();
-    assert!(message.contains("\"t\""), "{error}");
-    room.exec(T[0]).await;
-    let first = insert(&room, "t", &key, &body).send().await;
-    assert_eq!(first.payload(), 1);
-    assert_eq!(first.header("idempotency-replayed"), None);
-    // A failed insert took its receipt back, but not the table's making.
-    room.behind("DROP TABLE selkie_receipts");
-    let long = json!({"name": "much too long for twenty characters"});
-    let failed = insert(&room, "t", &key, &long).send().await;
-    failed.refused(ErrorCode::InvalidValue);
-    assert_eq!(room.value("SELECT COUNT(*) FROM selkie_receipts").await, 0);
-    assert_eq!(count(&room).await, 1);
-}
-
-/// The statement that operators are shown.
-fn statement_of_the_docs() -> &'static str {
-    let text = include_str!("../../../docs/accounts.md");
-    let start = text.find("CREATE TABLE selkie_receipts").expect("one");
-    let length = text[start..].find(';').expect("its end");
-    &text[start..start + length]
-}
-
-async fn an_account_that_can_keep_no_receipts_is_told_so(door: Door) {
-    let (project, body, key) = (unique("receiver"), json!({"name": "a"}), key());
-    shared().create_project(&project);
-    let token = shared().create_key(&project, "full", &[]).token;
-    let database = format!("{project}_a");
-    // Before the account's first connection, so that no session of it knows other rights.
-    let prepared = format!(
-        "REVOKE CREATE ON `{project}\\_%`.* FROM 'selkie-{project}-rw'@'localhost'; \
-         CREATE DATABASE {database}; USE {database}; \
-         CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)"
-    );
-    shared().root_sql(&prepared).expect("root");
-    let root = |statements: &str| {
-        let text = format!("USE {database}; {statements}");
-        shared().root_sql(&text).expect("root")
-    };
-    let send = async || {
-        door.post(&format!("/api/v1/crud/{database}/t"), &body)
-            .key(&token)
-            .header("idempotency-key", &key)
-            .send()
-            .await
-    };
-    let told = |answer: Answer| {
-        let error = answer.refused(ErrorCode::PermissionDenied);
-        let (message, hint) = (error["message"].to_string(), error["hint"].to_string());
-        assert!(message.contains("Idempotency-Key"), "{error}");
-        assert!(hint.contains("selkie_receipts"), "{error}");
-    };
-    told(send().await);
-    root("CREATE TABLE selkie_receipts (id INT)");
-    told(send().await);
-    assert_eq!(root("SELECT COUNT(*) FROM t").trim(), "0");
-    root("DROP TABLE selkie_receipts");
-    root(statement_of_the_docs());
-    let first = send().await;
-    first.payload();
-    replays(&send().await, &first);
-    // What the service makes is what the docs show.
-    let made = "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_KEY, ENGINE, TABLE_COMMENT \
-         FROM information_schema.COLUMNS JOIN information_schema.TABLES \
-         USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = DATABASE() \
-         AND TABLE_NAME = 'selkie_receipts' ORDER BY ORDINAL_POSITION";
-    let room = Room::new(door, T).await;
-    insert(&room, "t", &key, &body).send().await.payload();
-    assert_eq!(room.behind(made), root(made));
-}
-
-async fn an_account_has_and_sees_no_more_for_its_receipts(door: Door) {
-    let (project, database, token) = elsewhere(door).await;
-    let seen = async || {
-        let mut all = Vec::new();
-        for query in [
-            "SHOW GRANTS",
-            "SHOW DATABASES",
-            "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA",
-            "SELECT DISTINCT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_SCHEMA NOT LIKE '%schema'",
-        ] {
-            let call = door.sql(&json!({"query": query})).key(&token);
-            all.push(call.send().await.payload());
-        }
-        all
-    };
-    let before = seen().await;
-    assert_eq!(before[3], json!([{"TABLE_SCHEMA": database}]), "{project}");
-    let call = door
-        .post(&format!("/api/v1/crud/{database}/t"), &json!({"name": "a"}))
-        .key(&token)
-        .header("idempotency-key", &key());
-    call.send().await.payload();
-    assert_eq!(seen().await, before);
-}
-
-async fn the_table_of_receipts_is_none_of_the_interface(door: Door) {
-    let room = Room::new(door, T).await;
-    let body = json!({"name": "a"});
-    insert(&room, "t", &key(), &body).send().await.payload();
-    // As long, and as far from any table.
-    let (ours, none) = ("selkie_receipts", "selkie_deceipts");
-    let join = |table: &str| {
-        let joins = json!([{"tableName": table, "joinType": "JOIN", "match": {"source": "id", "target": "created_at"}}]);
-        format!("t?{}", crate::door::option("join", &joins))
-    };
-    let changed = json!({"created_at": 1});
-    let calls = |table: &str| {
-        let path = format!("/api/v1/crud/{}/{table}", room.db);
-        let batch = json!({"operations": [{"method": "POST", "path": path, "body": changed}]});
-        vec![
-            room.call(Method::GET, table),
-            room.call(Method::HEAD, table),
-            room.call(Method::GET, &format!("{table}?count=exact")),
-            room.call(Method::GET, &format!("{table}/1")),
-            room.call(Method::GET, &format!("{table}/_schema")),
-            room.call(Method::GET, &join(table)),
-            room.call(Method::POST, table).json(&changed),
-            room.call(Method::POST, &format!("{table}/query"))
-                .json(&json!({})),
-            insert(&room, table, &key(), &changed),
-            room.call(Method::PUT, &format!("{table}/1")).json(&changed),
-            room.call(Method::PATCH, &format!("{table}/1"))
-                .json(&changed),
-            room.call(Method::DELETE, &format!("{table}/1")),
-            room.door.post("/api/v1/batch", &batch),
-        ]
-    };
-    for (call, other) in calls(ours).into_iter().zip(calls(none)) {
-        let (answer, other) = (call.send().await, other.send().await);
-        assert_eq!(answer.status, other.status, "{answer}");
-        let said = |answer: &Answer| match answer.method {
-            Method::HEAD => answer.text(),
-            _ => {
-                let mut body = answer.json();
-                body["error"]["requestId"].take();
-                body.to_string()
-            }
-        };
-        assert_eq!(said(&answer), said(&other).replace(none, ours));
-        assert!(answer.status.is_client_error(), "{answer}");
-    }
-    // Not as a hint either, nor in other letters.
-    for near in ["selkie_receipt", "Selkie_Receipts", "selkie_receipts2"] {
-        let answer = room.get(near).await;
-        let error = answer.refused(ErrorCode::TableNotFound);
-        assert_eq!(
-            error.get("hint").filter(|hint| !hint.is_null()),
-            None,
-            "{answer}"
-        );
-    }
-    // Through SQL it is a table like any other of the project's.
-    assert_eq!(
-        room.value("SELECT COUNT(*) FROM selkie_receipts WHERE answer = '1'")
-            .await,
-        1
-    );
 }
 
 /// Their hashes are neighbours in one index.
