@@ -232,6 +232,26 @@ mod tests {
         assert_eq!(names.len(), 1, "{names:?}");
     }
 
+    /// What MariaDB's simple_password_check asks for by default: 8 characters, with at least one upper-case
+    /// and one lower-case letter, one digit and one other character.
+    #[test]
+    fn derived_passwords_satisfy_servers_with_password_rules() {
+        let secret = InstallationSecret::new(vec![7; SECRET_MIN_BYTES]);
+        for label in ["account:a", "account:b", "account:c"] {
+            let password = secret.derive_password(label);
+            let password = password.expose_secret();
+            assert!(password.len() >= 8);
+            for rule in [
+                char::is_ascii_uppercase,
+                char::is_ascii_lowercase,
+                char::is_ascii_digit,
+                char::is_ascii_punctuation,
+            ] {
+                assert!(password.chars().any(|c| rule(&c)), "{password}");
+            }
+        }
+    }
+
     #[test]
     fn threads_that_make_it_at_once_agree() {
         let directory = tempfile::tempdir().unwrap();

@@ -25,7 +25,10 @@ cases! {
 }
 
 async fn a_success_is_one_object_with_two_fields(door: Door) {
-    let answer = door.get(POSTS).send().await;
+    let answer = door
+        .get(&format!("{POSTS}&selectFields=id&query[id]=1"))
+        .send()
+        .await;
     let body = answer.json();
     assert_eq!(
         body.as_object().unwrap().keys().collect::<Vec<_>>(),

@@ -46,9 +46,7 @@ impl Keyset {
         scope: &Scope<'_>,
     ) -> Result<(), Problem> {
         let after = read.window.after.is_some();
-        // Without an order, rows come as MariaDB finds them soonest: asking for one would cost a sort.
-        let paged = select.limit.is_some_and(|limit| limit > 0) && !select.order.is_empty();
-        if !after && !paged {
+        if !after && select.limit.is_none_or(|limit| limit == 0) {
             return Ok(());
         }
         match terms(select, scope) {

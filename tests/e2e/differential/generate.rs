@@ -33,12 +33,12 @@ pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
     }
 }
 
-/// A read that can be paged by `next`: any with an order, but without groups, aggregates, `distinct` and another paging.
+/// A read that can be paged by `next`: any, but without groups, aggregates, `distinct` and another paging.
 pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
     loop {
         let mut read = read(dice, world);
         let keyed = (0..=read.joins.len()).all(|at| !read.table(world, at).key.is_empty());
-        if keyed && !read.is_aggregated() && !read.order.is_empty() {
+        if keyed && !read.is_aggregated() {
             read.distinct = false;
             read.window = Window {
                 limit: Some(dice.between(1, 9)),
