@@ -16,6 +16,7 @@ cases! {
         a_token_goes_with_another_limit_and_other_fields_shown,
         a_token_needs_no_other_paging,
         a_single_record_has_no_pages,
+        an_order_of_too_many_keys_has_no_next,
     ],
     Edge: [a_token_given_at_one_door_opens_the_other],
 }
@@ -224,5 +225,45 @@ async fn a_token_given_at_one_door_opens_the_other(door: Door) {
         options["after"] = ask(one, "books", &options).await.json()["next"].clone();
         let expected = ask(one, "books", &options).await.payload();
         assert_eq!(ask(other, "books", &options).await.payload(), expected);
+    }
+}
+
+async fn an_order_of_too_many_keys_has_no_next(door: Door) {
+    let columns: Vec<String> = (0..16).map(|at| format!("c{at} INT")).collect();
+    let key: Vec<String> = (0..16).map(|at| format!("c{at}")).collect();
+    let table = format!(
+        "CREATE TABLE wide ({}, PRIMARY KEY ({}))",
+        columns.join(", "),
+        key.join(", ")
+    );
+    let room = Room::new(door, &[&table]).await;
+    for row in 1..=2 {
+        let values = vec![row.to_string(); 16].join(", ");
+        room.exec(&format!("INSERT INTO wide VALUES ({values})"))
+            .await;
+    }
+    for (joins, pages) in [(3, true), (4, false)] {
+        let join: serde_json::Value = (0..joins)
+            .map(|at| {
+                json!({"tableName": "wide", "alias": format!("w{at}"), "selectFields": [],
+                    "match": {"source": "c0", "target": "c1"}})
+            })
+            .collect();
+        let mut options =
+            json!({"limit": 1, "join": join, "selectFields": ["c0"], "order": by("c0", "ASC")});
+        let answer = ask(&room, "wide", &options).await;
+        let next = answer.json()["next"].clone();
+        assert_eq!(next.is_string(), pages, "{answer}");
+        options["after"] = if pages { next } else { json!("x") };
+        let answer = ask(&room, "wide", &options).await;
+        if pages {
+            assert_eq!(answer.payload(), json!([{"c0": 2}]));
+        } else {
+            let error = answer.refused(ErrorCode::InvalidQueryOption);
+            assert!(
+                error["message"].as_str().unwrap().contains("64"),
+                "{answer}"
+            );
+        }
     }
 }
