@@ -433,19 +433,18 @@ pub(crate) fn find_socket(dir: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The newest of the binaries that `make` builds, or `SELKIE_BIN`.
+/// The binary built with the same profile as these tests, which lie in `target/{profile}/deps`; or
+/// `SELKIE_BIN`. One of another profile may be of older code.
 pub(crate) fn binary() -> Result<PathBuf, String> {
     if let Ok(path) = std::env::var("SELKIE_BIN") {
         return Ok(PathBuf::from(path));
     }
-    let built =
-        ["release", "debug"].map(|profile| workspace().join("target").join(profile).join("selkie"));
-    let newest = built
-        .into_iter()
-        .filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path)))
-        .max();
-    newest
-        .map(|(_, path)| path)
+    let tests = std::env::current_exe().map_err(|error| error.to_string())?;
+    tests
+        .ancestors()
+        .nth(2)
+        .map(|profile| profile.join("selkie"))
+        .filter(|binary| binary.exists())
         .ok_or_else(|| "no `selkie` in target/: run `make test`, or set SELKIE_BIN".to_owned())
 }
 
