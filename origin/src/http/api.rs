@@ -60,8 +60,9 @@ async fn answer(
         if_none_match: texts.if_none_match.as_deref(),
     };
     match operation {
-        Operation::Sql(call) => sql::run(app, &principal, call, record).await,
-        Operation::Batch(batch) => batch::run(app, &principal, &batch, record).await,
+        // Boxed, so that the record's way does not carry room for theirs.
+        Operation::Sql(call) => Box::pin(sql::run(app, &principal, call, record)).await,
+        Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, terms, record).await,
     }

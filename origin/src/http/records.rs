@@ -62,11 +62,11 @@ pub(super) async fn run(
     let tables = attempt.tables(Schema::Cached).await?;
     match attempt.once(&tables).await {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
-            let tables = attempt.tables(Schema::Fresh).await?;
-            attempt.once(&tables).await
+            let tables = Box::pin(attempt.tables(Schema::Fresh)).await?;
+            Box::pin(attempt.once(&tables)).await
         }
         Err(Failure::Database(error)) if error.is_lost() && operation.is_read() => {
-            attempt.once(&tables).await
+            Box::pin(attempt.once(&tables)).await
         }
         outcome => outcome,
     }
