@@ -2,14 +2,13 @@
 //! that column's type. Pure; knows no SQL.
 
 pub mod bind;
-mod read;
-mod write;
-
 mod filter;
 mod join;
 pub mod keyset;
 mod output;
+mod read;
 pub mod scope;
+mod write;
 
 use crate::catalog::{Case, Layout};
 use keyset::Keyset;
