@@ -10,10 +10,12 @@ cases! {
     Both: [random_texts_come_back_and_are_found],
 }
 
+/// No text ends in NUL: MariaDB's `ORDER BY` takes `a` and `a\0` for equal in a NOPAD collation, where
+/// its comparisons do not.
 fn texts(alphabet: &'static str) -> Samples {
     prop::collection::vec(select(alphabet.chars().collect::<Vec<_>>()), 0..20)
         .prop_map(|chars| {
-            let text = quoted(&String::from_iter(chars));
+            let text = quoted(String::from_iter(chars).trim_end_matches('\0'));
             (text.clone(), text)
         })
         .boxed()
