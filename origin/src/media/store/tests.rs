@@ -1,6 +1,8 @@
 //! What holds for every store: each test runs on a directory and on a bucket.
 
+mod broken;
 mod place;
+mod service;
 
 use std::time::Duration;
 
