@@ -19,6 +19,7 @@ pub mod ident;
 pub mod json;
 pub mod key;
 pub mod limits;
+pub mod media;
 pub mod operation;
 pub mod policy;
 pub mod request_id;

@@ -100,3 +100,12 @@ pub const REQUEST_ID_MAX_BYTES: usize = 128;
 
 /// Parameters of one `/sql` statement: MariaDB's prepared statements count them in 16 bits.
 pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
+
+/// Bytes of a medium's name, and of its folder's path: what file systems take, should it ever be saved.
+pub const MEDIA_NAME_MAX_BYTES: usize = 255;
+
+/// Entries of one listing of media: it is held whole before it is sent. More are read page by page.
+pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
+
+/// Seconds for which a signed URL may be valid: a week. It can't be taken back before.
+pub const SIGNED_URL_MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
