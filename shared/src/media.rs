@@ -72,10 +72,10 @@ impl FolderPath {
     /// `invalid_body`, naming what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let path = text.strip_prefix('/').unwrap_or(text);
-        let path = path.strip_suffix('/').unwrap_or(path);
         if path.is_empty() {
             return Ok(Self::root());
         }
+        let path = path.strip_suffix('/').unwrap_or(path);
         if path.len() > MEDIA_NAME_MAX_BYTES {
             return Err(too_long("folder", text));
         }
@@ -213,14 +213,14 @@ impl FilePath {
             .split('/')
             .map(|part| percent_decode_str(part).decode_utf8().ok())
             .collect::<Option<Vec<_>>>()?;
-        if parts.iter().any(|part| part.contains('/')) {
+        if parts
+            .iter()
+            .any(|part| part.is_empty() || part.contains('/'))
+        {
             return None;
         }
         let name = MediaName::parse(&parts.pop()?).ok()?;
         let folder = parts.join("/");
-        if folder.starts_with('/') || folder.ends_with('/') {
-            return None;
-        }
         Some(Self {
             project: ProjectName::parse(&percent_decode_str(project).decode_utf8().ok()?).ok()?,
             folder: FolderPath::parse(&folder).ok()?,
