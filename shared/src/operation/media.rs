@@ -280,3 +280,160 @@ impl SignedFor {
 fn invalid_body(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidBody, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::{BodyUse, Operation, RequestHead, parse_head};
+    use crate::policy::Action;
+
+    fn call(method: &str, path: &str, query: &str, body: &str) -> Result<MediaCall, Problem> {
+        let pending = parse_head(&RequestHead {
+            method,
+            path: &format!("/api/v1/media{path}"),
+            query: Some(query),
+            ..RequestHead::default()
+        })?;
+        match pending.finish(body.as_bytes())? {
+            Operation::Media(call) => Ok(call),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn code(method: &str, path: &str, query: &str, body: &str) -> ErrorCode {
+        call(method, path, query, body).unwrap_err().code()
+    }
+
+    #[test]
+    fn a_list_takes_its_options() {
+        let query = "folder=/a/b/&type=image&name=x.png&limit=5&page=3&count=true\
+                     &order={\"field\":\"size\",\"strategy\":\"desc\"}";
+        let MediaCall::List(list) = call("GET", "", query, "").unwrap() else {
+            panic!("no list");
+        };
+        assert_eq!(list.folder.unwrap().as_str(), "a/b");
+        assert_eq!(list.kind, Some(MediaKind::Image));
+        assert_eq!(list.name.unwrap().as_str(), "x.png");
+        assert_eq!((list.span.limit, list.span.offset), (Some(5), 10));
+        assert_eq!(list.order, [(MediaField::Size, Direction::Descending)]);
+        assert!(list.count);
+        let all = call("GET", "", "folder=", "").unwrap();
+        let root = MediaList {
+            folder: Some(FolderPath::root()),
+            ..MediaList::default()
+        };
+        assert_eq!(all, MediaCall::List(root));
+    }
+
+    #[test]
+    fn options_that_can_not_be_meant_are_refused() {
+        for query in [
+            "type=picture",
+            "folder=a//b",
+            "name=..",
+            "limit=10001",
+            "limit=x",
+            "page=1",
+            "page=0&limit=1",
+            "count=perhaps",
+            "query={}",
+            "order=id",
+            "limit=1&limit=2",
+        ] {
+            assert_eq!(
+                code("GET", "", query, ""),
+                ErrorCode::InvalidQueryOption,
+                "{query}"
+            );
+        }
+        let order = call("GET", "", "order[field]=sise", "").unwrap_err();
+        assert_eq!(order.code(), ErrorCode::UnknownField);
+        assert!(order.hint().unwrap().contains("size"));
+        assert_eq!(
+            code("DELETE", "/1", "force=true", ""),
+            ErrorCode::InvalidQueryOption
+        );
+    }
+
+    #[test]
+    fn files_are_addressed_by_number() {
+        assert_eq!(
+            call("GET", "/7", "", "").unwrap(),
+            MediaCall::Describe(MediaId(7))
+        );
+        assert_eq!(
+            call("DELETE", "/7", "", "").unwrap(),
+            MediaCall::Delete(MediaId(7))
+        );
+        for id in ["x", "-1", "1.5", "+1", "99999999999999999999", "7a"] {
+            assert_eq!(
+                code("GET", &format!("/{id}"), "", ""),
+                ErrorCode::MediaNotFound,
+                "{id}"
+            );
+        }
+        for (method, path, code_) in [
+            ("PUT", "/7", ErrorCode::MethodNotAllowed),
+            ("DELETE", "", ErrorCode::MethodNotAllowed),
+            ("GET", "/7/sign", ErrorCode::MethodNotAllowed),
+            ("POST", "/7/sing", ErrorCode::RouteNotFound),
+            ("GET", "/", ErrorCode::RouteNotFound),
+        ] {
+            assert_eq!(code(method, path, "", ""), code_, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_signed_for_a_second_to_a_week() {
+        let signed = call("POST", "/7/sign", "", r#"{"expiresIn": 60}"#).unwrap();
+        assert_eq!(
+            signed,
+            MediaCall::Sign(MediaId(7), SignedFor { seconds: 60 })
+        );
+        for body in [
+            "{}",
+            r#"{"expiresIn":0}"#,
+            r#"{"expiresIn":-5}"#,
+            r#"{"expiresIn":604801}"#,
+            r#"{"expiresIn":"1h"}"#,
+            r#"{"expiresIn":1.5}"#,
+            r#"{"expiresIn":null}"#,
+            r#"{"expires":60}"#,
+        ] {
+            let refused = call("POST", "/7/sign", "", body).unwrap_err();
+            assert_eq!(refused.code(), ErrorCode::InvalidBody, "{body}");
+        }
+        assert_eq!(
+            code("POST", "/7/sign", "", "nonsense"),
+            ErrorCode::InvalidJson
+        );
+    }
+
+    #[test]
+    fn an_upload_is_known_by_its_head_and_comes_as_json_or_as_a_form() {
+        let pending = |content_type| {
+            parse_head(&RequestHead {
+                method: "POST",
+                path: "/api/v1/media",
+                content_type,
+                ..RequestHead::default()
+            })
+            .unwrap()
+        };
+        for content_type in [
+            None,
+            Some("application/json"),
+            Some("multipart/form-data; boundary=x"),
+        ] {
+            let upload = pending(content_type);
+            assert_eq!(
+                (upload.action(), upload.body()),
+                (Action::Upload, BodyUse::Upload)
+            );
+            assert!(upload.check_body_type().is_ok());
+        }
+        let refused = pending(Some("image/png")).check_body_type().unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::UnsupportedMediaType);
+        assert!(refused.hint().unwrap().contains("multipart/form-data"));
+    }
+}
