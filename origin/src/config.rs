@@ -5,6 +5,7 @@
 
 mod accounts;
 mod layers;
+mod media;
 mod media_types;
 mod setting;
 mod value;
@@ -23,6 +24,7 @@ pub use self::media_types::MediaTypes;
 pub use self::setting::{Doors, SETTINGS, Setting, Visibility, find_setting};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
+use crate::media::store::{Durability, StoreAddress};
 
 /// The configuration in force. Every value has been checked; every path is absolute.
 #[derive(Debug, Clone)]
@@ -30,7 +32,7 @@ use crate::address::DatabaseAddress;
 pub struct Config {
     /// Where the origin listens.
     pub listen: SocketAddr,
-    /// Where the installation keeps its secret and its private MariaDB.
+    /// Where the installation keeps its secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
     /// The MariaDB to use; without one, the private one.
     pub database_url: Option<DatabaseAddress>,
@@ -68,6 +70,10 @@ pub struct Config {
     pub rows_batch_max: usize,
     /// Which web origins browsers may call from.
     pub cors_origins: CorsOrigins,
+    /// Where media are kept.
+    pub media_store: StoreAddress,
+    /// Whether they must outlive a loss of power.
+    pub media_fsync: Durability,
     /// What is logged.
     pub log_level: tracing::Level,
     /// The form of log lines.
@@ -83,6 +89,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// Where files of callers arrive, and lie where no other store is named.
+    #[must_use]
+    pub fn media_dir(&self) -> PathBuf {
+        media::directory(&self.data_dir)
+    }
+
     /// Reads and checks everything.
     ///
     /// # Errors
@@ -100,11 +112,11 @@ impl Config {
         let whole = |name, least, most| {
             required(layers, name, |text: &str| value::whole(text, least, most))
         };
+        let data_dir = required(layers, "data_dir", |text| {
+            directory(text, &layers.directory)
+        })?;
         Ok(Self {
             listen: required(layers, "listen", value::address)?,
-            data_dir: required(layers, "data_dir", |text| {
-                directory(text, &layers.directory)
-            })?,
             database_url: optional(layers, "database_url", DatabaseAddress::parse)?,
             secret: optional(layers, "secret", crate::secret::check_text)?,
             pool_size: whole("pool_size", 1, 1_000)?,
@@ -123,12 +135,15 @@ impl Config {
             media_types: required(layers, "media_types", MediaTypes::parse)?,
             rows_batch_max: whole("rows_batch_max", 1, 1_000_000)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
+            media_store: media::store(layers, &data_dir)?,
+            media_fsync: required(layers, "media_fsync", media::durability)?,
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,
             edge_listen: required(layers, "edge_listen", value::address)?,
             mariadb_buffer_pool_bytes: whole("mariadb_buffer_pool_bytes", 8 << 20, 1 << 40)?,
             accounts: layers.accounts.0.clone(),
             file: layers.file.clone(),
+            data_dir,
         })
     }
 }

@@ -117,10 +117,14 @@ codes! {
     Overloaded = "overloaded", 503, Some(1);
     /// A lock was not granted in time.
     LockTimeout = "lock_timeout", 503, Some(1);
+    /// The media store can't be reached, or does not answer in time.
+    StorageUnavailable = "storage_unavailable", 503, Some(2);
     /// The statement ran for longer than allowed.
     QueryTimeout = "query_timeout", 504, None;
     /// The origin did not answer in time.
     OriginTimeout = "origin_timeout", 504, Some(1);
+    /// The media store has no room left.
+    StorageFull = "storage_full", 507, None;
 }
 
 impl ErrorCode {

@@ -45,6 +45,15 @@ pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {
         .ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
+/// `on` or `off`, as two values of the caller's that say more.
+pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
+    match text {
+        "on" => Ok(on),
+        "off" => Ok(off),
+        _ => Err("on or off".to_owned()),
+    }
+}
+
 pub(super) fn log_format(text: &str) -> Parsed<LogFormat> {
     match text {
         "json" => Ok(LogFormat::Json),
