@@ -319,17 +319,9 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Pro
 
 /// A missing type is taken for JSON; another one is refused.
 fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
-    let Some(content_type) = content_type else {
+    let Some(essence) = other_than_json(content_type) else {
         return Ok(());
     };
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    let is_json = essence.is_empty()
-        || essence.eq_ignore_ascii_case("application/json")
-        || (essence.len() > 5
-            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
-    if is_json {
-        return Ok(());
-    }
     Err(Problem::new(
         ErrorCode::UnsupportedMediaType,
         format!(
@@ -338,6 +330,16 @@ fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
         ),
     )
     .with_hint("Send Content-Type: application/json."))
+}
+
+/// The type without its parameters, if one is named and it is not JSON.
+pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
+    let essence = content_type?.split(';').next().unwrap_or_default().trim();
+    let is_json = essence.is_empty()
+        || essence.eq_ignore_ascii_case("application/json")
+        || (essence.len() > 5
+            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
+    (!is_json).then_some(essence)
 }
 
 #[cfg(test)]
