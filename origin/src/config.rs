@@ -6,6 +6,7 @@
 mod accounts;
 mod layers;
 mod media;
+mod media_types;
 mod setting;
 mod value;
 
@@ -19,6 +20,7 @@ use shared::cors::CorsOrigins;
 
 pub use self::accounts::{Account, ProjectAccounts};
 pub use self::layers::{Found, Layers, Origin, Sources};
+pub use self::media_types::MediaTypes;
 pub use self::setting::{Doors, SETTINGS, Setting, Visibility, find_setting};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
@@ -58,6 +60,12 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// Largest JSON body, in bytes.
     pub json_body_max_bytes: usize,
+    /// Largest body of one upload, in bytes.
+    pub upload_max_bytes: u64,
+    /// Files of one upload.
+    pub upload_max_items: usize,
+    /// Types of files that may be uploaded.
+    pub media_types: MediaTypes,
     /// Rows of one batch insert.
     pub rows_batch_max: usize,
     /// Which web origins browsers may call from.
@@ -122,6 +130,9 @@ impl Config {
             keep_alive_timeout: time("keep_alive_timeout")?,
             shutdown_grace: time("shutdown_grace")?,
             json_body_max_bytes: whole("json_body_max_bytes", 1_024, 1 << 30)?,
+            upload_max_bytes: whole("upload_max_bytes", 1_024, 1 << 40)? as u64,
+            upload_max_items: whole("upload_max_items", 1, 10_000)?,
+            media_types: required(layers, "media_types", MediaTypes::parse)?,
             rows_batch_max: whole("rows_batch_max", 1, 1_000_000)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
             media_store: media::store(layers, &data_dir)?,

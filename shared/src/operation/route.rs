@@ -1,5 +1,6 @@
 //! From a path and a method to the resource they address.
 
+use super::media::MediaId;
 use super::{RecordId, RequestHead, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
@@ -21,6 +22,12 @@ pub(super) enum Resource {
     Sql,
     /// `/api/v1/batch`
     Batch,
+    /// `/api/v1/media`
+    Library,
+    /// `/api/v1/media/{id}`
+    Medium(MediaId),
+    /// `/api/v1/media/{id}/sign`
+    Signature(MediaId),
 }
 
 const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -43,6 +50,17 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     ) {
         (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
         (Some("batch"), None, ..) => allow(head.method, "POST").map(|()| Resource::Batch),
+        (Some("media"), None, ..) => {
+            allow(head.method, "GET, HEAD, POST").map(|()| Resource::Library)
+        }
+        (Some("media"), Some(id), None, ..) if !id.is_empty() => {
+            allow(head.method, "GET, HEAD, DELETE")?;
+            Ok(Resource::Medium(MediaId::parse(id)?))
+        }
+        (Some("media"), Some(id), Some("sign"), None, _) if !id.is_empty() => {
+            allow(head.method, "POST")?;
+            Ok(Resource::Signature(MediaId::parse(id)?))
+        }
         (Some("crud"), Some(database), Some(table), last, None)
             if !database.is_empty() && !table.is_empty() =>
         {

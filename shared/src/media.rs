@@ -1,0 +1,389 @@
+//! Names of media: what a file and its folder may be called, and how they stand in a URL.
+//!
+//! Names never become paths of a disk or a bucket (objects lie under keys of their own), so any Unicode
+//! is welcome; refused is only what reads as something else in a URL or a listing.
+
+use crate::error::{ErrorCode, Problem};
+use crate::ident::{ProjectName, shown};
+use crate::limits::MEDIA_NAME_MAX_BYTES;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use std::fmt;
+
+/// What of a name is written plainly in a URL: what RFC 3986 calls unreserved.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// A file's name: one part, 255 bytes at most.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MediaName(Box<str>);
+
+impl MediaName {
+    /// Checks a name. A `/` that it begins with is not kept.
+    ///
+    /// # Errors
+    /// `invalid_body`, naming what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let name = text.strip_prefix('/').unwrap_or(text);
+        if name.contains('/') {
+            return Err(refused("name", text, "holds a slash")
+                .with_hint("Put the path into the key folder."));
+        }
+        check_part("name", text, name)?;
+        Ok(Self(name.into()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands behind its last dot, in lower case; nothing in `.profile` or `README`.
+    #[must_use]
+    pub fn extension(&self) -> Option<String> {
+        let (stem, extension) = self.0.rsplit_once('.')?;
+        (!stem.is_empty() && !extension.is_empty()).then(|| extension.to_lowercase())
+    }
+}
+
+impl fmt::Display for MediaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A folder: parts with slashes between them, 255 bytes at most; the empty one is the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FolderPath(Box<str>);
+
+impl FolderPath {
+    /// The root.
+    #[must_use]
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Checks a path. A slash at its beginning or end is not kept.
+    ///
+    /// # Errors
+    /// `invalid_body`, naming what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let path = text.strip_prefix('/').unwrap_or(text);
+        if path.is_empty() {
+            return Ok(Self::root());
+        }
+        let path = path.strip_suffix('/').unwrap_or(path);
+        if path.len() > MEDIA_NAME_MAX_BYTES {
+            return Err(too_long("folder", text));
+        }
+        path.split('/')
+            .try_for_each(|part| check_part("folder", text, part))?;
+        Ok(Self(path.into()))
+    }
+
+    /// The path; empty for the root.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The folder itself and those above it, without the root.
+    pub fn lineage(&self) -> impl Iterator<Item = &str> {
+        let ends = self.0.match_indices('/').map(|(at, _)| at);
+        let own = (!self.0.is_empty()).then_some(self.0.len());
+        ends.chain(own).map(|end| &self.0[..end])
+    }
+}
+
+impl fmt::Display for FolderPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
+    let fault = if part.is_empty() {
+        "has an empty part"
+    } else if part == "." || part == ".." {
+        "has a part that is . or .."
+    } else if part.contains('\\') {
+        "holds a backslash, which some systems take for a slash"
+    } else if part.chars().any(char::is_control) {
+        "holds a control character"
+    } else if part.chars().any(turns_text) {
+        "holds a character that turns the direction of text, so that it would not read as it is"
+    } else if part.len() > MEDIA_NAME_MAX_BYTES {
+        return Err(too_long(kind, whole));
+    } else {
+        return Ok(());
+    };
+    Err(refused(kind, whole, fault))
+}
+
+/// Marks of line, paragraph and direction: `gpj.exe` behind one of them is shown as `exe.jpg`.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn too_long(kind: &str, text: &str) -> Problem {
+    refused(kind, text, "is longer than 255 bytes of UTF-8")
+}
+
+fn refused(kind: &str, text: &str, fault: &str) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidBody,
+        format!("The {kind} {} {fault}.", shown(text)),
+    )
+}
+
+/// What an upload says its files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// Pictures, which get thumbnails.
+    Image,
+    /// Moving pictures.
+    Video,
+    /// Sound.
+    Audio,
+    /// Anything.
+    File,
+}
+
+impl MediaKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Image, Self::Video, Self::Audio, Self::File];
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Video => "video",
+            Self::Audio => "audio",
+            Self::File => "file",
+        }
+    }
+}
+
+/// Which bytes of a file a URL means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rendition {
+    /// Those that were uploaded.
+    Original,
+    /// The small picture made of them.
+    Thumbnail,
+}
+
+/// A file as its URL names it: `/media/{project}/{folder…}/{name}`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FilePath {
+    /// The project.
+    pub project: ProjectName,
+    /// The folder.
+    pub folder: FolderPath,
+    /// The name.
+    pub name: MediaName,
+}
+
+impl FilePath {
+    /// What the paths of files begin with.
+    pub const PREFIX: &'static str = "/media/";
+
+    /// Reads a URL's path, percent-encoded as received.
+    ///
+    /// # Errors
+    /// `media_not_found` for a path that no file can have.
+    pub fn parse(path: &str) -> Result<Self, Problem> {
+        Self::read(path).ok_or_else(Self::not_found)
+    }
+
+    fn read(path: &str) -> Option<Self> {
+        let (project, rest) = path.strip_prefix(Self::PREFIX)?.split_once('/')?;
+        // Decoded part by part: an encoded slash parts nothing, and stands in no name.
+        let mut parts = rest
+            .split('/')
+            .map(|part| percent_decode_str(part).decode_utf8().ok())
+            .collect::<Option<Vec<_>>>()?;
+        if parts
+            .iter()
+            .any(|part| part.is_empty() || part.contains('/'))
+        {
+            return None;
+        }
+        let name = MediaName::parse(&parts.pop()?).ok()?;
+        let folder = parts.join("/");
+        Some(Self {
+            project: ProjectName::parse(&percent_decode_str(project).decode_utf8().ok()?).ok()?,
+            folder: FolderPath::parse(&folder).ok()?,
+            name,
+        })
+    }
+
+    /// The path in a URL.
+    #[must_use]
+    pub fn to_url_path(&self) -> String {
+        url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
+    }
+
+    /// The answer for a file that is not there, and for one that its caller may not see.
+    #[must_use]
+    pub fn not_found() -> Problem {
+        Problem::new(ErrorCode::MediaNotFound, "There is no such file.")
+    }
+}
+
+/// The URL path of a file whose names are known to be right.
+#[must_use]
+pub fn url_path(project: &str, folder: &str, name: &str) -> String {
+    let mut path = format!("{}{project}", FilePath::PREFIX);
+    let parts = folder.split('/').filter(|part| !part.is_empty());
+    for part in parts.chain([name]) {
+        path.push('/');
+        path.extend(utf8_percent_encode(part, ENCODED));
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_be_of_any_script() {
+        for name in [
+            "a.png",
+            "写真.jpg",
+            "Ünï códe .tar.gz",
+            ".profile",
+            "CON",
+            "a⁄b",
+            "🦭",
+            "...",
+        ] {
+            assert_eq!(MediaName::parse(name).unwrap().as_str(), name);
+        }
+        assert_eq!(MediaName::parse("/a.png").unwrap().as_str(), "a.png");
+        assert!(MediaName::parse(&"a".repeat(255)).is_ok());
+    }
+
+    #[test]
+    fn names_that_read_as_paths_or_hide_something_are_refused() {
+        for name in [
+            "",
+            "/",
+            ".",
+            "..",
+            "a/b",
+            "../a",
+            "/../a",
+            "a\\b",
+            "..\\a",
+            "a\0",
+            "a\n",
+            "a\u{7f}",
+            "a\u{85}",
+            "\u{202e}gpj.exe",
+            "a\u{2028}",
+        ] {
+            let refused = MediaName::parse(name).unwrap_err();
+            assert_eq!(refused.code(), ErrorCode::InvalidBody, "{name:?}");
+        }
+        assert!(MediaName::parse(&"é".repeat(128)).is_err());
+    }
+
+    #[test]
+    fn folders_have_parts_and_the_root_has_none() {
+        for (given, kept) in [
+            ("", ""),
+            ("/", ""),
+            ("a", "a"),
+            ("/a/b", "a/b"),
+            ("a/b/", "a/b"),
+            ("ä/日", "ä/日"),
+        ] {
+            assert_eq!(
+                FolderPath::parse(given).unwrap().as_str(),
+                kept,
+                "{given:?}"
+            );
+        }
+        for folder in [
+            "//", "a//b", "//a", "a/../b", "..", "./a", "a\\b", "a/\u{1}",
+        ] {
+            assert!(FolderPath::parse(folder).is_err(), "{folder:?}");
+        }
+        assert!(FolderPath::parse(&"a/".repeat(130)).is_err());
+        let folder = FolderPath::parse("a/b/c").unwrap();
+        assert_eq!(folder.lineage().collect::<Vec<_>>(), ["a", "a/b", "a/b/c"]);
+        assert_eq!(FolderPath::root().lineage().count(), 0);
+    }
+
+    #[test]
+    fn extensions_stand_behind_the_last_dot() {
+        for (name, extension) in [
+            ("a.PNG", Some("png")),
+            ("a.tar.gz", Some("gz")),
+            ("a", None),
+            (".a", None),
+            ("a.", None),
+        ] {
+            assert_eq!(
+                MediaName::parse(name).unwrap().extension().as_deref(),
+                extension
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_is_found_by_the_url_that_names_it() {
+        for (folder, name) in [
+            ("", "a.png"),
+            ("a/b", "ü ?#%2f.png"),
+            ("日", "🦭"),
+            ("a b", "c+d&e=f"),
+        ] {
+            let file = FilePath {
+                project: ProjectName::parse("default").unwrap(),
+                folder: FolderPath::parse(folder).unwrap(),
+                name: MediaName::parse(name).unwrap(),
+            };
+            let path = file.to_url_path();
+            assert!(path.is_ascii() && !path.contains(['?', '#', ' ']), "{path}");
+            assert_eq!(FilePath::parse(&path).unwrap(), file);
+        }
+    }
+
+    #[test]
+    fn paths_that_no_file_can_have_are_not_found() {
+        for path in [
+            "/media/default",
+            "/media/default/",
+            "/media//a",
+            "/media/default//a",
+            "/media/default/a//b",
+            "/media/default/a/",
+            "/media/default/a%2Fb",
+            "/media/default/%2e%2e/a",
+            "/media/default/..",
+            "/media/default/%ff",
+            "/media/Default/a",
+            "/media/default/a%5Cb",
+            "/media/default/%00",
+        ] {
+            assert_eq!(
+                FilePath::parse(path).unwrap_err().code(),
+                ErrorCode::MediaNotFound,
+                "{path}"
+            );
+        }
+    }
+}
