@@ -80,7 +80,8 @@ impl StagedFile {
             file.set_len(offset)?;
         }
         let mut head = Vec::new();
-        (&file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        let head_length = offset.min(HEAD_BYTES as u64);
+        (&file).take(head_length).read_to_end(&mut head)?;
         file.seek(SeekFrom::Start(offset))?;
         Ok(Some(Self {
             path,
