@@ -109,3 +109,23 @@ pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 
 /// Seconds for which a signed URL may be valid: a week. It can't be taken back before.
 pub const SIGNED_URL_MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
+
+/// Pixels of a picture that is decoded: what the largest cameras make. A file of a few KB can claim billions.
+pub const IMAGE_MAX_PIXELS: u64 = 100_000_000;
+
+/// Pixels of one side of a picture: JPEG's own limit.
+pub const IMAGE_EDGE_MAX_PIXELS: u32 = 65_535;
+
+/// Pixels of each side of a thumbnail, at most.
+pub const THUMBNAIL_EDGE_PIXELS: u32 = 256;
+
+/// Bytes that all pictures take together while they are decoded; one that takes more is decoded alone.
+/// A photograph takes 10 MB, 100 megapixels of a progressive JPEG 700.
+pub const IMAGE_MEMORY_MAX_BYTES: u64 = 512 * 1024 * 1024;
+
+/// Pictures that wait to be decoded, or are: as many as two requests may bring, of 64 items each. At 30 ms
+/// each, the last one waits four seconds on one processor.
+pub const IMAGE_QUEUE_MAX_COUNT: usize = 128;
+
+/// Seconds until a picture is given up, from its arrival in the queue.
+pub const IMAGE_TIMEOUT_SECONDS: u64 = 60;
