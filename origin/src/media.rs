@@ -2,4 +2,6 @@
 //!
 //! The only folder that knows `object_store`. Knows nothing of HTTP, and SQL only through `db`.
 
+pub mod sign;
 pub mod store;
+pub mod url;
