@@ -115,8 +115,8 @@ impl Bucket {
 
     /// Whether the bucket is there, and may be looked into.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        let prefix = Path::from(&*self.prefix);
-        let answer = self.service.list_with_delimiter(Some(&prefix)).await;
+        // One page of 256 folders at most, however many objects there are.
+        let answer = self.service.list_with_delimiter(Some(&self.folder())).await;
         answer.map(drop).map_err(|error| self.told(&error))
     }
 
@@ -271,8 +271,7 @@ impl Bucket {
     /// All that lies among the objects.
     pub(super) fn list(&self) -> Listing {
         let bucket = self.clone();
-        let folder = Path::from(format!("{}{FOLDER}", self.prefix));
-        let found = self.service.list(Some(&folder));
+        let found = self.service.list(Some(&self.folder()));
         Box::pin(found.map(move |found| {
             let found = found.map_err(|error| bucket.told(&error))?;
             let path = found.location.as_ref();
@@ -288,6 +287,10 @@ impl Bucket {
 
     fn path(&self, key: ObjectKey) -> Path {
         Path::from(format!("{}{}", self.prefix, key.path()))
+    }
+
+    fn folder(&self) -> Path {
+        Path::from(format!("{}{FOLDER}", self.prefix))
     }
 
     fn told(&self, error: &object_store::Error) -> StoreError {
@@ -331,5 +334,39 @@ impl Parts {
         self.file.read_exact(&mut part)?;
         self.left -= length as u64;
         Ok(Some(part.freeze()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::store::endpoint as parsed;
+
+    #[test]
+    fn the_bucket_stands_where_the_service_looks_for_it() {
+        let mut address = BucketAddress {
+            bucket: "media".to_owned(),
+            prefix: String::new(),
+            endpoint: None,
+            region: "eu-central-1".to_owned(),
+            access_key: "id".into(),
+            secret_key: "secret".into(),
+            addressing: Addressing::Host,
+        };
+        assert_eq!(endpoint(&address), None);
+        let cases = [
+            ("https://s3.example.org", "https://media.s3.example.org"),
+            (
+                "http://s3.example.org:9000/",
+                "http://media.s3.example.org:9000",
+            ),
+        ];
+        for (given, expected) in cases {
+            address.endpoint = parsed(given).ok();
+            assert_eq!(endpoint(&address).as_deref(), Some(expected));
+        }
+        address.addressing = Addressing::Path;
+        let expected = Some("http://s3.example.org:9000");
+        assert_eq!(endpoint(&address).as_deref(), expected);
     }
 }
