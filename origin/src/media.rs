@@ -5,7 +5,9 @@
 
 pub mod duration;
 pub mod image;
-pub mod sniff;
+pub mod intake;
+pub mod library;
 pub mod sign;
+pub mod sniff;
 pub mod store;
 pub mod url;

@@ -1,9 +1,10 @@
 //! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
 
 mod payload;
-mod receive;
+pub mod receive;
 
-use super::{files, respond};
+use super::links::links;
+use super::respond;
 use crate::app::App;
 use crate::clock::now;
 use crate::db::media::MediaRow;
@@ -31,7 +32,7 @@ pub(super) async fn run(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let links = files::links(app, parts);
+    let links = links(app, parts);
     match call {
         MediaCall::Upload => upload(app, principal, &links, parts, content).await,
         MediaCall::List(list) => self::list(app, principal, &links, &list).await,

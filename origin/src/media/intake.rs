@@ -130,7 +130,8 @@ impl Intake {
         match (claim.kind, verdict.image(), verdict.sniffed) {
             (MediaKind::Image, Some(format), _) => {
                 let examined = self.pool.examine(path, format).await;
-                let examined = examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
+                let examined =
+                    examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
                 picture = Some(examined?);
             }
             (MediaKind::Video | MediaKind::Audio, _, Some(sniffed)) => {
