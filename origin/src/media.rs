@@ -1,8 +1,12 @@
-//! Files that callers upload: what they are, and what is made of them.
+//! Media: files of callers, what they are, their thumbnails, and where all that is kept.
 //!
-//! The only folder that knows the store and the image crates. It must not know HTTP.
+//! The only folder that knows `object_store` and the image crates. Knows nothing of HTTP, and SQL only
+//! through `db`.
 
 mod boxes;
 pub mod duration;
 pub mod image;
 pub mod sniff;
+pub mod sign;
+pub mod store;
+pub mod url;
