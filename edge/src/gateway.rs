@@ -21,7 +21,7 @@ use shared::envelope;
 use shared::error::{ErrorCode, Problem};
 use shared::key::TokenCache;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
-use shared::operation::Pending;
+use shared::operation::{BodyUse, Pending};
 use std::cell::RefCell;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
@@ -95,8 +95,10 @@ impl Gateway {
                 .verify(call.authorization.as_deref(), now)
         };
         let (_, pending) = admit(&call.head(), verify)?.into_parts();
-        if !pending.wants_body() {
-            return Ok(BodyPlan::Drop);
+        match pending.body() {
+            BodyUse::None => return Ok(BodyPlan::Drop),
+            BodyUse::Upload => return Ok(BodyPlan::Stream),
+            BodyUse::Json => {}
         }
         match call.body {
             BodyLength::Known(bytes) => {

@@ -5,6 +5,8 @@
 
 mod accounts;
 mod layers;
+mod media;
+mod media_types;
 mod setting;
 mod value;
 
@@ -18,9 +20,12 @@ use shared::cors::CorsOrigins;
 
 pub use self::accounts::{Account, ProjectAccounts};
 pub use self::layers::{Found, Layers, Origin, Sources};
+pub use self::media_types::MediaTypes;
 pub use self::setting::{Doors, SETTINGS, Setting, Visibility, find_setting};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
+use crate::media::store::{Durability, StoreAddress};
+use crate::media::url::BaseUrl;
 
 /// The configuration in force. Every value has been checked; every path is absolute.
 #[derive(Debug, Clone)]
@@ -28,7 +33,7 @@ use crate::address::DatabaseAddress;
 pub struct Config {
     /// Where the origin listens.
     pub listen: SocketAddr,
-    /// Where the installation keeps its secret and its private MariaDB.
+    /// Where the installation keeps its secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
     /// The MariaDB to use; without one, the private one.
     pub database_url: Option<DatabaseAddress>,
@@ -56,10 +61,22 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// Largest JSON body, in bytes.
     pub json_body_max_bytes: usize,
+    /// Largest body of one upload, in bytes.
+    pub upload_max_bytes: u64,
+    /// Files of one upload.
+    pub upload_max_items: usize,
+    /// Types of files that may be uploaded.
+    pub media_types: MediaTypes,
     /// Rows of one batch insert.
     pub rows_batch_max: usize,
     /// Which web origins browsers may call from.
     pub cors_origins: CorsOrigins,
+    /// Where media are kept.
+    pub media_store: StoreAddress,
+    /// Whether they must outlive a loss of power.
+    pub media_fsync: Durability,
+    /// Where callers reach the service, if requests don't tell.
+    pub public_url: Option<BaseUrl>,
     /// What is logged.
     pub log_level: tracing::Level,
     /// The form of log lines.
@@ -75,6 +92,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// Where files of callers arrive, and lie where no other store is named.
+    #[must_use]
+    pub fn media_dir(&self) -> PathBuf {
+        media::directory(&self.data_dir)
+    }
+
     /// Reads and checks everything.
     ///
     /// # Errors
@@ -92,11 +115,11 @@ impl Config {
         let whole = |name, least, most| {
             required(layers, name, |text: &str| value::whole(text, least, most))
         };
+        let data_dir = required(layers, "data_dir", |text| {
+            directory(text, &layers.directory)
+        })?;
         Ok(Self {
             listen: required(layers, "listen", value::address)?,
-            data_dir: required(layers, "data_dir", |text| {
-                directory(text, &layers.directory)
-            })?,
             database_url: optional(layers, "database_url", DatabaseAddress::parse)?,
             secret: optional(layers, "secret", crate::secret::check_text)?,
             pool_size: whole("pool_size", 1, 1_000)?,
@@ -110,14 +133,21 @@ impl Config {
             keep_alive_timeout: time("keep_alive_timeout")?,
             shutdown_grace: time("shutdown_grace")?,
             json_body_max_bytes: whole("json_body_max_bytes", 1_024, 1 << 30)?,
+            upload_max_bytes: whole("upload_max_bytes", 1_024, 1 << 40)? as u64,
+            upload_max_items: whole("upload_max_items", 1, 10_000)?,
+            media_types: required(layers, "media_types", MediaTypes::parse)?,
             rows_batch_max: whole("rows_batch_max", 1, 1_000_000)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
+            media_store: media::store(layers, &data_dir)?,
+            media_fsync: required(layers, "media_fsync", media::durability)?,
+            public_url: optional(layers, "public_url", value::base_url)?,
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,
             edge_listen: required(layers, "edge_listen", value::address)?,
             mariadb_buffer_pool_bytes: whole("mariadb_buffer_pool_bytes", 8 << 20, 1 << 40)?,
             accounts: layers.accounts.0.clone(),
             file: layers.file.clone(),
+            data_dir,
         })
     }
 }

@@ -28,6 +28,7 @@ pub mod http;
 pub mod installation;
 pub mod keys;
 pub mod logging;
+pub mod media;
 pub mod metrics;
 pub mod page_token;
 pub mod plan;

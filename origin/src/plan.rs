@@ -299,11 +299,13 @@ pub fn build(
         }
         Operation::Update(operation) => write::update(operation, scope).map(Plan::Update),
         Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
-        // These have no plan: metadata is the catalogue itself, SQL is the caller's own, and of a batch
-        // each operation has one.
-        Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) => Err(Problem::new(
-            ErrorCode::Internal,
-            "The request was planned as something it is not.",
-        )),
+        // These have no plan: metadata is the catalogue itself, SQL is the caller's own, of a batch each
+        // operation has one, and media are no records.
+        Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) | Operation::Media(_) => {
+            Err(Problem::new(
+                ErrorCode::Internal,
+                "The request was planned as something it is not.",
+            ))
+        }
     }
 }

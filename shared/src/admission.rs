@@ -102,6 +102,7 @@ mod tests {
     use super::*;
     use crate::ident::ProjectName;
     use crate::key::{Access, Claims, KeySet, SigningKey, verify};
+    use crate::operation::BodyUse;
 
     const NOW: u64 = 1_790_000_000;
 
@@ -164,13 +165,10 @@ mod tests {
         let insert = head("POST", "/api/v1/crud/a/b", None);
         let refused = admit(&insert, || Ok(principal(Access::Read))).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::FullAccessRequired);
-        assert!(
-            admit(&insert, || Ok(principal(Access::Full)))
-                .unwrap()
-                .into_parts()
-                .1
-                .wants_body()
-        );
+        let (_, pending) = admit(&insert, || Ok(principal(Access::Full)))
+            .unwrap()
+            .into_parts();
+        assert_eq!(pending.body(), BodyUse::Json);
     }
 
     #[test]

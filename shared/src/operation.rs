@@ -7,10 +7,12 @@
 pub mod batch;
 pub mod field;
 pub mod filter;
+pub mod media;
 pub mod options;
 pub mod read;
 pub mod route;
 pub mod sql;
+pub mod window;
 pub mod write;
 
 use crate::error::{ErrorCode, Problem};
@@ -18,8 +20,11 @@ use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
 use crate::key::Access;
 use crate::policy::Action;
+use crate::upload::Encoding;
 use batch::Batch;
+use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Answer, Join, Read, ReadOne};
+use route::Resource;
 use sql::SqlCall;
 use write::{Delete, Insert, Update};
 
@@ -111,6 +116,19 @@ pub enum Operation {
     Sql(SqlCall),
     /// Several of the above on records, as one.
     Batch(Batch),
+    /// Something of the media library.
+    Media(MediaCall),
+}
+
+/// What a request's body is to its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyUse {
+    /// Nothing.
+    None,
+    /// A JSON text, which [`Pending::finish`] reads whole.
+    Json,
+    /// Files, which are read as they arrive: [`Pending::finish`] does without.
+    Upload,
 }
 
 impl Operation {
@@ -124,7 +142,7 @@ impl Operation {
             Self::Update(update) => Some(&update.table),
             Self::Delete(delete) => Some(&delete.table),
             Self::Describe(table) => Some(table),
-            Self::Sql(_) | Self::Batch(_) => None,
+            Self::Sql(_) | Self::Batch(_) | Self::Media(_) => None,
         }
     }
 
@@ -175,6 +193,21 @@ enum Step {
     Delete(TablePath, write::DeleteHead),
     Sql(Format),
     Batch,
+    Sign(MediaId),
+}
+
+impl Step {
+    fn body(&self) -> BodyUse {
+        match self {
+            Self::Ready(operation)
+                if matches!(**operation, Operation::Media(MediaCall::Upload)) =>
+            {
+                BodyUse::Upload
+            }
+            Self::Ready(_) => BodyUse::None,
+            _ => BodyUse::Json,
+        }
+    }
 }
 
 impl Pending {
@@ -184,10 +217,10 @@ impl Pending {
         self.action
     }
 
-    /// Whether [`Pending::finish`] looks at the body.
+    /// What becomes of the body.
     #[must_use]
-    pub fn wants_body(&self) -> bool {
-        !matches!(self.step, Step::Ready(_))
+    pub fn body(&self) -> BodyUse {
+        self.step.body()
     }
 
     /// Whether the body, if one is wanted, is of a type that is read here.
@@ -214,6 +247,7 @@ impl Pending {
             Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
             Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
             Step::Batch => Operation::Batch(Batch::from_body(body)?),
+            Step::Sign(id) => Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?)),
         })
     }
 }
@@ -224,7 +258,6 @@ impl Pending {
 /// `uri_too_long`, `route_not_found`, `method_not_allowed`,
 /// `invalid_identifier`, `invalid_query_option`, `invalid_filter`.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
-    use route::Resource;
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query)?;
     let format = Format::from_accept(head.accept);
@@ -279,16 +312,38 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             options::none(&pairs)?;
             (Action::Batch, Step::Batch)
         }
+        (resource, method) => in_library(method, resource, pairs)?,
     };
     refuse_idle_headers(head, action)?;
-    let reads_body = !matches!(step, Step::Ready(_));
-    let unreadable = reads_body
-        .then(|| expect_json(head.content_type).err())
-        .flatten();
+    let unreadable = match step.body() {
+        BodyUse::None => None,
+        BodyUse::Json => expect_json(head.content_type).err(),
+        BodyUse::Upload => Encoding::of(head.content_type).err(),
+    };
     Ok(Pending {
         action,
         step,
         unreadable,
+    })
+}
+
+/// What is asked of the media library.
+fn in_library(
+    method: &str,
+    resource: Resource,
+    pairs: options::Options,
+) -> Result<(Action, Step), Problem> {
+    let media = |call| ready(Operation::Media(call));
+    if let (Resource::Library, "GET" | "HEAD") = (&resource, method) {
+        let list = MediaList::from_pairs(pairs)?;
+        return Ok((Action::ListMedia, media(MediaCall::List(list))));
+    }
+    options::none(&pairs)?;
+    Ok(match (resource, method) {
+        (Resource::Medium(id), "DELETE") => (Action::DeleteMedia, media(MediaCall::Delete(id))),
+        (Resource::Medium(id), _) => (Action::DescribeMedia, media(MediaCall::Describe(id))),
+        (Resource::Signature(id), _) => (Action::SignMedia, Step::Sign(id)),
+        _ => (Action::Upload, media(MediaCall::Upload)),
     })
 }
 

@@ -28,11 +28,21 @@ pub enum Action {
     Sql,
     /// Run several operations as one.
     Batch,
+    /// Upload files.
+    Upload,
+    /// List files.
+    ListMedia,
+    /// Read what is known of a file.
+    DescribeMedia,
+    /// Give out a URL of a private file.
+    SignMedia,
+    /// Delete a file.
+    DeleteMedia,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -43,19 +53,32 @@ impl Action {
         Self::Describe,
         Self::Sql,
         Self::Batch,
+        Self::Upload,
+        Self::ListMedia,
+        Self::DescribeMedia,
+        Self::SignMedia,
+        Self::DeleteMedia,
     ];
 
     /// The least access that may do it.
     #[must_use]
     pub const fn needs(self) -> Access {
         match self {
-            Self::Read | Self::Query | Self::ReadOne | Self::Describe => Access::Read,
+            Self::Read
+            | Self::Query
+            | Self::ReadOne
+            | Self::Describe
+            | Self::ListMedia
+            | Self::DescribeMedia => Access::Read,
             Self::Explain
             | Self::Insert
             | Self::Update
             | Self::Delete
             | Self::Sql
-            | Self::Batch => Access::Full,
+            | Self::Batch
+            | Self::Upload
+            | Self::SignMedia
+            | Self::DeleteMedia => Access::Full,
         }
     }
 
@@ -71,6 +94,9 @@ impl Action {
             Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
             Self::Sql => "/api/v1/sql",
             Self::Batch => "/api/v1/batch",
+            Self::Upload | Self::ListMedia => "/api/v1/media",
+            Self::DescribeMedia | Self::DeleteMedia => "/api/v1/media/{id}",
+            Self::SignMedia => "/api/v1/media/{id}/sign",
         }
     }
 
@@ -84,6 +110,10 @@ impl Action {
             Self::Describe => "read a schema",
             Self::Sql => "run SQL",
             Self::Batch => "run a batch",
+            Self::Upload => "upload files",
+            Self::ListMedia | Self::DescribeMedia => "read what is known of files",
+            Self::SignMedia => "sign URLs",
+            Self::DeleteMedia => "delete files",
         }
     }
 }
@@ -137,7 +167,9 @@ mod tests {
                 Action::Read,
                 Action::Query,
                 Action::ReadOne,
-                Action::Describe
+                Action::Describe,
+                Action::ListMedia,
+                Action::DescribeMedia
             ]
         );
     }

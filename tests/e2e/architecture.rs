@@ -11,6 +11,7 @@ cases! {
     Own: [
         only_the_edges_host_knows_the_worker_crate,
         only_the_database_stage_knows_the_driver,
+        only_media_know_the_object_store_and_images,
         the_shared_crate_does_no_io,
         only_the_builder_writes_sql,
         nothing_unwraps_outside_tests,
@@ -174,6 +175,44 @@ async fn only_the_database_stage_knows_the_driver(_: Door) {
         .map(|s| s.path)
         .collect();
     must_be_empty("only origin/src/db knows the driver", &breaches);
+}
+
+async fn only_media_know_the_object_store_and_images(_: Door) {
+    let crates = [
+        "object_store",
+        "image",
+        "image_webp",
+        "fast_image_resize",
+        "zune_jpeg",
+        "zune_core",
+        "jpeg_encoder",
+        "webp",
+        "png",
+        "gif",
+        "tiff",
+        "avif_parse",
+        "exif",
+        "kamadak_exif",
+        "imagesize",
+    ];
+    let inside =
+        |path: &str| path == "origin/src/media.rs" || path.starts_with("origin/src/media/");
+    let knows = |source: &Source| {
+        let (code, _) = source.split();
+        // `image` is also a word of ours: what counts is a path that begins with it.
+        crates.iter().any(|name| {
+            code.contains(&format!("use {name}::")) || code.contains(&format!(" {name}::"))
+        })
+    };
+    let breaches: Vec<String> = sources(&["shared/src", "edge/src", "origin/src"])
+        .into_iter()
+        .filter(|s| !inside(&s.path) && knows(s))
+        .map(|s| s.path)
+        .collect();
+    must_be_empty(
+        "only origin/src/media knows the object store and the image crates",
+        &breaches,
+    );
 }
 
 async fn the_shared_crate_does_no_io(_: Door) {

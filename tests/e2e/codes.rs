@@ -51,15 +51,26 @@ const TABLE: &[(u16, &[&str])] = &[
             "idempotency_in_progress",
         ],
     ),
+    (412, &["precondition_failed"]),
     (413, &["body_too_large"]),
     (414, &["uri_too_long"]),
     (415, &["unsupported_media_type"]),
+    (416, &["range_not_satisfiable"]),
     (422, &["invalid_value", "idempotency_mismatch"]),
     (429, &["rate_limited"]),
     (500, &["internal"]),
     (502, &["bad_origin_answer", "origin_unreachable"]),
-    (503, &["database_unavailable", "overloaded", "lock_timeout"]),
+    (
+        503,
+        &[
+            "database_unavailable",
+            "overloaded",
+            "lock_timeout",
+            "storage_unavailable",
+        ],
+    ),
     (504, &["query_timeout", "origin_timeout"]),
+    (507, &["storage_full"]),
 ];
 
 async fn the_enum_is_the_interfaces_table(_: Door) {
@@ -79,6 +90,8 @@ async fn what_is_retryable_is_what_passes_by_itself(_: Door) {
         let passes = match code {
             // The caller's own statement is too slow: it will be the next time.
             ErrorCode::QueryTimeout => false,
+            // Room does not come by itself.
+            ErrorCode::StorageFull => false,
             ErrorCode::Deadlock | ErrorCode::IdempotencyInProgress | ErrorCode::RateLimited => true,
             _ => code.status() > 500,
         };

@@ -68,6 +68,14 @@ pub(crate) const NOT_PRODUCED: &[(ErrorCode, &str)] = &[
         ErrorCode::BadOriginAnswer,
         "unit tests of the edge feed its gateway such answers",
     ),
+    (
+        ErrorCode::StorageFull,
+        "unit tests of the store fill what they write to",
+    ),
+    (
+        ErrorCode::StorageUnavailable,
+        "unit tests of the store ask servers that are gone, fail or hang",
+    ),
 ];
 
 /// Codes that only the edge gives.

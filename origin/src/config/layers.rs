@@ -15,7 +15,7 @@ use super::setting::{SETTINGS, Setting, find_setting};
 const DEFAULT_FILE: &str = "selkie.toml";
 
 /// Where configuration can stand; what a process is started with, as plain values.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// Flags given, by setting name.
     pub flags: BTreeMap<&'static str, String>,

@@ -110,7 +110,7 @@ pub fn find_setting(name: &str) -> Option<&'static Setting> {
 /// Every setting but `accounts`, a table that only the file can hold.
 pub static SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS", "Where the origin listens").or("127.0.0.1:8080"),
-    Setting::new("data_dir", "DIR", "Where the installation keeps its secret and its private MariaDB").or(".selkie"),
+    Setting::new("data_dir", "DIR", "Where the installation keeps its secret, its private MariaDB and its media").or(".selkie"),
     Setting::new("database_url", "URL", "MariaDB to use instead of the private one: mysql://user:password@host:port, with ?socket=PATH or ?require_ssl=true")
         .hidden(Doors::All),
     Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; made once in the data directory if absent")
@@ -126,8 +126,19 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("keep_alive_timeout", "TIME", "How long an idle connection of a caller stays open").or("75s"),
     Setting::new("shutdown_grace", "TIME", "How long running requests may take to end when the service stops").or("10s"),
     Setting::new("json_body_max_bytes", "BYTES", "Largest JSON body").or("16777216"),
+    Setting::new("upload_max_bytes", "BYTES", "Largest body of one upload").or("268435456"),
+    Setting::new("upload_max_items", "N", "Files of one upload").or("64"),
+    Setting::new("media_types", "LIST", "Types of files that may be uploaded, separated by commas, such as image/*,application/pdf").or("*/*"),
     Setting::new("rows_batch_max", "N", "Rows of one batch insert").or("10000"),
     Setting::new("cors_origins", "LIST", "Web origins that browsers may call from, separated by commas; * for any").or("*"),
+    Setting::new("media_store", "URL", "Where media are kept: file:///absolute/path or s3://bucket/prefix; without it, in the data directory"),
+    Setting::new("media_s3_endpoint", "URL", "Where the S3 service of media_store is; without it, Amazon's of the region"),
+    Setting::new("media_s3_region", "NAME", "The region of the bucket of media_store; auto for R2").or("us-east-1"),
+    Setting::new("media_s3_access_key", "TEXT", "The id of the access key to the bucket of media_store").hidden(Doors::NoFlag),
+    Setting::new("media_s3_secret_key", "TEXT", "The secret of that access key").hidden(Doors::NoFlag),
+    Setting::new("media_s3_path_style", "ON", "on: https://host/bucket/key; off: https://bucket.host/key").or("on"),
+    Setting::new("media_fsync", "ON", "on: media are written through to the disk before they count as stored; off: for measurements").or("on"),
+    Setting::new("public_url", "URL", "Where callers reach the service, for the URLs of files in answers; told by each request if absent"),
     Setting::new("log_level", "LEVEL", "error, warn, info, debug or trace").or("info"),
     Setting::new("log_format", "FORMAT", "json, pretty, or auto: pretty on a terminal").or("auto"),
     Setting::new("edge_listen", "ADDRESS", "Where `selkie dev` lets the edge listen").or("127.0.0.1:8787"),

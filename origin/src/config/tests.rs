@@ -1,6 +1,7 @@
 //! The configuration: what wins, and what is refused with which words.
 
 use super::*;
+use crate::media::store::Addressing;
 
 fn sources(file: &str) -> (tempfile::TempDir, Sources) {
     let directory = tempfile::tempdir().unwrap();
@@ -131,4 +132,56 @@ fn a_list_in_the_file_reads_as_its_comma_list() {
     let (_directory, sources) = sources("cors_origins = ['https://a.example', 'http://b:3000']\n");
     let expected = CorsOrigins::parse("https://a.example,http://b:3000").unwrap();
     assert_eq!(Config::load(sources).unwrap().cors_origins, expected);
+}
+
+#[test]
+fn media_lie_in_the_data_directory_unless_a_place_is_named() {
+    let base = PathBuf::from("/base");
+    let sources = Sources {
+        directory: base.clone(),
+        ..Sources::default()
+    };
+    let config = Config::load(sources).unwrap();
+    let StoreAddress::Directory(path) = &config.media_store else {
+        panic!("no directory: {:?}", config.media_store);
+    };
+    assert_eq!(*path, base.join(".selkie/media"));
+    assert_eq!(*path, config.media_dir());
+    assert_eq!(config.media_fsync, Durability::Synced);
+    let sources = with_variable(Sources::default(), "SELKIE_MEDIA_STORE", "file:///srv/m");
+    let config = Config::load(sources).unwrap();
+    assert!(
+        matches!(&config.media_store, StoreAddress::Directory(path) if path == Path::new("/srv/m"))
+    );
+}
+
+#[test]
+fn a_bucket_needs_its_keys_and_hides_them() {
+    let sources = with_variable(Sources::default(), "SELKIE_MEDIA_STORE", "s3://b/p");
+    assert!(refusal(sources.clone()).starts_with("media_s3_access_key must be "));
+    let sources = with_variable(sources, "SELKIE_MEDIA_S3_ACCESS_KEY", "hunter2id");
+    assert!(refusal(sources.clone()).starts_with("media_s3_secret_key must be "));
+    let sources = with_variable(sources, "SELKIE_MEDIA_S3_SECRET_KEY", "hunter2");
+    let sources = with_variable(sources, "SELKIE_MEDIA_S3_ENDPOINT", "http://[::1]:9000");
+    let config = Config::load(sources).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let StoreAddress::Bucket(bucket) = config.media_store else {
+        panic!("no bucket");
+    };
+    assert_eq!((&*bucket.bucket, &*bucket.prefix), ("b", "p"));
+    assert_eq!(bucket.region, "us-east-1");
+    assert_eq!(bucket.addressing, Addressing::Path);
+    assert_eq!(bucket.endpoint.unwrap().port(), Some(9000));
+}
+
+#[test]
+fn the_public_url_has_no_path() {
+    let with = |url| with_variable(Sources::default(), "SELKIE_PUBLIC_URL", url);
+    let config = Config::load(with("https://api.example.com/")).unwrap();
+    assert_eq!(
+        config.public_url.unwrap().as_str(),
+        "https://api.example.com"
+    );
+    assert!(refusal(with("https://example.com/api")).contains("public_url must be a URL"));
+    assert!(Config::load(with("")).unwrap().public_url.is_none());
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use shared::cors::CorsOrigins;
 
+use crate::media::url::BaseUrl;
+
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -45,6 +47,15 @@ pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {
         .ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
+/// `on` or `off`, as two values of the caller's that say more.
+pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
+    match text {
+        "on" => Ok(on),
+        "off" => Ok(off),
+        _ => Err("on or off".to_owned()),
+    }
+}
+
 pub(super) fn log_format(text: &str) -> Parsed<LogFormat> {
     match text {
         "json" => Ok(LogFormat::Json),
@@ -62,4 +73,9 @@ pub(super) fn log_level(text: &str) -> Parsed<tracing::Level> {
 pub(super) fn cors_origins(text: &str) -> Parsed<CorsOrigins> {
     CorsOrigins::parse(text)
         .map_err(|_| "* or a comma list of origins such as https://app.example.org".to_owned())
+}
+
+pub(super) fn base_url(text: &str) -> Parsed<BaseUrl> {
+    BaseUrl::parse(text)
+        .ok_or_else(|| "a URL without a path, such as https://api.example.com".to_owned())
 }

@@ -12,7 +12,7 @@ use axum::http::{Method, Version};
 use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
-use shared::operation::{Operation, RequestHead};
+use shared::operation::{BodyUse, Operation, RequestHead};
 use shared::policy;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,9 +43,9 @@ async fn answer(
     record.caller(Arc::clone(&principal));
     let pending = knock.admit(&principal)?;
     record.action(pending.action());
-    let held = match pending.wants_body() {
-        true => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
-        false => Held::nothing(&app.bodies),
+    let held = match pending.body() {
+        BodyUse::Json => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
+        BodyUse::None | BodyUse::Upload => Held::nothing(&app.bodies),
     };
     let operation = pending.finish(held.bytes())?;
     if let Some(action) = operation.further_action() {
@@ -107,7 +107,7 @@ impl<'a> Texts<'a> {
 
 /// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
 /// as a character that none of ours may hold.
-fn header<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
+pub(super) fn header<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
     let mut texts = parts
         .headers
         .get_all(name)

@@ -9,7 +9,7 @@ pub use reference::{Fill, Place, Reference};
 
 use super::read::{Answer, Count};
 use super::write::{Insert, Rows};
-use super::{Operation, RequestHead, parse_head};
+use super::{BodyUse, Operation, RequestHead, parse_head};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::json::{self, Value};
@@ -190,13 +190,22 @@ impl Request {
             | Action::Update
             | Action::Delete => {}
             Action::Explain => return Err(not_answered("explain")),
-            Action::Describe | Action::Sql | Action::Batch => return Err(not_on_records()),
+            Action::Describe
+            | Action::Sql
+            | Action::Batch
+            | Action::Upload
+            | Action::ListMedia
+            | Action::DescribeMedia
+            | Action::SignMedia
+            | Action::DeleteMedia => return Err(not_on_records()),
         }
-        let operation = match (&self.body, pending.wants_body()) {
-            (Some(_), false) => Err(invalid(format!("A {} takes no body.", self.method))
-                .with_hint("Options of a read stand in its path.")),
+        let operation = match (&self.body, pending.body()) {
+            (Some(_), BodyUse::None | BodyUse::Upload) => {
+                Err(invalid(format!("A {} takes no body.", self.method))
+                    .with_hint("Options of a read stand in its path."))
+            }
             (None, _) => pending.finish(b""),
-            (Some(body), true) => {
+            (Some(body), BodyUse::Json) => {
                 let text = reference::in_body(action, path, body, fill)?;
                 pending.finish(text.as_bytes())
             }

@@ -8,6 +8,7 @@ pub mod select;
 use super::field::FieldRef;
 use super::filter::Condition;
 use super::options::{self, Options};
+use super::window::Span;
 use super::{RecordId, TablePath};
 use crate::error::Problem;
 use crate::format::Format;
@@ -268,34 +269,14 @@ impl Draft {
     }
 
     fn window(&self) -> Result<Window, Problem> {
-        let number = |name: &str, value: &Option<Value>| {
-            value
-                .as_ref()
-                .map(|value| options::whole_number(name, value))
-                .transpose()
-        };
-        let (limit, page, offset) = (
-            number("limit", &self.limit)?,
-            number("page", &self.page)?,
-            number("offset", &self.offset)?,
-        );
         let after = self.after()?;
-        let invalid = |message: &'static str| Err(options::invalid(message));
-        let offset = match (limit, page, offset) {
-            (_, Some(_), Some(_)) => {
-                return invalid("The options page and offset exclude each other.");
-            }
-            _ if after.is_some() && (page.is_some() || offset.is_some()) => {
-                return invalid("The option after excludes page and offset.");
-            }
-            (None, Some(_), None) => return invalid("The option page needs limit."),
-            (_, Some(0), None) => return invalid("The option page counts from 1."),
-            (Some(limit), Some(page), None) => limit
-                .checked_mul(page - 1)
-                .filter(|offset| i64::try_from(*offset).is_ok())
-                .ok_or_else(|| options::invalid("The option page lies beyond any table."))?,
-            (_, None, offset) => offset.unwrap_or(0),
-        };
+        if after.is_some() && (self.page.is_some() || self.offset.is_some()) {
+            return Err(options::invalid(
+                "The option after excludes page and offset.",
+            ));
+        }
+        let (page, offset) = (self.page.as_ref(), self.offset.as_ref());
+        let Span { limit, offset } = Span::parse(self.limit.as_ref(), page, offset)?;
         Ok(Window {
             limit,
             offset,

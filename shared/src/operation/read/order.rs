@@ -28,7 +28,7 @@ pub enum Direction {
 const PARTS: [&str; 3] = ["field", "strategy", "tableName"];
 
 /// Reads the option.
-pub(super) fn orders(value: &Value) -> Result<Vec<Order>, Problem> {
+pub(in crate::operation) fn orders(value: &Value) -> Result<Vec<Order>, Problem> {
     match value {
         Value::Object(text) => Ok(vec![order(text)?]),
         Value::List(text) => {

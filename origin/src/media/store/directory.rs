@@ -1,0 +1,181 @@
+//! Objects as files of a directory.
+//!
+//! Makes every step that a reader could see atomic, and writes it through to the disk before it counts as done.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use bytes::{Bytes, BytesMut};
+use tokio::task::spawn_blocking;
+
+use super::address::Durability;
+use super::error::StoreError;
+use super::file::{StagedFile, sync_directory};
+use super::key::{FOLDER, ObjectKey};
+use super::{Listed, Listing, ObjectBytes};
+use crate::files::{private_directory, remove_file};
+
+/// Bytes read at once: large enough that the change of threads is noise, small enough for a thousand readers.
+const READ_BYTES: usize = 128 * 1024;
+
+/// A directory with objects.
+#[derive(Debug, Clone)]
+pub(super) struct Directory {
+    root: PathBuf,
+    durability: Durability,
+}
+
+impl Directory {
+    /// Makes the directory if it isn't there.
+    pub(super) fn open(root: PathBuf, durability: Durability) -> io::Result<Self> {
+        private_directory(&root.join(FOLDER))?;
+        Ok(Self { root, durability })
+    }
+
+    /// Gives a staged file its lasting name.
+    pub(super) fn publish(&self, file: &mut StagedFile, key: ObjectKey) -> io::Result<()> {
+        let target = self.path(key);
+        let folder = target.parent().unwrap_or(&self.root);
+        match file.rename(&target) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                private_directory(folder)?;
+                self.sync(&self.root.join(FOLDER))?;
+                file.rename(&target)?;
+            }
+            outcome => outcome?,
+        }
+        self.sync(folder)
+    }
+
+    /// Opens an object for reading; its first piece is read at once.
+    pub(super) async fn read(
+        &self,
+        key: ObjectKey,
+        range: Option<Range<u64>>,
+    ) -> Result<ObjectBytes, StoreError> {
+        let path = self.path(key);
+        let (mut reader, first) = spawn_blocking(move || {
+            let mut reader = Reader::open(&path, range).map_err(StoreError::of_object)?;
+            let first = reader.piece()?;
+            Ok::<_, StoreError>((reader, first))
+        })
+        .await??;
+        Ok(Box::pin(async_stream::try_stream! {
+            let mut next = first;
+            while !next.is_empty() {
+                yield next;
+                if reader.left == 0 {
+                    break;
+                }
+                let read;
+                (reader, read) = spawn_blocking(move || {
+                    let read = reader.piece();
+                    (reader, read)
+                })
+                .await?;
+                next = read?;
+            }
+        }))
+    }
+
+    /// Removes objects that may not be there.
+    pub(super) fn delete(&self, keys: &[ObjectKey]) -> io::Result<()> {
+        let mut folders = std::collections::BTreeSet::new();
+        for key in keys {
+            let path = self.path(*key);
+            remove_file(&path)?;
+            folders.extend(path.parent().map(Path::to_owned));
+        }
+        folders
+            .iter()
+            .filter(|folder| folder.exists())
+            .try_for_each(|folder| self.sync(folder))
+    }
+
+    /// All that lies there, folder by folder.
+    pub(super) fn list(&self) -> Listing {
+        let top = self.root.join(FOLDER);
+        Box::pin(async_stream::try_stream! {
+            let path = top.clone();
+            let (files, folders) = spawn_blocking(move || entries(&path, FOLDER)).await??;
+            for file in files {
+                yield file;
+            }
+            for folder in folders {
+                let (path, name) = (top.join(&folder), format!("{FOLDER}/{folder}"));
+                let (files, _) = spawn_blocking(move || entries(&path, &name)).await??;
+                for file in files {
+                    yield file;
+                }
+            }
+        })
+    }
+
+    fn path(&self, key: ObjectKey) -> PathBuf {
+        self.root.join(key.path())
+    }
+
+    fn sync(&self, directory: &Path) -> io::Result<()> {
+        match self.durability {
+            Durability::Synced => sync_directory(directory),
+            Durability::Cached => Ok(()),
+        }
+    }
+}
+
+struct Reader {
+    file: File,
+    left: u64,
+}
+
+impl Reader {
+    fn open(path: &Path, range: Option<Range<u64>>) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let Some(range) = range else {
+            return Ok(Self { file, left: size });
+        };
+        file.seek(SeekFrom::Start(range.start))?;
+        let left = range.end.min(size).saturating_sub(range.start);
+        Ok(Self { file, left })
+    }
+
+    /// The next piece; empty at the end.
+    fn piece(&mut self) -> io::Result<Bytes> {
+        let length = usize::try_from(self.left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
+        let mut piece = BytesMut::zeroed(length);
+        // A file that was cut since is an error: its answer would be, too.
+        self.file.read_exact(&mut piece)?;
+        self.left -= length as u64;
+        Ok(piece.freeze())
+    }
+}
+
+/// The files of a folder, and the names of the folders in it.
+fn entries(path: &Path, name: &str) -> io::Result<(Vec<Listed>, Vec<String>)> {
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let own = entry.file_name().to_string_lossy().into_owned();
+        let about = match entry.metadata() {
+            // Deleted since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            about => about?,
+        };
+        if about.is_dir() {
+            folders.push(own);
+            continue;
+        }
+        let path = format!("{name}/{own}");
+        files.push(Listed {
+            key: ObjectKey::at(&path),
+            path,
+            size: about.len(),
+            modified: about.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        });
+    }
+    Ok((files, folders))
+}

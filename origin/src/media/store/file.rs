@@ -1,0 +1,187 @@
+//! One staged file on the local disk, for threads that may block.
+//!
+//! Knows neither pieces nor tasks: it writes what it is given, hashes it, and removes itself.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::address::Durability;
+use super::staging::{HEAD_BYTES, PIECE_BYTES};
+use crate::files::remove_file;
+
+/// When a staged file goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// With the value that stands for it.
+    Owner,
+    /// When it is told to: an upload may be resumed from it.
+    Kept,
+    /// It is no longer there.
+    Gone,
+}
+
+/// A file under a temporary name.
+#[derive(Debug)]
+pub(super) struct StagedFile {
+    path: PathBuf,
+    lifetime: Lifetime,
+    state: State,
+    written: u64,
+    /// What was there already when it was opened.
+    head: Vec<u8>,
+    /// Of all that was written; lost where writing goes on in a file that was closed.
+    hash: Option<Sha256>,
+    sha256: Option<[u8; 32]>,
+}
+
+#[derive(Debug)]
+enum State {
+    NotMade,
+    Open(File),
+    Closed,
+}
+
+impl StagedFile {
+    /// A file that the first write makes.
+    pub(super) fn new(path: PathBuf, lifetime: Lifetime) -> Self {
+        Self {
+            path,
+            lifetime,
+            state: State::NotMade,
+            written: 0,
+            head: Vec::new(),
+            hash: Some(Sha256::new()),
+            sha256: None,
+        }
+    }
+
+    /// A file that stays when this value goes, made now.
+    pub(super) fn create_kept(path: PathBuf, durability: Durability) -> io::Result<Self> {
+        let mut file = Self::new(path, Lifetime::Kept);
+        file.open()?;
+        if let (Durability::Synced, Some(folder)) = (durability, file.path.parent()) {
+            sync_directory(folder)?;
+        }
+        Ok(file)
+    }
+
+    /// The file at `path`, cut to `offset` and ready to go on there. `None` if it is shorter.
+    pub(super) fn resume(path: PathBuf, offset: u64) -> io::Result<Option<Self>> {
+        let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let length = file.metadata()?.len();
+        if length < offset {
+            return Ok(None);
+        }
+        if length > offset {
+            file.set_len(offset)?;
+        }
+        let mut head = Vec::new();
+        (&file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(Some(Self {
+            path,
+            lifetime: Lifetime::Kept,
+            state: State::Open(file),
+            written: offset,
+            head,
+            hash: (offset == 0).then(Sha256::new),
+            sha256: None,
+        }))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The hash of all of it, once [`finish`](Self::finish) has passed.
+    pub(super) fn take_sha256(&mut self) -> Option<[u8; 32]> {
+        self.sha256.take()
+    }
+
+    pub(super) fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.open()?.write_all(piece)?;
+        self.written += piece.len() as u64;
+        if let Some(hash) = &mut self.hash {
+            hash.update(piece);
+        }
+        Ok(())
+    }
+
+    pub(super) fn suspend(&mut self, piece: &[u8], durability: Durability) -> io::Result<()> {
+        self.write(piece)?;
+        if durability == Durability::Synced {
+            self.open()?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, piece: &[u8], durability: Durability) -> io::Result<()> {
+        self.suspend(piece, durability)?;
+        self.state = State::Closed;
+        let hash = match self.hash.take() {
+            Some(hash) => hash,
+            None => hash_of(&self.path)?,
+        };
+        self.sha256 = Some(hash.finalize().into());
+        Ok(())
+    }
+
+    /// Gives it its lasting name, in one step.
+    pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
+        std::fs::rename(&self.path, to)?;
+        self.lifetime = Lifetime::Gone;
+        Ok(())
+    }
+
+    fn open(&mut self) -> io::Result<&mut File> {
+        if matches!(self.state, State::NotMade) {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&self.path)?;
+            self.state = State::Open(file);
+        }
+        match &mut self.state {
+            State::Open(file) => Ok(file),
+            State::NotMade | State::Closed => Err(io::Error::other("the staged file is closed")),
+        }
+    }
+}
+
+impl Drop for StagedFile {
+    fn drop(&mut self) {
+        if self.lifetime == Lifetime::Owner && !matches!(self.state, State::NotMade) {
+            // What stays is swept later.
+            let _ = remove_file(&self.path);
+        }
+    }
+}
+
+fn hash_of(path: &Path) -> io::Result<Sha256> {
+    let mut file = File::open(path)?;
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE_BYTES]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hash),
+            length => hash.update(&piece[..length]),
+        }
+    }
+}
+
+/// Writes a directory's entries through to the disk.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}

@@ -1,0 +1,439 @@
+//! What is asked of the media library, but for the bytes: listing, one file, deleting, signing.
+//!
+//! Uploads stream: [`crate::upload`] reads their bodies.
+
+use super::options::{self, Options};
+use super::read::Direction;
+use super::window::Span;
+use crate::error::{ErrorCode, Problem};
+use crate::ident::shown;
+use crate::json::{self, Value};
+use crate::limits::{MEDIA_LIST_MAX_ITEMS, ORDER_MAX_STEPS, SIGNED_URL_MAX_SECONDS};
+use crate::media::{FolderPath, MediaKind, MediaName};
+use std::fmt;
+
+/// The id of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MediaId(u64);
+
+impl MediaId {
+    /// Reads a path segment or a word.
+    ///
+    /// # Errors
+    /// `media_not_found`: what is no number is no file's id.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(id) if plain => Ok(Self(id)),
+            _ => Err(Self::not_found(text)),
+        }
+    }
+
+    /// The answer for an id that no file has.
+    fn not_found(text: &str) -> Problem {
+        Problem::new(
+            ErrorCode::MediaNotFound,
+            format!("There is no file with the id {}.", shown(text)),
+        )
+    }
+
+    /// The same, for an id that is a number.
+    #[must_use]
+    pub fn unknown(self) -> Problem {
+        Self::not_found(&self.0.to_string())
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for MediaId {
+    fn from(id: u64) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for MediaId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What is asked of the library.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MediaCall {
+    /// Files are being uploaded: their bytes are still to come.
+    Upload,
+    /// A list of files.
+    List(MediaList),
+    /// One file, but not its bytes.
+    Describe(MediaId),
+    /// A URL that is valid for a while.
+    Sign(MediaId, SignedFor),
+    /// A file that goes.
+    Delete(MediaId),
+}
+
+/// Which files are listed, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MediaList {
+    /// Of exactly this folder.
+    pub folder: Option<FolderPath>,
+    /// Of this type.
+    pub kind: Option<MediaKind>,
+    /// Of exactly this name.
+    pub name: Option<MediaName>,
+    /// Steps of the order; the newest first if there are none.
+    pub order: Vec<(MediaField, Direction)>,
+    /// The part that is wanted.
+    pub span: Span,
+    /// Whether all that fit are counted.
+    pub count: bool,
+}
+
+/// What a list can be ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaField {
+    /// The id: the order of the first upload.
+    Id,
+    /// The name.
+    Name,
+    /// The folder.
+    Folder,
+    /// The type.
+    Kind,
+    /// Bytes.
+    Size,
+    /// The media type.
+    Mime,
+    /// Pixels across.
+    Width,
+    /// Pixels down.
+    Height,
+    /// Seconds.
+    Duration,
+    /// Whether it is private.
+    Private,
+    /// When it was uploaded.
+    CreatedAt,
+}
+
+impl MediaField {
+    const ALL: [(&'static str, Self); 11] = [
+        ("id", Self::Id),
+        ("name", Self::Name),
+        ("folder", Self::Folder),
+        ("type", Self::Kind),
+        ("size", Self::Size),
+        ("mime", Self::Mime),
+        ("width", Self::Width),
+        ("height", Self::Height),
+        ("duration", Self::Duration),
+        ("private", Self::Private),
+        ("createdAt", Self::CreatedAt),
+    ];
+
+    fn parse(name: &str) -> Result<Self, Problem> {
+        let known = Self::ALL.into_iter().find(|(known, _)| *known == name);
+        known.map(|(_, field)| field).ok_or_else(|| {
+            let names = Self::ALL.into_iter().map(|(name, _)| name);
+            Problem::new(
+                ErrorCode::UnknownField,
+                format!("Files have no field {}.", shown(name)),
+            )
+            .with_hint(match crate::error::nearest(name, names.clone()) {
+                Some(near) => format!("Did you mean {near:?}?"),
+                None => format!("Fields: {}.", names.collect::<Vec<_>>().join(", ")),
+            })
+        })
+    }
+}
+
+const LIST_OPTIONS: [&str; 8] = [
+    "folder", "type", "name", "limit", "page", "offset", "order", "count",
+];
+
+impl MediaList {
+    pub(super) fn from_pairs(given: Options) -> Result<Self, Problem> {
+        let mut list = Self::default();
+        let (mut limit, mut page, mut offset) = (None, None, None);
+        for (name, value) in given {
+            match name.as_str() {
+                "folder" => list.folder = Some(of_option(FolderPath::parse(text(&name, &value)?))?),
+                "name" => list.name = Some(of_option(MediaName::parse(text(&name, &value)?))?),
+                "type" => list.kind = Some(kind(&value)?),
+                "order" => list.order = order(&value)?,
+                "count" => list.count = options::flag("count", &value)?,
+                "limit" => limit = Some(value),
+                "page" => page = Some(value),
+                "offset" => offset = Some(value),
+                unknown => return Err(options::unknown(unknown, &LIST_OPTIONS)),
+            }
+        }
+        list.span = Span::parse(limit.as_ref(), page.as_ref(), offset.as_ref())?;
+        if list
+            .span
+            .limit
+            .is_some_and(|limit| limit > MEDIA_LIST_MAX_ITEMS)
+        {
+            return Err(options::invalid(format!(
+                "The option limit is {MEDIA_LIST_MAX_ITEMS} at most."
+            ))
+            .with_hint("Read further pages with page."));
+        }
+        Ok(list)
+    }
+}
+
+fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str, Problem> {
+    match value {
+        Value::Text(text) | Value::Number(text) => Ok(text),
+        other => Err(options::wrong(name, "a text", other)),
+    }
+}
+
+/// A fault of a name, told as one of an option.
+fn of_option<T>(parsed: Result<T, Problem>) -> Result<T, Problem> {
+    parsed.map_err(|problem| options::invalid(problem.message().to_owned()))
+}
+
+fn kind(value: &Value) -> Result<MediaKind, Problem> {
+    let known = match value {
+        Value::Text(word) => MediaKind::parse(word),
+        _ => None,
+    };
+    known.ok_or_else(|| options::wrong("type", "image, video, audio or file", value))
+}
+
+fn order(value: &Value) -> Result<Vec<(MediaField, Direction)>, Problem> {
+    let steps = super::read::order::orders(value)?;
+    debug_assert!(steps.len() <= ORDER_MAX_STEPS);
+    steps
+        .iter()
+        .map(|step| {
+            Ok((
+                MediaField::parse(step.field.field().as_str())?,
+                step.direction,
+            ))
+        })
+        .collect()
+}
+
+/// For how long a URL is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignedFor {
+    seconds: u64,
+}
+
+impl SignedFor {
+    /// Reads `{"expiresIn": seconds}`.
+    pub(super) fn from_body(body: &[u8]) -> Result<Self, Problem> {
+        let mut seconds = None;
+        for (name, value) in json::body_members(body)? {
+            if name != "expiresIn" {
+                return Err(
+                    invalid_body(format!("There is no key {} here.", shown(&name)))
+                        .with_hint("Use {\"expiresIn\": seconds}."),
+                );
+            }
+            seconds = Some(Self::seconds_of(&value)?);
+        }
+        match seconds {
+            Some(seconds) => Ok(Self { seconds }),
+            None => Err(invalid_body("The body has no expiresIn.".to_owned())
+                .with_hint("Use {\"expiresIn\": seconds}.")),
+        }
+    }
+
+    fn seconds_of(value: &Value) -> Result<u64, Problem> {
+        let seconds = options::whole_number("expiresIn", value).ok();
+        seconds.and_then(|seconds| Self::new(seconds).ok()).map(|valid| valid.seconds).ok_or_else(|| {
+            invalid_body(format!(
+                "expiresIn must be a whole number of seconds from 1 to {SIGNED_URL_MAX_SECONDS}."
+            ))
+        })
+    }
+
+    /// So many seconds.
+    ///
+    /// # Errors
+    /// `invalid_body` if they are none, or more than a week.
+    pub fn new(seconds: u64) -> Result<Self, Problem> {
+        if (1..=SIGNED_URL_MAX_SECONDS).contains(&seconds) {
+            return Ok(Self { seconds });
+        }
+        Err(invalid_body(format!(
+            "A URL is signed for 1 to {SIGNED_URL_MAX_SECONDS} seconds."
+        )))
+    }
+
+    /// The seconds.
+    #[must_use]
+    pub fn seconds(self) -> u64 {
+        self.seconds
+    }
+}
+
+fn invalid_body(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidBody, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::{BodyUse, Operation, RequestHead, parse_head};
+    use crate::policy::Action;
+
+    fn call(method: &str, path: &str, query: &str, body: &str) -> Result<MediaCall, Problem> {
+        let pending = parse_head(&RequestHead {
+            method,
+            path: &format!("/api/v1/media{path}"),
+            query: Some(query),
+            ..RequestHead::default()
+        })?;
+        match pending.finish(body.as_bytes())? {
+            Operation::Media(call) => Ok(call),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn code(method: &str, path: &str, query: &str, body: &str) -> ErrorCode {
+        call(method, path, query, body).unwrap_err().code()
+    }
+
+    #[test]
+    fn a_list_takes_its_options() {
+        let query = "folder=/a/b/&type=image&name=x.png&limit=5&page=3&count=true\
+                     &order={\"field\":\"size\",\"strategy\":\"desc\"}";
+        let MediaCall::List(list) = call("GET", "", query, "").unwrap() else {
+            panic!("no list");
+        };
+        assert_eq!(list.folder.unwrap().as_str(), "a/b");
+        assert_eq!(list.kind, Some(MediaKind::Image));
+        assert_eq!(list.name.unwrap().as_str(), "x.png");
+        assert_eq!((list.span.limit, list.span.offset), (Some(5), 10));
+        assert_eq!(list.order, [(MediaField::Size, Direction::Descending)]);
+        assert!(list.count);
+        let all = call("GET", "", "folder=", "").unwrap();
+        let root = MediaList {
+            folder: Some(FolderPath::root()),
+            ..MediaList::default()
+        };
+        assert_eq!(all, MediaCall::List(root));
+    }
+
+    #[test]
+    fn options_that_can_not_be_meant_are_refused() {
+        for query in [
+            "type=picture",
+            "folder=a//b",
+            "name=..",
+            "limit=10001",
+            "limit=x",
+            "page=1",
+            "page=0&limit=1",
+            "count=perhaps",
+            "query={}",
+            "order=id",
+            "limit=1&limit=2",
+        ] {
+            assert_eq!(
+                code("GET", "", query, ""),
+                ErrorCode::InvalidQueryOption,
+                "{query}"
+            );
+        }
+        let order = call("GET", "", "order[field]=sise", "").unwrap_err();
+        assert_eq!(order.code(), ErrorCode::UnknownField);
+        assert!(order.hint().unwrap().contains("size"));
+        assert_eq!(
+            code("DELETE", "/1", "force=true", ""),
+            ErrorCode::InvalidQueryOption
+        );
+    }
+
+    #[test]
+    fn files_are_addressed_by_number() {
+        assert_eq!(
+            call("GET", "/7", "", "").unwrap(),
+            MediaCall::Describe(MediaId(7))
+        );
+        assert_eq!(
+            call("DELETE", "/7", "", "").unwrap(),
+            MediaCall::Delete(MediaId(7))
+        );
+        for id in ["x", "-1", "1.5", "+1", "99999999999999999999", "7a"] {
+            assert_eq!(
+                code("GET", &format!("/{id}"), "", ""),
+                ErrorCode::MediaNotFound,
+                "{id}"
+            );
+        }
+        for (method, path, code_) in [
+            ("PUT", "/7", ErrorCode::MethodNotAllowed),
+            ("DELETE", "", ErrorCode::MethodNotAllowed),
+            ("GET", "/7/sign", ErrorCode::MethodNotAllowed),
+            ("POST", "/7/sing", ErrorCode::RouteNotFound),
+            ("GET", "/", ErrorCode::RouteNotFound),
+        ] {
+            assert_eq!(code(method, path, "", ""), code_, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_signed_for_a_second_to_a_week() {
+        let signed = call("POST", "/7/sign", "", r#"{"expiresIn": 60}"#).unwrap();
+        assert_eq!(
+            signed,
+            MediaCall::Sign(MediaId(7), SignedFor { seconds: 60 })
+        );
+        for body in [
+            "{}",
+            r#"{"expiresIn":0}"#,
+            r#"{"expiresIn":-5}"#,
+            r#"{"expiresIn":604801}"#,
+            r#"{"expiresIn":"1h"}"#,
+            r#"{"expiresIn":1.5}"#,
+            r#"{"expiresIn":null}"#,
+            r#"{"expires":60}"#,
+        ] {
+            let refused = call("POST", "/7/sign", "", body).unwrap_err();
+            assert_eq!(refused.code(), ErrorCode::InvalidBody, "{body}");
+        }
+        assert_eq!(
+            code("POST", "/7/sign", "", "nonsense"),
+            ErrorCode::InvalidJson
+        );
+    }
+
+    #[test]
+    fn an_upload_is_known_by_its_head_and_comes_as_json_or_as_a_form() {
+        let pending = |content_type| {
+            parse_head(&RequestHead {
+                method: "POST",
+                path: "/api/v1/media",
+                content_type,
+                ..RequestHead::default()
+            })
+            .unwrap()
+        };
+        for content_type in [
+            None,
+            Some("application/json"),
+            Some("multipart/form-data; boundary=x"),
+        ] {
+            let upload = pending(content_type);
+            assert_eq!(
+                (upload.action(), upload.body()),
+                (Action::Upload, BodyUse::Upload)
+            );
+            assert!(upload.check_body_type().is_ok());
+        }
+        let refused = pending(Some("image/png")).check_body_type().unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::UnsupportedMediaType);
+        assert!(refused.hint().unwrap().contains("multipart/form-data"));
+    }
+}
