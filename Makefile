@@ -55,7 +55,7 @@ bench: setup build ## Compare speed with a hand-written server (ARGS=… for its
 
 bench-micro: ## Time the stages of a request without database or network (ARGS=… for divan's options)
 	@tools/setup.sh compile
-	cargo bench --locked -p origin --features bench --bench reads --bench encoding --bench uploads -- $(ARGS)
+	cargo bench --locked -p origin -p shared --features origin/bench --bench reads --bench encoding --bench uploads -- $(ARGS)
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean

@@ -23,8 +23,8 @@ use writer::{Body, Edit, FORM_TYPE};
 pub type Read = Result<(UploadForm, Vec<Vec<u8>>), Problem>;
 
 /// Bytes that a parser may hold: its chunk, what it gathers of a part's head or a text, twice while that
-/// grows or is unescaped, and its own fields.
-const MEMORY_BASE_BYTES: usize = UPLOAD_CHUNK_BYTES + 3 * UPLOAD_PART_HEAD_MAX_BYTES + 16 * 1024;
+/// grows or is unescaped, what it gathers of base64, and its own fields.
+const MEMORY_BASE_BYTES: usize = UPLOAD_CHUNK_BYTES + 3 * UPLOAD_PART_HEAD_MAX_BYTES + 32 * 1024;
 /// And for each file: its name, twice, and its label.
 const MEMORY_ITEM_BYTES: usize = 4 * 1024;
 
