@@ -58,34 +58,61 @@ async fn a_file_is_described(door: Door) {
 async fn lists_are_filtered_ordered_and_counted(door: Door) {
     let shelf = Shelf::new(door);
     for (name, length) in [("b.txt", 3), ("a.txt", 1), ("c.txt", 2)] {
-        shelf.put(name, "file", "text/plain", &b"xyz"[..length]).await;
+        shelf
+            .put(name, "file", "text/plain", &b"xyz"[..length])
+            .await;
     }
     shelf.put("d.png", "image", "image/png", &png()).await;
     let names = async |options: &str| -> Vec<String> {
         let files = shelf.list(options).await.payload();
         let files = files.as_array().expect("a list").iter();
-        files.map(|file| file["name"].as_str().unwrap().to_owned()).collect()
+        files
+            .map(|file| file["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     // The newest first, unless asked otherwise.
     assert_eq!(names("").await, ["d.png", "c.txt", "a.txt", "b.txt"]);
-    assert_eq!(names("&order[field]=id").await, ["b.txt", "a.txt", "c.txt", "d.png"]);
-    assert_eq!(names("&type=file&order[field]=size&order[strategy]=desc").await, ["b.txt", "c.txt", "a.txt"]);
+    assert_eq!(
+        names("&order[field]=id").await,
+        ["b.txt", "a.txt", "c.txt", "d.png"]
+    );
+    assert_eq!(
+        names("&type=file&order[field]=size&order[strategy]=desc").await,
+        ["b.txt", "c.txt", "a.txt"]
+    );
     assert_eq!(names("&type=image").await, ["d.png"]);
     assert_eq!(names("&name=a.txt").await, ["a.txt"]);
     assert_eq!(names("&name=nothing").await, Vec::<String>::new());
-    assert_eq!(names("&order[field]=name&limit=2&page=2").await, ["c.txt", "d.png"]);
+    assert_eq!(
+        names("&order[field]=name&limit=2&page=2").await,
+        ["c.txt", "d.png"]
+    );
     assert_eq!(names("&limit=0").await, Vec::<String>::new());
     let counted = shelf.list("&limit=1&count=true").await.json();
     assert_eq!(counted["count"], 4, "{counted}");
     assert_eq!(counted["payload"].as_array().unwrap().len(), 1);
     let files = shelf.list("&name=d.png").await.payload();
-    assert!(files[0]["thumbnailUrl"].is_string() && files[0]["mime"] == "image/png", "{files}");
-    let above = door.get(&format!("{MEDIA}?folder={}", enc("no such folder"))).send().await;
+    assert!(
+        files[0]["thumbnailUrl"].is_string() && files[0]["mime"] == "image/png",
+        "{files}"
+    );
+    let above = door
+        .get(&format!("{MEDIA}?folder={}", enc("no such folder")))
+        .send()
+        .await;
     assert_eq!(above.payload(), json!([]));
 }
 
 async fn lists_refuse_what_they_do_not_know(door: Door) {
-    for options in ["type=picture", "kind=image", "limit=x", "page=1", "order=name", "limit=10001", "folder=.."] {
+    for options in [
+        "type=picture",
+        "kind=image",
+        "limit=x",
+        "page=1",
+        "order=name",
+        "limit=10001",
+        "folder=..",
+    ] {
         let answer = door.get(&format!("{MEDIA}?{options}")).send().await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }
@@ -97,11 +124,26 @@ async fn lists_refuse_what_they_do_not_know(door: Door) {
 async fn a_deleted_file_is_gone(door: Door) {
     let shelf = Shelf::new(door);
     let file = shelf.put("a.png", "image", "image/png", &png()).await;
-    assert_eq!(shelf.delete(&file["id"]).await.payload(), json!({"id": file["id"]}));
-    shelf.describe(&file["id"]).await.refused(ErrorCode::MediaNotFound);
-    shelf.delete(&file["id"]).await.refused(ErrorCode::MediaNotFound);
-    shelf.fetch(&file["url"]).await.refused(ErrorCode::MediaNotFound);
-    shelf.fetch(&file["thumbnailUrl"]).await.refused(ErrorCode::MediaNotFound);
+    assert_eq!(
+        shelf.delete(&file["id"]).await.payload(),
+        json!({"id": file["id"]})
+    );
+    shelf
+        .describe(&file["id"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    shelf
+        .delete(&file["id"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    shelf
+        .fetch(&file["url"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    shelf
+        .fetch(&file["thumbnailUrl"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
     assert_eq!(shelf.names().await, Vec::<String>::new());
     // Its name is free again.
     let again = shelf.put("a.png", "image", "image/png", &png()).await;
@@ -112,7 +154,12 @@ async fn only_full_keys_delete(door: Door) {
     let shelf = Shelf::new(door);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let delete = door.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"]));
-    delete.clone().key(read_key()).send().await.refused(ErrorCode::FullAccessRequired);
+    delete
+        .clone()
+        .key(read_key())
+        .send()
+        .await
+        .refused(ErrorCode::FullAccessRequired);
     delete.no_key().send().await.refused(ErrorCode::MissingKey);
     assert_eq!(shelf.names().await, ["a.txt"]);
 }
@@ -128,7 +175,11 @@ async fn another_projects_files_do_not_exist(door: Door) {
         let answer = door.call(method, &path).key(&key).send().await;
         answer.refused(ErrorCode::MediaNotFound);
     }
-    let list = door.get(&format!("{MEDIA}?folder={}", shelf.folder)).key(&key).send().await;
+    let list = door
+        .get(&format!("{MEDIA}?folder={}", shelf.folder))
+        .key(&key)
+        .send()
+        .await;
     assert_eq!(list.payload(), Value::Array(Vec::new()));
     assert_eq!(shelf.names().await, ["a.txt"]);
 }

@@ -39,13 +39,21 @@ async fn shape_a_is_answered_with_a_list(door: Door) {
     let files = answer.as_array().expect("a list");
     assert_eq!(files.len(), 2);
     for (file, (name, bytes)) in files.iter().zip([("one.png", &one), ("two.jpg", &two)]) {
-        let mut keys: Vec<&str> = file.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut keys: Vec<&str> = file
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         keys.sort_unstable();
         assert_eq!(keys, ["folder", "id", "name", "thumbnailUrl", "url"]);
         assert_eq!(file["name"], name);
         assert_eq!(file["folder"], shelf.folder);
         let url = file["url"].as_str().unwrap();
-        assert!(url.contains(&format!("/media/default/{}/{name}?v=", shelf.folder)), "{url}");
+        assert!(
+            url.contains(&format!("/media/default/{}/{name}?v=", shelf.folder)),
+            "{url}"
+        );
         assert_eq!(shelf.fetch(&file["url"]).await.body, **bytes);
     }
 }
@@ -74,12 +82,19 @@ async fn shape_b_is_answered_with_urls(door: Door) {
 
 async fn shape_b_with_one_object_is_answered_with_one(door: Door) {
     let shelf = Shelf::new(door);
-    let item = json!({"fileBase64": base64(b"a,b\n1,2\n"), "fileName": "table", "fileType": "text/csv"});
+    let item =
+        json!({"fileBase64": base64(b"a,b\n1,2\n"), "fileName": "table", "fileType": "text/csv"});
     // One item is answered by itself, however it came.
     for media in [item.clone(), json!([item])] {
         let body = json!({"media": media, "folder": shelf.folder, "type": "file", "update": true});
         let answer = shelf.send(&body).await.payload();
-        assert!(answer["media_url"].as_str().unwrap().contains("/table.csv?v="), "{answer}");
+        assert!(
+            answer["media_url"]
+                .as_str()
+                .unwrap()
+                .contains("/table.csv?v="),
+            "{answer}"
+        );
     }
 }
 
@@ -88,19 +103,30 @@ async fn a_form_is_answered_like_shape_a(door: Door) {
     let boundary = "x-boundary-x";
     let mut body = Vec::new();
     let mut part = |head: &str, content: &[u8]| {
-        body.extend(format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n").as_bytes());
+        body.extend(
+            format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n").as_bytes(),
+        );
         body.extend(content);
         body.extend(b"\r\n");
     };
     let picture = png();
-    part("name=\"files\"; filename=\"a b.png\"\r\nContent-Type: image/png", &picture);
-    part("name=\"files\"; filename*=UTF-8''%E5%86%99%E7%9C%9F.png", &picture);
+    part(
+        "name=\"files\"; filename=\"a b.png\"\r\nContent-Type: image/png",
+        &picture,
+    );
+    part(
+        "name=\"files\"; filename*=UTF-8''%E5%86%99%E7%9C%9F.png",
+        &picture,
+    );
     part("name=\"type\"", b"image");
     part("name=\"folder\"", shelf.folder.as_bytes());
     body.extend(format!("--{boundary}--\r\n").as_bytes());
     let call = door.call(Method::POST, MEDIA).bytes(body);
     let answer = call
-        .header("content-type", &format!("multipart/form-data; boundary={boundary}"))
+        .header(
+            "content-type",
+            &format!("multipart/form-data; boundary={boundary}"),
+        )
         .send()
         .await
         .payload();
@@ -117,16 +143,27 @@ async fn keys_may_come_in_any_order(door: Door) {
         Value::from(shelf.folder.as_str()),
     );
     let call = door.call(Method::POST, MEDIA).bytes(text);
-    let answer = call.header("content-type", "application/json").send().await.payload();
+    let answer = call
+        .header("content-type", "application/json")
+        .send()
+        .await
+        .payload();
     assert_eq!(shelf.fetch(&answer[0]["url"]).await.body, b"late");
 }
 
 async fn images_get_thumbnails_of_the_right_type(door: Door) {
     let shelf = Shelf::new(door);
     let large = shelf
-        .put("large.png", "image", "image/png", &picture(1000, 500, ImageFormat::Png))
+        .put(
+            "large.png",
+            "image",
+            "image/png",
+            &picture(1000, 500, ImageFormat::Png),
+        )
         .await;
-    let clear = shelf.put("clear.png", "image", "image/png", &transparent(300, 600)).await;
+    let clear = shelf
+        .put("clear.png", "image", "image/png", &transparent(300, 600))
+        .await;
     let small = shelf.put("small.png", "image", "image/png", &png()).await;
     for (file, mime, size) in [
         (large, "image/jpeg", (256, 128)),
@@ -175,7 +212,15 @@ async fn sound_has_a_duration(door: Door) {
 
 async fn a_name_may_be_of_any_script(door: Door) {
     let shelf = Shelf::new(door);
-    for name in ["Ünï códe.txt", "写真 🦭.txt", "a+b&c=d#e?f%20.txt", "'\"<b>.txt", "CON", ".profile", "a "] {
+    for name in [
+        "Ünï códe.txt",
+        "写真 🦭.txt",
+        "a+b&c=d#e?f%20.txt",
+        "'\"<b>.txt",
+        "CON",
+        ".profile",
+        "a ",
+    ] {
         let file = shelf.put(name, "file", "text/plain", name.as_bytes()).await;
         assert_eq!(file["name"], name);
         let answer = shelf.fetch(&file["url"]).await;
@@ -190,6 +235,9 @@ async fn an_upload_may_have_sixty_four_files(door: Door) {
         .map(|at| json!({"name": format!("{at}.txt"), "base64": data_url("text/plain", b"x")}))
         .collect();
     let body = json!({"media": media, "folder": shelf.folder, "type": "file"});
-    assert_eq!(shelf.send(&body).await.payload().as_array().unwrap().len(), 64);
+    assert_eq!(
+        shelf.send(&body).await.payload().as_array().unwrap().len(),
+        64
+    );
     assert_eq!(shelf.names().await.len(), 64);
 }
