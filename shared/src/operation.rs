@@ -373,17 +373,9 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Pro
 
 /// A missing type is taken for JSON; another one is refused.
 fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
-    let Some(content_type) = content_type else {
+    let Some(essence) = other_than_json(content_type) else {
         return Ok(());
     };
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    let is_json = essence.is_empty()
-        || essence.eq_ignore_ascii_case("application/json")
-        || (essence.len() > 5
-            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
-    if is_json {
-        return Ok(());
-    }
     Err(Problem::new(
         ErrorCode::UnsupportedMediaType,
         format!(
@@ -403,6 +395,16 @@ fn expect_files(content_type: Option<&str>) -> Result<(), Problem> {
     expect_json(content_type).map_err(|problem| {
         problem.with_hint("Send Content-Type: application/json or multipart/form-data.")
     })
+}
+
+/// The type without its parameters, if one is named and it is not JSON.
+pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
+    let essence = content_type?.split(';').next().unwrap_or_default().trim();
+    let is_json = essence.is_empty()
+        || essence.eq_ignore_ascii_case("application/json")
+        || (essence.len() > 5
+            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
+    (!is_json).then_some(essence)
 }
 
 #[cfg(test)]
