@@ -20,6 +20,7 @@ use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
 use crate::key::Access;
 use crate::policy::Action;
+use crate::upload::Encoding;
 use batch::Batch;
 use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Answer, Join, Read, ReadOne};
@@ -317,7 +318,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let unreadable = match step.body() {
         BodyUse::None => None,
         BodyUse::Json => expect_json(head.content_type).err(),
-        BodyUse::Upload => expect_files(head.content_type).err(),
+        BodyUse::Upload => Encoding::of(head.content_type).err(),
     };
     Ok(Pending {
         action,
@@ -384,17 +385,6 @@ fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
         ),
     )
     .with_hint("Send Content-Type: application/json."))
-}
-
-/// Uploads come as JSON or as a form.
-fn expect_files(content_type: Option<&str>) -> Result<(), Problem> {
-    let essence = content_type.unwrap_or_default().split(';').next();
-    if essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("multipart/form-data")) {
-        return Ok(());
-    }
-    expect_json(content_type).map_err(|problem| {
-        problem.with_hint("Send Content-Type: application/json or multipart/form-data.")
-    })
 }
 
 /// The type without its parameters, if one is named and it is not JSON.

@@ -92,6 +92,35 @@ enum Reader {
     Multipart(Box<multipart::Reader>),
 }
 
+/// How a body is written, as its `Content-Type` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding<'a> {
+    /// JSON, which a missing type is taken for.
+    Json,
+    /// `multipart/form-data`: the whole type, with its boundary.
+    Multipart(&'a str),
+}
+
+impl<'a> Encoding<'a> {
+    /// Reads the type.
+    ///
+    /// # Errors
+    /// `unsupported_media_type`.
+    pub(crate) fn of(content_type: Option<&'a str>) -> Result<Self, Problem> {
+        match (other_than_json(content_type), content_type) {
+            (None, _) | (_, None) => Ok(Self::Json),
+            (Some(other), Some(whole)) if other.eq_ignore_ascii_case("multipart/form-data") => {
+                Ok(Self::Multipart(whole))
+            }
+            (Some(other), _) => Err(Problem::new(
+                ErrorCode::UnsupportedMediaType,
+                format!("The Content-Type {} is not read here.", shown(other)),
+            )
+            .with_hint("Send Content-Type: application/json or multipart/form-data.")),
+        }
+    }
+}
+
 /// Reads one upload's body.
 pub struct Parser {
     reader: Reader,
@@ -107,20 +136,10 @@ impl Parser {
     /// # Errors
     /// `unsupported_media_type`, or `invalid_body` for a multipart type without a sound boundary.
     pub fn new(content_type: Option<&str>, limits: UploadLimits) -> Result<Self, Problem> {
-        let reader = match other_than_json(content_type) {
-            None => Reader::Json(Box::new(json::Reader::new(limits))),
-            Some(other) if other.eq_ignore_ascii_case("multipart/form-data") => {
-                Reader::Multipart(Box::new(multipart::Reader::new(
-                    content_type.unwrap_or_default(),
-                    limits,
-                )?))
-            }
-            Some(other) => {
-                return Err(Problem::new(
-                    ErrorCode::UnsupportedMediaType,
-                    format!("The Content-Type {} is not read here.", shown(other)),
-                )
-                .with_hint("Send Content-Type: application/json or multipart/form-data."));
+        let reader = match Encoding::of(content_type)? {
+            Encoding::Json => Reader::Json(Box::new(json::Reader::new(limits))),
+            Encoding::Multipart(content_type) => {
+                Reader::Multipart(Box::new(multipart::Reader::new(content_type, limits)?))
             }
         };
         Ok(Self {
