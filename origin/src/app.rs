@@ -9,6 +9,8 @@ use crate::embedded::Health;
 use crate::http::body::Room;
 use crate::http::cross_origin::CrossOrigin;
 use crate::keys::{KeyError, KeyRegistry};
+use crate::media::sign::Signer;
+use crate::media::url::BaseUrl;
 use crate::metrics::Metrics;
 use crate::page_token::PageTokens;
 use crate::system::System;
@@ -37,6 +39,10 @@ pub struct App {
     pub pages: PageTokens,
     /// What is counted.
     pub metrics: Metrics,
+    /// Where callers reach the service, if requests don't tell.
+    pub public_url: Option<BaseUrl>,
+    /// Signatures of private files' URLs.
+    pub signer: Signer,
     /// Which web pages may read answers.
     pub cors: CrossOrigin,
     /// Bounds of one request.
@@ -87,6 +93,8 @@ impl App {
             catalog: Arc::new(Catalog::new(Arc::clone(&pools))),
             pools,
             pages: system.pages.clone(),
+            public_url: config.public_url.clone(),
+            signer: system.signer.clone(),
             metrics: Metrics::new(),
             cors: CrossOrigin::new(config.cors_origins.clone()),
             bounds: Bounds {

@@ -6,4 +6,6 @@
 pub mod duration;
 pub mod image;
 pub mod sniff;
+pub mod sign;
 pub mod store;
+pub mod url;

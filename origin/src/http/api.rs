@@ -107,7 +107,7 @@ impl<'a> Texts<'a> {
 
 /// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
 /// as a character that none of ours may hold.
-fn header<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
+pub(super) fn header<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
     let mut texts = parts
         .headers
         .get_all(name)
