@@ -9,7 +9,9 @@ use crate::embedded::Health;
 use crate::http::body::Room;
 use crate::http::cross_origin::CrossOrigin;
 use crate::keys::{KeyError, KeyRegistry};
+use crate::media::lookup::Lookups;
 use crate::media::sign::Signer;
+use crate::media::store::Store;
 use crate::media::url::BaseUrl;
 use crate::metrics::Metrics;
 use crate::page_token::PageTokens;
@@ -41,6 +43,10 @@ pub struct App {
     pub metrics: Metrics,
     /// Where callers reach the service, if requests don't tell.
     pub public_url: Option<BaseUrl>,
+    /// Where files lie.
+    pub store: Store,
+    /// Which of them were found lately.
+    pub lookups: Lookups,
     /// Signatures of private files' URLs.
     pub signer: Signer,
     /// Which web pages may read answers.
@@ -76,6 +82,7 @@ impl App {
     pub async fn open(
         config: &Config,
         system: &System,
+        store: Store,
         database: Option<watch::Receiver<Health>>,
     ) -> Result<Self, KeyError> {
         let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
@@ -94,6 +101,8 @@ impl App {
             pools,
             pages: system.pages.clone(),
             public_url: config.public_url.clone(),
+            store,
+            lookups: Lookups::default(),
             signer: system.signer.clone(),
             metrics: Metrics::new(),
             cors: CrossOrigin::new(config.cors_origins.clone()),

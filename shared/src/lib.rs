@@ -4,6 +4,8 @@
 //! key::verify → Principal      operation::parse_head → Pending → Operation
 //!                              policy::permit → ok | Problem
 //!                              envelope::Encoder(row, row, …) → body chunks
+//!
+//! an upload's body             upload::Parser (push bytes, pull events) → UploadForm
 //! ```
 //!
 //! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Both hosts
@@ -23,3 +25,4 @@ pub mod media;
 pub mod operation;
 pub mod policy;
 pub mod request_id;
+pub mod upload;

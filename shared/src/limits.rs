@@ -109,3 +109,48 @@ pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 
 /// Seconds for which a signed URL may be valid: a week. It can't be taken back before.
 pub const SIGNED_URL_MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
+
+/// Bytes of one upload's body, as it is sent. Base64 makes a file a third larger: 190 MB of files.
+pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Files of one upload: each may have a decoder, a thumbnail and a row to itself.
+pub const UPLOAD_MAX_ITEMS: usize = 64;
+
+/// Bytes of a key or short text of an upload (a name, a folder) as it is written: a name of
+/// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 where each is an escape like `\u0061`. Keeps a name without an end
+/// out of memory.
+pub const UPLOAD_TEXT_MAX_BYTES: usize = 2_048;
+
+/// Bytes before the comma of a data URL: a type has 255 at most (RFC 6838), and some programs add the
+/// file's name, percent-encoded.
+pub const UPLOAD_LABEL_MAX_BYTES: usize = 1_024;
+
+/// Bytes of the header lines of one part of a multipart body: a name twice, percent-encoded, and a type.
+pub const UPLOAD_PART_HEAD_MAX_BYTES: usize = 8 * 1024;
+
+/// Bytes of a multipart boundary: RFC 2046 allows as many.
+pub const UPLOAD_BOUNDARY_MAX_BYTES: usize = 70;
+
+/// Bytes of a file that are decoded from base64 at once: the parser's only large buffer. A multiple of 3,
+/// the bytes of four characters.
+pub const UPLOAD_CHUNK_BYTES: usize = 65_535;
+
+/// Pixels of a picture that is decoded: what the largest cameras make. A file of a few KB can claim billions.
+pub const IMAGE_MAX_PIXELS: u64 = 100_000_000;
+
+/// Pixels of one side of a picture: JPEG's own limit.
+pub const IMAGE_EDGE_MAX_PIXELS: u32 = 65_535;
+
+/// Pixels of each side of a thumbnail, at most.
+pub const THUMBNAIL_EDGE_PIXELS: u32 = 256;
+
+/// Bytes that all pictures take together while they are decoded; one that takes more is decoded alone.
+/// A photograph takes 10 MB, 100 megapixels of a progressive JPEG 700.
+pub const IMAGE_MEMORY_MAX_BYTES: u64 = 512 * 1024 * 1024;
+
+/// Pictures that wait to be decoded, or are: those of sixteen requests of 64 items. One that waits takes no
+/// memory: it lies on the disk.
+pub const IMAGE_QUEUE_MAX_COUNT: usize = 1_024;
+
+/// Seconds until a picture is given up, from its arrival in the queue.
+pub const IMAGE_TIMEOUT_SECONDS: u64 = 60;

@@ -20,6 +20,7 @@ use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
 use crate::key::Access;
 use crate::policy::Action;
+use crate::upload::Encoding;
 use batch::Batch;
 use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Answer, Join, Read, ReadOne};
@@ -317,7 +318,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let unreadable = match step.body() {
         BodyUse::None => None,
         BodyUse::Json => expect_json(head.content_type).err(),
-        BodyUse::Upload => expect_files(head.content_type).err(),
+        BodyUse::Upload => Encoding::of(head.content_type).err(),
     };
     Ok(Pending {
         action,
@@ -373,17 +374,9 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Pro
 
 /// A missing type is taken for JSON; another one is refused.
 fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
-    let Some(content_type) = content_type else {
+    let Some(essence) = other_than_json(content_type) else {
         return Ok(());
     };
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    let is_json = essence.is_empty()
-        || essence.eq_ignore_ascii_case("application/json")
-        || (essence.len() > 5
-            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
-    if is_json {
-        return Ok(());
-    }
     Err(Problem::new(
         ErrorCode::UnsupportedMediaType,
         format!(
@@ -394,15 +387,14 @@ fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
     .with_hint("Send Content-Type: application/json."))
 }
 
-/// Uploads come as JSON or as a form.
-fn expect_files(content_type: Option<&str>) -> Result<(), Problem> {
-    let essence = content_type.unwrap_or_default().split(';').next();
-    if essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("multipart/form-data")) {
-        return Ok(());
-    }
-    expect_json(content_type).map_err(|problem| {
-        problem.with_hint("Send Content-Type: application/json or multipart/form-data.")
-    })
+/// The type without its parameters, if one is named and it is not JSON.
+pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
+    let essence = content_type?.split(';').next().unwrap_or_default().trim();
+    let is_json = essence.is_empty()
+        || essence.eq_ignore_ascii_case("application/json")
+        || (essence.len() > 5
+            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
+    (!is_json).then_some(essence)
 }
 
 #[cfg(test)]

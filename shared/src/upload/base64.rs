@@ -1,0 +1,219 @@
+//! Base64, decoded as it arrives into one buffer of fixed size.
+//!
+//! Both alphabets are taken, also mixed, with padding or without; blanks are passed over. Anything that an
+//! encoder can't have written is refused: other characters, padding that does not fit, bits that are set
+//! behind the last byte. It knows nothing of JSON.
+
+use crate::limits::UPLOAD_CHUNK_BYTES;
+use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+/// A place in the pushed characters, or the end of all, that is not base64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A character that has no place in base64, or stands behind padding.
+    Character(u8),
+    /// A padding character too much, or too early.
+    Padding,
+    /// The last group is one character only, or its padding is incomplete.
+    Cut,
+    /// The last character has bits that belong to no byte.
+    TrailingBits,
+}
+
+/// What does not stand for six bits.
+const NONE: u8 = 0xff;
+
+const SIX_BITS: [u8; 256] = {
+    let mut table = [NONE; 256];
+    let mut value = 0;
+    while value < 64u8 {
+        let character = match value {
+            0..26 => b'A' + value,
+            26..52 => b'a' + (value - 26),
+            52..62 => b'0' + (value - 52),
+            62 => b'+',
+            _ => b'/',
+        };
+        table[character as usize] = value;
+        value += 1;
+    }
+    table[b'-' as usize] = 62;
+    table[b'_' as usize] = 63;
+    table
+};
+
+pub(super) struct Decoder {
+    decoded: Box<[u8]>,
+    filled: usize,
+    /// Six bits each of a group that is not complete.
+    group: [u8; 4],
+    grouped: usize,
+    padding: usize,
+    /// Which alphabet was found last, to be tried first.
+    url_safe: bool,
+    total: u64,
+}
+
+impl Decoder {
+    pub(super) fn new() -> Self {
+        Self {
+            decoded: vec![0; UPLOAD_CHUNK_BYTES].into(),
+            filled: 0,
+            group: [0; 4],
+            grouped: 0,
+            padding: 0,
+            url_safe: false,
+            total: 0,
+        }
+    }
+
+    /// Begins another text.
+    pub(super) fn restart(&mut self) {
+        self.filled = 0;
+        self.grouped = 0;
+        self.padding = 0;
+        self.url_safe = false;
+        self.total = 0;
+    }
+
+    /// What was decoded since the last [`Decoder::clear`].
+    pub(super) fn decoded(&self) -> &[u8] {
+        &self.decoded[..self.filled]
+    }
+
+    /// Makes room, once what was decoded is taken.
+    pub(super) fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    /// Bytes decoded since the text began.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether there is no room for another group.
+    pub(super) fn is_full(&self) -> bool {
+        self.decoded.len() - self.filled < 3
+    }
+
+    /// How many characters can be pushed without filling it over; at least one, unless it is full.
+    pub(super) fn room(&self) -> usize {
+        (self.decoded.len() - self.filled) / 3 * 4 - self.grouped
+    }
+
+    /// Decodes characters, no more than there is room for.
+    ///
+    /// # Errors
+    /// The fault, and how many characters stand before it.
+    pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Fault)> {
+        let mut at = 0;
+        while at < characters.len() {
+            if self.grouped == 0 && self.padding == 0 {
+                at += self.bulk(&characters[at..]);
+            }
+            let Some(&character) = characters.get(at) else {
+                break;
+            };
+            self.character(character).map_err(|fault| (at, fault))?;
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Decodes whole groups up to the first that has something else in it; says how many characters.
+    fn bulk(&mut self, characters: &[u8]) -> usize {
+        let whole = &characters[..characters.len() / 4 * 4];
+        if whole.is_empty() {
+            return 0;
+        }
+        if self.groups(whole) {
+            return whole.len();
+        }
+        let clean = whole
+            .iter()
+            .position(|&character| SIX_BITS[usize::from(character)] == NONE)
+            .unwrap_or(whole.len());
+        let clean = &whole[..clean / 4 * 4];
+        if clean.is_empty() {
+            return 0;
+        }
+        self.url_safe = clean.iter().any(|character| b"-_".contains(character));
+        if !self.groups(clean) {
+            for group in clean.as_chunks::<4>().0 {
+                self.group = group.map(|character| SIX_BITS[usize::from(character)]);
+                self.flush(3);
+            }
+        }
+        clean.len()
+    }
+
+    /// Decodes groups of the alphabet found last; `false`, and nothing decoded, if they hold anything else.
+    fn groups(&mut self, groups: &[u8]) -> bool {
+        let room = &mut self.decoded[self.filled..self.filled + groups.len() / 4 * 3];
+        let alphabet = if self.url_safe {
+            URL_SAFE_NO_PAD
+        } else {
+            STANDARD_NO_PAD
+        };
+        let Ok(bytes) = alphabet.decode(groups, room.as_out()) else {
+            return false;
+        };
+        self.filled += bytes.len();
+        self.total += bytes.len() as u64;
+        true
+    }
+
+    fn character(&mut self, character: u8) -> Result<(), Fault> {
+        match character {
+            b' ' => Ok(()),
+            b'=' if self.grouped >= 2 && self.grouped + self.padding < 4 => {
+                self.padding += 1;
+                Ok(())
+            }
+            b'=' => Err(Fault::Padding),
+            _ => match SIX_BITS[usize::from(character)] {
+                NONE => Err(Fault::Character(character)),
+                _ if self.padding > 0 => Err(Fault::Character(character)),
+                bits => {
+                    self.group[self.grouped] = bits;
+                    self.grouped += 1;
+                    if self.grouped == 4 {
+                        self.flush(3);
+                    }
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Writes the first bytes of the group.
+    fn flush(&mut self, bytes: usize) {
+        let [a, b, c, d] = self.group;
+        let three = [(a << 2) | (b >> 4), (b << 4) | (c >> 2), (c << 6) | d];
+        self.decoded[self.filled..self.filled + bytes].copy_from_slice(&three[..bytes]);
+        self.filled += bytes;
+        self.total += bytes as u64;
+        self.grouped = 0;
+    }
+
+    /// Ends the text: decodes what is left. Must not be full.
+    ///
+    /// # Errors
+    /// The fault of its last group.
+    pub(super) fn finish(&mut self) -> Result<(), Fault> {
+        if self.padding > 0 && self.grouped + self.padding < 4 {
+            return Err(Fault::Cut);
+        }
+        let (bytes, behind) = match self.grouped {
+            0 => return Ok(()),
+            2 => (1, self.group[1] & 0b1111),
+            3 => (2, self.group[2] & 0b11),
+            _ => return Err(Fault::Cut),
+        };
+        if behind != 0 {
+            return Err(Fault::TrailingBits);
+        }
+        self.flush(bytes);
+        Ok(())
+    }
+}

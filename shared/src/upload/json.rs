@@ -1,0 +1,421 @@
+//! Both JSON shapes of an upload, as one walk over their keys.
+//!
+//! The form is fixed: an object, in it a list, in it objects of short texts and one long one. So no value
+//! is ever skipped, nothing nests, and the first byte that does not fit is refused where it stands. Keys may
+//! come in any order on both levels; which shape it is, the keys of the items tell.
+
+mod content;
+mod key;
+mod lexer;
+
+use super::draft::{self, Draft, invalid};
+use super::form::{Given, Shape, UploadForm};
+use super::label::Label;
+use super::{Step, UploadLimits, name};
+use crate::error::{ErrorCode, Problem};
+use crate::ident::shown;
+use crate::limits::UPLOAD_TEXT_MAX_BYTES;
+use crate::media::{MediaKind, MediaName};
+use content::{Content, Fault, Head, Progress};
+use key::{Family, Key, KeySet, Level, Wants};
+use lexer::{Lexer, Text, Token};
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Body,
+    KeyOrEnd,
+    Key,
+    KeyText,
+    Colon(Key),
+    Value(Key),
+    Text(Key),
+    Content,
+    ContentEnds,
+    MemberEnds,
+    ItemOrEnd,
+    Item,
+    ItemEnds,
+    Done,
+}
+
+/// What is known of the item that is being read.
+#[derive(Default)]
+struct Open {
+    keys: KeySet,
+    family: Option<Family>,
+    name: Option<String>,
+    label: Option<Label>,
+    private: Option<bool>,
+    private_folder: Option<bool>,
+}
+
+/// Reads a JSON body.
+pub(super) struct Reader {
+    lexer: Lexer,
+    content: Content,
+    place: Place,
+    level: Level,
+    keys: KeySet,
+    given: Given,
+    shape: Option<Shape>,
+    draft: Draft,
+    item: Open,
+    item_at: usize,
+}
+
+impl Reader {
+    pub(super) fn new(limits: UploadLimits) -> Self {
+        Self {
+            lexer: Lexer::default(),
+            content: Content::new(),
+            place: Place::Body,
+            level: Level::Body,
+            keys: KeySet::default(),
+            given: Given::List,
+            shape: None,
+            draft: Draft::new(limits),
+            item: Open::default(),
+            item_at: 0,
+        }
+    }
+
+    /// The bytes of [`Step::Decoded`].
+    pub(super) fn decoded(&self) -> &[u8] {
+        self.content.decoded()
+    }
+
+    /// Reads on to the next event.
+    pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
+        loop {
+            match self.place {
+                Place::KeyText => match self.lexer.text(input)? {
+                    Text::Partial => return Ok(Step::Hungry),
+                    Text::TooLong => return Err(too_long("A key")),
+                    Text::Whole(key) => self.key(&key)?,
+                },
+                Place::Text(key) => match self.lexer.text(input)? {
+                    Text::Partial => return Ok(Step::Hungry),
+                    Text::TooLong => return Err(too_long(&self.path(key))),
+                    Text::Whole(text) => {
+                        self.text(key, text)?;
+                        self.place = Place::MemberEnds;
+                    }
+                },
+                Place::Content => match self.content.read(&mut self.lexer, input) {
+                    Err(fault) => return Err(self.refused(fault)),
+                    Ok(Progress::Hungry) => return Ok(Step::Hungry),
+                    Ok(Progress::Full) => return Ok(Step::Decoded),
+                    Ok(Progress::Ended) => {
+                        self.place = Place::ContentEnds;
+                        if !self.content.decoded().is_empty() {
+                            return Ok(Step::Decoded);
+                        }
+                    }
+                },
+                Place::ContentEnds => {
+                    self.place = Place::MemberEnds;
+                    return Ok(Step::Ends);
+                }
+                _ => {
+                    let Some(token) = self.lexer.token(input)? else {
+                        return Ok(Step::Hungry);
+                    };
+                    if self.token(token)? {
+                        return Ok(Step::Begins(self.item_at));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a token; says whether the bytes of a file begin with it.
+    fn token(&mut self, token: Token) -> Result<bool, Problem> {
+        self.place = match (self.place, token) {
+            (Place::Body, Token::OpenObject) => Place::KeyOrEnd,
+            (Place::KeyOrEnd | Place::Key, Token::Quote) => Place::KeyText,
+            (Place::KeyOrEnd | Place::MemberEnds, Token::CloseObject) => self.close()?,
+            (Place::Colon(key), Token::Colon) => Place::Value(key),
+            (Place::Value(key), token) if token.begins_value() => {
+                self.place = self.value(key, token)?;
+                return Ok(self.place == Place::Content);
+            }
+            (Place::MemberEnds, Token::Comma) => Place::Key,
+            (Place::ItemOrEnd | Place::Item, Token::OpenObject) => self.open_item()?,
+            (Place::ItemOrEnd | Place::ItemEnds, Token::CloseList) => {
+                self.level = Level::Body;
+                Place::MemberEnds
+            }
+            (Place::ItemEnds, Token::Comma) => Place::Item,
+            (Place::Body, token) if token.begins_value() => {
+                return Err(invalid(format!(
+                    "The body must be one JSON object, not {}.",
+                    token.kind()
+                )));
+            }
+            (Place::ItemOrEnd | Place::Item, token) if token.begins_value() => {
+                let at = self.draft.next_place()?;
+                return Err(invalid(format!(
+                    "media[{at}] must be an object, not {}.",
+                    token.kind()
+                )));
+            }
+            (place, token) => return Err(self.lexer.unexpected(token, wanted(place))),
+        };
+        Ok(false)
+    }
+
+    fn key(&mut self, text: &str) -> Result<(), Problem> {
+        let Some(key) = Key::parse(self.level, text) else {
+            return Err(invalid(format!(
+                "{} is no key of {}.",
+                shown(text),
+                match self.level {
+                    Level::Body => "an upload".to_owned(),
+                    Level::Item => self.item_path(),
+                }
+            ))
+            .with_hint(Key::hint(self.level, text)));
+        };
+        let keys = match self.level {
+            Level::Body => &mut self.keys,
+            Level::Item => &mut self.item.keys,
+        };
+        if !keys.insert(key) {
+            return Err(invalid(format!("{} is repeated.", self.path(key))));
+        }
+        if let Some(family) = key.family() {
+            self.belong(key, family)?;
+        }
+        self.place = Place::Colon(key);
+        Ok(())
+    }
+
+    /// Keys of one family make an item, and items of one shape an upload.
+    fn belong(&mut self, key: Key, family: Family) -> Result<(), Problem> {
+        match self.item.family {
+            None => self.item.family = Some(family),
+            Some(before) if before == family => {}
+            Some(before) => {
+                return Err(invalid(format!(
+                    "{} does not go with the keys before it, which are of the form {before}.",
+                    self.path(key)
+                ))
+                .with_hint(format!(
+                    "An item is one of {}, {} and {}.",
+                    Family::Named,
+                    Family::Image,
+                    Family::File
+                )));
+            }
+        }
+        let shape = match family {
+            Family::Named => Shape::A,
+            Family::Image | Family::File => Shape::B(self.given),
+        };
+        if self.shape.is_some_and(|before| before != shape) {
+            return Err(invalid(format!(
+                "{} is of another shape than the items before it: one request can't mix {} with the others.",
+                self.path(key),
+                Family::Named
+            ))
+            .with_hint("Write all items in one way, or send two requests."));
+        }
+        self.shape = Some(shape);
+        self.check_kind()
+    }
+
+    fn check_kind(&self) -> Result<(), Problem> {
+        match (self.shape, self.draft.kind()) {
+            (Some(Shape::B(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => {
+                Err(invalid(format!(
+                    "type must be image or file for items like {} and {}, not {}.",
+                    Family::Image,
+                    Family::File,
+                    kind.as_str()
+                ))
+                .with_hint(format!("Use items like {} instead.", Family::Named)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the first token of a value, and says what comes then.
+    fn value(&mut self, key: Key, token: Token) -> Result<Place, Problem> {
+        Ok(match (key.wants(), token) {
+            (Wants::Items, Token::OpenList) => {
+                self.given = Given::List;
+                self.level = Level::Item;
+                Place::ItemOrEnd
+            }
+            (Wants::Items, Token::OpenObject) => {
+                self.given = Given::One;
+                self.level = Level::Item;
+                self.open_item()?
+            }
+            (Wants::Text | Wants::TextIfAny, Token::Quote) => Place::Text(key),
+            (Wants::FlagIfAny, Token::True | Token::False) => {
+                self.flag(key, token);
+                Place::MemberEnds
+            }
+            (Wants::TextIfAny | Wants::FlagIfAny, Token::Null) => Place::MemberEnds,
+            (Wants::Content, Token::Quote) => {
+                let head = match self.item.family {
+                    Some(Family::Named) => Head::Required,
+                    _ => Head::Optional,
+                };
+                self.content.restart(head);
+                Place::Content
+            }
+            (wants, token) => {
+                return Err(invalid(format!(
+                    "{} must be {wants}, not {}.",
+                    self.path(key),
+                    token.kind()
+                )));
+            }
+        })
+    }
+
+    fn flag(&mut self, key: Key, token: Token) {
+        let flag = token == Token::True;
+        match (self.level, key) {
+            (Level::Body, Key::Update) => self.draft.set_update(flag),
+            (Level::Body, _) => self.draft.set_private(flag),
+            (Level::Item, Key::PrivateFolder) => self.item.private_folder = Some(flag),
+            (Level::Item, _) => self.item.private = Some(flag),
+        }
+    }
+
+    fn text(&mut self, key: Key, text: String) -> Result<(), Problem> {
+        match key {
+            Key::Folder => self.draft.set_folder(&text),
+            Key::Type => {
+                self.draft.set_kind(&text)?;
+                self.check_kind()
+            }
+            Key::ImageType | Key::FileType => {
+                let label = Label::parse(&text);
+                self.item.label =
+                    Some(label.map_err(|problem| draft::at(&self.path(key), &problem))?);
+                Ok(())
+            }
+            _ => {
+                self.item.name = Some(text);
+                Ok(())
+            }
+        }
+    }
+
+    fn open_item(&mut self) -> Result<Place, Problem> {
+        self.item_at = self.draft.next_place()?;
+        self.item = Open::default();
+        Ok(Place::KeyOrEnd)
+    }
+
+    /// Closes the object that is open.
+    fn close(&mut self) -> Result<Place, Problem> {
+        if self.level == Level::Body {
+            return Ok(Place::Done);
+        }
+        self.close_item()?;
+        Ok(match self.given {
+            Given::List => Place::ItemEnds,
+            Given::One => {
+                self.level = Level::Body;
+                Place::MemberEnds
+            }
+        })
+    }
+
+    fn close_item(&mut self) -> Result<(), Problem> {
+        let item = std::mem::take(&mut self.item);
+        let Some(family) = item.family else {
+            return Err(invalid(format!("{} holds no file.", self.item_path()))
+                .with_hint(format!("Write it as {}.", Family::Named)));
+        };
+        if let Some(missing) = family.keys().iter().find(|key| !item.keys.contains(**key)) {
+            return Err(invalid(format!("{} is missing.", self.path(*missing)))
+                .with_hint(format!("Write the item as {family}.")));
+        }
+        let given = item.name.unwrap_or_default();
+        let name = match &item.label {
+            None => MediaName::parse(&given),
+            Some(label) => name::compose(&given, label),
+        };
+        let name = name.map_err(|problem| draft::at(&self.path(family.name()), &problem))?;
+        self.draft.add(draft::Item {
+            name,
+            label: self.content.take_label().or(item.label),
+            is_always_file: family == Family::File,
+            private: item.private,
+            private_folder: item.private_folder,
+        })
+    }
+
+    fn item_path(&self) -> String {
+        match self.given {
+            Given::One => "media".to_owned(),
+            Given::List => format!("media[{}]", self.item_at),
+        }
+    }
+
+    fn path(&self, key: Key) -> String {
+        match self.level {
+            Level::Body => key.as_str().to_owned(),
+            Level::Item => format!("{}.{}", self.item_path(), key.as_str()),
+        }
+    }
+
+    fn refused(&self, fault: Fault) -> Problem {
+        match fault {
+            Fault::Json(problem) => problem,
+            Fault::Media(said, at) => {
+                let named = self.item.name.as_deref();
+                let named = named.map_or(String::new(), |name| format!(" ({})", shown(name)));
+                let place = at.map_or(String::new(), |at| format!(" (byte {at} of the body)"));
+                Problem::new(
+                    ErrorCode::InvalidMedia,
+                    format!("{}{named} {said}{place}.", self.item_path()),
+                )
+                .with_hint(
+                    "Send the file's bytes as base64, behind data:<type>;base64, as in a data URL.",
+                )
+            }
+        }
+    }
+
+    /// The form, once all input is read.
+    pub(super) fn finish(self) -> Result<UploadForm, Problem> {
+        match self.place {
+            Place::Done => self.draft.finish(self.shape),
+            Place::Body if !self.lexer.has_begun() => {
+                Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")
+                    .with_hint("Send a JSON object, or multipart/form-data."))
+            }
+            _ => Err(self.lexer.ended_early()),
+        }
+    }
+}
+
+fn too_long(place: &str) -> Problem {
+    invalid(format!(
+        "{place} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes."
+    ))
+}
+
+/// What a place waits for, for messages.
+fn wanted(place: Place) -> &'static str {
+    match place {
+        Place::Body => "an object",
+        Place::KeyOrEnd => "a key or }",
+        Place::Key | Place::KeyText => "a key",
+        Place::Colon(_) => "a colon",
+        Place::Value(_) | Place::Text(_) | Place::Content | Place::ContentEnds => "a value",
+        Place::MemberEnds => "a comma or }",
+        Place::ItemOrEnd => "an object or ]",
+        Place::Item => "an object",
+        Place::ItemEnds => "a comma or ]",
+        Place::Done => "the end",
+    }
+}

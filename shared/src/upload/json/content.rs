@@ -1,0 +1,279 @@
+//! The text that holds a file: the head of its data URL, then base64, both with JSON's escapes in it.
+
+use super::lexer::Lexer;
+use crate::error::Problem;
+use crate::limits::UPLOAD_LABEL_MAX_BYTES;
+use crate::upload::base64::{self, Decoder};
+use crate::upload::label::Label;
+use std::borrow::Cow;
+
+const SCHEME: &[u8] = b"data:";
+
+/// Whether a file must be a data URL.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Head {
+    Required,
+    Optional,
+}
+
+/// What reading on came to.
+pub(super) enum Progress {
+    Hungry,
+    /// The decoded bytes must be taken before it goes on.
+    Full,
+    /// The text is at its end; decoded bytes may be left.
+    Ended,
+}
+
+/// What is wrong with a text.
+pub(super) enum Fault {
+    Json(Problem),
+    /// What its item does or is, and at which byte of the body.
+    Media(Cow<'static, str>, Option<u64>),
+}
+
+#[derive(Clone, Copy)]
+enum Escape {
+    None,
+    /// Behind a backslash.
+    Begun,
+    /// Behind `\u`.
+    Unicode {
+        value: u16,
+        digits: u8,
+    },
+}
+
+pub(super) struct Content {
+    decoder: Decoder,
+    head: Head,
+    /// What was read of the data URL's head; `None` behind it.
+    prefix: Option<Vec<u8>>,
+    label: Option<Label>,
+    escape: Escape,
+    escape_at: u64,
+}
+
+impl Content {
+    pub(super) fn new() -> Self {
+        Self {
+            decoder: Decoder::new(),
+            head: Head::Required,
+            prefix: None,
+            label: None,
+            escape: Escape::None,
+            escape_at: 0,
+        }
+    }
+
+    /// Begins another text, behind its quote.
+    pub(super) fn restart(&mut self, head: Head) {
+        self.decoder.restart();
+        self.head = head;
+        self.prefix = Some(Vec::new());
+        self.label = None;
+    }
+
+    /// The bytes that are decoded and not yet taken.
+    pub(super) fn decoded(&self) -> &[u8] {
+        self.decoder.decoded()
+    }
+
+    /// The type that the last text's data URL named.
+    pub(super) fn take_label(&mut self) -> Option<Label> {
+        self.label.take()
+    }
+
+    /// Reads on; what was decoded before counts as taken once it was said to be full.
+    pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, Fault> {
+        if self.decoder.is_full() {
+            self.decoder.clear();
+        }
+        loop {
+            if self.decoder.is_full() {
+                return Ok(Progress::Full);
+            }
+            let Some(&first) = input.first() else {
+                return Ok(Progress::Hungry);
+            };
+            match (self.escape, first) {
+                (Escape::None, b'"') => {
+                    self.end(lexer.offset())?;
+                    lexer.advance(input, 1);
+                    return Ok(Progress::Ended);
+                }
+                (Escape::None, b'\\') => {
+                    self.escape = Escape::Begun;
+                    self.escape_at = lexer.offset();
+                    lexer.advance(input, 1);
+                }
+                (Escape::None, _) if self.prefix.is_none() => self.run(lexer, input)?,
+                (Escape::None, 0..0x20) => return Err(control(lexer, lexer.offset())),
+                (Escape::None, byte) => {
+                    self.character(byte, lexer.offset())?;
+                    lexer.advance(input, 1);
+                }
+                (Escape::Begun, byte) => {
+                    self.begun(lexer, byte)?;
+                    lexer.advance(input, 1);
+                }
+                (Escape::Unicode { value, digits }, byte) => {
+                    self.unicode(lexer, value, digits, byte)?;
+                    lexer.advance(input, 1);
+                }
+            }
+        }
+    }
+
+    /// Decodes up to the next quote or escape, or as much as there is room for.
+    fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), Fault> {
+        let window = &input[..input.len().min(self.decoder.room())];
+        let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
+        if let Err((before, fault)) = self.decoder.push(&window[..end]) {
+            let at = lexer.offset() + before as u64;
+            return Err(match fault {
+                base64::Fault::Character(0..0x20) => control(lexer, at),
+                fault => not_base64(fault, at),
+            });
+        }
+        lexer.advance(input, end);
+        Ok(())
+    }
+
+    fn begun(&mut self, lexer: &Lexer, byte: u8) -> Result<(), Fault> {
+        self.escape = Escape::None;
+        match byte {
+            b'u' => {
+                self.escape = Escape::Unicode {
+                    value: 0,
+                    digits: 0,
+                };
+                Ok(())
+            }
+            b'n' => self.character(b'\n', self.escape_at),
+            b'r' => self.character(b'\r', self.escape_at),
+            b't' => self.character(b'\t', self.escape_at),
+            b'b' => self.character(0x08, self.escape_at),
+            b'f' => self.character(0x0c, self.escape_at),
+            b'/' | b'\\' | b'"' => self.character(byte, self.escape_at),
+            _ => Err(self.bad_escape(lexer)),
+        }
+    }
+
+    fn unicode(&mut self, lexer: &Lexer, value: u16, digits: u8, byte: u8) -> Result<(), Fault> {
+        let Some(digit) = char::from(byte).to_digit(16) else {
+            return Err(self.bad_escape(lexer));
+        };
+        let value = value << 4 | digit as u16;
+        if digits < 3 {
+            self.escape = Escape::Unicode {
+                value,
+                digits: digits + 1,
+            };
+            return Ok(());
+        }
+        self.escape = Escape::None;
+        match u8::try_from(value) {
+            Ok(character) if character.is_ascii() => self.character(character, self.escape_at),
+            _ => Err(Fault::Media(
+                "holds a character that base64 does not have".into(),
+                Some(self.escape_at),
+            )),
+        }
+    }
+
+    fn bad_escape(&self, lexer: &Lexer) -> Fault {
+        let said = format!("an unknown escape stands at byte {}", self.escape_at);
+        Fault::Json(lexer.malformed(&said))
+    }
+
+    /// Takes one character, unescaped. There must be room.
+    fn character(&mut self, character: u8, at: u64) -> Result<(), Fault> {
+        let Some(prefix) = &mut self.prefix else {
+            return match character {
+                b'\n' | b'\r' | b'\t' => Ok(()),
+                _ => self
+                    .decoder
+                    .push(&[character])
+                    .map_err(|(_, fault)| not_base64(fault, at)),
+            };
+        };
+        if let Some(expected) = SCHEME.get(prefix.len()) {
+            if character.to_ascii_lowercase() != *expected {
+                self.is_bare(at)?;
+                return self.character(character, at);
+            }
+        } else if character == b',' {
+            let head = std::str::from_utf8(&prefix[SCHEME.len()..]).unwrap_or_default();
+            let label = Label::data_url(head);
+            self.label = Some(label.map_err(|said| Fault::Media(said.into(), Some(at)))?);
+            self.prefix = None;
+            return Ok(());
+        }
+        if !matches!(character, b' '..=b'~') {
+            let said = "has a data URL with a character that no URL has".into();
+            return Err(Fault::Media(said, Some(at)));
+        }
+        if prefix.len() == UPLOAD_LABEL_MAX_BYTES {
+            let said = format!(
+                "has a data URL without a comma in its first {UPLOAD_LABEL_MAX_BYTES} bytes"
+            );
+            return Err(Fault::Media(said.into(), Some(at)));
+        }
+        prefix.push(character);
+        Ok(())
+    }
+
+    /// What was read is no data URL, but base64 already, where that is allowed.
+    fn is_bare(&mut self, at: u64) -> Result<(), Fault> {
+        if self.head == Head::Required {
+            return Err(Fault::Media(
+                "does not begin data:<type>;base64,".into(),
+                Some(at),
+            ));
+        }
+        let prefix = self.prefix.take().unwrap_or_default();
+        self.decoder
+            .push(&prefix)
+            .map_err(|(_, fault)| not_base64(fault, at))
+    }
+
+    /// Ends the text, whose closing quote is at that byte.
+    fn end(&mut self, at: u64) -> Result<(), Fault> {
+        if let Some(prefix) = &self.prefix {
+            if prefix.len() >= SCHEME.len() {
+                return Err(Fault::Media(
+                    "has a data URL without a comma".into(),
+                    Some(at),
+                ));
+            }
+            self.is_bare(at)?;
+        }
+        self.decoder
+            .finish()
+            .map_err(|fault| not_base64(fault, at))?;
+        if self.decoder.total() == 0 {
+            return Err(Fault::Media("is empty".into(), None));
+        }
+        Ok(())
+    }
+}
+
+fn control(lexer: &Lexer, at: u64) -> Fault {
+    Fault::Json(lexer.malformed(&format!("a control character stands at byte {at}")))
+}
+
+fn not_base64(fault: base64::Fault, at: u64) -> Fault {
+    let said = match fault {
+        base64::Fault::Character(byte @ b'!'..=b'~') => {
+            format!("is not base64: it holds {}", char::from(byte)).into()
+        }
+        base64::Fault::Character(byte) => format!("is not base64: it holds 0x{byte:02x}").into(),
+        base64::Fault::Padding => "is not base64: a padding = stands where none can be".into(),
+        base64::Fault::Cut => "is not whole base64: its last group is cut".into(),
+        base64::Fault::TrailingBits => {
+            "is not base64: its last character says more than a byte can hold".into()
+        }
+    };
+    Fault::Media(said, Some(at))
+}

@@ -1,0 +1,156 @@
+//! The keys of an upload and of its items, and which of them go together.
+
+use crate::error::nearest;
+use std::fmt;
+
+/// Where a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    Body,
+    Item,
+}
+
+/// What a key's value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    Items,
+    Text,
+    TextIfAny,
+    FlagIfAny,
+    /// A text that holds a file.
+    Content,
+}
+
+impl fmt::Display for Wants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Items => "a list of items",
+            Self::Text | Self::TextIfAny => "a text",
+            Self::FlagIfAny => "true or false",
+            Self::Content => "a text of base64",
+        })
+    }
+}
+
+macro_rules! keys {
+    ($($variant:ident = $word:literal, $levels:expr, $wants:ident, $family:expr;)*) => {
+        /// A key that is known.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Key { $($variant,)* }
+
+        impl Key {
+            const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The key as callers write it.
+            pub(super) const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            fn levels(self) -> &'static [Level] {
+                match self { $(Self::$variant => $levels,)* }
+            }
+
+            /// What its value must be.
+            pub(super) const fn wants(self) -> Wants {
+                match self { $(Self::$variant => Wants::$wants,)* }
+            }
+
+            /// The kind of item that it makes; `None` if it goes with every one.
+            pub(super) const fn family(self) -> Option<Family> {
+                match self { $(Self::$variant => $family,)* }
+            }
+        }
+    };
+}
+
+keys! {
+    Media = "media", &[Level::Body], Items, None;
+    Folder = "folder", &[Level::Body], TextIfAny, None;
+    Type = "type", &[Level::Body], Text, None;
+    Update = "update", &[Level::Body], FlagIfAny, None;
+    Private = "private", &[Level::Body, Level::Item], FlagIfAny, None;
+    PrivateFolder = "privateFolder", &[Level::Item], FlagIfAny, None;
+    Name = "name", &[Level::Item], Text, Some(Family::Named);
+    Base64 = "base64", &[Level::Item], Content, Some(Family::Named);
+    ImageBase64 = "imageBase64", &[Level::Item], Content, Some(Family::Image);
+    ImageName = "imageName", &[Level::Item], Text, Some(Family::Image);
+    ImageType = "imageType", &[Level::Item], Text, Some(Family::Image);
+    FileBase64 = "fileBase64", &[Level::Item], Content, Some(Family::File);
+    FileName = "fileName", &[Level::Item], Text, Some(Family::File);
+    FileType = "fileType", &[Level::Item], Text, Some(Family::File);
+}
+
+impl Key {
+    /// The key of that name on a level.
+    pub(super) fn parse(level: Level, text: &str) -> Option<Self> {
+        Self::of(level).find(|key| key.as_str() == text)
+    }
+
+    /// How to mend a key that is not known.
+    pub(super) fn hint(level: Level, text: &str) -> String {
+        match nearest(text, Self::of(level).map(Self::as_str)) {
+            Some(near) => format!("Did you mean {near}?"),
+            None => {
+                let known: Vec<_> = Self::of(level).map(Self::as_str).collect();
+                format!("Known are {}.", known.join(", "))
+            }
+        }
+    }
+
+    fn of(level: Level) -> impl Iterator<Item = Self> {
+        let all = Self::ALL.iter().copied();
+        all.filter(move |key| key.levels().contains(&level))
+    }
+}
+
+/// The ways to write an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    Named,
+    Image,
+    File,
+}
+
+impl Family {
+    /// What an item of it must have.
+    pub(super) fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Named => &[Key::Name, Key::Base64],
+            Self::Image => &[Key::ImageName, Key::ImageType, Key::ImageBase64],
+            Self::File => &[Key::FileName, Key::FileType, Key::FileBase64],
+        }
+    }
+
+    /// The key of its name.
+    pub(super) fn name(self) -> Key {
+        match self {
+            Self::Named => Key::Name,
+            Self::Image => Key::ImageName,
+            Self::File => Key::FileName,
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = self.keys().iter().map(|key| key.as_str()).collect();
+        write!(f, "{{{}}}", words.join(", "))
+    }
+}
+
+/// Keys that an object has had.
+#[derive(Clone, Copy, Default)]
+pub(super) struct KeySet(u16);
+
+impl KeySet {
+    /// Adds a key; `false` if it was there.
+    pub(super) fn insert(&mut self, key: Key) -> bool {
+        let is_new = !self.contains(key);
+        self.0 |= 1 << key as u16;
+        is_new
+    }
+
+    pub(super) fn contains(self, key: Key) -> bool {
+        self.0 & 1 << key as u16 != 0
+    }
+}

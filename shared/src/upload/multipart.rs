@@ -1,0 +1,374 @@
+//! `multipart/form-data` (RFC 7578), cut into its parts as it arrives.
+//!
+//! The content of a part goes out as slices of the input. Held back is only what may be the beginning of a
+//! delimiter at the end of a push; since a carriage return stands at a delimiter's beginning and nowhere else
+//! in it, what was held back and turned out to be none is content as a whole.
+
+mod head;
+
+use super::draft::{self, Draft, invalid};
+use super::form::{Shape, UploadForm};
+use super::{Step, UploadLimits};
+use crate::error::{ErrorCode, Problem, nearest};
+use crate::ident::shown;
+use crate::limits::{UPLOAD_BOUNDARY_MAX_BYTES, UPLOAD_PART_HEAD_MAX_BYTES, UPLOAD_TEXT_MAX_BYTES};
+use crate::media::MediaName;
+use head::{Parameters, Part};
+use memchr::memmem::Finder;
+use std::ops::Range;
+
+/// A line's end, which a delimiter begins with.
+const LINE_END_BYTES: usize = 2;
+
+/// Text fields that are known; each may be there once.
+const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the first delimiter, where anything may stand.
+    Preamble,
+    /// Behind a delimiter: white space and the line's end, or the second half of `--`.
+    Delimited,
+    Dashed,
+    Returned,
+    Head,
+    File,
+    /// The content of the field at that place in [`FIELDS`].
+    Field(usize),
+    /// Behind the last delimiter, where anything may stand.
+    Epilogue,
+}
+
+/// What looking for the delimiter came to.
+enum Found<'i> {
+    /// Content.
+    Slice(&'i [u8]),
+    /// Bytes of the delimiter's beginning, which were content.
+    Held(Range<usize>),
+    Delimiter,
+    Nothing,
+}
+
+/// Reads a multipart body.
+pub(super) struct Reader {
+    finder: Finder<'static>,
+    place: Place,
+    /// Bytes of a delimiter that were at the end of the last push.
+    matched: usize,
+    /// How many of these are no content in any case: the end of a line before it.
+    outside: usize,
+    offset: u64,
+    /// Header lines or a field's text, so far.
+    text: Vec<u8>,
+    fields: [bool; FIELDS.len()],
+    file: Option<(MediaName, u64)>,
+    files: usize,
+    draft: Draft,
+}
+
+impl Reader {
+    pub(super) fn new(content_type: &str, limits: UploadLimits) -> Result<Self, Problem> {
+        let boundary = boundary(content_type)?;
+        let mut delimiter = b"\r\n--".to_vec();
+        delimiter.extend_from_slice(boundary.as_bytes());
+        Ok(Self {
+            finder: Finder::new(&delimiter).into_owned(),
+            place: Place::Preamble,
+            // The first delimiter may be at the body's very beginning, without the line's end before it.
+            matched: LINE_END_BYTES,
+            outside: LINE_END_BYTES,
+            offset: 0,
+            text: Vec::new(),
+            fields: [false; FIELDS.len()],
+            file: None,
+            files: 0,
+            draft: Draft::new(limits),
+        })
+    }
+
+    /// The bytes of [`Step::Held`].
+    pub(super) fn held(&self, range: Range<usize>) -> &[u8] {
+        &self.finder.needle()[range]
+    }
+
+    /// Reads on to the next event.
+    pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
+        loop {
+            match self.place {
+                Place::Epilogue => {
+                    self.advance(input, input.len());
+                    return Ok(Step::Hungry);
+                }
+                Place::Preamble => match self.find(input) {
+                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Delimiter => self.place = Place::Delimited,
+                    Found::Slice(_) | Found::Held(_) => {}
+                },
+                Place::File => match self.find(input) {
+                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Slice(bytes) => {
+                        self.grew(bytes.len());
+                        return Ok(Step::Slice(bytes));
+                    }
+                    Found::Held(range) => {
+                        self.grew(range.len());
+                        return Ok(Step::Held(range));
+                    }
+                    Found::Delimiter => {
+                        self.end_file()?;
+                        self.place = Place::Delimited;
+                        return Ok(Step::Ends);
+                    }
+                },
+                Place::Field(field) => match self.find(input) {
+                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Slice(bytes) => self.gather(field, bytes)?,
+                    Found::Held(range) => {
+                        let held = self.held(range).to_vec();
+                        self.gather(field, &held)?;
+                    }
+                    Found::Delimiter => {
+                        self.end_field(field)?;
+                        self.place = Place::Delimited;
+                    }
+                },
+                Place::Delimited | Place::Dashed | Place::Returned | Place::Head => {
+                    let Some((&byte, rest)) = input.split_first() else {
+                        return Ok(Step::Hungry);
+                    };
+                    *input = rest;
+                    self.offset += 1;
+                    if self.byte(byte)? {
+                        return Ok(Step::Begins(self.files - 1));
+                    }
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, input: &mut &[u8], bytes: usize) {
+        *input = &input[bytes..];
+        self.offset += bytes as u64;
+    }
+
+    /// Takes the input up to the next delimiter, or up to what may become one.
+    fn find<'i>(&mut self, input: &mut &'i [u8]) -> Found<'i> {
+        if input.is_empty() {
+            return Found::Nothing;
+        }
+        let delimiter = self.finder.needle();
+        if self.matched > 0 {
+            let missing = &delimiter[self.matched..];
+            let length = missing.len().min(input.len());
+            if input[..length] == missing[..length] {
+                let is_whole = length == missing.len();
+                self.matched += length;
+                self.advance(input, length);
+                if !is_whole {
+                    return Found::Nothing;
+                }
+                (self.matched, self.outside) = (0, 0);
+                return Found::Delimiter;
+            }
+            let held = std::mem::take(&mut self.outside)..std::mem::take(&mut self.matched);
+            if !held.is_empty() {
+                return Found::Held(held);
+            }
+        }
+        let all: &'i [u8] = input;
+        let end = match self.finder.find(all) {
+            Some(0) => {
+                let length = delimiter.len();
+                self.advance(input, length);
+                return Found::Delimiter;
+            }
+            Some(at) => at,
+            None => {
+                let last = all.len().saturating_sub(delimiter.len() - 1);
+                let tail = memchr::memrchr(b'\r', &all[last..]).map(|at| last + at);
+                tail.filter(|at| delimiter.starts_with(&all[*at..]))
+                    .unwrap_or(all.len())
+            }
+        };
+        if end == 0 {
+            self.matched = all.len();
+            self.advance(input, all.len());
+            return Found::Nothing;
+        }
+        self.advance(input, end);
+        Found::Slice(&all[..end])
+    }
+
+    /// Takes a byte behind a delimiter or of a part's head; says whether a file's bytes begin behind it.
+    fn byte(&mut self, byte: u8) -> Result<bool, Problem> {
+        self.place = match (self.place, byte) {
+            (Place::Delimited, b' ' | b'\t') => Place::Delimited,
+            (Place::Delimited, b'-') => Place::Dashed,
+            (Place::Delimited, b'\r') => Place::Returned,
+            (Place::Dashed, b'-') => Place::Epilogue,
+            (Place::Returned, b'\n') => {
+                self.text.clear();
+                Place::Head
+            }
+            (Place::Head, _) => return self.head(byte),
+            _ => {
+                return Err(invalid(format!(
+                    "The multipart body is malformed: neither a line's end nor -- stands behind the boundary, at byte {}.",
+                    self.offset - 1
+                )));
+            }
+        };
+        Ok(false)
+    }
+
+    /// Takes a byte of the header lines, which an empty line ends.
+    fn head(&mut self, byte: u8) -> Result<bool, Problem> {
+        self.text.push(byte);
+        let lines = match self.text.as_slice() {
+            b"\r\n" => "",
+            text => match text.strip_suffix(b"\r\n\r\n") {
+                Some(lines) => std::str::from_utf8(lines)
+                    .map_err(|_| invalid("A part's header lines are not UTF-8."))?,
+                None if text.len() < UPLOAD_PART_HEAD_MAX_BYTES => return Ok(false),
+                None => {
+                    return Err(invalid(format!(
+                        "A part has more than {UPLOAD_PART_HEAD_MAX_BYTES} bytes of header lines."
+                    )));
+                }
+            },
+        };
+        match Part::parse(lines)? {
+            Part::File { name, label } => {
+                let at = self.draft.next_place()?;
+                let name = MediaName::parse(&name)
+                    .map_err(|problem| draft::at(&format!("File {at}"), &problem))?;
+                self.draft.add(draft::Item {
+                    name: name.clone(),
+                    label,
+                    is_always_file: false,
+                    private: None,
+                    private_folder: None,
+                })?;
+                self.file = Some((name, 0));
+                self.files = at + 1;
+                self.place = Place::File;
+            }
+            Part::Field(name) => {
+                let Some(field) = FIELDS.iter().position(|field| *field == name) else {
+                    let hint = match nearest(&name, FIELDS) {
+                        Some(near) => format!("Did you mean {near}?"),
+                        None => format!("Known are {}; a file has a filename.", FIELDS.join(", ")),
+                    };
+                    let message = format!("{} is no field of an upload.", shown(&name));
+                    return Err(invalid(message).with_hint(hint));
+                };
+                if std::mem::replace(&mut self.fields[field], true) {
+                    return Err(invalid(format!("{name} is repeated.")));
+                }
+                self.place = Place::Field(field);
+            }
+        }
+        self.text.clear();
+        // A part without content: the line's end before its delimiter is the one that ended its head.
+        self.matched = LINE_END_BYTES;
+        self.outside = LINE_END_BYTES;
+        Ok(self.place == Place::File)
+    }
+}
+
+impl Reader {
+    fn grew(&mut self, bytes: usize) {
+        if let Some((_, size)) = &mut self.file {
+            *size += bytes as u64;
+        }
+    }
+
+    fn end_file(&mut self) -> Result<(), Problem> {
+        match self.file.take() {
+            Some((name, 0)) => Err(Problem::new(
+                ErrorCode::InvalidMedia,
+                format!(
+                    "File {} ({}) is empty.",
+                    self.files - 1,
+                    shown(name.as_str())
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn gather(&mut self, field: usize, bytes: &[u8]) -> Result<(), Problem> {
+        if self.text.len() + bytes.len() > UPLOAD_TEXT_MAX_BYTES {
+            return Err(invalid(format!(
+                "{} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes.",
+                FIELDS[field]
+            )));
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_field(&mut self, field: usize) -> Result<(), Problem> {
+        let name = FIELDS[field];
+        let text = std::str::from_utf8(&self.text)
+            .map_err(|_| invalid(format!("{name} is not UTF-8.")))?;
+        match name {
+            "folder" => self.draft.set_folder(text),
+            "type" => self.draft.set_kind(text),
+            _ => {
+                let flag = match text {
+                    "true" | "1" => true,
+                    "false" | "0" => false,
+                    _ => {
+                        return Err(invalid(format!(
+                            "{name} must be true or false, not {}.",
+                            shown(text)
+                        )));
+                    }
+                };
+                match name {
+                    "update" => self.draft.set_update(flag),
+                    _ => self.draft.set_private(flag),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The form, once all input is read.
+    pub(super) fn finish(self) -> Result<UploadForm, Problem> {
+        if self.place == Place::Epilogue {
+            return self.draft.finish(Some(Shape::C));
+        }
+        Err(invalid(match self.offset {
+            0 => "The body is empty.".to_owned(),
+            end => format!(
+                "The multipart body ended early, at byte {end}: its last boundary is missing."
+            ),
+        }))
+    }
+}
+
+/// The boundary that a `Content-Type` names.
+fn boundary(content_type: &str) -> Result<String, Problem> {
+    let (_, parameters) = content_type.split_once(';').unwrap_or_default();
+    let parameters = Parameters::parse(parameters)
+        .ok_or_else(|| invalid("The Content-Type's parameters are malformed."))?;
+    let Some(boundary) = parameters.get("boundary") else {
+        return Err(invalid("The Content-Type names no boundary.").with_hint(
+            "Let your HTTP client write the Content-Type of a form: it knows the boundary.",
+        ));
+    };
+    let is_sound = (1..=UPLOAD_BOUNDARY_MAX_BYTES).contains(&boundary.len())
+        && !boundary.ends_with(' ')
+        && boundary
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte));
+    if is_sound {
+        return Ok(boundary.to_owned());
+    }
+    Err(invalid(format!(
+        "The boundary {} is none that RFC 2046 allows.",
+        shown(boundary)
+    )))
+}

@@ -1,0 +1,167 @@
+//! The header lines of one part: whether it is a file, and what it and its type are called.
+
+use crate::error::Problem;
+use crate::ident::shown;
+use crate::upload::draft::invalid;
+use crate::upload::label::{Label, is_token};
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
+
+/// What a part is, by its head.
+pub(super) enum Part {
+    /// A file: it has a file name.
+    File {
+        /// The last part of the name that was sent.
+        name: String,
+        label: Option<Label>,
+    },
+    /// A text field of that name.
+    Field(String),
+}
+
+impl Part {
+    /// Reads the lines, without the empty one that ends them.
+    ///
+    /// # Errors
+    /// `invalid_body`.
+    pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
+        let (mut disposition, mut label) = (None, None);
+        for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
+            let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_token(name))
+            else {
+                return Err(invalid(format!(
+                    "The header line {} of a part is malformed.",
+                    shown(line)
+                )));
+            };
+            let value = value.trim_ascii();
+            match name.to_ascii_lowercase().as_str() {
+                "content-disposition" if disposition.is_some() => {
+                    return Err(invalid("A part has two lines Content-Disposition."));
+                }
+                "content-disposition" => disposition = Some(value),
+                "content-type" => label = Label::mime(value),
+                "content-transfer-encoding"
+                    if !["binary", "8bit", "7bit"]
+                        .iter()
+                        .any(|plain| value.eq_ignore_ascii_case(plain)) =>
+                {
+                    return Err(invalid(format!(
+                        "The Content-Transfer-Encoding {} of a part is not read here.",
+                        shown(value)
+                    ))
+                    .with_hint("Send the bytes as they are."));
+                }
+                _ => {}
+            }
+        }
+        let disposition = disposition.and_then(|value| {
+            let (kind, parameters) = value.split_once(';').unwrap_or((value, ""));
+            let is_form_data = kind.trim_ascii().eq_ignore_ascii_case("form-data");
+            Parameters::parse(parameters).filter(|_| is_form_data)
+        });
+        let Some(parameters) = disposition else {
+            return Err(
+                invalid("A part has no sound line Content-Disposition.").with_hint(
+                    "Write Content-Disposition: form-data; name=\"files\"; filename=\"photo.jpg\".",
+                ),
+            );
+        };
+        if let Some(name) = parameters.file_name()? {
+            return Ok(Self::File { name, label });
+        }
+        match parameters.get("name") {
+            Some(name) => Ok(Self::Field(name.to_owned())),
+            None => Err(invalid("A part has neither a name nor a filename.")),
+        }
+    }
+}
+
+/// The parameters of a header: `; name="value"; other=token`, names in lower case.
+pub(super) struct Parameters<'a>(Vec<(String, Cow<'a, str>)>);
+
+impl<'a> Parameters<'a> {
+    /// Reads them; `None` if they are malformed or one is repeated.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let mut parameters: Vec<(String, Cow<'a, str>)> = Vec::new();
+        let mut rest = text.trim_ascii();
+        while !rest.is_empty() {
+            let (name, behind) = rest.split_once('=')?;
+            let name = name.trim_ascii().to_ascii_lowercase();
+            let (value, behind) = match behind.trim_ascii_start().strip_prefix('"') {
+                Some(quoted) => unquoted(quoted)?,
+                None => {
+                    let end = behind.find(';').unwrap_or(behind.len());
+                    (behind[..end].trim_ascii().into(), &behind[end..])
+                }
+            };
+            if !is_token(&name) || parameters.iter().any(|(known, _)| *known == name) {
+                return None;
+            }
+            parameters.push((name, value));
+            rest = behind.trim_ascii_start();
+            if !rest.is_empty() {
+                rest = rest.strip_prefix(';')?.trim_ascii_start();
+            }
+        }
+        Some(Self(parameters))
+    }
+
+    /// The value of that name.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| &**value)
+    }
+
+    /// The last part of the file's name, if it has one: browsers of old sent whole paths.
+    fn file_name(&self) -> Result<Option<String>, Problem> {
+        let whole = match (self.get("filename*"), self.get("filename")) {
+            (Some(extended), _) => extended_value(extended).ok_or_else(|| {
+                invalid(format!("The filename* {} is malformed.", shown(extended)))
+                    .with_hint("Write it as RFC 8187 says: filename*=UTF-8''na%C3%AFve.txt.")
+            })?,
+            // Browsers write a quote in a name as `%22`, and nothing else of it but line ends so.
+            (None, Some(plain)) => plain.replace("%22", "\""),
+            (None, None) => return Ok(None),
+        };
+        let last = whole.rsplit(['/', '\\']).next().unwrap_or_default();
+        if last.is_empty() {
+            return Err(invalid("A file has no name.").with_hint(
+                "Give its part a filename, or leave the part out if no file was chosen.",
+            ));
+        }
+        Ok(Some(last.to_owned()))
+    }
+}
+
+/// The text up to its closing quote, and what is behind. A backslash stands for itself unless a quote or
+/// another backslash is behind it: browsers of old wrote paths with it, unescaped.
+fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value.into(), &text[at + 1..])),
+            '\\' => match characters.next_if(|(_, next)| matches!(next, '"' | '\\')) {
+                Some((_, escaped)) => value.push(escaped),
+                None => value.push('\\'),
+            },
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+/// `UTF-8''na%C3%AFve.txt`, as RFC 8187 has it.
+fn extended_value(text: &str) -> Option<String> {
+    let mut parts = text.splitn(3, '\'');
+    let (charset, _language, value) = (parts.next()?, parts.next()?, parts.next()?);
+    let bytes: Vec<u8> = percent_decode_str(value).collect();
+    if charset.eq_ignore_ascii_case("utf-8") {
+        String::from_utf8(bytes).ok()
+    } else if charset.eq_ignore_ascii_case("iso-8859-1") {
+        Some(bytes.into_iter().map(char::from).collect())
+    } else {
+        None
+    }
+}

@@ -1,0 +1,72 @@
+//! How a file is called whose name and type were given apart: `My Summer Photo` and `jpg` make
+//! `my-summer-photo.jpg`.
+
+use super::label::Label;
+use crate::error::{ErrorCode, Problem};
+use crate::ident::shown;
+use crate::media::MediaName;
+
+/// Extensions that mean the same.
+const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
+
+/// The name, lower-cased and hyphenated, with an extension; one that the name has already is kept.
+///
+/// # Errors
+/// `invalid_body` if nothing is left of the name, or it is too long.
+pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
+    let lower = name.trim().to_lowercase();
+    let wanted = label.extension();
+    let own = lower.rsplit_once('.').filter(|(stem, own)| {
+        let is_plain = !own.is_empty() && own.chars().all(char::is_alphanumeric);
+        !stem.is_empty() && is_plain && wanted.is_none_or(|wanted| is_same(own, wanted))
+    });
+    let (stem, extension) = match (own, wanted) {
+        (Some((stem, own)), _) => (stem, own),
+        (None, Some(wanted)) => (without(&lower, wanted), wanted),
+        (None, None) => (lower.as_str(), "bin"),
+    };
+    let stem = hyphenated(stem);
+    if stem.is_empty() {
+        return Err(Problem::new(
+            ErrorCode::InvalidBody,
+            format!("The name {} has no letter or digit.", shown(name)),
+        ));
+    }
+    MediaName::parse(&format!("{stem}.{extension}"))
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    one == other
+        || EQUALS
+            .iter()
+            .any(|equals| equals.contains(&one) && equals.contains(&other))
+}
+
+/// The name without an extension of several parts (`tar.gz`) that it has already.
+fn without<'a>(name: &'a str, extension: &str) -> &'a str {
+    name.strip_suffix(extension)
+        .and_then(|rest| rest.strip_suffix('.'))
+        .filter(|stem| !stem.is_empty())
+        .unwrap_or(name)
+}
+
+fn hyphenated(stem: &str) -> String {
+    let words: Vec<&str> = stem.split(parts).filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
+/// White space and punctuation. Letters and digits of any script stay, and so do the marks that belong to
+/// them, which the standard library does not tell from other signs: what is not listed stays.
+fn parts(c: char) -> bool {
+    !c.is_alphanumeric()
+        && (c.is_ascii()
+            || c.is_whitespace()
+            || c.is_control()
+            || matches!(c,
+                '\u{80}'..='\u{bf}' | '×' | '÷' | '\u{37e}' | '\u{387}' | '\u{589}' | '\u{5be}'
+                | '\u{60c}' | '\u{61b}' | '\u{61f}' | '\u{6d4}' | '\u{964}' | '\u{965}'
+                | '\u{2000}'..='\u{206f}' | '\u{2e00}'..='\u{2e7f}' | '\u{3000}'..='\u{303f}'
+                | '\u{30fb}' | '\u{fe10}'..='\u{fe1f}' | '\u{fe30}'..='\u{fe6f}' | '\u{feff}'
+                | '\u{ff00}'..='\u{ff0f}' | '\u{ff1a}'..='\u{ff20}' | '\u{ff3b}'..='\u{ff40}'
+                | '\u{ff5b}'..='\u{ff65}'))
+}
