@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
 use crate::db::catalog::Catalog;
+use crate::db::media::MediaTable;
 use crate::db::receipt;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
@@ -43,6 +44,8 @@ pub struct App {
     pub metrics: Metrics,
     /// Where callers reach the service, if requests don't tell.
     pub public_url: Option<BaseUrl>,
+    /// What files there are.
+    pub media: MediaTable,
     /// Where files lie.
     pub store: Store,
     /// Which of them were found lately.
@@ -101,6 +104,7 @@ impl App {
             pools,
             pages: system.pages.clone(),
             public_url: config.public_url.clone(),
+            media: MediaTable::new(&system.address, config.connect_timeout),
             store,
             lookups: Lookups::default(),
             signer: system.signer.clone(),

@@ -14,7 +14,7 @@ use super::etag::ETag;
 use super::record_log::RequestRecord;
 use super::{body, respond, stream};
 use crate::app::App;
-use crate::media::lookup::{StoredBytes, StoredFile};
+use crate::db::media::{MediaRow, StoredObject, TableError};
 use crate::media::store::{ObjectBytes, StoreError};
 use access::{Access, Credentials};
 use answer::Served;
@@ -63,14 +63,19 @@ async fn answer(app: &App, parts: &Parts, record: &mut RequestRecord) -> Result<
         path,
         parts,
     };
-    // Gone: replaced or deleted since it was looked up. The table tells which.
-    if let Some(response) = call.attempt(app, record).await? {
-        return Ok(response);
+    for _ in 0..LOOKUPS_MAX_COUNT {
+        if let Some(response) = call.attempt(app, record).await? {
+            return Ok(response);
+        }
+        // Replaced or deleted since it was looked up. The table tells which.
+        app.lookups.forget(&call.path);
     }
-    app.lookups.forget(&call.path);
-    let again = call.attempt(app, record).await?;
-    again.ok_or_else(FilePath::not_found)
+    tracing::error!("the store lacks an object that a row names");
+    Err(FilePath::not_found())
 }
+
+/// How often a file is looked up whose object is gone by then: it may be replaced again and again.
+const LOOKUPS_MAX_COUNT: usize = 5;
 
 /// A request for a file.
 struct Call<'a> {
@@ -88,17 +93,17 @@ impl Call<'_> {
     ) -> Result<Option<Response>, Problem> {
         let found = app.lookups.find(&self.path, || look_up(app, &self.path));
         let (file, access) = self.admit(app, found.await?, record).await?;
-        let bytes = file
-            .bytes(self.query.rendition)
+        let object = file
+            .rendition(self.query.rendition)
             .ok_or_else(FilePath::not_found)?;
         let served = Served {
             path: &self.path,
             query: &self.query,
-            bytes,
+            object,
             access,
             validators: Validators {
-                tag: ETag::of_sha256(&bytes.sha256),
-                modified: file.modified_at,
+                tag: ETag::of_sha256(&object.sha256),
+                modified: file.updated_at,
             },
         };
         let conditions = self.conditions();
@@ -117,16 +122,16 @@ impl Call<'_> {
         }
         let extent = match header(self.parts, "range") {
             Some(range) if conditions.range_holds(&served.validators) => {
-                range::extent(&range, bytes.size)
+                range::extent(&range, object.size)
             }
             _ => Extent::Whole,
         };
         let (part, is_part) = match extent {
-            Extent::Whole => (0..bytes.size, false),
+            Extent::Whole => (0..object.size, false),
             Extent::Part(part) => (part, true),
-            Extent::Beyond => return Ok(Some(beyond(bytes.size, record))),
+            Extent::Beyond => return Ok(Some(beyond(object.size, record))),
         };
-        let Some(body) = open(app, bytes, part.clone()).await? else {
+        let Some(body) = open(app, object, part.clone()).await? else {
             return Ok(None);
         };
         Ok(Some(if is_part {
@@ -141,11 +146,11 @@ impl Call<'_> {
     async fn admit(
         &self,
         app: &App,
-        file: Option<Arc<StoredFile>>,
+        file: Option<Arc<MediaRow>>,
         record: &mut RequestRecord,
-    ) -> Result<(Arc<StoredFile>, Access), Problem> {
+    ) -> Result<(Arc<MediaRow>, Access), Problem> {
         if let Some(file) = &file
-            && !file.visibility.is_private()
+            && !file.private
         {
             return Ok((Arc::clone(file), Access::Public));
         }
@@ -178,9 +183,9 @@ impl Call<'_> {
 }
 
 /// Asks the table for a file.
-async fn look_up(app: &App, path: &FilePath) -> Result<Option<StoredFile>, Problem> {
-    let _ = (app, path);
-    Ok(None)
+async fn look_up(app: &App, path: &FilePath) -> Result<Option<MediaRow>, Problem> {
+    let found = app.media.lookup(path).await;
+    found.map_err(TableError::into_problem)
 }
 
 /// 416, which tells how long the file is.
@@ -197,12 +202,12 @@ fn beyond(size: u64, record: &RequestRecord) -> Response {
 }
 
 /// The bytes of a part as a body; none if the object is not there.
-async fn open(app: &App, bytes: &StoredBytes, part: Range<u64>) -> Result<Option<Body>, Problem> {
+async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Option<Body>, Problem> {
     let length = part.end - part.start;
     if length == 0 {
         return Ok(Some(Body::empty()));
     }
-    let mut pieces = match app.store.read(bytes.key, Some(part)).await {
+    let mut pieces = match app.store.read(object.key, Some(part)).await {
         Ok(pieces) => pieces,
         Err(StoreError::NotFound) => return Ok(None),
         Err(error) => return Err(error.into_problem()),

@@ -1,13 +1,12 @@
 //! Which objects stand behind a file's path: asked of the table of media, and remembered for a moment.
 //!
 //! What another origin changes shows after [`FOUND_FOR`] at the latest; what this one changes, at once: whoever
-//! commits a change calls [`Lookups::forget`] behind it. Knows neither the table nor who may read a file.
+//! commits a change calls [`Lookups::forget`] behind it. Knows neither SQL nor who may read a file.
 
-use super::store::ObjectKey;
+use crate::db::media::MediaRow;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
-use shared::media::{FilePath, Rendition};
-use shared::upload::Visibility;
+use shared::media::FilePath;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,43 +23,6 @@ const PATHS_MAX_COUNT: usize = 10_000;
 /// How long a look-up may take, the wait for one that others began included.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes in the store, and what they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredBytes {
-    /// Where they lie.
-    pub key: ObjectKey,
-    /// How many.
-    pub size: u64,
-    /// Their media type.
-    pub mime: Box<str>,
-    /// Their SHA-256.
-    pub sha256: [u8; 32],
-}
-
-/// A file, as it is served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredFile {
-    /// What was uploaded.
-    pub original: StoredBytes,
-    /// The small picture made of it, if there is one.
-    pub thumbnail: Option<StoredBytes>,
-    /// Who may read it.
-    pub visibility: Visibility,
-    /// When its bytes came, in seconds since 1970.
-    pub modified_at: u64,
-}
-
-impl StoredFile {
-    /// The bytes that a URL means.
-    #[must_use]
-    pub fn bytes(&self, rendition: Rendition) -> Option<&StoredBytes> {
-        match rendition {
-            Rendition::Original => Some(&self.original),
-            Rendition::Thumbnail => self.thumbnail.as_ref(),
-        }
-    }
-}
-
 /// What was found lately.
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
@@ -68,7 +30,7 @@ pub struct Lookups {
 
 #[derive(Clone)]
 struct Entry {
-    file: Option<Arc<StoredFile>>,
+    file: Option<Arc<MediaRow>>,
     read_at: Instant,
 }
 
@@ -107,9 +69,9 @@ impl Lookups {
         &self,
         path: &FilePath,
         look_up: impl FnOnce() -> F,
-    ) -> Result<Option<Arc<StoredFile>>, Problem>
+    ) -> Result<Option<Arc<MediaRow>>, Problem>
     where
-        F: Future<Output = Result<Option<StoredFile>, Problem>>,
+        F: Future<Output = Result<Option<MediaRow>, Problem>>,
     {
         self.entries.remove_if(path, |entry| !entry.is_fresh());
         let found = tokio::time::timeout(LOOKUP_TIMEOUT, async {
@@ -144,23 +106,36 @@ impl Lookups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::media::StoredObject;
+    use crate::media::store::ObjectKey;
+    use shared::media::MediaKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn path() -> FilePath {
         FilePath::parse("/media/default/a/b.png").unwrap()
     }
 
-    fn file() -> StoredFile {
-        StoredFile {
-            original: StoredBytes {
+    fn file() -> MediaRow {
+        let path = path();
+        MediaRow {
+            id: 1.into(),
+            project: path.project,
+            folder: path.folder,
+            name: path.name,
+            kind: MediaKind::Image,
+            private: false,
+            width: None,
+            height: None,
+            duration: None,
+            original: StoredObject {
                 key: ObjectKey::new(),
+                mime: "image/png".to_owned(),
                 size: 1,
-                mime: "image/png".into(),
                 sha256: [1; 32],
             },
             thumbnail: None,
-            visibility: Visibility::Public,
-            modified_at: 1,
+            created_at: 1,
+            updated_at: 1,
         }
     }
 
@@ -218,7 +193,7 @@ mod tests {
         let Some(read_at) = Instant::now().checked_sub(ABSENT_FOR) else {
             return;
         };
-        let entry = |file: Option<StoredFile>| Entry {
+        let entry = |file: Option<MediaRow>| Entry {
             file: file.map(Arc::new),
             read_at,
         };

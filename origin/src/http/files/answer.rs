@@ -4,7 +4,7 @@ use super::access::Access;
 use super::condition::{Validators, http_date};
 use super::disposition::{Disposition, essence};
 use super::query::{Query, Saving};
-use crate::media::lookup::StoredBytes;
+use crate::db::media::StoredObject;
 use crate::media::url;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -25,7 +25,7 @@ const SHOWN_BY_VIEWER: &str =
 pub(super) struct Served<'a> {
     pub(super) path: &'a FilePath,
     pub(super) query: &'a Query,
-    pub(super) bytes: &'a StoredBytes,
+    pub(super) object: &'a StoredObject,
     pub(super) access: Access,
     pub(super) validators: Validators,
 }
@@ -33,7 +33,7 @@ pub(super) struct Served<'a> {
 impl Served<'_> {
     /// 200 with everything.
     pub(super) fn whole(&self, body: Body) -> Response {
-        self.with_bytes(StatusCode::OK, self.bytes.size, body)
+        self.with_bytes(StatusCode::OK, self.object.size, body)
     }
 
     /// 206 with a part, which is not empty.
@@ -41,7 +41,7 @@ impl Served<'_> {
         let mut response =
             self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
         let last = part.end.saturating_sub(1);
-        let range = format!("bytes {}-{last}/{}", part.start, self.bytes.size);
+        let range = format!("bytes {}-{last}/{}", part.start, self.object.size);
         set(response.headers_mut(), header::CONTENT_RANGE, &range);
         response
     }
@@ -59,13 +59,13 @@ impl Served<'_> {
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-        let mime = HeaderValue::from_str(&self.bytes.mime);
+        let mime = HeaderValue::from_str(&self.object.mime);
         headers.insert(
             header::CONTENT_TYPE,
             mime.unwrap_or(HeaderValue::from_static("application/octet-stream")),
         );
         set(headers, header::CONTENT_DISPOSITION, &self.disposition());
-        let policy = match essence(&self.bytes.mime).as_str() {
+        let policy = match essence(&self.object.mime).as_str() {
             "application/pdf" => SHOWN_BY_VIEWER,
             _ => SHOWN_ONLY,
         };
@@ -101,7 +101,7 @@ impl Served<'_> {
     /// Bytes that the URL names by their hash never become others. A signed URL is kept for as long as it is valid, by
     /// its caller alone.
     fn cache_control(&self) -> String {
-        let current = url::version(&self.bytes.sha256);
+        let current = url::version(&self.object.sha256);
         let is_versioned = self.query.version.as_deref() == Some(current.as_str());
         match (self.access, is_versioned) {
             (Access::Public, true) => "public, max-age=31536000, immutable".to_owned(),
@@ -119,7 +119,7 @@ impl Served<'_> {
             Rendition::Thumbnail => self.thumbnail_name(),
         };
         match &self.query.saving {
-            Saving::AsItIs => Disposition::of(&self.bytes.mime).header(&name),
+            Saving::AsItIs => Disposition::of(&self.object.mime).header(&name),
             Saving::Always => Disposition::Attachment.header(&name),
             Saving::Named(name) => Disposition::Attachment.header(name.as_str()),
         }
@@ -132,7 +132,7 @@ impl Served<'_> {
             Some(_) => name.rsplit_once('.').map_or(name, |(stem, _)| stem),
             None => name,
         };
-        let extension = match essence(&self.bytes.mime).as_str() {
+        let extension = match essence(&self.object.mime).as_str() {
             "image/webp" => "webp",
             _ => "jpg",
         };
