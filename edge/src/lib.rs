@@ -8,7 +8,7 @@ pub mod gateway;
 
 use config::Config;
 use futures_util::future::{Either, select};
-use gateway::{Answer, BodyLength, BodyPlan, Call, Decision, Fault, Gateway, OriginHead};
+use gateway::{Answer, BodyLength, BodyPlan, Call, Decision, Fault, Form, Gateway, OriginHead};
 use shared::error::{ErrorCode, Problem};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
@@ -97,7 +97,7 @@ async fn reply(
         content_type: content_type.as_deref(),
         request_id: request_id.as_deref(),
     };
-    match gateway::judge(&head, &call.request_id) {
+    match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
         Ok(()) => Ok(Reply::Origin(response)),
         Err(problem) => {
             discard(&response);
@@ -206,6 +206,8 @@ async fn ask_origin(
     let headers = forwarded_headers(request, call).map_err(unreachable)?;
     init.set_headers(headers.as_ref());
     init.set_redirect(web_sys::RequestRedirect::Manual);
+    // Cloudflare keeps what looks like a file by itself, and would give it under another request's id.
+    init.set_cache(web_sys::RequestCache::NoStore);
     init.set_signal(Some(&controller.signal()));
     if !body.is_undefined() {
         init.set_body(body);
@@ -239,6 +241,10 @@ fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Hea
     headers.set(request_id::HEADER, call.request_id.as_str())?;
     if let Some(client) = client {
         headers.set(gateway::FORWARDED_FOR, &client)?;
+    }
+    if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
+        headers.set(gateway::FORWARDED_PROTO, scheme)?;
+        headers.set(gateway::FORWARDED_HOST, host)?;
     }
     Ok(headers)
 }
