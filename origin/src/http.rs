@@ -7,8 +7,8 @@ pub mod cross_origin;
 mod etag;
 mod files;
 mod health;
-#[allow(dead_code, reason = "the handlers of media are the next step")]
 mod links;
+pub mod media;
 mod once;
 mod record_log;
 mod records;

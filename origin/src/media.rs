@@ -5,6 +5,8 @@
 
 pub mod duration;
 pub mod image;
+pub mod intake;
+pub mod library;
 pub mod lookup;
 pub mod sign;
 pub mod sniff;

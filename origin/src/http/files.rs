@@ -14,7 +14,7 @@ use super::etag::ETag;
 use super::record_log::RequestRecord;
 use super::{body, respond, stream};
 use crate::app::App;
-use crate::db::media::{MediaRow, StoredObject, TableError};
+use crate::db::media::{MediaRow, StoredObject};
 use crate::media::store::{ObjectBytes, StoreError};
 use access::{Access, Credentials};
 use answer::Served;
@@ -68,7 +68,7 @@ async fn answer(app: &App, parts: &Parts, record: &mut RequestRecord) -> Result<
             return Ok(response);
         }
         // Replaced or deleted since it was looked up. The table tells which.
-        app.lookups.forget(&call.path);
+        app.library.doubt(&call.path);
     }
     tracing::error!("the store lacks an object that a row names");
     Err(FilePath::not_found())
@@ -91,8 +91,8 @@ impl Call<'_> {
         app: &App,
         record: &mut RequestRecord,
     ) -> Result<Option<Response>, Problem> {
-        let found = app.lookups.find(&self.path, || look_up(app, &self.path));
-        let (file, access) = self.admit(app, found.await?, record).await?;
+        let found = app.library.find(&self.path).await?;
+        let (file, access) = self.admit(app, found, record).await?;
         let object = file
             .rendition(self.query.rendition)
             .ok_or_else(FilePath::not_found)?;
@@ -182,12 +182,6 @@ impl Call<'_> {
     }
 }
 
-/// Asks the table for a file.
-async fn look_up(app: &App, path: &FilePath) -> Result<Option<MediaRow>, Problem> {
-    let found = app.media.lookup(path).await;
-    found.map_err(TableError::into_problem)
-}
-
 /// 416, which tells how long the file is.
 fn beyond(size: u64, record: &RequestRecord) -> Response {
     let problem = Problem::new(
@@ -207,7 +201,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
     if length == 0 {
         return Ok(Some(Body::empty()));
     }
-    let mut pieces = match app.store.read(object.key, Some(part)).await {
+    let mut pieces = match app.library.store().read(object.key, Some(part)).await {
         Ok(pieces) => pieces,
         Err(StoreError::NotFound) => return Ok(None),
         Err(error) => return Err(error.into_problem()),
