@@ -97,7 +97,7 @@ impl Gateway {
         let (_, pending) = admit(&call.head(), verify)?.into_parts();
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
-            BodyUse::Upload => return Ok(BodyPlan::Stream),
+            BodyUse::Upload | BodyUse::Bytes => return Ok(BodyPlan::Stream),
             BodyUse::Json => {}
         }
         match call.body {
