@@ -1,7 +1,7 @@
 //! MariaDB: connections by account, statements run, rows turned into JSON, the schema read, errors
 //! mapped. The only folder that knows the driver.
 //!
-//! [`admin`] is for the system's own needs (accounts, grants, keys); callers' statements run in
+//! [`admin`] is for the system's own needs (accounts, grants, keys), [`media`] for the rows of files; callers' statements run in
 //! [`run`], [`transaction`] and [`user_sql`], under the accounts of their projects.
 
 pub mod admin;
@@ -11,6 +11,7 @@ mod connection;
 pub mod error;
 mod geojson;
 mod json;
+pub mod media;
 pub mod pool;
 pub mod receipt;
 mod repertoire;

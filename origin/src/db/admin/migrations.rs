@@ -15,7 +15,9 @@ struct Migration {
 }
 
 /// In order; the version of each is its place, counted from 1.
-const MIGRATIONS: &[Migration] = &[Migration {
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA];
+
+const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
     statements: &[
         "CREATE TABLE IF NOT EXISTS selkie.projects (
@@ -56,7 +58,67 @@ const MIGRATIONS: &[Migration] = &[Migration {
         ) ENGINE = InnoDB",
         "INSERT IGNORE INTO selkie.key_changes VALUES (1, 1)",
     ],
-}];
+};
+
+/// Names of media differ as soon as their bytes do: by case, by accents, and by spaces at their end.
+const MEDIA: Migration = Migration {
+    name: "media",
+    statements: &[
+        // The names take 2,072 bytes of the 3,072 that an index of InnoDB may have. Kinds stand in the order of the
+        // alphabet, so that they sort as words.
+        "CREATE TABLE IF NOT EXISTS selkie.media (
+            id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+            project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            folder VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,
+            name VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,
+            kind ENUM('audio', 'file', 'image', 'video') CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            private BOOLEAN NOT NULL,
+            width INT UNSIGNED NULL,
+            height INT UNSIGNED NULL,
+            duration DOUBLE NULL,
+            object BINARY(16) NOT NULL,
+            mime VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            size BIGINT UNSIGNED NOT NULL,
+            sha256 BINARY(32) NOT NULL,
+            thumbnail_object BINARY(16) NULL,
+            thumbnail_mime VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NULL,
+            thumbnail_size BIGINT UNSIGNED NULL,
+            thumbnail_sha256 BINARY(32) NULL,
+            created_at BIGINT UNSIGNED NOT NULL,
+            updated_at BIGINT UNSIGNED NOT NULL,
+            UNIQUE KEY by_path (project, folder, name),
+            UNIQUE KEY by_object (object),
+            UNIQUE KEY by_thumbnail (thumbnail_object),
+            KEY by_folder (project, folder),
+            KEY by_project (project),
+            CONSTRAINT media_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
+        ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
+        "CREATE TABLE IF NOT EXISTS selkie.media_folders (
+            project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            folder VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,
+            private BOOLEAN NOT NULL,
+            PRIMARY KEY (project, folder),
+            CONSTRAINT media_folders_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
+        ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
+        // Objects that no row names, or not yet; 0 for those that none may name any more.
+        "CREATE TABLE IF NOT EXISTS selkie.media_due (
+            object BINARY(16) NOT NULL PRIMARY KEY,
+            due_at BIGINT UNSIGNED NOT NULL,
+            KEY by_due (due_at)
+        ) ENGINE = InnoDB",
+        "CREATE TABLE IF NOT EXISTS selkie.media_uploads (
+            id BINARY(16) NOT NULL PRIMARY KEY,
+            project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            length BIGINT UNSIGNED NOT NULL,
+            received BIGINT UNSIGNED NOT NULL,
+            metadata TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,
+            created_at BIGINT UNSIGNED NOT NULL,
+            expires_at BIGINT UNSIGNED NOT NULL,
+            KEY by_expiry (expires_at),
+            CONSTRAINT media_uploads_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
+        ) ENGINE = InnoDB",
+    ],
+};
 
 /// The version of the system schema that this program reads and writes.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;

@@ -1,0 +1,132 @@
+//! The media tables of the system schema: files and folders, the ledger of objects that nothing names, and uploads that
+//! can be resumed. Typed functions over static SQL, one file a subject.
+//!
+//! Runs on a few connections of its own under the admin account, so that no reader of files waits behind administration.
+//! Knows nothing of HTTP, and never touches an object: only their keys.
+
+mod error;
+mod ledger;
+mod list;
+mod look;
+mod row;
+mod uploads;
+mod write;
+
+use std::future::Future;
+use std::time::Duration;
+
+use mysql_async::{Conn, Pool, PoolConstraints, PoolOpts, Value};
+
+use super::connect::options;
+use crate::address::DatabaseAddress;
+use crate::media::store::ObjectKey;
+
+pub use self::error::{TableError, WriteError};
+pub use self::row::{MediaRow, StoredObject};
+pub use self::uploads::UploadRow;
+pub use self::write::{NewRow, NewRows, Written};
+
+/// Connections of one origin for media. A look-up takes well under a millisecond, so that four serve thousands a second.
+const CONNECTIONS_MAX_COUNT: usize = 4;
+
+/// How long an idle connection is kept.
+const IDLE_TTL: Duration = Duration::from_secs(120);
+
+/// How long one statement, or one transaction, may take. Longer than MariaDB lets any statement run or wait, so that
+/// its own answer comes first.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Keys of one statement.
+const KEYS_MAX_COUNT: usize = 500;
+
+/// What each connection begins with: times as numbers, faults as faults, no endless waits.
+const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', \
+     time_zone = '+00:00', autocommit = 1, lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
+     max_statement_time = 15";
+
+/// How often a transaction that MariaDB chose to break up, since another stood against it, is tried in all.
+const TRIES_MAX_COUNT: u32 = 6;
+
+/// The pause before the second try; it doubles with each, and up to as much again is added by chance.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
+
+/// The media tables. Clones are cheap and share their connections.
+#[derive(Clone, Debug)]
+pub struct MediaTable {
+    pool: Pool,
+    connect_timeout: Duration,
+}
+
+impl MediaTable {
+    /// Prepares the connections; nothing is contacted yet. `connect_timeout` bounds the opening of a connection, and the
+    /// wait for a free one.
+    #[must_use]
+    pub fn new(address: &DatabaseAddress, connect_timeout: Duration) -> Self {
+        let pool_options = PoolOpts::default()
+            .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())
+            .with_inactive_connection_ttl(IDLE_TTL)
+            // No statement of ours leaves anything behind in a session.
+            .with_reset_connection(false);
+        let pool = Pool::new(
+            options(address, &address.admin_user, &address.admin_password)
+                // A row that is set to what it held counts as found.
+                .client_found_rows(true)
+                .setup(vec![SESSION])
+                .pool_opts(pool_options),
+        );
+        Self {
+            pool,
+            connect_timeout,
+        }
+    }
+
+    /// Closes the connections; within a second, or not at all.
+    pub async fn close(self) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.pool.disconnect()).await;
+    }
+
+    async fn conn(&self) -> Result<Conn, TableError> {
+        match tokio::time::timeout(self.connect_timeout, self.pool.get_conn()).await {
+            Ok(conn) => Ok(conn?),
+            Err(_) => Err(TableError::TimedOut),
+        }
+    }
+
+    /// Tries `deed` again, a few times, while MariaDB breaks it up in favour of another.
+    async fn retrying<T, E, F>(&self, mut deed: impl FnMut() -> F) -> Result<T, E>
+    where
+        E: From<TableError> + error::Retry,
+        F: Future<Output = Result<T, E>>,
+    {
+        let mut pause = RETRY_PAUSE;
+        for _ in 1..TRIES_MAX_COUNT {
+            match within(deed()).await {
+                Err(error) if error.is_worth_retrying() => {}
+                outcome => return outcome,
+            }
+            let chance =
+                getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
+            tokio::time::sleep(pause.mul_f64(1.0 + chance)).await;
+            pause *= 2;
+        }
+        within(deed()).await
+    }
+}
+
+/// Runs one exchange with MariaDB within the time-out.
+async fn within<T, E: From<TableError>>(
+    exchange: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    tokio::time::timeout(EXCHANGE_TIMEOUT, exchange)
+        .await
+        .unwrap_or_else(|_| Err(TableError::TimedOut.into()))
+}
+
+/// `?, ?, ?`.
+fn marks(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}
+
+fn bound(keys: &[ObjectKey]) -> Vec<Value> {
+    keys.iter().map(|key| key.as_uuid().into()).collect()
+}

@@ -1,0 +1,136 @@
+//! A row of `selkie.media`, read and checked once.
+
+use mysql_async::prelude::FromValue;
+use mysql_async::{FromValueError, Row, Value};
+use shared::ident::ProjectName;
+use shared::media::{FolderPath, MediaKind, MediaName, Rendition};
+use shared::operation::media::MediaId;
+use uuid::Uuid;
+
+use super::error::TableError;
+use crate::media::store::ObjectKey;
+
+/// An object that a row names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredObject {
+    /// Where it lies.
+    pub key: ObjectKey,
+    /// Its media type.
+    pub mime: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Their SHA-256.
+    pub sha256: [u8; 32],
+}
+
+/// A file of the library. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MediaRow {
+    /// Its id, which it keeps when it is replaced.
+    pub id: MediaId,
+    /// Whose it is.
+    pub project: ProjectName,
+    /// Where it is.
+    pub folder: FolderPath,
+    /// What it is called.
+    pub name: MediaName,
+    /// What it was uploaded as.
+    pub kind: MediaKind,
+    /// Whether it needs a key or a signed URL.
+    pub private: bool,
+    /// Pixels across, of a picture.
+    pub width: Option<u32>,
+    /// Pixels down, of a picture.
+    pub height: Option<u32>,
+    /// Seconds that it lasts, where that is known.
+    pub duration: Option<f64>,
+    /// What was uploaded.
+    pub original: StoredObject,
+    /// The small picture made of it.
+    pub thumbnail: Option<StoredObject>,
+    /// When it was uploaded first.
+    pub created_at: u64,
+    /// When it was uploaded last.
+    pub updated_at: u64,
+}
+
+impl MediaRow {
+    /// The object that holds a rendition of it.
+    #[must_use]
+    pub fn rendition(&self, rendition: Rendition) -> Option<&StoredObject> {
+        match rendition {
+            Rendition::Original => Some(&self.original),
+            Rendition::Thumbnail => self.thumbnail.as_ref(),
+        }
+    }
+
+    /// The keys of all its objects.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectKey> {
+        std::iter::once(self.original.key).chain(self.thumbnail.as_ref().map(|small| small.key))
+    }
+}
+
+/// The columns, in the order in which [`read`] takes them.
+pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, width, height, duration, \
+     object, mime, size, sha256, thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, \
+     created_at, updated_at";
+
+/// Reads a row of [`COLUMNS`].
+pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
+    let mut cells = Cells(row.unwrap().into_iter());
+    let id: u64 = cells.next("id")?;
+    let project: String = cells.next("project")?;
+    let folder: String = cells.next("folder")?;
+    let name: String = cells.next("name")?;
+    let kind: String = cells.next("kind")?;
+    Ok(MediaRow {
+        id: id.into(),
+        project: ProjectName::parse(&project).map_err(|_| TableError::Corrupt("project"))?,
+        folder: FolderPath::parse(&folder).map_err(|_| TableError::Corrupt("folder"))?,
+        name: MediaName::parse(&name).map_err(|_| TableError::Corrupt("name"))?,
+        kind: MediaKind::parse(&kind).ok_or(TableError::Corrupt("kind"))?,
+        private: cells.next("private")?,
+        width: cells.next("width")?,
+        height: cells.next("height")?,
+        duration: cells.next("duration")?,
+        original: cells.object()?.ok_or(TableError::Corrupt("object"))?,
+        thumbnail: cells.object()?,
+        created_at: cells.next("created_at")?,
+        updated_at: cells.next("updated_at")?,
+    })
+}
+
+struct Cells<I>(I);
+
+impl<I: Iterator<Item = Value>> Cells<I> {
+    fn next<T: FromValue>(&mut self, what: &'static str) -> Result<T, TableError> {
+        let cell = self.0.next().ok_or(TableError::Corrupt(what))?;
+        T::from_value_opt(cell).map_err(|FromValueError(_)| TableError::Corrupt(what))
+    }
+
+    /// An object's four columns; `None` if they hold none.
+    fn object(&mut self) -> Result<Option<StoredObject>, TableError> {
+        let key: Option<Vec<u8>> = self.next("object")?;
+        let mime: Option<String> = self.next("media type")?;
+        let size: Option<u64> = self.next("size")?;
+        let sha256: Option<Vec<u8>> = self.next("SHA-256")?;
+        let (Some(key), Some(mime), Some(size), Some(sha256)) = (key, mime, size, sha256) else {
+            return Ok(None);
+        };
+        Ok(Some(StoredObject {
+            key: object_key(&key)?,
+            mime,
+            size,
+            sha256: sha256
+                .try_into()
+                .map_err(|_| TableError::Corrupt("SHA-256"))?,
+        }))
+    }
+}
+
+/// The key that a column holds.
+pub(super) fn object_key(bytes: &[u8]) -> Result<ObjectKey, TableError> {
+    let id = Uuid::from_slice(bytes).ok();
+    id.and_then(ObjectKey::from_uuid)
+        .ok_or(TableError::Corrupt("object key"))
+}

@@ -1,0 +1,127 @@
+//! Rows of `selkie.media_uploads`: uploads that can be resumed. Their bytes lie in the staging of the origin that takes them.
+
+use mysql_async::prelude::Queryable;
+use shared::ident::ProjectName;
+use uuid::Uuid;
+
+use super::error::TableError;
+use super::{MediaTable, within};
+
+/// An upload that can be resumed. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadRow {
+    /// Its id, a UUIDv7.
+    pub id: Uuid,
+    /// Whose it is.
+    pub project: ProjectName,
+    /// Bytes that it will have.
+    pub length: u64,
+    /// Bytes up to which it is known to be right.
+    pub received: u64,
+    /// What was said of the file, as JSON.
+    pub metadata: String,
+    /// When it began.
+    pub created_at: u64,
+    /// When it may be swept.
+    pub expires_at: u64,
+}
+
+type RawUpload = (Vec<u8>, String, u64, u64, String, u64, u64);
+
+impl MediaTable {
+    /// Records an upload.
+    ///
+    /// # Errors
+    /// MariaDB failed, or the project is not there.
+    pub async fn insert_upload(&self, upload: &UploadRow) -> Result<(), TableError> {
+        let statement = "INSERT INTO selkie.media_uploads
+            (id, project, length, received, metadata, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)";
+        let values = (
+            upload.id,
+            upload.project.as_str(),
+            upload.length,
+            upload.received,
+            &upload.metadata,
+            upload.created_at,
+            upload.expires_at,
+        );
+        self.run(statement, &values.into()).await.map(drop)
+    }
+
+    /// The upload of an id, if it is the project's.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn upload(
+        &self,
+        project: &ProjectName,
+        id: Uuid,
+    ) -> Result<Option<UploadRow>, TableError> {
+        let found: Option<RawUpload> = within(async {
+            let mut conn = self.conn().await?;
+            let statement = "SELECT id, project, length, received, metadata, created_at, expires_at
+                FROM selkie.media_uploads WHERE id = ? AND project = ?";
+            Ok::<_, TableError>(conn.exec_first(statement, (id, project.as_str())).await?)
+        })
+        .await?;
+        found.map(upload_row).transpose()
+    }
+
+    /// Records that more was received. Whether the upload is still there.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn advance_upload(
+        &self,
+        id: Uuid,
+        received: u64,
+        expires_at: u64,
+    ) -> Result<bool, TableError> {
+        let statement = "UPDATE selkie.media_uploads SET received = ?, expires_at = ? WHERE id = ?";
+        let found = self
+            .run(statement, &(received, expires_at, id).into())
+            .await?;
+        Ok(found > 0)
+    }
+
+    /// Forgets an upload. Whether it was there.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn delete_upload(&self, id: Uuid) -> Result<bool, TableError> {
+        let statement = "DELETE FROM selkie.media_uploads WHERE id = ?";
+        Ok(self.run(statement, &(id,).into()).await? > 0)
+    }
+
+    /// Uploads that ended without being finished, `limit` at most.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn expired_uploads(&self, now: u64, limit: usize) -> Result<Vec<Uuid>, TableError> {
+        let found: Vec<Vec<u8>> = within(async {
+            let mut conn = self.conn().await?;
+            let statement = "SELECT id FROM selkie.media_uploads WHERE expires_at <= ?
+                ORDER BY expires_at LIMIT ?";
+            Ok::<_, TableError>(conn.exec(statement, (now, limit)).await?)
+        })
+        .await?;
+        found.iter().map(|bytes| upload_id(bytes)).collect()
+    }
+}
+
+fn upload_row(raw: RawUpload) -> Result<UploadRow, TableError> {
+    let (id, project, length, received, metadata, created_at, expires_at) = raw;
+    Ok(UploadRow {
+        id: upload_id(&id)?,
+        project: ProjectName::parse(&project).map_err(|_| TableError::Corrupt("project"))?,
+        length,
+        received,
+        metadata,
+        created_at,
+        expires_at,
+    })
+}
+
+fn upload_id(bytes: &[u8]) -> Result<Uuid, TableError> {
+    Uuid::from_slice(bytes).map_err(|_| TableError::Corrupt("upload id"))
+}
