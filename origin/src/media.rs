@@ -7,3 +7,4 @@ pub mod duration;
 pub mod image;
 pub mod sniff;
 pub mod store;
+pub mod uploads;

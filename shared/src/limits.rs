@@ -111,6 +111,10 @@ pub const TUS_METADATA_MAX_BYTES: usize = 4_096;
 /// Resumable uploads of one project that are under way: each may hold a file's worth of disk until it expires.
 pub const TUS_OPEN_MAX_COUNT: usize = 100;
 
+/// Seconds for which a finished resumable upload tells which file it has become: an hour, in which a client whose
+/// last answer was lost comes back.
+pub const TUS_FINISHED_SECONDS: u64 = 60 * 60;
+
 /// Entries of one listing of media: it is held whole before it is sent. More are read page by page.
 pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 

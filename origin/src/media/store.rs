@@ -6,6 +6,7 @@ mod address;
 mod directory;
 mod error;
 mod file;
+mod kept;
 mod key;
 mod staging;
 
@@ -25,6 +26,7 @@ pub use self::address::{Addressing, BucketAddress, Durability, StoreAddress, Sto
 use self::directory::Directory;
 pub use self::error::{Cause, StoreError};
 use self::file::StagedFile;
+pub use self::kept::Held;
 pub use self::key::ObjectKey;
 use self::staging::StagingFolder;
 pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
@@ -152,6 +154,18 @@ impl Store {
             .map_err(StoreError::of_object)?
             .ok_or_else(|| StoreError::other("a staged file is shorter than was recorded"))?;
         Ok(Staging::new(file, self.inner.durability))
+    }
+
+    /// Takes a file that can be resumed for oneself; `None` if another has it. Whoever [resumes](Self::resume) or
+    /// [discards](Self::discard) it holds it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], or the file can't be opened.
+    pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
+        let (path, durability) = (self.kept(id), self.inner.durability);
+        spawn_blocking(move || Held::take(&path, durability))
+            .await?
+            .map_err(StoreError::of_object)
     }
 
     /// Removes a file that could be resumed; one that is not there is fine.
