@@ -5,6 +5,10 @@
 
 pub mod duration;
 pub mod image;
+pub mod intake;
+pub mod library;
+pub mod resumable;
+pub mod sign;
 pub mod sniff;
 pub mod store;
-pub mod uploads;
+pub mod url;

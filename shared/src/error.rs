@@ -103,6 +103,8 @@ codes! {
     UriTooLong = "uri_too_long", 414, None;
     /// The body's `Content-Type` is not one that is read here.
     UnsupportedMediaType = "unsupported_media_type", 415, None;
+    /// A part of a file that it does not have.
+    RangeNotSatisfiable = "range_not_satisfiable", 416, None;
     /// A value that the field can't hold.
     InvalidValue = "invalid_value", 422, None;
     /// The idempotency key was used with another body.
@@ -270,7 +272,8 @@ impl Problem {
         self.inner.details.as_ref()
     }
 
-    /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`.
+    /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
+    /// `Cache-Control`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self
             .inner
@@ -282,7 +285,10 @@ impl Problem {
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge =
             (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
-        [allow, retry, challenge].into_iter().flatten()
+        // Caches on the way keep a 404 for minutes if nothing forbids it: a file may be there the next moment.
+        let unkept = (self.code() == ErrorCode::MediaNotFound)
+            .then_some(("cache-control", Cow::Borrowed("no-store")));
+        [allow, retry, challenge, unkept].into_iter().flatten()
     }
 
     /// The envelope's bytes: `{"success":false,"payload":null,"error":{…}}`.

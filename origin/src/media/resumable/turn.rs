@@ -1,14 +1,15 @@
 //! One request's turn at an upload: it alone may write, and what it wrote stays, however it ends.
 
 use shared::error::{ErrorCode, Problem};
+use shared::limits::TUS_FINISHED_SECONDS;
 use shared::operation::media::MediaId;
 use shared::operation::tus::{TusFile, TusId};
 use tokio_util::sync::CancellationToken;
 
-use super::Uploads;
+use super::ResumableUploads;
 use super::running::Place;
 use crate::clock::now;
-use crate::db::media::{TableError, UploadRow};
+use crate::db::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
 
 /// Bytes after which what came is written through to the disk: what a loss of power may cost. At 200 MB/s it waits
@@ -18,7 +19,7 @@ const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 /// A turn. Dropping it lets the next one have the upload.
 #[derive(Debug)]
 pub struct Turn {
-    uploads: Uploads,
+    uploads: ResumableUploads,
     row: UploadRow,
     /// Bytes that came; those that are not flushed are none yet to anybody else.
     offset: u64,
@@ -26,28 +27,28 @@ pub struct Turn {
     staging: Option<Staging>,
     /// Dropped before the hold: whoever gets that next enters a place of its own.
     place: Option<Place>,
-    held: Option<Held>,
+    _held: Option<Held>,
 }
 
 impl Turn {
-    pub(super) fn of(uploads: Uploads, row: UploadRow, held: Held) -> Self {
+    pub(super) fn of(uploads: ResumableUploads, row: UploadRow, held: Held) -> Self {
         Self {
             offset: held.length(),
             flushed: held.length(),
             place: Some(uploads.running.enter(row.id)),
-            held: Some(held),
+            _held: Some(held),
             staging: None,
             uploads,
             row,
         }
     }
 
-    pub(super) fn over(uploads: Uploads, row: UploadRow) -> Self {
+    pub(super) fn over(uploads: ResumableUploads, row: UploadRow) -> Self {
         Self {
             offset: row.length,
             flushed: row.length,
             place: None,
-            held: None,
+            _held: None,
             staging: None,
             uploads,
             row,
@@ -195,10 +196,20 @@ impl Turn {
         Ok((staged, file))
     }
 
+    /// What the transaction that records its file is to know.
+    #[must_use]
+    pub fn finished(&self) -> FinishedUpload {
+        FinishedUpload {
+            id: self.row.id,
+            told_until: now() + TUS_FINISHED_SECONDS,
+        }
+    }
+
     /// The upload has become this file.
     pub async fn end(mut self, file: MediaId) -> UploadRow {
         self.uploads.discard(self.row.id).await;
         self.row.media_id = Some(file);
+        self.row.expires_at = now() + TUS_FINISHED_SECONDS;
         self.row
     }
 

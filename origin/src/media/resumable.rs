@@ -15,6 +15,7 @@ use shared::ident::{ProjectName, shown};
 use shared::limits::TUS_OPEN_MAX_COUNT;
 use shared::operation::tus::{TusFile, TusId, TusNew};
 use shared::upload::{Existing, Label};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::running::Running;
@@ -29,6 +30,9 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often it looks.
 const TAKE_OVER_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often expired uploads are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// Uploads that are swept at once.
 const SWEPT_MAX_COUNT: usize = 500;
@@ -49,7 +53,7 @@ pub struct UploadTerms {
 
 /// The uploads. Clones are cheap and share everything.
 #[derive(Clone, Debug)]
-pub struct Uploads {
+pub struct ResumableUploads {
     store: Store,
     table: MediaTable,
     terms: Arc<UploadTerms>,
@@ -65,7 +69,7 @@ pub enum Manner {
     TakesOver,
 }
 
-impl Uploads {
+impl ResumableUploads {
     /// Uploads over this store and these rows.
     #[must_use]
     pub fn new(store: Store, table: MediaTable, terms: UploadTerms) -> Self {
@@ -143,6 +147,23 @@ impl Uploads {
                 // Its disk is another origin's, or was lost. Another origin's row is not ours to remove.
                 tracing::warn!(%id, "an upload's file is not here");
                 Err(id.unknown())
+            }
+        }
+    }
+
+    /// Removes what has expired, again and again until `stop`.
+    pub async fn sweep_always(self, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(SWEEP_INTERVAL);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                swept = self.sweep() => if let Err(error) = swept {
+                    tracing::warn!(%error, "expired uploads could not be swept");
+                }
             }
         }
     }
