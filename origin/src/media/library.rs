@@ -7,7 +7,9 @@ use super::intake::Examined;
 use super::lookup::Lookups;
 use super::store::{ObjectKey, Store};
 use crate::clock::now;
-use crate::db::media::{MediaRow, MediaTable, NewRow, NewRows, StoredObject, TableError};
+use crate::db::media::{
+    FinishedUpload, MediaRow, MediaTable, NewRow, NewRows, StoredObject, TableError,
+};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use shared::error::Problem;
@@ -31,6 +33,8 @@ pub struct Publication {
     pub existing: Existing,
     /// The files.
     pub files: Vec<Examined>,
+    /// The resumable upload that becomes the one file, if it came that way.
+    pub upload: Option<FinishedUpload>,
 }
 
 /// Every project's files.
@@ -121,6 +125,7 @@ impl Library {
             folder: publication.folder,
             existing: publication.existing,
             items,
+            upload: publication.upload,
         };
         let written = match self.table.write(&rows).await {
             Ok(written) => written,
