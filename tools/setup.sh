@@ -41,6 +41,12 @@ install_packages() {
 
 compiler() {
   have cc || install_packages "Rust needs a C compiler and linker" gcc libc6-dev
+  { have cmake && have make; } ||
+    install_packages "libjpeg-turbo, which decodes uploaded pictures, is built with CMake" cmake make
+  # Other processors' fast paths are C, or assembled by the C compiler.
+  case $(uname -m) in
+    x86_64 | i?86) have nasm || have yasm || install_packages "libjpeg-turbo's fast paths are in NASM's assembler" nasm ;;
+  esac
 }
 
 rust() {

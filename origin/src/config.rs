@@ -25,6 +25,7 @@ pub use self::setting::{Doors, SETTINGS, Setting, Visibility, find_setting};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 use crate::media::store::{Durability, StoreAddress};
+use crate::media::url::BaseUrl;
 
 /// The configuration in force. Every value has been checked; every path is absolute.
 #[derive(Debug, Clone)]
@@ -74,6 +75,8 @@ pub struct Config {
     pub media_store: StoreAddress,
     /// Whether they must outlive a loss of power.
     pub media_fsync: Durability,
+    /// Where callers reach the service, if requests don't tell.
+    pub public_url: Option<BaseUrl>,
     /// What is logged.
     pub log_level: tracing::Level,
     /// The form of log lines.
@@ -137,6 +140,7 @@ impl Config {
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
             media_store: media::store(layers, &data_dir)?,
             media_fsync: required(layers, "media_fsync", media::durability)?,
+            public_url: optional(layers, "public_url", value::base_url)?,
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,
             edge_listen: required(layers, "edge_listen", value::address)?,

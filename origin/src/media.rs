@@ -1,5 +1,14 @@
-//! Media: files of callers, their thumbnails, and where both are kept.
+//! Media: files of callers, what they are, their thumbnails, and where all that is kept.
 //!
-//! The only folder that knows `object_store`. Knows nothing of HTTP, and SQL only through `db`.
+//! The only folder that knows `object_store` and the image crates. Knows nothing of HTTP, and SQL only
+//! through `db`.
 
+mod boxes;
+pub mod duration;
+pub mod image;
+pub mod intake;
+pub mod library;
+pub mod sign;
+pub mod sniff;
 pub mod store;
+pub mod url;

@@ -7,6 +7,7 @@ use crate::address::DatabaseAddress;
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
 use crate::keys::{KeyError, Keys};
+use crate::media::sign::Signer;
 use crate::page_token::PageTokens;
 use crate::projects::{ProjectError, Projects};
 use crate::secret::InstallationSecret;
@@ -24,6 +25,8 @@ pub struct System {
     pub keys: Keys,
     /// Tokens of pages.
     pub pages: PageTokens,
+    /// Signatures of private files' URLs.
+    pub signer: Signer,
 }
 
 /// Why the system could not be made ready.
@@ -63,6 +66,7 @@ impl System {
         let admin = Admin::new(address, &secret, config.connect_timeout);
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
         let pages = PageTokens::new(&secret);
+        let signer = Signer::new(&secret);
         let keys = Keys::new(admin.clone(), secret, projects.clone());
         Self {
             address: address.clone(),
@@ -70,6 +74,7 @@ impl System {
             projects,
             keys,
             pages,
+            signer,
         }
     }
 

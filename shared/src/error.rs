@@ -93,12 +93,16 @@ codes! {
     Deadlock = "deadlock", 409, Some(1);
     /// The first request with this idempotency key still runs.
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
+    /// A file is no longer, or not yet, the one that the caller's condition names.
+    PreconditionFailed = "precondition_failed", 412, None;
     /// The body is larger than allowed.
     BodyTooLarge = "body_too_large", 413, None;
     /// The URL is longer than allowed.
     UriTooLong = "uri_too_long", 414, None;
     /// The body's `Content-Type` is not one that is read here.
     UnsupportedMediaType = "unsupported_media_type", 415, None;
+    /// A part of a file that it does not have.
+    RangeNotSatisfiable = "range_not_satisfiable", 416, None;
     /// A value that the field can't hold.
     InvalidValue = "invalid_value", 422, None;
     /// The idempotency key was used with another body.
@@ -264,7 +268,8 @@ impl Problem {
         self.inner.details.as_ref()
     }
 
-    /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`.
+    /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
+    /// `Cache-Control`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self
             .inner
@@ -276,7 +281,10 @@ impl Problem {
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge =
             (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
-        [allow, retry, challenge].into_iter().flatten()
+        // Caches on the way keep a 404 for minutes if nothing forbids it: a file may be there the next moment.
+        let unkept = (self.code() == ErrorCode::MediaNotFound)
+            .then_some(("cache-control", Cow::Borrowed("no-store")));
+        [allow, retry, challenge, unkept].into_iter().flatten()
     }
 
     /// The envelope's bytes: `{"success":false,"payload":null,"error":{…}}`.

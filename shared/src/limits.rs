@@ -134,3 +134,23 @@ pub const UPLOAD_BOUNDARY_MAX_BYTES: usize = 70;
 /// Bytes of a file that are decoded from base64 at once: the parser's only large buffer. A multiple of 3,
 /// the bytes of four characters.
 pub const UPLOAD_CHUNK_BYTES: usize = 65_535;
+
+/// Pixels of a picture that is decoded: what the largest cameras make. A file of a few KB can claim billions.
+pub const IMAGE_MAX_PIXELS: u64 = 100_000_000;
+
+/// Pixels of one side of a picture: JPEG's own limit.
+pub const IMAGE_EDGE_MAX_PIXELS: u32 = 65_535;
+
+/// Pixels of each side of a thumbnail, at most.
+pub const THUMBNAIL_EDGE_PIXELS: u32 = 256;
+
+/// Bytes that all pictures take together while they are decoded; one that takes more is decoded alone.
+/// A photograph takes 10 MB, 100 megapixels of a progressive JPEG 700.
+pub const IMAGE_MEMORY_MAX_BYTES: u64 = 512 * 1024 * 1024;
+
+/// Pictures that wait to be decoded, or are: those of sixteen requests of 64 items. One that waits takes no
+/// memory: it lies on the disk.
+pub const IMAGE_QUEUE_MAX_COUNT: usize = 1_024;
+
+/// Seconds until a picture is given up, from its arrival in the queue.
+pub const IMAGE_TIMEOUT_SECONDS: u64 = 60;

@@ -138,6 +138,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("media_s3_secret_key", "TEXT", "The secret of that access key").hidden(Doors::NoFlag),
     Setting::new("media_s3_path_style", "ON", "on: https://host/bucket/key; off: https://bucket.host/key").or("on"),
     Setting::new("media_fsync", "ON", "on: media are written through to the disk before they count as stored; off: for measurements").or("on"),
+    Setting::new("public_url", "URL", "Where callers reach the service, for the URLs of files in answers; told by each request if absent"),
     Setting::new("log_level", "LEVEL", "error, warn, info, debug or trace").or("info"),
     Setting::new("log_format", "FORMAT", "json, pretty, or auto: pretty on a terminal").or("auto"),
     Setting::new("edge_listen", "ADDRESS", "Where `selkie dev` lets the edge listen").or("127.0.0.1:8787"),

@@ -173,3 +173,15 @@ fn a_bucket_needs_its_keys_and_hides_them() {
     assert_eq!(bucket.addressing, Addressing::Path);
     assert_eq!(bucket.endpoint.unwrap().port(), Some(9000));
 }
+
+#[test]
+fn the_public_url_has_no_path() {
+    let with = |url| with_variable(Sources::default(), "SELKIE_PUBLIC_URL", url);
+    let config = Config::load(with("https://api.example.com/")).unwrap();
+    assert_eq!(
+        config.public_url.unwrap().as_str(),
+        "https://api.example.com"
+    );
+    assert!(refusal(with("https://example.com/api")).contains("public_url must be a URL"));
+    assert!(Config::load(with("")).unwrap().public_url.is_none());
+}

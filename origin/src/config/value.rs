@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use shared::cors::CorsOrigins;
 
+use crate::media::url::BaseUrl;
+
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -71,4 +73,9 @@ pub(super) fn log_level(text: &str) -> Parsed<tracing::Level> {
 pub(super) fn cors_origins(text: &str) -> Parsed<CorsOrigins> {
     CorsOrigins::parse(text)
         .map_err(|_| "* or a comma list of origins such as https://app.example.org".to_owned())
+}
+
+pub(super) fn base_url(text: &str) -> Parsed<BaseUrl> {
+    BaseUrl::parse(text)
+        .ok_or_else(|| "a URL without a path, such as https://api.example.com".to_owned())
 }

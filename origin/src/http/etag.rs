@@ -1,5 +1,5 @@
-//! Validators of single records: the tag of an answer, and whether the caller has that answer already
-//! (RFC 9110, sections 8.8.3 and 13.1.2).
+//! Tags of answers, of single records and of files, and whether a caller's list names them (RFC 9110,
+//! sections 8.8.3, 13.1.1 and 13.1.2).
 
 use axum::http::HeaderValue;
 use std::fmt::Write as _;
@@ -19,6 +19,12 @@ impl ETag {
         Self(tag)
     }
 
+    #[allow(dead_code, reason = "serving files is the next step")]
+    /// The tag of bytes whose SHA-256 is known.
+    pub(super) fn of_sha256(hash: &[u8; 32]) -> Self {
+        Self(format!("\"{}\"", crate::media::url::version(hash)))
+    }
+
     /// As a header's value.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&self.0).ok()
@@ -27,20 +33,35 @@ impl ETag {
     /// Whether an `If-None-Match` names it: by `*`, or in a list, weak or strong. What is no list of
     /// tags names nothing.
     pub(super) fn is_named_by(&self, if_none_match: &str) -> bool {
-        if_none_match.trim() == "*" || tags(if_none_match).any(|tag| tag == self.0)
+        if_none_match.trim() == "*" || tags(if_none_match).any(|(tag, _)| tag == self.0)
+    }
+
+    /// Whether an `If-Match` or an `If-Range` names it: a weak tag, which may stand for other bytes, does not.
+    pub(super) fn is_named_strongly_by(&self, if_match: &str) -> bool {
+        if_match.trim() == "*"
+            || tags(if_match).any(|(tag, strength)| tag == self.0 && strength == Strength::Strong)
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strength {
+    Weak,
+    Strong,
+}
+
 /// The tags of a list, each in its quotes and without its `W/`, until something is none.
-fn tags(list: &str) -> impl Iterator<Item = &str> {
+fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
     let mut rest = list;
     std::iter::from_fn(move || {
         let tag = rest.trim_start_matches([' ', '\t', ',']);
-        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        let (tag, strength) = match tag.strip_prefix("W/") {
+            Some(tag) => (tag, Strength::Weak),
+            None => (tag, Strength::Strong),
+        };
         let end = tag.strip_prefix('"')?.find('"')? + 2;
         let (tag, behind) = tag.split_at(end);
         rest = behind;
-        Some(tag)
+        Some((tag, strength))
     })
 }
 
@@ -54,6 +75,16 @@ mod tests {
         assert_eq!(ETag::of(b"").0, "\"99aa06d3014798d86001c324468d497f\"");
         assert_ne!(ETag::of(b"a"), ETag::of(b"b"));
         assert!(ETag::of(b"a").header().is_some());
+    }
+
+    #[test]
+    fn only_a_strong_tag_stands_for_every_byte() {
+        let tag = ETag::of_sha256(&[0xab; 32]);
+        assert_eq!(tag.0, format!("\"{}\"", "ab".repeat(16)));
+        let own = tag.0.clone();
+        assert!(tag.is_named_strongly_by(&format!("W/\"a\", {own}")));
+        assert!(tag.is_named_strongly_by("*"));
+        assert!(!tag.is_named_strongly_by(&format!("W/{own}, \"b\"")));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{RecordId, RequestHead, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::limits::URL_MAX_BYTES;
+use crate::media::FilePath;
 use percent_encoding::percent_decode_str;
 
 /// What a path addresses; the method is known to fit.
@@ -28,6 +29,17 @@ pub(super) enum Resource {
     Medium(MediaId),
     /// `/api/v1/media/{id}/sign`
     Signature(MediaId),
+}
+
+/// Understands a request for a file's bytes, `GET /media/{project}/{folder…}/{name}`: whom it is about.
+///
+/// # Errors
+/// `uri_too_long`, `method_not_allowed`; `media_not_found` for a path that no file can have.
+pub fn file(head: &RequestHead<'_>) -> Result<FilePath, Problem> {
+    refuse_long_urls(head)
+        .map_err(|problem| problem.with_hint("The options of a file's URL are short."))?;
+    allow(head.method, "GET, HEAD")?;
+    FilePath::parse(head.path)
 }
 
 const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -162,4 +174,43 @@ fn refuse_long_urls(head: &RequestHead<'_>) -> Result<(), Problem> {
     .with_hint(
         "Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_only_read_and_every_fault_of_its_path_is_one_answer() {
+        let ask = |method, path, query| {
+            let head = RequestHead {
+                method,
+                path,
+                query,
+                ..RequestHead::default()
+            };
+            file(&head).map_err(|problem| problem.code())
+        };
+        assert_eq!(
+            ask("GET", "/media/p/a/b.png", Some("x"))
+                .unwrap()
+                .name
+                .as_str(),
+            "b.png"
+        );
+        assert!(ask("HEAD", "/media/p/b.png", None).is_ok());
+        for (method, path, code) in [
+            ("POST", "/media/p/b.png", ErrorCode::MethodNotAllowed),
+            ("DELETE", "/media/p//", ErrorCode::MethodNotAllowed),
+            ("GET", "/media/p//", ErrorCode::MediaNotFound),
+            ("GET", "/media/", ErrorCode::MediaNotFound),
+        ] {
+            assert_eq!(ask(method, path, None), Err(code), "{method} {path}");
+        }
+        let long = "a".repeat(URL_MAX_BYTES);
+        assert_eq!(
+            ask("GET", "/media/p/a", Some(&long)),
+            Err(ErrorCode::UriTooLong)
+        );
+    }
 }

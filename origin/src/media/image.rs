@@ -1,0 +1,202 @@
+//! Pictures: what a file of a known format shows, and the thumbnail that is made of it.
+//!
+//! `open` reads the header, which tells size and memory before anything is decoded; `Opened::picture` decodes
+//! the whole file, so that a cut or corrupted one is found, and shrinks it. [`pool`] runs both on threads of
+//! its own. It must not know where files come from or go to.
+
+mod avif;
+mod codecs;
+mod colour;
+mod exif;
+mod fault;
+mod gif;
+mod jpeg;
+mod png;
+pub mod pool;
+mod raster;
+mod shrink;
+#[cfg(test)]
+mod tests;
+mod thumbnail;
+
+pub use fault::ImageFault;
+pub use thumbnail::Thumbnail;
+
+use super::sniff::ImageFormat;
+use raster::Raster;
+use shared::limits::{IMAGE_EDGE_MAX_PIXELS, IMAGE_MAX_PIXELS, THUMBNAIL_EDGE_PIXELS};
+use std::fs::File;
+use std::path::Path;
+
+/// What a picture may measure, and its thumbnail.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Pixels of the picture.
+    pub pixels: u64,
+    /// Pixels of its width, and of its height.
+    pub edge: u32,
+    /// Pixels of the thumbnail's width, and of its height.
+    pub thumbnail_edge: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            pixels: IMAGE_MAX_PIXELS,
+            edge: IMAGE_EDGE_MAX_PIXELS,
+            thumbnail_edge: THUMBNAIL_EDGE_PIXELS,
+        }
+    }
+}
+
+/// A picture that decodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Pixels from left to right, as it is shown.
+    pub width: u32,
+    /// Pixels from top to bottom, as it is shown.
+    pub height: u32,
+    /// Its small picture; none of formats that are not decoded here.
+    pub thumbnail: Option<Thumbnail>,
+}
+
+/// Decodes one picture on this thread, whatever memory it takes.
+///
+/// # Errors
+/// What is wrong with the file, see [`ImageFault`].
+pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Picture, ImageFault> {
+    open(path, format, limits)?.picture()
+}
+
+/// A picture of which the header has been read.
+struct Opened {
+    size: Size,
+    /// Bytes that decoding takes, at most.
+    memory_bytes: u64,
+    edge: u32,
+    decode: Decode,
+}
+
+/// Pixels as they are stored, before any orientation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    width: u32,
+    height: u32,
+}
+
+/// How the pixels are come by.
+enum Decode {
+    /// All of them are decoded, into a picture that is no smaller than the thumbnail wants to be.
+    Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
+    /// They are not; the container was checked, and this is the size as it is shown.
+    Shown(Size),
+}
+
+/// What a format's header tells.
+struct Header {
+    size: Size,
+    memory_bytes: u64,
+    decode: Decode,
+}
+
+/// What a decoder works towards.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// The picture's size.
+    from: Size,
+    /// The thumbnail's size, before any orientation.
+    to: Size,
+}
+
+/// Reads the header of a picture and holds it against the limits.
+fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, ImageFault> {
+    let file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let header = match format {
+        ImageFormat::Jpeg => jpeg::open(file, bytes),
+        ImageFormat::Png => png::open(file),
+        ImageFormat::Gif => gif::open(file),
+        ImageFormat::WebP => codecs::open_webp(file, bytes, limits),
+        ImageFormat::Bmp => codecs::open_bmp(file, limits),
+        ImageFormat::Tiff => codecs::open_tiff(file, limits),
+        ImageFormat::Ico => codecs::open_ico(file, bytes, limits),
+        ImageFormat::Avif => avif::open(file, bytes),
+    }?;
+    let Size { width, height } = header.size;
+    if width == 0 || height == 0 {
+        return Err(ImageFault::Corrupt);
+    }
+    if width > limits.edge
+        || height > limits.edge
+        || u64::from(width) * u64::from(height) > limits.pixels
+    {
+        return Err(ImageFault::TooLarge { width, height });
+    }
+    Ok(Opened {
+        size: header.size,
+        memory_bytes: header.memory_bytes,
+        edge: limits.thumbnail_edge,
+        decode: header.decode,
+    })
+}
+
+impl Opened {
+    fn picture(self) -> Result<Picture, ImageFault> {
+        let decode = match self.decode {
+            Decode::Pixels(decode) => decode,
+            Decode::Shown(Size { width, height }) => {
+                return Ok(Picture {
+                    width,
+                    height,
+                    thumbnail: None,
+                });
+            }
+        };
+        let to = self.size.within(self.edge);
+        let raster = decode(Target {
+            from: self.size,
+            to,
+        })?;
+        let Size { width, height } = self.size.turned(raster.orientation);
+        Ok(Picture {
+            width,
+            height,
+            thumbnail: Some(thumbnail::make(raster, to)?),
+        })
+    }
+}
+
+impl Size {
+    /// The largest size of the same proportions within a square, never larger than this.
+    fn within(self, edge: u32) -> Self {
+        let longer = self.width.max(self.height);
+        if longer <= edge {
+            return self;
+        }
+        let shrunk = |side: u32| {
+            let exact = u64::from(side) * u64::from(edge);
+            let rounded = (exact + u64::from(longer) / 2) / u64::from(longer);
+            u32::try_from(rounded).unwrap_or(edge).max(1)
+        };
+        Self {
+            width: shrunk(self.width),
+            height: shrunk(self.height),
+        }
+    }
+
+    /// The size once it is turned upright.
+    fn turned(self, orientation: ::image::metadata::Orientation) -> Self {
+        use ::image::metadata::Orientation as O;
+        match orientation {
+            O::Rotate90 | O::Rotate270 | O::Rotate90FlipH | O::Rotate270FlipH => Self {
+                width: self.height,
+                height: self.width,
+            },
+            O::NoTransforms | O::Rotate180 | O::FlipHorizontal | O::FlipVertical => self,
+        }
+    }
+
+    fn pixels(self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+}

@@ -1,0 +1,95 @@
+//! WebP, BMP, TIFF and ICO, through the decoders of `image`, which hold a picture whole.
+
+use super::raster::{Layout, Raster};
+use super::shrink::{self, Shrinker};
+use super::{Decode, Header, ImageFault, Limits, Size, Target, colour};
+use ::image::codecs::{bmp::BmpDecoder, ico::IcoDecoder, tiff::TiffDecoder, webp::WebPDecoder};
+use ::image::{ColorType, DynamicImage, ImageDecoder};
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+/// Bytes of a pixel in memory: decoded, and while its colours become eight bits each.
+const PIXEL_MAX_BYTES: u64 = 24;
+
+pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
+    // The container says how long it is, so that a cut animation is known without decoding it.
+    let mut riff = [0; 8];
+    file.read_exact(&mut riff)?;
+    let [_, _, _, _, length @ ..] = riff;
+    if u64::from(u32::from_le_bytes(length)) + 8 > bytes {
+        return Err(ImageFault::Cut);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    header(WebPDecoder::new(BufReader::new(file))?, limits)
+}
+
+pub(super) fn open_bmp(file: File, limits: &Limits) -> Result<Header, ImageFault> {
+    header(BmpDecoder::new(BufReader::new(file))?, limits)
+}
+
+pub(super) fn open_tiff(file: File, limits: &Limits) -> Result<Header, ImageFault> {
+    header(TiffDecoder::new(BufReader::new(file))?, limits)
+}
+
+pub(super) fn open_ico(mut file: File, bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
+    // The largest icon is decoded; of the others it is seen that they are there.
+    let mut head = [0; 6];
+    file.read_exact(&mut head)?;
+    let [.., low, high] = head;
+    let mut entries = vec![0; usize::from(u16::from_le_bytes([low, high])) * 16];
+    file.read_exact(&mut entries)?;
+    for entry in entries.as_chunks::<16>().0 {
+        let [.., s0, s1, s2, s3, o0, o1, o2, o3] = *entry;
+        let end = u64::from(u32::from_le_bytes([s0, s1, s2, s3]))
+            + u64::from(u32::from_le_bytes([o0, o1, o2, o3]));
+        if end > bytes {
+            return Err(ImageFault::Cut);
+        }
+    }
+    file.seek(SeekFrom::Start(0))?;
+    header(IcoDecoder::new(BufReader::new(file))?, limits)
+}
+
+fn header<D: ImageDecoder + 'static>(
+    mut decoder: D,
+    limits: &Limits,
+) -> Result<Header, ImageFault> {
+    let (width, height) = decoder.dimensions();
+    let size = Size { width, height };
+    if size.pixels() <= limits.pixels {
+        let mut inner = ::image::Limits::no_limits();
+        inner.max_alloc = Some(size.pixels() * PIXEL_MAX_BYTES + (64 << 20));
+        decoder.set_limits(inner)?;
+    }
+    // Samples are one byte or two, or floats; then a copy of eight bits.
+    let bytes = decoder.total_bytes().saturating_mul(2);
+    Ok(Header {
+        size,
+        memory_bytes: bytes + size.pixels() * 4 + shrink::memory_bytes(size),
+        decode: Decode::Pixels(Box::new(move |target| decode(decoder, target))),
+    })
+}
+
+fn decode<D: ImageDecoder>(mut decoder: D, target: Target) -> Result<Raster, ImageFault> {
+    let icc = decoder
+        .icc_profile()?
+        .filter(|profile| profile.len() <= colour::ICC_MAX_BYTES);
+    let orientation = decoder.orientation()?;
+    let layout = match decoder.color_type() {
+        ColorType::L8 | ColorType::L16 => Layout::Grey,
+        ColorType::Rgb8 | ColorType::Rgb16 | ColorType::Rgb32F => Layout::Rgb,
+        _ => Layout::Rgba,
+    };
+    let image = DynamicImage::from_decoder(decoder)?;
+    let pixels = match layout {
+        Layout::Grey => image.into_luma8().into_raw(),
+        Layout::Rgb => image.into_rgb8().into_raw(),
+        Layout::Rgba | Layout::Cmyk => image.into_rgba8().into_raw(),
+    };
+    let mut shrinker = Shrinker::new(target, layout);
+    let line = target.from.width as usize * layout.bytes();
+    pixels
+        .chunks_exact(line)
+        .try_for_each(|row| shrinker.push(row))?;
+    shrinker.finish(icc, orientation)
+}

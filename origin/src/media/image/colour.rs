@@ -1,0 +1,76 @@
+//! Colours of any profile become those of sRGB, which is what a picture without a profile is taken for.
+//!
+//! Runs on thumbnails only: a quarter of a megabyte, whatever the picture was.
+
+use super::raster::Layout;
+use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
+
+/// Bytes of a profile that is read. Those of printers have one or two million.
+pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Converts pixels. A profile that can't be read, or is of other colours than the pixels, counts for nothing,
+/// as in browsers.
+pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (Layout, Vec<u8>) {
+    match icc.and_then(|icc| converted(layout, &pixels, icc)) {
+        Some(done) => done,
+        None if layout == Layout::Cmyk => (Layout::Rgb, plain_inks(&pixels)),
+        None => (layout, pixels),
+    }
+}
+
+fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u8>)> {
+    let profile = ColorProfile::new_from_slice(icc).ok()?;
+    let (space, from, to, result) = match layout {
+        Layout::Grey => (
+            DataColorSpace::Gray,
+            moxcms::Layout::Gray,
+            moxcms::Layout::Rgb,
+            Layout::Rgb,
+        ),
+        Layout::Rgb => (
+            DataColorSpace::Rgb,
+            moxcms::Layout::Rgb,
+            moxcms::Layout::Rgb,
+            Layout::Rgb,
+        ),
+        Layout::Rgba => (
+            DataColorSpace::Rgb,
+            moxcms::Layout::Rgba,
+            moxcms::Layout::Rgba,
+            Layout::Rgba,
+        ),
+        Layout::Cmyk => (
+            DataColorSpace::Cmyk,
+            moxcms::Layout::Rgba,
+            moxcms::Layout::Rgb,
+            Layout::Rgb,
+        ),
+    };
+    if profile.color_space != space {
+        return None;
+    }
+    let options = TransformOptions {
+        // A grey gamma curve and three of a matrix are what pictures have; tables are allowed to.
+        allow_use_cicp_transfer: true,
+        ..TransformOptions::default()
+    };
+    let transform = profile
+        .create_transform_8bit(from, &ColorProfile::new_srgb(), to, options)
+        .ok()?;
+    let count = pixels.len() / layout.bytes();
+    let mut converted = vec![0; count * result.bytes()];
+    transform.transform(pixels, &mut converted).ok()?;
+    Some((result, converted))
+}
+
+/// Inks without a profile: each takes its colour's light, black takes all.
+fn plain_inks(pixels: &[u8]) -> Vec<u8> {
+    let mut light = Vec::with_capacity(pixels.len() / 4 * 3);
+    for [cyan, magenta, yellow, black] in pixels.as_chunks::<4>().0 {
+        for ink in [cyan, magenta, yellow] {
+            let product = u32::from(255 - ink) * u32::from(255 - black);
+            light.push(((product + 127) / 255) as u8);
+        }
+    }
+    light
+}

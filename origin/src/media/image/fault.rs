@@ -1,0 +1,129 @@
+//! What can be wrong with a picture, and how a caller is told.
+//!
+//! Codecs' own words never reach callers: they name offsets and inner states.
+
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use std::io;
+
+/// Why a picture has not been examined.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageFault {
+    /// The file ends before the picture does.
+    #[error("it is cut short")]
+    Cut,
+    /// The file's inner order is broken.
+    #[error("its data is corrupted")]
+    Corrupt,
+    /// The format has it, no decoder here does.
+    #[error("it is of a variety that is not read here")]
+    Unsupported,
+    /// It measures more than may be decoded.
+    #[error("it measures {width} × {height} pixels")]
+    TooLarge {
+        /// Pixels.
+        width: u32,
+        /// Pixels.
+        height: u32,
+    },
+    /// It would take more memory or time than any such picture needs.
+    #[error("it would take too much memory or time")]
+    TooCostly,
+    /// As many pictures wait as may.
+    #[error("too many pictures wait")]
+    Overloaded,
+    /// It was not its turn in time, or it took too long.
+    #[error("it took too long")]
+    TimedOut,
+    /// The file can't be read.
+    #[error("the file can't be read")]
+    Io(#[source] io::Error),
+}
+
+impl ImageFault {
+    /// What a caller is told of the file `name`.
+    #[must_use]
+    pub fn problem(&self, name: &str) -> Problem {
+        let invalid = |message: String| Problem::new(ErrorCode::InvalidMedia, message);
+        match self {
+            Self::Cut | Self::Corrupt | Self::Unsupported => invalid(format!(
+                "The image {} can't be decoded: {self}.",
+                shown(name)
+            ))
+            .with_hint("Upload it again from its source, or with the type \"file\" to keep it as it is."),
+            Self::TooLarge { .. } | Self::TooCostly => invalid(format!(
+                "The image {} is too large: {self}.",
+                shown(name)
+            ))
+            .with_hint("An image may have 100 megapixels, and 65,535 pixels on a side. Larger ones go with the type \"file\"."),
+            Self::Overloaded | Self::TimedOut => Problem::new(
+                ErrorCode::Overloaded,
+                "Too many images wait to be decoded.",
+            ),
+            Self::Io(_) => Problem::new(ErrorCode::Internal, "The upload could not be read."),
+        }
+    }
+}
+
+impl From<io::Error> for ImageFault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Cut,
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+                Self::Corrupt
+            }
+            io::ErrorKind::OutOfMemory => Self::TooCostly,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<::png::DecodingError> for ImageFault {
+    fn from(error: ::png::DecodingError) -> Self {
+        match error {
+            ::png::DecodingError::IoError(error) => error.into(),
+            ::png::DecodingError::LimitsExceeded => Self::TooCostly,
+            ::png::DecodingError::Format(_) | ::png::DecodingError::Parameter(_) => Self::Corrupt,
+        }
+    }
+}
+
+impl From<::gif::DecodingError> for ImageFault {
+    fn from(error: ::gif::DecodingError) -> Self {
+        match error {
+            ::gif::DecodingError::Io(error) => error.into(),
+            ::gif::DecodingError::OutOfMemory | ::gif::DecodingError::MemoryLimit => {
+                Self::TooCostly
+            }
+            _ => Self::Corrupt,
+        }
+    }
+}
+
+impl From<::image::ImageError> for ImageFault {
+    fn from(error: ::image::ImageError) -> Self {
+        use ::image::ImageError as E;
+        match error {
+            E::IoError(error) => error.into(),
+            E::Limits(_) => Self::TooCostly,
+            E::Unsupported(_) => Self::Unsupported,
+            other if ended(&other) => Self::Cut,
+            _ => Self::Corrupt,
+        }
+    }
+}
+
+/// Whether an end of file is at the bottom of it.
+fn ended(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut source = Some(error);
+    while let Some(error) = source {
+        if error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+        {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}

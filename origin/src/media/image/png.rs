@@ -1,0 +1,92 @@
+//! PNG, row by row: a picture takes no more memory than a few of its rows, unless it is interlaced.
+
+use super::raster::Layout;
+use super::shrink::{self, Shrinker};
+use super::{Decode, Header, ImageFault, Size, Target, exif};
+use ::image::metadata::Orientation;
+use ::png::{ColorType, Decoder, Limits, Reader, Transformations};
+use std::fs::File;
+use std::io::BufReader;
+
+/// Bytes of chunks that the decoder keeps, a profile inflated included.
+const CHUNKS_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+pub(super) fn open(file: File) -> Result<Header, ImageFault> {
+    let mut decoder = Decoder::new_with_limits(
+        BufReader::with_capacity(64 * 1024, file),
+        Limits {
+            bytes: CHUNKS_MAX_BYTES,
+        },
+    );
+    decoder.set_ignore_text_chunk(true);
+    // Eight bits, palettes and transparent colours resolved.
+    decoder.set_transformations(Transformations::normalize_to_color8());
+    let reader = decoder.read_info()?;
+    let info = reader.info();
+    let size = Size {
+        width: info.width,
+        height: info.height,
+    };
+    let rows = if info.interlaced { size.height } else { 4 };
+    let row_bytes = u64::from(size.width) * 8;
+    Ok(Header {
+        size,
+        memory_bytes: row_bytes * u64::from(rows) + shrink::memory_bytes(size),
+        decode: Decode::Pixels(Box::new(move |target| decode(reader, target))),
+    })
+}
+
+fn decode(
+    mut reader: Reader<BufReader<File>>,
+    target: Target,
+) -> Result<super::Raster, ImageFault> {
+    let (colours, _) = reader.output_color_type();
+    let layout = match colours {
+        ColorType::Grayscale => Layout::Grey,
+        ColorType::Rgb => Layout::Rgb,
+        ColorType::GrayscaleAlpha | ColorType::Rgba => Layout::Rgba,
+        ColorType::Indexed => return Err(ImageFault::Corrupt),
+    };
+    let mut shrinker = Shrinker::new(target, layout);
+    let mut widened = Vec::new();
+    let mut push = |row: &[u8]| {
+        if colours == ColorType::GrayscaleAlpha {
+            widened.clear();
+            for [grey, opacity] in row.as_chunks::<2>().0 {
+                widened.extend([*grey, *grey, *grey, *opacity]);
+            }
+            shrinker.push(&widened)
+        } else {
+            shrinker.push(row)
+        }
+    };
+    let line = reader
+        .output_line_size(target.from.width)
+        .ok_or(ImageFault::TooCostly)?;
+    if reader.info().interlaced {
+        let bytes = reader.output_buffer_size().ok_or(ImageFault::TooCostly)?;
+        let mut whole = vec![0; bytes];
+        reader.next_frame(&mut whole)?;
+        whole.chunks_exact(line).try_for_each(&mut push)?;
+    } else {
+        let mut row = vec![0; line];
+        for _ in 0..target.from.height {
+            reader.read_row(&mut row)?.ok_or(ImageFault::Cut)?;
+            push(&row)?;
+        }
+    }
+    // The rest of the file: further frames are checked, not decoded; metadata may stand here as well.
+    reader.finish()?;
+    let info = reader.info();
+    // Where the picture says that it is sRGB, a profile has nothing to add.
+    let icc = match info.srgb {
+        Some(_) => None,
+        None => info.icc_profile.as_deref().map(<[u8]>::to_vec),
+    };
+    let orientation = info
+        .exif_metadata
+        .as_deref()
+        .and_then(|exif| exif.get(..exif::EXIF_MAX_BYTES.min(exif.len())))
+        .map_or(Orientation::NoTransforms, exif::orientation);
+    shrinker.finish(icc, orientation)
+}

@@ -1,0 +1,246 @@
+//! Pictures to encode, and encoders for what `image` itself does not write.
+
+use image::{DynamicImage, ExtendedColorType, ImageEncoder, RgbImage, RgbaImage};
+use std::io::Cursor;
+use turbojpeg::{Compressor, PixelFormat, Subsamp};
+
+/// Something like a photograph: slopes, edges and some grain, and no two corners alike.
+pub(super) fn photo(width: u32, height: u32) -> RgbImage {
+    RgbImage::from_fn(width, height, |x, y| {
+        let (u, v) = (
+            f64::from(x) / f64::from(width),
+            f64::from(y) / f64::from(height),
+        );
+        let hill = if (u - 0.3).powi(2) + (v - 0.4).powi(2) < 0.04 {
+            70.0
+        } else {
+            0.0
+        };
+        let wave = ((u * 23.0).sin() * (v * 17.0).cos()) * 25.0;
+        let grain = f64::from((x.wrapping_mul(31) ^ y.wrapping_mul(57)) % 7);
+        let sample = |base: f64| (base + hill + wave + grain).clamp(0.0, 255.0) as u8;
+        image::Rgb([
+            sample(200.0 * u),
+            sample(180.0 * v),
+            sample(120.0 * (1.0 - u) + 40.0 * v),
+        ])
+    })
+}
+
+/// The same with a transparent disc.
+pub(super) fn pierced(width: u32, height: u32) -> RgbaImage {
+    let photo = DynamicImage::ImageRgb8(photo(width, height)).into_rgba8();
+    RgbaImage::from_fn(width, height, |x, y| {
+        let (u, v) = (
+            f64::from(x) / f64::from(width) - 0.5,
+            f64::from(y) / f64::from(height) - 0.5,
+        );
+        let mut pixel = *photo.get_pixel(x, y);
+        if u * u + v * v < 0.06 {
+            pixel.0[3] = 0;
+        }
+        pixel
+    })
+}
+
+pub(super) struct Jpeg {
+    pub(super) progressive: bool,
+    pub(super) subsamp: Subsamp,
+}
+
+impl Default for Jpeg {
+    fn default() -> Self {
+        Self {
+            progressive: false,
+            subsamp: Subsamp::Sub2x2,
+        }
+    }
+}
+
+impl Jpeg {
+    pub(super) fn encode(&self, image: &RgbImage) -> Vec<u8> {
+        self.encode_raw(image.as_raw(), image.dimensions(), PixelFormat::RGB)
+    }
+
+    pub(super) fn encode_raw(
+        &self,
+        pixels: &[u8],
+        (width, height): (u32, u32),
+        format: PixelFormat,
+    ) -> Vec<u8> {
+        let mut encoder = Compressor::new().expect("an encoder");
+        encoder.set_quality(92).expect("a quality");
+        encoder.set_subsamp(self.subsamp).expect("a subsampling");
+        encoder.set_progressive(self.progressive).expect("a mode");
+        if format == PixelFormat::CMYK {
+            encoder
+                .set_colorspace(turbojpeg::Colorspace::YCCK)
+                .expect("a colour space");
+        }
+        encoder
+            .compress_to_vec(turbojpeg::Image {
+                pixels,
+                width: width as usize,
+                pitch: width as usize * format.size(),
+                height: height as usize,
+                format,
+            })
+            .expect("a JPEG")
+    }
+}
+
+/// Puts a segment behind a JPEG's first mark.
+pub(super) fn with_segment(jpeg: &[u8], marker: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len() + 2).expect("a segment");
+    let mut made = jpeg[..2].to_vec();
+    made.extend([0xFF, marker]);
+    made.extend(length.to_be_bytes());
+    made.extend(content);
+    made.extend(&jpeg[2..]);
+    made
+}
+
+/// EXIF with nothing but an orientation, as it stands in PNG and WebP.
+pub(super) fn exif(orientation: u8) -> Vec<u8> {
+    let mut block = b"MM\0*\0\0\0\x08\0\x01".to_vec();
+    block.extend([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0]);
+    block.extend([0; 4]);
+    block
+}
+
+/// As `image` writes it.
+pub(super) fn encoded(image: &DynamicImage, format: image::ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).expect("encoded");
+    bytes.into_inner()
+}
+
+/// One chunk more behind a PNG's header.
+pub(super) fn with_chunk(png: &[u8], kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
+    const HEADER_END: usize = 8 + 25;
+    let mut made = png[..HEADER_END].to_vec();
+    made.extend((content.len() as u32).to_be_bytes());
+    let mut chunk = kind.to_vec();
+    chunk.extend(content);
+    made.extend(&chunk);
+    made.extend(crc32(&chunk).to_be_bytes());
+    made.extend(&png[HEADER_END..]);
+    made
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
+        })
+    })
+}
+
+/// A PNG of any colour type and depth.
+pub(super) fn png(
+    (width, height): (u32, u32),
+    colour: png::ColorType,
+    depth: png::BitDepth,
+    pixels: &[u8],
+    more: impl FnOnce(&mut png::Encoder<'_, &mut Vec<u8>>),
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(colour);
+    encoder.set_depth(depth);
+    more(&mut encoder);
+    let mut writer = encoder.write_header().expect("a header");
+    writer.write_image_data(pixels).expect("pixels");
+    writer.finish().expect("an end");
+    bytes
+}
+
+/// A GIF of frames that each fill the screen, in a palette of 6 × 6 × 6 colours; index 255 is transparent.
+pub(super) fn gif(frames: &[RgbaImage], screen: (u16, u16), at: (u16, u16)) -> Vec<u8> {
+    let palette: Vec<u8> = (0..216_u16)
+        .flat_map(|index| [index / 36, index / 6 % 6, index % 6].map(|step| (step * 51) as u8))
+        .chain([0; 120])
+        .collect();
+    let mut bytes = Vec::new();
+    {
+        let mut encoder =
+            gif::Encoder::new(&mut bytes, screen.0, screen.1, &palette).expect("a header");
+        for image in frames {
+            let indices: Vec<u8> = image
+                .pixels()
+                .map(|pixel| {
+                    let [red, green, blue, opacity] = pixel.0;
+                    let step = |sample: u8| (u16::from(sample) + 25) / 51;
+                    if opacity == 0 {
+                        255
+                    } else {
+                        (step(red) * 36 + step(green) * 6 + step(blue)) as u8
+                    }
+                })
+                .collect();
+            let frame = gif::Frame {
+                left: at.0,
+                top: at.1,
+                width: image.width() as u16,
+                height: image.height() as u16,
+                transparent: Some(255),
+                buffer: indices.into(),
+                ..gif::Frame::default()
+            };
+            encoder.write_frame(&frame).expect("a frame");
+        }
+    }
+    bytes
+}
+
+/// A WebP without loss, with metadata.
+pub(super) fn webp(image: &DynamicImage, exif: Option<Vec<u8>>, icc: Option<Vec<u8>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut bytes);
+    if let Some(exif) = exif {
+        encoder.set_exif_metadata(exif).expect("EXIF");
+    }
+    if let Some(icc) = icc {
+        encoder.set_icc_profile(icc).expect("a profile");
+    }
+    let (colour, pixels) = match image {
+        DynamicImage::ImageRgba8(image) => (ExtendedColorType::Rgba8, image.as_raw()),
+        DynamicImage::ImageRgb8(image) => (ExtendedColorType::Rgb8, image.as_raw()),
+        other => panic!("not written here: {other:?}"),
+    };
+    encoder
+        .write_image(pixels, image.width(), image.height(), colour)
+        .expect("a WebP");
+    bytes
+}
+
+/// A file of each format, of the size 300 × 200, by its name.
+pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
+    let photo = photo(300, 200);
+    let plain = DynamicImage::ImageRgb8(photo.clone());
+    let pierced = pierced(300, 200);
+    let icon = DynamicImage::ImageRgba8(self::pierced(64, 48));
+    vec![
+        ("jpeg", Jpeg::default().encode(&photo)),
+        (
+            "progressive jpeg",
+            Jpeg {
+                progressive: true,
+                ..Jpeg::default()
+            }
+            .encode(&photo),
+        ),
+        ("png", encoded(&plain, image::ImageFormat::Png)),
+        ("gif", gif(&[pierced.clone(), pierced], (300, 200), (0, 0))),
+        ("webp", webp(&plain, None, None)),
+        (
+            "lossy webp",
+            webp::Encoder::from_rgb(photo.as_raw(), 300, 200)
+                .encode(80.0)
+                .to_vec(),
+        ),
+        ("bmp", encoded(&plain, image::ImageFormat::Bmp)),
+        ("tiff", encoded(&plain, image::ImageFormat::Tiff)),
+        ("ico", encoded(&icon, image::ImageFormat::Ico)),
+    ]
+}

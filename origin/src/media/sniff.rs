@@ -1,0 +1,245 @@
+//! What a file is, from its first bytes.
+//!
+//! The types that media is about are told apart here, with more care than a table of magic numbers can
+//! take (containers by their brand, markup behind blanks and comments); the rest is `infer`'s. It must not
+//! know what a caller said the file is: that is [`label`]'s.
+
+mod containers;
+mod label;
+mod markup;
+#[cfg(test)]
+mod tests;
+
+pub use label::{Verdict, judge, runs_in_browser};
+
+use shared::media::MediaKind;
+
+/// Bytes of a file's beginning that are looked at. More changes no answer.
+pub const HEAD_MAX_BYTES: usize = 4096;
+
+/// The picture formats that an `image` may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImageFormat {
+    /// JPEG.
+    Jpeg,
+    /// PNG, also animated.
+    Png,
+    /// GIF, also animated.
+    Gif,
+    /// WebP, also animated.
+    WebP,
+    /// Windows bitmap.
+    Bmp,
+    /// TIFF and BigTIFF.
+    Tiff,
+    /// Windows icon.
+    Ico,
+    /// AVIF: stored, measured, not decoded.
+    Avif,
+}
+
+impl ImageFormat {
+    /// All formats.
+    pub const ALL: [Self; 8] = [
+        Self::Jpeg,
+        Self::Png,
+        Self::Gif,
+        Self::WebP,
+        Self::Bmp,
+        Self::Tiff,
+        Self::Ico,
+        Self::Avif,
+    ];
+
+    /// Its media type.
+    #[must_use]
+    pub const fn mime(self) -> &'static str {
+        match self {
+            Self::Jpeg => "image/jpeg",
+            Self::Png => "image/png",
+            Self::Gif => "image/gif",
+            Self::WebP => "image/webp",
+            Self::Bmp => "image/bmp",
+            Self::Tiff => "image/tiff",
+            Self::Ico => "image/x-icon",
+            Self::Avif => "image/avif",
+        }
+    }
+}
+
+/// What a file's first bytes say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sniffed {
+    /// Its media type.
+    pub mime: &'static str,
+    /// Whether it is to be seen, watched, heard, or none of them.
+    pub kind: MediaKind,
+    /// The format, if it is one that an `image` may have.
+    pub image: Option<ImageFormat>,
+}
+
+impl Sniffed {
+    const fn of(mime: &'static str, kind: MediaKind) -> Self {
+        Self {
+            mime,
+            kind,
+            image: None,
+        }
+    }
+
+    const fn picture(format: ImageFormat) -> Self {
+        Self {
+            mime: format.mime(),
+            kind: MediaKind::Image,
+            image: Some(format),
+        }
+    }
+}
+
+/// Signatures at the very beginning that are long enough to be believed.
+const SIGNATURES: &[(&[u8], Sniffed)] = &[
+    (b"\xFF\xD8\xFF", Sniffed::picture(ImageFormat::Jpeg)),
+    (b"\x89PNG\r\n\x1A\n", Sniffed::picture(ImageFormat::Png)),
+    (b"GIF87a", Sniffed::picture(ImageFormat::Gif)),
+    (b"GIF89a", Sniffed::picture(ImageFormat::Gif)),
+    (b"II*\0", Sniffed::picture(ImageFormat::Tiff)),
+    (b"MM\0*", Sniffed::picture(ImageFormat::Tiff)),
+    (b"II+\0", Sniffed::picture(ImageFormat::Tiff)),
+    (b"MM\0+", Sniffed::picture(ImageFormat::Tiff)),
+    (
+        b"8BPS\0",
+        Sniffed::of("image/vnd.adobe.photoshop", MediaKind::Image),
+    ),
+    (
+        b"\0\0\0\x0CjP  \r\n\x87\n",
+        Sniffed::of("image/jp2", MediaKind::Image),
+    ),
+    (
+        b"\0\0\0\x0CJXL \r\n\x87\n",
+        Sniffed::of("image/jxl", MediaKind::Image),
+    ),
+    (b"FLV\x01", Sniffed::of("video/x-flv", MediaKind::Video)),
+    (b"\0\0\x01\xBA", Sniffed::of("video/mpeg", MediaKind::Video)),
+    (b"\0\0\x01\xB3", Sniffed::of("video/mpeg", MediaKind::Video)),
+    (
+        b"\x30\x26\xB2\x75\x8E\x66\xCF\x11\xA6\xD9\x00\xAA\x00\x62\xCE\x6C",
+        Sniffed::of("video/x-ms-asf", MediaKind::Video),
+    ),
+    (b"ID3", Sniffed::of("audio/mpeg", MediaKind::Audio)),
+    (b"fLaC", Sniffed::of("audio/flac", MediaKind::Audio)),
+    (
+        b"MThd\0\0\0\x06",
+        Sniffed::of("audio/midi", MediaKind::Audio),
+    ),
+    (b"#!AMR", Sniffed::of("audio/amr", MediaKind::Audio)),
+    (b"%PDF-", Sniffed::of("application/pdf", MediaKind::File)),
+    (b"{\\rtf", Sniffed::of("application/rtf", MediaKind::File)),
+    (
+        b"PK\x03\x04",
+        Sniffed::of("application/zip", MediaKind::File),
+    ),
+    (
+        b"PK\x05\x06",
+        Sniffed::of("application/zip", MediaKind::File),
+    ),
+    (
+        b"PK\x07\x08",
+        Sniffed::of("application/zip", MediaKind::File),
+    ),
+    (
+        b"\x1F\x8B\x08",
+        Sniffed::of("application/gzip", MediaKind::File),
+    ),
+    (
+        b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1",
+        Sniffed::of("application/x-ole-storage", MediaKind::File),
+    ),
+];
+
+/// What `head`, a file's first bytes, says it is; `None` if it says nothing. The first bytes decide: what
+/// else a file could be read as, from its end or its middle, does not count.
+#[must_use]
+pub fn sniff(head: &[u8]) -> Option<Sniffed> {
+    let head = head.get(..HEAD_MAX_BYTES).unwrap_or(head);
+    SIGNATURES
+        .iter()
+        .find(|(signature, _)| head.starts_with(signature))
+        .map(|(_, sniffed)| *sniffed)
+        .or_else(|| containers::sniff(head))
+        .or_else(|| markup::sniff(head))
+        .or_else(|| short_signature(head))
+        .or_else(|| foreign(head))
+}
+
+/// Formats with signatures so short that more of them is checked.
+fn short_signature(head: &[u8]) -> Option<Sniffed> {
+    if is_bitmap(head) {
+        return Some(Sniffed::picture(ImageFormat::Bmp));
+    }
+    if is_icon(head) {
+        return Some(Sniffed::picture(ImageFormat::Ico));
+    }
+    if is_transport_stream(head) {
+        return Some(Sniffed::of("video/mp2t", MediaKind::Video));
+    }
+    match *head {
+        // Sync, then the layer: none is ADTS.
+        [0xFF, second, ..] if second & 0xF6 == 0xF0 => {
+            Some(Sniffed::of("audio/aac", MediaKind::Audio))
+        }
+        [0xFF, second, third, ..] if is_mpeg_audio(second, third) => {
+            Some(Sniffed::of("audio/mpeg", MediaKind::Audio))
+        }
+        _ => None,
+    }
+}
+
+fn is_bitmap(head: &[u8]) -> bool {
+    // The length of the second header is its version.
+    head.starts_with(b"BM")
+        && matches!(
+            head.get(14..18),
+            Some([12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0])
+        )
+}
+
+fn is_icon(head: &[u8]) -> bool {
+    // Type 1, some entries, and the first entry's reserved byte.
+    matches!(*head, [0, 0, 1, 0, low, high, _, _, _, 0, ..] if low != 0 || high != 0)
+}
+
+fn is_transport_stream(head: &[u8]) -> bool {
+    const PACKET: usize = 188;
+    head.len() > 2 * PACKET && head.iter().step_by(PACKET).all(|byte| *byte == 0x47)
+}
+
+/// Whether these are the second and third byte of a frame of layer II or III.
+fn is_mpeg_audio(second: u8, third: u8) -> bool {
+    let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
+    let (bitrate, sampling) = (third >> 4, third >> 2 & 3);
+    second >> 5 == 7
+        && version != 1
+        && matches!(layer, 1 | 2)
+        && !matches!(bitrate, 0 | 15)
+        && sampling != 3
+}
+
+/// What `infer` knows beyond the above. Its signatures of two bytes would take texts for programs
+/// (`MZ …`), so text is nothing to it.
+fn foreign(head: &[u8]) -> Option<Sniffed> {
+    if markup::is_text(head) {
+        return None;
+    }
+    let found = infer::get(head)?;
+    let kind = match found.matcher_type() {
+        infer::MatcherType::Image => MediaKind::Image,
+        infer::MatcherType::Video => MediaKind::Video,
+        infer::MatcherType::Audio => MediaKind::Audio,
+        _ => MediaKind::File,
+    };
+    match found.mime_type() {
+        // Judged above, and found wanting.
+        "image/bmp" | "image/vnd.microsoft.icon" | "audio/mpeg" | "audio/aac" => None,
+        mime => Some(Sniffed::of(mime, kind)),
+    }
+}

@@ -1,0 +1,521 @@
+//! The label of an upload against its bytes: "what a file is, its first bytes decide, not its label".
+//!
+//! Must not read signatures: it compares what [`sniff`] found with what the caller said.
+
+use super::{ImageFormat, Sniffed, markup, sniff};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::media::MediaKind;
+
+/// Bytes of a label that is taken for a media type; RFC 6838 bounds each half at 127.
+const MIME_MAX_BYTES: usize = 255;
+
+/// What nobody knows anything about.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// Spellings of one type: what is said, what it is called here.
+const ALIASES: &[(&str, &str)] = &[
+    ("image/jpg", "image/jpeg"),
+    ("image/pjpeg", "image/jpeg"),
+    ("image/jfif", "image/jpeg"),
+    ("image/apng", "image/png"),
+    ("image/x-png", "image/png"),
+    ("image/vnd.mozilla.apng", "image/png"),
+    ("image/x-bmp", "image/bmp"),
+    ("image/x-ms-bmp", "image/bmp"),
+    ("image/tif", "image/tiff"),
+    ("image/x-tiff", "image/tiff"),
+    ("image/ico", "image/x-icon"),
+    ("image/icon", "image/x-icon"),
+    ("image/vnd.microsoft.icon", "image/x-icon"),
+    ("image/svg", "image/svg+xml"),
+    ("image/x-photoshop", "image/vnd.adobe.photoshop"),
+    ("application/x-photoshop", "image/vnd.adobe.photoshop"),
+    ("audio/mp3", "audio/mpeg"),
+    ("audio/mpeg3", "audio/mpeg"),
+    ("audio/mpga", "audio/mpeg"),
+    ("audio/x-mp3", "audio/mpeg"),
+    ("audio/x-mpeg", "audio/mpeg"),
+    ("audio/x-wav", "audio/wav"),
+    ("audio/wave", "audio/wav"),
+    ("audio/vnd.wave", "audio/wav"),
+    ("audio/x-flac", "audio/flac"),
+    ("audio/x-aac", "audio/aac"),
+    ("audio/aacp", "audio/aac"),
+    ("audio/vnd.dlna.adts", "audio/aac"),
+    ("audio/x-aiff", "audio/aiff"),
+    ("audio/x-midi", "audio/midi"),
+    ("audio/mid", "audio/midi"),
+    ("video/avi", "video/x-msvideo"),
+    ("video/msvideo", "video/x-msvideo"),
+    ("video/vnd.avi", "video/x-msvideo"),
+    ("video/x-mpeg", "video/mpeg"),
+    ("application/x-pdf", "application/pdf"),
+    ("application/x-zip", "application/zip"),
+    ("application/x-zip-compressed", "application/zip"),
+    ("multipart/x-zip", "application/zip"),
+    ("application/x-gzip", "application/gzip"),
+    ("application/gzip-compressed", "application/gzip"),
+    ("application/xml", "text/xml"),
+    ("application/x-rtf", "application/rtf"),
+    ("text/rtf", "application/rtf"),
+    ("application/x-javascript", "text/javascript"),
+    ("application/javascript", "text/javascript"),
+    ("application/ecmascript", "text/javascript"),
+    ("text/ecmascript", "text/javascript"),
+    ("text/x-markdown", "text/markdown"),
+    ("application/csv", "text/csv"),
+    ("text/json", "application/json"),
+    ("binary/octet-stream", UNKNOWN),
+    ("application/binary", UNKNOWN),
+    ("application/unknown", UNKNOWN),
+    ("application/x-binary", UNKNOWN),
+];
+
+/// Types that share their first bytes: which of them a file is, its bytes alone do not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    IsoMedia,
+    Matroska,
+    Ogg,
+    Heif,
+    MpegStream,
+    Asf,
+    Tiff,
+    Zip,
+    Gzip,
+    Ole,
+    Markup,
+}
+
+const FAMILIES: &[(Family, &[&str])] = &[
+    (
+        Family::IsoMedia,
+        &[
+            "video/mp4",
+            "audio/mp4",
+            "application/mp4",
+            "video/quicktime",
+            "video/x-m4v",
+            "audio/m4a",
+            "audio/x-m4a",
+            "audio/x-m4b",
+            "audio/m4b",
+            "video/3gpp",
+            "audio/3gpp",
+            "video/3gpp2",
+            "audio/3gpp2",
+            "audio/aac",
+            "audio/x-m4p",
+        ],
+    ),
+    (
+        Family::Matroska,
+        &[
+            "video/webm",
+            "audio/webm",
+            "video/x-matroska",
+            "audio/x-matroska",
+            "video/matroska",
+            "audio/matroska",
+        ],
+    ),
+    (
+        Family::Ogg,
+        &[
+            "video/ogg",
+            "audio/ogg",
+            "application/ogg",
+            "audio/opus",
+            "audio/vorbis",
+            "audio/x-vorbis+ogg",
+            "audio/speex",
+            "audio/flac",
+        ],
+    ),
+    (
+        Family::Heif,
+        &[
+            "image/heic",
+            "image/heif",
+            "image/heic-sequence",
+            "image/heif-sequence",
+            "image/avif",
+            "image/avif-sequence",
+        ],
+    ),
+    (
+        Family::MpegStream,
+        &["video/mpeg", "video/mp2t", "video/mp2p", "video/mp1s"],
+    ),
+    (
+        Family::Asf,
+        &[
+            "video/x-ms-asf",
+            "video/x-ms-wmv",
+            "audio/x-ms-wma",
+            "application/vnd.ms-asf",
+        ],
+    ),
+    (
+        Family::Tiff,
+        &[
+            "image/tiff",
+            "image/x-adobe-dng",
+            "image/dng",
+            "image/x-nikon-nef",
+            "image/x-canon-cr2",
+            "image/x-sony-arw",
+        ],
+    ),
+    (
+        Family::Zip,
+        &[
+            "application/zip",
+            "application/epub+zip",
+            "application/java-archive",
+            "application/x-java-archive",
+            "application/jar",
+        ],
+    ),
+    (
+        Family::Gzip,
+        &[
+            "application/gzip",
+            "application/x-tgz",
+            "application/x-gtar",
+            "application/x-gzip-compressed",
+            "application/x-compressed-tar",
+            "application/x-tar",
+        ],
+    ),
+    (
+        Family::Ole,
+        &[
+            "application/x-ole-storage",
+            "application/msword",
+            "application/vnd.ms-excel",
+            "application/vnd.ms-powerpoint",
+            "application/vnd.ms-outlook",
+            "application/vnd.visio",
+        ],
+    ),
+    (
+        Family::Markup,
+        &[
+            "text/html",
+            "application/xhtml+xml",
+            "image/svg+xml",
+            "text/xml",
+        ],
+    ),
+];
+
+/// Types that every file of theirs shows in its first bytes.
+const VERIFIABLE: &[&str] = &[
+    "application/gzip",
+    "application/pdf",
+    "application/x-ole-storage",
+    "application/zip",
+    "audio/aiff",
+    "audio/flac",
+    "audio/midi",
+    "audio/mp4",
+    "audio/mpeg",
+    "audio/ogg",
+    "audio/wav",
+    "audio/webm",
+    "image/avif",
+    "image/bmp",
+    "image/gif",
+    "image/heic",
+    "image/heif",
+    "image/jp2",
+    "image/jpeg",
+    "image/jxl",
+    "image/png",
+    "image/tiff",
+    "image/vnd.adobe.photoshop",
+    "image/webp",
+    "image/x-icon",
+    "video/3gpp",
+    "video/mp4",
+    "video/ogg",
+    "video/quicktime",
+    "video/webm",
+    "video/x-flv",
+    "video/x-m4v",
+    "video/x-matroska",
+    "video/x-ms-asf",
+    "video/x-msvideo",
+];
+
+/// What a file is taken for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its media type, in lower case, without parameters.
+    pub mime: String,
+    /// What its first bytes said, if anything.
+    pub sniffed: Option<Sniffed>,
+}
+
+impl Verdict {
+    /// The format, if it is a picture that can be examined.
+    #[must_use]
+    pub fn image(&self) -> Option<ImageFormat> {
+        self.sniffed.and_then(|sniffed| sniffed.image)
+    }
+}
+
+/// Holds a label against a file's first bytes. `declared` is what the caller labelled it: a media type, or
+/// the ending of a file name (`png`); `kind` is the `type` of the upload; `name` is shown in problems.
+///
+/// # Errors
+/// `invalid_media` if the file is not of the upload's type, or not what its label says.
+pub fn judge(
+    declared: Option<&str>,
+    kind: MediaKind,
+    name: &str,
+    head: &[u8],
+) -> Result<Verdict, Problem> {
+    let sniffed = sniff(head);
+    check_kind(kind, name, sniffed)?;
+    let label = declared.and_then(read_label);
+    let label = label.as_deref();
+    let mime = match (label, sniffed) {
+        (None, Some(found)) => found.mime.to_owned(),
+        (None, None) => guess(name, head),
+        (Some(label), Some(found)) => agree(label, found, head)
+            .ok_or_else(|| contradiction(name, label, &described(found)))?,
+        (Some(label), None) if VERIFIABLE.contains(&label) => {
+            return Err(contradiction(name, label, "not"));
+        }
+        (Some(label), None) => label.to_owned(),
+    };
+    Ok(Verdict {
+        mime: as_heard(mime, kind),
+        sniffed,
+    })
+}
+
+/// Whether a browser that opens it would run what is in it.
+#[must_use]
+pub fn runs_in_browser(mime: &str) -> bool {
+    let mime = canonical(mime);
+    mime.ends_with("+xml")
+        || matches!(
+            mime.as_str(),
+            "text/html"
+                | "text/xml"
+                | "text/xsl"
+                | "text/javascript"
+                | "text/vbscript"
+                | "text/cache-manifest"
+                | "application/xml-dtd"
+                | "application/x-shockwave-flash"
+                | "application/wasm"
+                | "multipart/related"
+                | "message/rfc822"
+                | "multipart/x-mixed-replace"
+        )
+}
+
+/// Whether the file is of the `type` that the upload has.
+fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(), Problem> {
+    let fits = match (kind, sniffed) {
+        (MediaKind::File, _) => true,
+        (MediaKind::Image, found) => found.is_some_and(|found| found.image.is_some()),
+        (_, None) => false,
+        (_, Some(found)) => found.kind == kind || holds_either(found.mime),
+    };
+    if fits {
+        return Ok(());
+    }
+    let word = kind.as_str();
+    let a = if word.starts_with(['a', 'i']) {
+        "an"
+    } else {
+        "a"
+    };
+    let is = sniffed.map_or_else(
+        || format!("is no {word} that is known here"),
+        |found| format!("is {}, not {a} {word}", described(found)),
+    );
+    let hint = match kind {
+        MediaKind::Image => {
+            "An image is JPEG, PNG, GIF, WebP, BMP, TIFF, ICO or AVIF; anything else goes with the type \"file\"."
+        }
+        _ => "Upload it with the type \"file\", or with the type that it is of.",
+    };
+    Err(invalid(format!("{} {is}.", shown(name))).with_hint(hint))
+}
+
+/// Containers that hold pictures with sound, or sound alone.
+fn holds_either(mime: &str) -> bool {
+    matches!(
+        mime,
+        "video/mp4"
+            | "audio/mp4"
+            | "video/quicktime"
+            | "video/x-m4v"
+            | "video/3gpp"
+            | "video/3gpp2"
+            | "video/webm"
+            | "video/x-matroska"
+            | "video/ogg"
+            | "audio/ogg"
+            | "video/x-ms-asf"
+    )
+}
+
+/// What the file is, if the label and the bytes agree.
+fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
+    let bytes = canonical(found.mime);
+    if label == bytes || label == UNKNOWN {
+        return Some(bytes);
+    }
+    if let Some(shared) = family(&bytes)
+        && family(label) == Some(shared)
+    {
+        // Of pictures, a family's bytes do say which.
+        let telling = matches!(shared, Family::Heif);
+        return Some(if telling { bytes } else { label.to_owned() });
+    }
+    if VERIFIABLE.contains(&label) {
+        return None;
+    }
+    let senses = |mime: &str| {
+        matches!(top(mime), "image" | "audio" | "video" | "font").then(|| top(mime).to_owned())
+    };
+    if senses(label).is_some_and(|sense| sense != top(&bytes)) {
+        return None;
+    }
+    if family(&bytes) == Some(Family::Markup) {
+        // Markup is text, and what else the text is (a template, a page of notes) only its label says.
+        return Some(label.to_owned());
+    }
+    if is_textual(label) {
+        // A text may begin like something else; what is not text at all is none.
+        let text = markup::is_text(head) && bytes != "application/pdf";
+        return text.then(|| label.to_owned());
+    }
+    // Formats that are built on another's container are known by their label only.
+    let built_on = matches!(
+        family(&bytes),
+        Some(Family::Zip | Family::Gzip | Family::Ole)
+    );
+    Some(if built_on { label.to_owned() } else { bytes })
+}
+
+fn family(mime: &str) -> Option<Family> {
+    FAMILIES
+        .iter()
+        .find(|(_, members)| members.contains(&mime))
+        .map(|(family, _)| *family)
+        .or_else(|| mime.ends_with("+xml").then_some(Family::Markup))
+        .or_else(|| mime.ends_with("+zip").then_some(Family::Zip))
+        .or_else(|| mime.ends_with("+gzip").then_some(Family::Gzip))
+}
+
+fn top(mime: &str) -> &str {
+    mime.split_once('/').map_or(mime, |(top, _)| top)
+}
+
+fn is_textual(mime: &str) -> bool {
+    mime.starts_with("text/")
+        || mime.ends_with("+json")
+        || matches!(
+            mime,
+            "application/json"
+                | "application/x-ndjson"
+                | "application/yaml"
+                | "application/toml"
+                | "application/sql"
+                | "application/x-sh"
+                | "application/x-httpd-php"
+        )
+}
+
+/// Sound in a container that could hold pictures too.
+fn as_heard(mime: String, kind: MediaKind) -> String {
+    match (kind, mime.as_str()) {
+        (MediaKind::Audio, "video/mp4") => "audio/mp4".to_owned(),
+        (MediaKind::Audio, "video/webm") => "audio/webm".to_owned(),
+        (MediaKind::Audio, "video/ogg") => "audio/ogg".to_owned(),
+        (MediaKind::Audio, "video/x-matroska") => "audio/x-matroska".to_owned(),
+        (MediaKind::Audio, "video/x-ms-asf") => "audio/x-ms-wma".to_owned(),
+        (MediaKind::Video, "audio/mp4") => "video/mp4".to_owned(),
+        (MediaKind::Video, "audio/ogg") => "video/ogg".to_owned(),
+        _ => mime,
+    }
+}
+
+/// A label as a media type: lower case, without parameters, under one spelling. `None` if it is none, for
+/// then it says nothing.
+fn read_label(declared: &str) -> Option<String> {
+    let text = declared.split(';').next().unwrap_or_default().trim();
+    if !text.contains('/') {
+        let ending = text.strip_prefix('.').unwrap_or(text);
+        return mime_guess::from_ext(ending).first_raw().map(canonical);
+    }
+    let (top, sub) = text.split_once('/')?;
+    let token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    (text.len() <= MIME_MAX_BYTES && token(top) && token(sub)).then(|| canonical(text))
+}
+
+fn canonical(mime: &str) -> String {
+    let mime = mime
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == mime)
+        .map_or(mime, |(_, name)| (*name).to_owned())
+}
+
+/// What a file without a label or a signature is: what its name ends in, unless its bytes would show that.
+fn guess(name: &str, head: &[u8]) -> String {
+    name.rsplit_once('.')
+        .and_then(|(_, ending)| mime_guess::from_ext(ending).first_raw())
+        .map(canonical)
+        .filter(|mime| !VERIFIABLE.contains(&mime.as_str()))
+        .filter(|mime| !is_textual(mime) || markup::is_text(head))
+        .unwrap_or_else(|| UNKNOWN.to_owned())
+}
+
+fn described(found: Sniffed) -> String {
+    let name = match found.mime {
+        "image/jpeg" => "JPEG",
+        "image/png" => "PNG",
+        "image/gif" => "GIF",
+        "image/webp" => "WebP",
+        "image/svg+xml" => "SVG",
+        "text/html" => "HTML",
+        "text/xml" => "XML",
+        "application/pdf" => "PDF",
+        mime => return mime.to_owned(),
+    };
+    name.to_owned()
+}
+
+fn contradiction(name: &str, label: &str, is: &str) -> Problem {
+    let label = shown(label);
+    invalid(format!(
+        "{} is labelled {label}, but its first bytes are {is}{}.",
+        shown(name),
+        if is == "not" { " of that type" } else { "" },
+    ))
+    .with_hint("Label it as what it is, or leave the label out.")
+}
+
+fn invalid(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidMedia, message)
+}
