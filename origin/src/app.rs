@@ -141,6 +141,7 @@ impl App {
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
+        tasks.spawn(self.library.clone().sweep_always(stop.clone()));
         let (app, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
             let mut tick = tokio::time::interval(SWEEP_INTERVAL);

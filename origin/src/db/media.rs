@@ -21,6 +21,7 @@ use super::connect::options;
 use crate::address::DatabaseAddress;
 use crate::media::store::ObjectKey;
 
+pub(crate) use self::error::exists;
 pub use self::error::{TableError, WriteError};
 pub use self::row::{MediaRow, StoredObject};
 pub use self::uploads::UploadRow;

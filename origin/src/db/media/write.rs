@@ -14,6 +14,7 @@ use super::error::{DUPLICATE, TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
 use super::{MediaTable, bound, marks};
 use crate::clock::now;
+use crate::fault::{self, Point};
 use crate::media::store::ObjectKey;
 
 /// Files of one upload, whose objects are published and in the ledger.
@@ -94,6 +95,7 @@ impl MediaTable {
             written[place] = Some(row);
         }
         enter(&mut transaction, &replaced).await?;
+        fault::reach(Point::RowsWritten);
         transaction.commit().await?;
         Ok(Written {
             rows: written.into_iter().flatten().collect(),
@@ -134,6 +136,7 @@ impl MediaTable {
             .exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),))
             .await?;
         enter(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
+        fault::reach(Point::RowDeleted);
         transaction.commit().await?;
         Ok(Some(row))
     }
