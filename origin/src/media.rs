@@ -6,7 +6,7 @@
 mod boxes;
 pub mod duration;
 pub mod image;
-pub mod sniff;
 pub mod sign;
+pub mod sniff;
 pub mod store;
 pub mod url;
