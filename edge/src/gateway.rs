@@ -1,6 +1,7 @@
 //! What the edge decides: answer by itself, or forward; and what of the origin it believes.
 //!
-//! Pure, and tested natively. Knows neither the worker's API nor a clock; bodies only by their length.
+//! Pure, and tested natively. Knows neither the worker's API nor a clock; bodies by their length, and by the
+//! bytes that it is shown.
 
 mod answer;
 mod call;
@@ -8,11 +9,16 @@ mod headers;
 mod origin;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 pub use answer::Answer;
-pub use call::{BodyLength, Call, split_url};
-pub use headers::{CLIENT_ADDRESS, FORWARDED_FOR, NOT_FORWARDED, lists, server_timing};
-pub use origin::{Fault, OriginHead, judge};
+pub use call::{BodyLength, Call, scheme_and_host, split_url};
+pub use headers::{
+    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists,
+    server_timing,
+};
+pub use origin::{Fault, Form, OriginHead, judge};
+pub use upload::Upload;
 
 use crate::config::Config;
 use shared::admission::{admit, check_body_length};
@@ -21,7 +27,8 @@ use shared::envelope;
 use shared::error::{ErrorCode, Problem};
 use shared::key::TokenCache;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
-use shared::operation::{BodyUse, Pending};
+use shared::media::FilePath;
+use shared::operation::{BodyUse, Pending, route};
 use std::cell::RefCell;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
@@ -46,6 +53,8 @@ pub enum BodyPlan {
     Stream,
     /// Everything, after [`check_body`] found no fault in it.
     Check(Pending),
+    /// Everything, as it arrives, and checked as it passes.
+    Upload(Upload),
 }
 
 /// An isolate's gateway: its configuration and the keys that it verified lately.
@@ -84,6 +93,10 @@ impl Gateway {
         match call.path.as_str() {
             "/healthz" => only_get(call).map(|()| Decision::Answer(Answer::alive())),
             "/readyz" => only_get(call).map(|()| Decision::Forward(BodyPlan::Drop)),
+            path if path.starts_with(FilePath::PREFIX) => {
+                // Whether there is such a file, and who may have it, the origin knows.
+                route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
+            }
             _ => self.admit(call, now).map(Decision::Forward),
         }
     }
@@ -97,7 +110,10 @@ impl Gateway {
         let (_, pending) = admit(&call.head(), verify)?.into_parts();
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
-            BodyUse::Upload => return Ok(BodyPlan::Stream),
+            BodyUse::Upload => {
+                return Upload::begin(call, self.config.upload_limits).map(BodyPlan::Upload);
+            }
+            BodyUse::Bytes => return Ok(BodyPlan::Stream),
             BodyUse::Json => {}
         }
         match call.body {

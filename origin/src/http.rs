@@ -5,17 +5,18 @@ mod batch;
 pub mod body;
 pub mod cross_origin;
 mod etag;
-#[allow(dead_code, reason = "its handler is the next step")]
 mod files;
 mod health;
-#[allow(dead_code, reason = "the handlers of media are the next step")]
 mod links;
+pub mod media;
 mod once;
 mod record_log;
 mod records;
 mod respond;
 pub mod server;
 mod sql;
+mod stream;
+mod tus;
 
 use crate::app::App;
 use axum::body::Body;
@@ -27,6 +28,8 @@ use hyper::body::Incoming;
 use record_log::RequestRecord;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use shared::media::FilePath;
+use shared::operation::tus as protocol;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -35,6 +38,8 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response
     let request = request.map(Body::new);
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
     let origin = request.headers().get("origin").cloned();
+    let path = request.uri().path();
+    let upload = protocol::is_at(path).then(|| path.to_owned());
     let wants_body = request.method() != Method::HEAD;
     let outcome = match app.cors.preflight(&request) {
         Some(preflight) => Ok(preflight),
@@ -43,6 +48,9 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response
     let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
     if !wants_body {
         response = respond::head(response);
+    }
+    if let Some(path) = upload {
+        tus::mark(&path, &mut response);
     }
     app.cors.mark(response.headers_mut(), origin.as_ref());
     record.finish(response)
@@ -72,6 +80,7 @@ async fn route(
         "/readyz" => health::ready(app, &method, record).await,
         "/metrics" => health::metrics(app, &method, record),
         path if path.starts_with("/api/") => api::handle(app, request, record).await,
+        path if path.starts_with(FilePath::PREFIX) => files::handle(app, request, record).await,
         path => Err(Problem::new(
             ErrorCode::RouteNotFound,
             format!("There is nothing at {}.", shown(path)),

@@ -6,6 +6,10 @@
 mod boxes;
 pub mod duration;
 pub mod image;
+pub mod intake;
+pub mod library;
+pub mod lookup;
+pub mod resumable;
 pub mod sign;
 pub mod sniff;
 pub mod store;

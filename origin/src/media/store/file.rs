@@ -80,7 +80,8 @@ impl StagedFile {
             file.set_len(offset)?;
         }
         let mut head = Vec::new();
-        (&file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        let head_length = offset.min(HEAD_BYTES as u64);
+        (&file).take(head_length).read_to_end(&mut head)?;
         file.seek(SeekFrom::Start(offset))?;
         Ok(Some(Self {
             path,
@@ -138,11 +139,26 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives it its lasting name, in one step.
-    pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
+    /// Gives it its lasting name, in one step. One that is kept has its own name beside it until it is discarded: should
+    /// what is published never be recorded, the upload can still be finished.
+    pub(super) fn name_lastingly(&mut self, to: &Path) -> io::Result<()> {
+        if self.lifetime == Lifetime::Kept {
+            match std::fs::hard_link(&self.path, to) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+                // Some file systems know one name for a file: then it is the lasting one.
+                Err(_) => {}
+            }
+        }
         std::fs::rename(&self.path, to)?;
         self.lifetime = Lifetime::Gone;
         Ok(())
+    }
+
+    /// Removes it, also if it is one that is kept: all of it lies elsewhere now.
+    pub(super) fn remove(&mut self) -> io::Result<()> {
+        self.lifetime = Lifetime::Gone;
+        remove_file(&self.path)
     }
 
     fn open(&mut self) -> io::Result<&mut File> {
