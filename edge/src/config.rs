@@ -6,6 +6,8 @@
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
 use shared::key::{KeySet, KeySetError};
+use shared::upload::UploadLimits;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Milliseconds until the origin's head must be there. Its statements may run for 30 s; it then
@@ -14,6 +16,12 @@ const ORIGIN_TIMEOUT_DEFAULT_MS: u32 = 35_000;
 
 /// The longest that can be asked for, in milliseconds: an hour.
 const ORIGIN_TIMEOUT_MAX_MS: u32 = 3_600_000;
+
+/// What `UPLOAD_MAX_BYTES` may be: what the origin's `upload_max_bytes` may be.
+const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
+
+/// What `UPLOAD_MAX_ITEMS` may be: what the origin's `upload_max_items` may be.
+const UPLOAD_ITEMS: RangeInclusive<u64> = 1..=10_000;
 
 /// Everything that the worker is told.
 #[derive(Debug)]
@@ -26,6 +34,8 @@ pub struct Config {
     pub keys: KeySet,
     /// Which web origins browsers may call from.
     pub cors: CorsOrigins,
+    /// What one upload may take.
+    pub upload_limits: UploadLimits,
 }
 
 /// A variable that the worker can't work with. Names it; shows none of its value.
@@ -40,6 +50,9 @@ pub enum ConfigError {
     /// `ORIGIN_TIMEOUT_MS` is no time.
     #[error("the variable ORIGIN_TIMEOUT_MS is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
     OriginTimeout,
+    /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
+    #[error("the variable {0} is not a number from {1} to {2}")]
+    UploadLimit(&'static str, u64, u64),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -49,7 +62,8 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads the variables `ORIGIN_URL`, `ORIGIN_TIMEOUT_MS`, `JWKS` and `CORS_ORIGINS`.
+    /// Reads the variables `ORIGIN_URL`, `ORIGIN_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `UPLOAD_MAX_BYTES` and
+    /// `UPLOAD_MAX_ITEMS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -63,11 +77,19 @@ impl Config {
             Some(text) => CorsOrigins::parse(&text).map_err(ConfigError::Cors)?,
             None => CorsOrigins::any(),
         };
+        let mut upload_limits = UploadLimits::default();
+        if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
+            upload_limits.body_bytes = parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?;
+        }
+        if let Some(text) = set(variable("UPLOAD_MAX_ITEMS")) {
+            upload_limits.items = parse_limit("UPLOAD_MAX_ITEMS", &text, UPLOAD_ITEMS)? as usize;
+        }
         Ok(Self {
             origin_url: parse_origin(&required("ORIGIN_URL")?)?,
             origin_timeout,
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
+            upload_limits,
         })
     }
 }
@@ -105,6 +127,15 @@ fn parse_timeout(text: &str) -> Result<Duration, ConfigError> {
     }
 }
 
+fn parse_limit(
+    name: &'static str,
+    text: &str,
+    range: RangeInclusive<u64>,
+) -> Result<u64, ConfigError> {
+    let limit = text.parse().ok().filter(|limit| range.contains(limit));
+    limit.ok_or(ConfigError::UploadLimit(name, *range.start(), *range.end()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +166,17 @@ mod tests {
         assert_eq!(config.origin_url, "http://127.0.0.1:8080");
         assert_eq!(config.origin_timeout, Duration::from_secs(35));
         assert_eq!(config.cors, CorsOrigins::any());
+        assert_eq!(config.upload_limits, UploadLimits::default());
+    }
+
+    #[test]
+    fn the_limits_of_uploads_can_be_set() {
+        let config = read(&[("UPLOAD_MAX_BYTES", "2048"), ("UPLOAD_MAX_ITEMS", "3")]).unwrap();
+        let expected = UploadLimits {
+            body_bytes: 2048,
+            items: 3,
+        };
+        assert_eq!(config.upload_limits, expected);
     }
 
     #[test]
@@ -151,6 +193,10 @@ mod tests {
             ("JWKS", "secret"),
             ("JWKS", r#"{"keys":[]}"#),
             ("CORS_ORIGINS", "https://*"),
+            ("UPLOAD_MAX_BYTES", "1023"),
+            ("UPLOAD_MAX_BYTES", "secret"),
+            ("UPLOAD_MAX_ITEMS", "0"),
+            ("UPLOAD_MAX_ITEMS", "10001"),
         ] {
             let message = read(&[(name, value)]).unwrap_err().to_string();
             assert!(message.contains(name), "{name}={value}: {message}");

@@ -1,6 +1,7 @@
 //! What the edge decides: answer by itself, or forward; and what of the origin it believes.
 //!
-//! Pure, and tested natively. Knows neither the worker's API nor a clock; bodies only by their length.
+//! Pure, and tested natively. Knows neither the worker's API nor a clock; bodies by their length, and by the
+//! bytes that it is shown.
 
 mod answer;
 mod call;
@@ -8,6 +9,7 @@ mod headers;
 mod origin;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 pub use answer::Answer;
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
@@ -16,6 +18,7 @@ pub use headers::{
     server_timing,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
+pub use upload::Upload;
 
 use crate::config::Config;
 use shared::admission::{admit, check_body_length};
@@ -50,6 +53,8 @@ pub enum BodyPlan {
     Stream,
     /// Everything, after [`check_body`] found no fault in it.
     Check(Pending),
+    /// Everything, as it arrives, and checked as it passes.
+    Upload(Upload),
 }
 
 /// An isolate's gateway: its configuration and the keys that it verified lately.
@@ -105,7 +110,9 @@ impl Gateway {
         let (_, pending) = admit(&call.head(), verify)?.into_parts();
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
-            BodyUse::Upload => return Ok(BodyPlan::Stream),
+            BodyUse::Upload => {
+                return Upload::begin(call, self.config.upload_limits).map(BodyPlan::Upload);
+            }
             BodyUse::Json => {}
         }
         match call.body {

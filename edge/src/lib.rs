@@ -1,23 +1,23 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! This file is the only one that knows the worker's API: it turns requests into [`gateway::Call`]s,
-//! carries out what [`gateway::Gateway`] decides, and never looks into a body that is passed on.
+//! Only this file, `forward` and `body` know the worker's API. This one turns requests into
+//! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
+mod body;
 pub mod config;
+mod forward;
 pub mod gateway;
 
 use config::Config;
-use futures_util::future::{Either, select};
-use gateway::{Answer, BodyLength, BodyPlan, Call, Decision, Fault, Form, Gateway, OriginHead};
+use forward::Forwarding;
+use gateway::{Answer, BodyLength, Call, Decision, Form, Gateway, OriginHead};
 use shared::error::{ErrorCode, Problem};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
 use std::rc::Rc;
-use worker::js_sys::{self, Date, Uint8Array};
-use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::wasm_bindgen_futures::JsFuture;
-use worker::web_sys::{self, AbortController, Headers, Request, Response, ResponseInit};
-use worker::{Context, Delay, Env, Result, console_error, event};
+use worker::js_sys::{Date, Uint8Array};
+use worker::web_sys::{Headers, Request, Response, ResponseInit};
+use worker::{Context, Env, Result, console_error, event};
 
 thread_local! {
     /// One an isolate: variables don't change within its life.
@@ -35,22 +35,34 @@ enum Reply {
 /// # Errors
 /// When the runtime refuses to build a response, which no input can cause.
 #[event(fetch)]
-pub async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
+pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
     let call = read_call(&request)?;
-    let mut origin_ms = None;
+    let mut forwarding = Forwarding::new(&request, &call);
     let (gateway, reply) = match gateway(&env) {
         Ok(gateway) => {
-            let reply = reply(&gateway, &request, &call, &mut origin_ms).await;
+            let reply = reply(&gateway, &mut forwarding).await;
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),
     };
     let reply =
         reply.unwrap_or_else(|problem| Reply::Own(Answer::problem(&problem, &call.request_id)));
-    let response = match reply {
-        Reply::Own(answer) => own_response(&answer)?,
-        Reply::Origin(response) => passed_response(&response)?,
+    let (response, length) = match reply {
+        Reply::Own(answer) => {
+            let length = BodyLength::Known(answer.body().len() as u64);
+            (own_response(&answer)?, length)
+        }
+        Reply::Origin(response) => {
+            let length = get(&response.headers(), "content-length");
+            let length = BodyLength::announced(length.as_deref());
+            (passed_response(&response)?, length)
+        }
+    };
+    let origin_ms = forwarding.origin_ms();
+    let response = match forwarding.unread()? {
+        Some(rest) => body::answer_early(response, length, rest, &context)?,
+        None => response,
     };
     let headers = response.headers();
     headers.set(request_id::HEADER, call.request_id.as_str())?;
@@ -73,20 +85,15 @@ pub async fn fetch(request: Request, env: Env, _context: Context) -> Result<Resp
 
 async fn reply(
     gateway: &Gateway,
-    request: &Request,
-    call: &Call,
-    origin_ms: &mut Option<f64>,
+    forwarding: &mut Forwarding<'_>,
 ) -> core::result::Result<Reply, Problem> {
+    let call = forwarding.call();
     let now = (Date::now() / 1000.0) as u64;
     let plan = match gateway.decide(call, now)? {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
     };
-    let body = take_body(request, plan, call).await?;
-    let asked = Date::now();
-    let outcome = ask_origin(gateway.config(), request, call, &body).await;
-    *origin_ms = Some(Date::now() - asked);
-    let response = outcome?;
+    let response = forwarding.send(gateway.config(), plan).await?;
     let headers = response.headers();
     let (content_type, request_id) = (
         get(&headers, "content-type"),
@@ -159,96 +166,6 @@ fn new_request_id() -> Result<RequestId> {
     Ok(RequestId::generate(Date::now() as u64, &random))
 }
 
-/// The body to forward: nothing, the caller's own stream, or the bytes that were checked.
-async fn take_body(
-    request: &Request,
-    plan: BodyPlan,
-    call: &Call,
-) -> core::result::Result<JsValue, Problem> {
-    let pending = match plan {
-        BodyPlan::Drop => return Ok(JsValue::UNDEFINED),
-        BodyPlan::Stream => return Ok(request.body().map_or(JsValue::UNDEFINED, JsValue::from)),
-        BodyPlan::Check(pending) => pending,
-    };
-    let broken = |error: JsValue| {
-        let problem = Problem::new(ErrorCode::InvalidBody, "The request's body broke off.");
-        log(&call.request_id, &problem, &js_message(&error));
-        problem
-    };
-    let buffer = JsFuture::from(request.array_buffer().map_err(broken)?)
-        .await
-        .map_err(broken)?;
-    let bytes = Uint8Array::new(&buffer).to_vec();
-    gateway::check_body(pending, &bytes)?;
-    // The same bytes go on, from where the runtime holds them.
-    Ok(if bytes.is_empty() {
-        JsValue::UNDEFINED
-    } else {
-        buffer
-    })
-}
-
-/// Sends the request on and waits for the head of the answer.
-async fn ask_origin(
-    config: &Config,
-    request: &Request,
-    call: &Call,
-    body: &JsValue,
-) -> core::result::Result<Response, Problem> {
-    let unreachable = |error: JsValue| {
-        let problem = Fault::Unreachable.problem();
-        log(&call.request_id, &problem, &js_message(&error));
-        problem
-    };
-    let controller = AbortController::new().map_err(unreachable)?;
-    let init = web_sys::RequestInit::new();
-    init.set_method(&call.method);
-    let headers = forwarded_headers(request, call).map_err(unreachable)?;
-    init.set_headers(headers.as_ref());
-    init.set_redirect(web_sys::RequestRedirect::Manual);
-    // Cloudflare keeps what looks like a file by itself, and would give it under another request's id.
-    init.set_cache(web_sys::RequestCache::NoStore);
-    init.set_signal(Some(&controller.signal()));
-    if !body.is_undefined() {
-        init.set_body(body);
-    }
-    let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
-    let answer =
-        JsFuture::from(scope.fetch_with_str_and_init(&call.target(&config.origin_url), &init));
-    match select(answer, Delay::from(config.origin_timeout)).await {
-        Either::Left((answer, _)) => answer.and_then(JsValue::dyn_into).map_err(unreachable),
-        Either::Right(((), _)) => {
-            controller.abort();
-            let problem = Fault::Timeout.problem();
-            log(&call.request_id, &problem, "");
-            Err(problem)
-        }
-    }
-}
-
-fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Headers, JsValue> {
-    let headers = Headers::new_with_headers(&request.headers())?;
-    let client = get(&headers, gateway::CLIENT_ADDRESS);
-    let connection = get(&headers, "connection").unwrap_or_default();
-    let named = connection
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty());
-    for name in gateway::NOT_FORWARDED.into_iter().chain(named) {
-        // A name that no header can have names none.
-        let _ = headers.delete(name);
-    }
-    headers.set(request_id::HEADER, call.request_id.as_str())?;
-    if let Some(client) = client {
-        headers.set(gateway::FORWARDED_FOR, &client)?;
-    }
-    if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
-        headers.set(gateway::FORWARDED_PROTO, scheme)?;
-        headers.set(gateway::FORWARDED_HOST, host)?;
-    }
-    Ok(headers)
-}
-
 fn own_response(answer: &Answer) -> Result<Response> {
     let headers = Headers::new()?;
     for (name, value) in answer.headers() {
@@ -286,12 +203,6 @@ fn discard(response: &Response) {
 /// One line of the worker's log. `cause` is the runtime's own message: it holds no key and no value.
 fn log(request_id: &RequestId, problem: &Problem, cause: &str) {
     console_error!("requestId={request_id} {problem} {cause}");
-}
-
-fn js_message(error: &JsValue) -> String {
-    error
-        .dyn_ref::<js_sys::Error>()
-        .map_or_else(String::new, |error| String::from(error.message()))
 }
 
 /// A header's value; none for one that is not there.

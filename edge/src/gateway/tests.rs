@@ -6,6 +6,7 @@ use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
 use shared::key::{Access, Claims, KeySet, SigningKey};
 use shared::request_id::RequestId;
+use shared::upload::UploadLimits;
 use std::time::Duration;
 
 const NOW: u64 = 1_790_000_000;
@@ -26,6 +27,10 @@ fn gateway() -> Gateway {
         origin_timeout: Duration::from_secs(1),
         keys: KeySet::new(vec![signer().public()]).unwrap(),
         cors: CorsOrigins::any(),
+        upload_limits: UploadLimits {
+            body_bytes: 4_096,
+            items: 2,
+        },
     })
 }
 

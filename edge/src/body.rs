@@ -1,0 +1,283 @@
+//! The caller's body on its way to the origin, as the worker's streams have it: taken piece by piece, passed
+//! on piece by piece, at most three pieces of it in memory. What is right in a body is [`gateway`]'s to say.
+//!
+//! [`gateway`]: crate::gateway
+
+use crate::gateway::{BodyLength, Upload};
+use futures_util::future::{Either, select};
+use shared::error::{ErrorCode, Problem};
+use std::pin::pin;
+use std::time::Duration;
+use worker::js_sys::{self, BigInt, Function, Reflect, Uint8Array};
+use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::wasm_bindgen_futures::JsFuture;
+use worker::web_sys::{ReadableStream, Response, ResponseInit, TransformStream};
+use worker::web_sys::{ReadableStreamByobReader, ReadableStreamReadResult};
+use worker::web_sys::{StreamPipeOptions, WritableStreamDefaultWriter};
+use worker::worker_sys::FixedLengthStream;
+use worker::{Context, Delay};
+
+/// Bytes that are taken at once. The runtime's own default, 4 kB, costs four times the time.
+const PIECE_BYTES: u32 = 64 * 1024;
+
+/// How long a caller may pause within a body, or take to send one that is checked whole. The origin's own patience (`body_timeout`, 30 s) ends before,
+/// and its answer then says so.
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Bytes of a refused body that are still taken; beyond, the connection is closed. As at the origin.
+const REFUSED_BODY_MAX_BYTES: u32 = 64 * 1024 * 1024;
+
+/// How long a refused body is taken. As at the origin.
+const REFUSED_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The body of a caller, taken piece by piece.
+pub(crate) struct Inlet {
+    reader: ReadableStreamByobReader,
+    /// The read that is under way: the runtime knows one at a time, and it outlives who waits for it.
+    reading: Option<JsFuture>,
+    /// Pieces that were passed on, to be filled again.
+    spare: Vec<Uint8Array>,
+    is_open: bool,
+}
+
+impl Inlet {
+    /// Takes hold of a body.
+    pub(crate) fn open(body: &ReadableStream) -> Result<Self, JsValue> {
+        Ok(Self {
+            reader: ReadableStreamByobReader::new(body)?,
+            reading: None,
+            spare: Vec::new(),
+            is_open: true,
+        })
+    }
+
+    /// Whether there may be more to take.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The next piece, never empty; none at the end. An error says that the caller is gone.
+    async fn next(&mut self) -> Result<Option<Uint8Array>, JsValue> {
+        let reading = self.reading.get_or_insert_with(|| {
+            let spare = self.spare.pop();
+            let buffer = spare.unwrap_or_else(|| Uint8Array::new_with_length(PIECE_BYTES));
+            JsFuture::from(self.reader.read_with_array_buffer_view(&buffer))
+        });
+        let outcome = reading.await;
+        self.reading = None;
+        let result: ReadableStreamReadResult = match outcome {
+            Ok(result) => result.unchecked_into(),
+            Err(error) => {
+                self.is_open = false;
+                return Err(error);
+            }
+        };
+        if result.get_done() == Some(true) {
+            self.is_open = false;
+            return Ok(None);
+        }
+        Ok(result.get_value().dyn_into().ok())
+    }
+
+    /// Takes back a piece that is no longer looked at.
+    fn reuse(&mut self, piece: &Uint8Array) {
+        self.spare.push(Uint8Array::new(&piece.buffer()));
+    }
+
+    /// Takes what is left of a body that nobody wants, so that the caller, who is busy sending, gets to read
+    /// the answer. What is beyond the bounds is left, and with it the connection is closed.
+    pub(crate) async fn drain(mut self) {
+        let mut left = REFUSED_BODY_MAX_BYTES;
+        let taking = async {
+            while let Ok(Some(piece)) = self.next().await {
+                match left.checked_sub(piece.length()) {
+                    Some(rest) => left = rest,
+                    None => break,
+                }
+                self.reuse(&piece);
+            }
+        };
+        // Whether it was taken whole makes no difference to the answer.
+        select(pin!(taking), Delay::from(REFUSED_BODY_TIMEOUT)).await;
+    }
+}
+
+/// A stream of that length, or of any.
+fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
+    match length {
+        BodyLength::Known(bytes) => {
+            FixedLengthStream::new_big_int(BigInt::from(bytes)).map(JsCast::unchecked_into)
+        }
+        // The runtime's own, which moves bytes without a copy; the standard's runs in JavaScript.
+        BodyLength::Unknown => {
+            let class = Reflect::get(&js_sys::global(), &"IdentityTransformStream".into())?;
+            let class: Function = class.dyn_into()?;
+            Reflect::construct(&class, &js_sys::Array::new()).map(JsCast::unchecked_into)
+        }
+    }
+}
+
+/// The way of one body to the origin. Dropped before all was moved, it breaks the origin's side off: the
+/// origin never takes a part for the whole.
+pub(crate) struct Passage<'a> {
+    inlet: &'a mut Inlet,
+    outlet: WritableStreamDefaultWriter,
+    readable: ReadableStream,
+    /// How long the origin may leave a piece untaken.
+    patience: Duration,
+    is_done: bool,
+}
+
+impl<'a> Passage<'a> {
+    /// A way for a body of that length.
+    pub(crate) fn new(
+        inlet: &'a mut Inlet,
+        length: BodyLength,
+        patience: Duration,
+    ) -> Result<Self, JsValue> {
+        let pipe = pipe(length)?;
+        Ok(Self {
+            inlet,
+            outlet: pipe.writable().get_writer()?,
+            readable: pipe.readable(),
+            patience,
+            is_done: false,
+        })
+    }
+
+    /// What the request to the origin has as its body.
+    pub(crate) fn readable(&self) -> &ReadableStream {
+        &self.readable
+    }
+
+    /// Moves the body. The last piece goes on only after `upload` found the whole to be right: what it
+    /// refuses, the origin never sees complete. `Ok` too if the origin takes no more: its answer tells why.
+    pub(crate) async fn run(mut self, upload: Option<Upload>) -> Result<(), Stop> {
+        match self.move_all(upload).await {
+            Ok(Flow::Whole) => {
+                self.is_done = true;
+                Ok(())
+            }
+            Ok(Flow::Untaken) => Ok(()),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    async fn move_all(&mut self, mut upload: Option<Upload>) -> Result<Flow, Stop> {
+        let mut copy = vec![0; PIECE_BYTES as usize];
+        let mut held: Option<Uint8Array> = None;
+        let mut on_its_way: Option<(Uint8Array, JsFuture)> = None;
+        loop {
+            let piece = within(PAUSE_MAX, self.inlet.next()).await?;
+            if let (Some(upload), Some(piece)) = (&mut upload, &piece) {
+                let copy = &mut copy[..piece.length() as usize];
+                piece.copy_to(copy);
+                upload.check(copy)?;
+            }
+            if let Some((piece, written)) = on_its_way.take() {
+                if self.done(written).await? == Flow::Untaken {
+                    return Ok(Flow::Untaken);
+                }
+                self.inlet.reuse(&piece);
+            }
+            let is_last = piece.is_none();
+            if is_last && let Some(upload) = upload.take() {
+                upload.finish()?;
+            }
+            if let Some(held) = std::mem::replace(&mut held, piece) {
+                let written = JsFuture::from(self.outlet.write_with_chunk(&held));
+                on_its_way = Some((held, written));
+            }
+            if is_last {
+                // Behind the last write, in the stream's own order.
+                return self.done(JsFuture::from(self.outlet.close())).await;
+            }
+        }
+    }
+
+    /// Waits until the origin has taken what was written.
+    async fn done(&self, written: JsFuture) -> Result<Flow, Stop> {
+        match select(written, Delay::from(self.patience)).await {
+            Either::Left((Ok(_), _)) => Ok(Flow::Whole),
+            Either::Left((Err(_), _)) => Ok(Flow::Untaken),
+            Either::Right(_) => Err(Stop::Stalled),
+        }
+    }
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // Nobody waits for it.
+            drop(JsFuture::from(self.outlet.abort()));
+        }
+    }
+}
+
+/// How far the origin took what it was given.
+#[derive(PartialEq, Eq)]
+enum Flow {
+    Whole,
+    Untaken,
+}
+
+/// Why a body was given up.
+pub(crate) enum Stop {
+    /// The body is at fault, or its caller.
+    Refused(Problem),
+    /// The origin leaves a piece untaken.
+    Stalled,
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
+}
+
+/// Waits for what a caller sends.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    arriving: impl Future<Output = Result<T, JsValue>>,
+) -> Result<T, Problem> {
+    let problem = |message| Problem::new(ErrorCode::InvalidBody, message);
+    match select(pin!(arriving), Delay::from(limit)).await {
+        Either::Left((outcome, _)) => {
+            outcome.map_err(|_| problem("The body ended before its announced length.".to_owned()))
+        }
+        Either::Right(_) => Err(problem(format!(
+            "Nothing of the body arrived for {} s.",
+            limit.as_secs()
+        ))),
+    }
+}
+
+/// An answer to a caller who is still sending: all of it goes out at once, but it ends only when what is
+/// left of the body was taken. The runtime closes the connection of a body that is left behind, and who
+/// sends into a closed connection often loses the answer.
+pub(crate) fn answer_early(
+    response: Response,
+    length: BodyLength,
+    rest: Inlet,
+    context: &Context,
+) -> Result<Response, JsValue> {
+    let Some(answer) = response.body() else {
+        return Ok(response);
+    };
+    let pipe = pipe(length)?;
+    let writable = pipe.writable();
+    let options = StreamPipeOptions::new();
+    options.set_prevent_close(true);
+    let written = JsFuture::from(answer.pipe_to_with_options(&writable, &options));
+    context.wait_until(async move {
+        if written.await.is_ok() {
+            rest.drain().await;
+            // A caller who left needs no end.
+            let _ = JsFuture::from(writable.close()).await;
+        }
+    });
+    let init = ResponseInit::new();
+    init.set_status(response.status());
+    init.set_headers(&response.headers());
+    Response::new_with_opt_readable_stream_and_init(Some(&pipe.readable()), &init)
+}
