@@ -3,15 +3,23 @@
 
 mod fixtures;
 mod library;
+mod private;
 mod refusals;
+mod serving;
 mod shapes;
 mod shelf;
 
 use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [library::cases(), refusals::cases(), shapes::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        library::cases(),
+        private::cases(),
+        refusals::cases(),
+        serving::cases(),
+        shapes::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
