@@ -1,8 +1,10 @@
 //! The media library through both doors: uploads in every shape, what they must be refused for, listing,
-//! files one by one, deletion. How bytes are served is told in `media/serving.rs`.
+//! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
+//! `parts.rs` and `private.rs`.
 
 mod fixtures;
 mod library;
+mod parts;
 mod private;
 mod refusals;
 mod serving;
@@ -14,6 +16,7 @@ use crate::case::Case;
 pub(crate) fn cases() -> Vec<Case> {
     [
         library::cases(),
+        parts::cases(),
         private::cases(),
         refusals::cases(),
         serving::cases(),
