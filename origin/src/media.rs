@@ -5,7 +5,7 @@
 
 pub mod duration;
 pub mod image;
-pub mod sniff;
 pub mod sign;
+pub mod sniff;
 pub mod store;
 pub mod url;
