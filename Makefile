@@ -11,7 +11,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge test check fuzz bench bench-micro clean
+.PHONY: help setup build run edge test check fuzz bench bench-thumbnails bench-micro clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -53,9 +53,13 @@ fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
 bench: setup build ## Compare speed with a hand-written server (ARGS=… for its options)
 	cargo run --locked --release -p tests --bin bench -- $(ARGS)
 
+bench-thumbnails: ## Compare thumbnails with npm's sharp (ARGS=… for its options)
+	@tools/setup.sh build
+	cargo run --locked --release -p tests --features thumbnails --bin bench-thumbnails -- $(ARGS)
+
 bench-micro: ## Time the stages of a request without database or network (ARGS=… for divan's options)
 	@tools/setup.sh compile
-	cargo bench --locked -p origin --features bench --bench reads --bench encoding -- $(ARGS)
+	cargo bench --locked -p origin -p shared --features origin/bench --bench reads --bench encoding --bench staging --bench uploads -- $(ARGS)
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes requests: first any bytes, then structures in all their spellings (tests/fuzz).
+# Fuzzes requests, first any bytes, then structures in all their spellings, and the bodies of uploads (tests/fuzz).
 #
 # Usage: tools/fuzz.sh [TARGET…]      FUZZ_SECONDS (60) are shared out among the targets, all by default
 #
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 FOLDER=tests/fuzz
-ALL=(requests spellings)
+ALL=(requests spellings uploads)
 # Bytes of an input: more than a URL may have.
 INPUT_MAX_BYTES=20000
 # Seconds and megabytes for one input; the targets themselves bound memory more tightly.
@@ -26,12 +26,11 @@ fuzz() {
     --target-dir target/fuzz --codegen-units 16 "${@:2}"
 }
 
-export SELKIE_FUZZ_SEEDS=$PWD/target/fuzz/seeds
-mkdir -p "$SELKIE_FUZZ_SEEDS"
 for target in "${targets[@]}"; do
   corpus=("$FOLDER/corpus/$target")
-  mkdir -p "${corpus[0]}"
-  [ "$target" = requests ] && corpus+=("$SELKIE_FUZZ_SEEDS")
+  export SELKIE_FUZZ_SEEDS=$PWD/target/fuzz/seeds/$target
+  mkdir -p "${corpus[0]}" "$SELKIE_FUZZ_SEEDS"
+  corpus+=("$SELKIE_FUZZ_SEEDS")
   fuzz run "$target" "${corpus[@]}" -- -dict="$FOLDER/words.dict" -max_len="$INPUT_MAX_BYTES" \
     -timeout="$INPUT_MAX_SECONDS" -rss_limit_mb="$MEMORY_MAX_MB" -max_total_time="$seconds" -print_final_stats=1
 done

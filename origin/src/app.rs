@@ -3,17 +3,24 @@
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
 use crate::db::catalog::Catalog;
+use crate::db::media::MediaTable;
 use crate::db::receipt;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
 use crate::http::body::Room;
 use crate::http::cross_origin::CrossOrigin;
+use crate::http::media::receive::Uploads;
 use crate::keys::{KeyError, KeyRegistry};
+use crate::media::image::pool::MediaPool;
+use crate::media::intake::Intake;
+use crate::media::library::Library;
 use crate::media::sign::Signer;
+use crate::media::store::Store;
 use crate::media::url::BaseUrl;
 use crate::metrics::Metrics;
 use crate::page_token::PageTokens;
 use crate::system::System;
+use shared::upload::UploadLimits;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -49,6 +56,12 @@ pub struct App {
     pub bounds: Bounds,
     /// The bodies that are held.
     pub bodies: Room,
+    /// Files of callers.
+    pub library: Library,
+    /// What files go through before they are published.
+    pub intake: Intake,
+    /// The uploads that arrive.
+    pub uploads: Uploads,
     admin: Admin,
     database: Option<watch::Receiver<Health>>,
 }
@@ -64,6 +77,8 @@ pub struct Bounds {
     pub write_timeout: Duration,
     /// Rows of one batch.
     pub batch_max_rows: usize,
+    /// What one upload may take.
+    pub upload: UploadLimits,
     /// Bytes of one packet, as MariaDB said at the start.
     pub packet_max_bytes: usize,
 }
@@ -76,6 +91,8 @@ impl App {
     pub async fn open(
         config: &Config,
         system: &System,
+        store: Store,
+        pictures: MediaPool,
         database: Option<watch::Receiver<Health>>,
     ) -> Result<Self, KeyError> {
         let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
@@ -102,9 +119,19 @@ impl App {
                 body_timeout: config.body_read_timeout,
                 write_timeout: config.write_timeout,
                 batch_max_rows: config.rows_batch_max,
+                upload: UploadLimits {
+                    body_bytes: config.upload_max_bytes,
+                    items: config.upload_max_items,
+                },
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
             bodies: Room::default(),
+            library: Library::new(
+                store,
+                MediaTable::new(&system.address, config.connect_timeout),
+            ),
+            intake: Intake::new(Arc::new(pictures), config.media_types.clone()),
+            uploads: Uploads::default(),
             admin: system.admin.clone(),
             database,
         })

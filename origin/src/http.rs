@@ -10,6 +10,7 @@ mod files;
 mod health;
 #[allow(dead_code, reason = "the handlers of media are the next step")]
 mod links;
+pub mod media;
 mod once;
 mod record_log;
 mod records;

@@ -14,6 +14,9 @@ use crate::config::Config;
 use crate::embedded::Health;
 use crate::http;
 use crate::keys::KeyError;
+use crate::media::image::Limits;
+use crate::media::image::pool::{MediaPool, PoolSize};
+use crate::media::store::{Store, StoreError};
 use crate::system::System;
 
 /// Why it ended before it was told to.
@@ -22,6 +25,12 @@ pub enum ServeError {
     /// The signing keys can't be read.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The store of media can't be opened.
+    #[error("the media store can't be opened: {0}")]
+    Store(#[from] StoreError),
+    /// The system gives no threads to decode pictures on.
+    #[error("no threads for pictures: {0}")]
+    Threads(#[source] std::io::Error),
     /// The server couldn't go on.
     #[error("the origin stopped: {0}")]
     Server(#[source] std::io::Error),
@@ -40,7 +49,10 @@ pub async fn run(
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let app = Arc::new(App::open(config, system, database).await?);
+    let store = Store::open(&config.media_store, &config.media_dir(), config.media_fsync)?;
+    let pictures = MediaPool::start(PoolSize::default(), Limits::default());
+    let pictures = pictures.map_err(ServeError::Threads)?;
+    let app = Arc::new(App::open(config, system, store, pictures, database).await?);
     let tasks = TaskTracker::new();
     // Ends also where the server fails by itself.
     let stop = stop.child_token();

@@ -177,17 +177,22 @@ impl Encoder {
             (Shape::Rows | Shape::Sets, _) => b"]",
         };
         self.out.extend_from_slice(end);
-        if let Some(count) = trailer.count {
-            self.out.extend_from_slice(b",\"count\":");
-            self.out.extend_from_slice(count.to_string().as_bytes());
-        }
-        if let Some(next) = &trailer.next {
-            self.out.extend_from_slice(b",\"next\":");
-            write_string(&mut self.out, next);
-        }
-        self.out.push(b'}');
+        end_with(&mut self.out, trailer);
         self.out
     }
+}
+
+/// What stands behind the payload, and the envelope's end.
+fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
+    if let Some(count) = trailer.count {
+        out.extend_from_slice(b",\"count\":");
+        out.extend_from_slice(count.to_string().as_bytes());
+    }
+    if let Some(next) = &trailer.next {
+        out.extend_from_slice(b",\"next\":");
+        write_string(out, next);
+    }
+    out.push(b'}');
 }
 
 /// Appends one row as a JSON object, as [`Encoder::row`] writes it. Nothing is asked of a flat row but
@@ -237,10 +242,16 @@ fn write_line(out: &mut Vec<u8>, keys: &Keys, mut write: impl FnMut(usize, &mut 
 /// A whole envelope around one JSON text.
 #[must_use]
 pub fn success(payload: &[u8]) -> Vec<u8> {
+    success_with(payload, &Trailer::default())
+}
+
+/// A whole envelope around one JSON text, with `trailer` after it.
+#[must_use]
+pub fn success_with(payload: &[u8], trailer: &Trailer) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 32);
     out.extend_from_slice(PREFIX);
     out.extend_from_slice(payload);
-    out.push(b'}');
+    end_with(&mut out, trailer);
     out
 }
 

@@ -41,6 +41,7 @@ mod input;
 mod isolation;
 mod keys;
 mod limits;
+mod media;
 mod properties;
 mod protocol;
 mod records;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         keys::cases(),
         once::cases(),
         limits::cases(),
+        media::cases(),
         properties::cases(),
         protocol::cases(),
         records::cases(),

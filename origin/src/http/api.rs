@@ -3,7 +3,7 @@
 use super::body::{self, Held};
 use super::record_log::RequestRecord;
 use super::records::{Extent, Terms};
-use super::{batch, records, sql};
+use super::{batch, media, records, sql};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
@@ -63,6 +63,7 @@ async fn answer(
         // Boxed, so that the record's way does not carry room for theirs.
         Operation::Sql(call) => Box::pin(sql::run(app, &principal, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
+        Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, terms, record).await,
     }

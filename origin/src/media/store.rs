@@ -3,10 +3,12 @@
 //! Knows neither what the objects are nor who may see them, and no row of any table.
 
 mod address;
+mod bucket;
 mod directory;
 mod error;
 mod file;
 mod key;
+mod refusal;
 mod staging;
 
 use std::io;
@@ -22,6 +24,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 pub use self::address::{Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint};
+use self::bucket::{Bucket, Patience};
 use self::directory::Directory;
 pub use self::error::{Cause, StoreError};
 use self::file::StagedFile;
@@ -68,6 +71,7 @@ struct Inner {
 #[derive(Debug)]
 enum Place {
     Directory(Directory),
+    Bucket(Bucket),
 }
 
 impl Store {
@@ -87,11 +91,15 @@ impl Store {
                 let directory = Directory::open(root.clone(), durability)?;
                 (Place::Directory(directory), root.join("staging"))
             }
-            StoreAddress::Bucket(_) => {
-                let _ = media_dir;
-                return Err(StoreError::other("buckets are still to come"));
+            StoreAddress::Bucket(address) => {
+                let bucket = Bucket::open(address, Patience::USUAL)?;
+                (Place::Bucket(bucket), media_dir.join("staging"))
             }
         };
+        Self::over(place, staging, durability)
+    }
+
+    fn over(place: Place, staging: PathBuf, durability: Durability) -> Result<Self, StoreError> {
         let staging = StagingFolder::new(staging);
         private_directory(&staging.kept())?;
         let inner = Inner {
@@ -114,9 +122,9 @@ impl Store {
             let file = spawn_blocking(move || probe.write(b"?"));
             match &self.inner.place {
                 Place::Directory(_) => {}
+                Place::Bucket(bucket) => bucket.check().await?,
             }
-            file.await??;
-            Ok(())
+            Ok(file.await??)
         };
         tokio::time::timeout(CHECK_TIMEOUT, deed)
             .await
@@ -176,10 +184,10 @@ impl Store {
         match &self.inner.place {
             Place::Directory(directory) => {
                 let directory = directory.clone();
-                spawn_blocking(move || directory.publish(&mut file, key)).await??;
+                Ok(spawn_blocking(move || directory.publish(&mut file, key)).await??)
             }
+            Place::Bucket(bucket) => bucket.publish(file, key).await,
         }
-        Ok(())
     }
 
     /// Puts a small object in the store, in one step.
@@ -191,14 +199,14 @@ impl Store {
             Place::Directory(directory) => {
                 let (directory, durability) = (directory.clone(), self.inner.durability);
                 let mut file = self.inner.staging.new_file();
-                spawn_blocking(move || {
+                Ok(spawn_blocking(move || {
                     file.suspend(&bytes, durability)?;
                     directory.publish(&mut file, key)
                 })
-                .await??;
+                .await??)
             }
+            Place::Bucket(bucket) => bucket.put(key, bytes).await,
         }
-        Ok(())
     }
 
     /// The bytes of an object, or those of `range` that it has. The first are read before this returns.
@@ -212,6 +220,7 @@ impl Store {
     ) -> Result<ObjectBytes, StoreError> {
         match &self.inner.place {
             Place::Directory(directory) => directory.read(key, range).await,
+            Place::Bucket(bucket) => bucket.read(key, range).await,
         }
     }
 
@@ -220,12 +229,12 @@ impl Store {
     /// # Errors
     /// One could not be removed; others may have been.
     pub async fn delete(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
-        let keys = keys.to_vec();
         match &self.inner.place {
             Place::Directory(directory) => {
-                let directory = directory.clone();
+                let (directory, keys) = (directory.clone(), keys.to_vec());
                 Ok(spawn_blocking(move || directory.delete(&keys)).await??)
             }
+            Place::Bucket(bucket) => bucket.delete(keys).await,
         }
     }
 
@@ -234,6 +243,7 @@ impl Store {
     pub fn list(&self) -> Listing {
         match &self.inner.place {
             Place::Directory(directory) => directory.list(),
+            Place::Bucket(bucket) => bucket.list(),
         }
     }
 

@@ -44,6 +44,12 @@ const SIX_BITS: [u8; 256] = {
 
 pub(super) struct Decoder {
     decoded: Box<[u8]>,
+    state: State,
+}
+
+/// Where a decoder is in its text.
+#[derive(Clone, Copy, Default)]
+pub(super) struct State {
     filled: usize,
     /// Six bits each of a group that is not complete.
     group: [u8; 4],
@@ -58,47 +64,48 @@ impl Decoder {
     pub(super) fn new() -> Self {
         Self {
             decoded: vec![0; UPLOAD_CHUNK_BYTES].into(),
-            filled: 0,
-            group: [0; 4],
-            grouped: 0,
-            padding: 0,
-            url_safe: false,
-            total: 0,
+            state: State::default(),
         }
     }
 
     /// Begins another text.
     pub(super) fn restart(&mut self) {
-        self.filled = 0;
-        self.grouped = 0;
-        self.padding = 0;
-        self.url_safe = false;
-        self.total = 0;
+        self.state = State::default();
+    }
+
+    /// Where it is, to come back to.
+    pub(super) fn mark(&self) -> State {
+        self.state
+    }
+
+    /// Goes back to where it was, as if nothing had been pushed since.
+    pub(super) fn reset(&mut self, state: State) {
+        self.state = state;
     }
 
     /// What was decoded since the last [`Decoder::clear`].
     pub(super) fn decoded(&self) -> &[u8] {
-        &self.decoded[..self.filled]
+        &self.decoded[..self.state.filled]
     }
 
     /// Makes room, once what was decoded is taken.
     pub(super) fn clear(&mut self) {
-        self.filled = 0;
+        self.state.filled = 0;
     }
 
     /// Bytes decoded since the text began.
     pub(super) fn total(&self) -> u64 {
-        self.total
+        self.state.total
     }
 
     /// Whether there is no room for another group.
     pub(super) fn is_full(&self) -> bool {
-        self.decoded.len() - self.filled < 3
+        self.decoded.len() - self.state.filled < 3
     }
 
     /// How many characters can be pushed without filling it over; at least one, unless it is full.
     pub(super) fn room(&self) -> usize {
-        (self.decoded.len() - self.filled) / 3 * 4 - self.grouped
+        (self.decoded.len() - self.state.filled) / 3 * 4 - self.state.grouped
     }
 
     /// Decodes characters, no more than there is room for.
@@ -108,7 +115,7 @@ impl Decoder {
     pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Fault)> {
         let mut at = 0;
         while at < characters.len() {
-            if self.grouped == 0 && self.padding == 0 {
+            if self.state.grouped == 0 && self.state.padding == 0 {
                 at += self.bulk(&characters[at..]);
             }
             let Some(&character) = characters.get(at) else {
@@ -137,10 +144,10 @@ impl Decoder {
         if clean.is_empty() {
             return 0;
         }
-        self.url_safe = clean.iter().any(|character| b"-_".contains(character));
+        self.state.url_safe = clean.iter().any(|character| b"-_".contains(character));
         if !self.groups(clean) {
             for group in clean.as_chunks::<4>().0 {
-                self.group = group.map(|character| SIX_BITS[usize::from(character)]);
+                self.state.group = group.map(|character| SIX_BITS[usize::from(character)]);
                 self.flush(3);
             }
         }
@@ -149,8 +156,8 @@ impl Decoder {
 
     /// Decodes groups of the alphabet found last; `false`, and nothing decoded, if they hold anything else.
     fn groups(&mut self, groups: &[u8]) -> bool {
-        let room = &mut self.decoded[self.filled..self.filled + groups.len() / 4 * 3];
-        let alphabet = if self.url_safe {
+        let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
+        let alphabet = if self.state.url_safe {
             URL_SAFE_NO_PAD
         } else {
             STANDARD_NO_PAD
@@ -158,26 +165,26 @@ impl Decoder {
         let Ok(bytes) = alphabet.decode(groups, room.as_out()) else {
             return false;
         };
-        self.filled += bytes.len();
-        self.total += bytes.len() as u64;
+        self.state.filled += bytes.len();
+        self.state.total += bytes.len() as u64;
         true
     }
 
     fn character(&mut self, character: u8) -> Result<(), Fault> {
         match character {
             b' ' => Ok(()),
-            b'=' if self.grouped >= 2 && self.grouped + self.padding < 4 => {
-                self.padding += 1;
+            b'=' if self.state.grouped >= 2 && self.state.grouped + self.state.padding < 4 => {
+                self.state.padding += 1;
                 Ok(())
             }
             b'=' => Err(Fault::Padding),
             _ => match SIX_BITS[usize::from(character)] {
                 NONE => Err(Fault::Character(character)),
-                _ if self.padding > 0 => Err(Fault::Character(character)),
+                _ if self.state.padding > 0 => Err(Fault::Character(character)),
                 bits => {
-                    self.group[self.grouped] = bits;
-                    self.grouped += 1;
-                    if self.grouped == 4 {
+                    self.state.group[self.state.grouped] = bits;
+                    self.state.grouped += 1;
+                    if self.state.grouped == 4 {
                         self.flush(3);
                     }
                     Ok(())
@@ -188,12 +195,12 @@ impl Decoder {
 
     /// Writes the first bytes of the group.
     fn flush(&mut self, bytes: usize) {
-        let [a, b, c, d] = self.group;
+        let [a, b, c, d] = self.state.group;
         let three = [(a << 2) | (b >> 4), (b << 4) | (c >> 2), (c << 6) | d];
-        self.decoded[self.filled..self.filled + bytes].copy_from_slice(&three[..bytes]);
-        self.filled += bytes;
-        self.total += bytes as u64;
-        self.grouped = 0;
+        self.decoded[self.state.filled..self.state.filled + bytes].copy_from_slice(&three[..bytes]);
+        self.state.filled += bytes;
+        self.state.total += bytes as u64;
+        self.state.grouped = 0;
     }
 
     /// Ends the text: decodes what is left. Must not be full.
@@ -201,13 +208,13 @@ impl Decoder {
     /// # Errors
     /// The fault of its last group.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
-        if self.padding > 0 && self.grouped + self.padding < 4 {
+        if self.state.padding > 0 && self.state.grouped + self.state.padding < 4 {
             return Err(Fault::Cut);
         }
-        let (bytes, behind) = match self.grouped {
+        let (bytes, behind) = match self.state.grouped {
             0 => return Ok(()),
-            2 => (1, self.group[1] & 0b1111),
-            3 => (2, self.group[2] & 0b11),
+            2 => (1, self.state.group[1] & 0b1111),
+            3 => (2, self.state.group[2] & 0b11),
             _ => return Err(Fault::Cut),
         };
         if behind != 0 {

@@ -19,6 +19,14 @@ pub enum Label {
 }
 
 impl Label {
+    /// The text, whichever it is.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Mime(text) | Self::Extension(text) => text,
+        }
+    }
+
     /// Reads `image/png`, with parameters or without.
     pub(super) fn mime(text: &str) -> Option<Self> {
         let essence = text.split(';').next().unwrap_or_default().trim();

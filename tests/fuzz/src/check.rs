@@ -87,7 +87,7 @@ fn fits(verb: Verb, text: &str) {
 }
 
 /// A refusal is a caller's fault, told in bounded sentences and valid JSON.
-fn is_clear(problem: &Problem) {
+pub(crate) fn is_clear(problem: &Problem) {
     assert!((400..500).contains(&problem.status()), "{problem}");
     for sentence in [Some(problem.message()), problem.hint()]
         .into_iter()

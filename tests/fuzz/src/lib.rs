@@ -3,6 +3,7 @@
 //! ```text
 //! bytes → Request → parse_head → finish → plan::build → sql::… → Outcome       requests
 //! structure → its three spellings → three Outcomes that must be equal          spellings
+//! bytes → a body of an upload → Parser, in any pieces → what serde_json says   uploads
 //! ```
 //!
 //! The programs in `targets/` hand it the fuzzer's inputs, `tests/replay.rs` those that are known. It knows
@@ -21,6 +22,7 @@ pub mod seeds;
 pub mod spelling;
 pub mod statement;
 pub mod structure;
+pub mod upload;
 
 use peak_alloc::PeakAlloc;
 

@@ -1,5 +1,5 @@
-//! Requests to begin with: those of the golden file, and those of `seeds.txt`, each a line
-//! `METHOD target body`.
+//! What to begin with. Requests: those of the golden file, and those of `seeds.txt`, each a line
+//! `METHOD target body`. Uploads: one of each shape.
 
 use std::path::Path;
 
@@ -23,6 +23,45 @@ pub fn requests() -> Vec<String> {
     golden.chain(own).collect()
 }
 
+/// Bodies of uploads, as [`crate::upload::upload`] reads them.
+#[must_use]
+pub fn uploads() -> Vec<Vec<u8>> {
+    let bodies = UPLOADS.map(|(way, body)| (way, body.replace('\n', "\r\n")));
+    let seed = 7_u64.to_le_bytes();
+    bodies
+        .iter()
+        .map(|(way, body)| [&[*way], &seed[..], body.as_bytes()].concat())
+        .collect()
+}
+
+const UPLOADS: [(u8, &str); 7] = [
+    (
+        0,
+        r#"{"media":[{"name":"a.png","base64":"data:image/png;base64,iVBORw0KGgo="}],"folder":"a/b","type":"image","update":true,"private":false}"#,
+    ),
+    (
+        0,
+        r#" {"type":"file","media":{"imageName":"My Cat","imageBase64":"iVBORw0\u004bGgo","imageType":"image\/png","private":true,"privateFolder":null}} "#,
+    ),
+    (
+        0,
+        r#"{"media":[{"fileBase64":"iVBO\r\nRw0K","fileName":"x","fileType":".txt"},{"imageBase64":"_-8=","imageName":"x","imageType":"jpg"}],"type":"file"}"#,
+    ),
+    (
+        0,
+        r#"{"type":"video","media":[{"name":"a","base64":"data:a/b;base64,YR=="}]}"#,
+    ),
+    (
+        1,
+        "--xyz\nContent-Disposition: form-data; name=type\n\nimage\n--xyz\nContent-Disposition: form-data; name=\"f\"; filename=\"a%22.png\"\nContent-Type: image/png\n\n\n--xy\n--xyz--\n",
+    ),
+    (
+        1,
+        "preamble\n--xyz \nContent-Disposition: form-data; filename*=UTF-8''%c3%a9\n\nx\n--xyz\nContent-Disposition: form-data; name=folder\n\na/b\n--xyz--",
+    ),
+    (2, "0123456789 0123456789 0123456789 0123456789 0123456789"),
+];
+
 /// Names a folder to which the fuzzer writes its seeds before it begins.
 const FOLDER_VARIABLE: &str = "SELKIE_FUZZ_SEEDS";
 
@@ -30,13 +69,13 @@ const FOLDER_VARIABLE: &str = "SELKIE_FUZZ_SEEDS";
 ///
 /// # Panics
 /// If they can't be written.
-pub fn lay_out_where_asked() {
+pub fn lay_out_where_asked(seeds: impl IntoIterator<Item = impl AsRef<[u8]>>) {
     let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else {
         return;
     };
-    for (at, request) in requests().iter().enumerate() {
+    for (at, seed) in seeds.into_iter().enumerate() {
         let file = Path::new(&folder).join(format!("seed-{at:03}"));
-        std::fs::write(file, request).expect("a folder that can be written to");
+        std::fs::write(file, seed).expect("a folder that can be written to");
     }
 }
 

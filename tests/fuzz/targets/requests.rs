@@ -3,7 +3,7 @@
 
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(
-    init: fuzz::seeds::lay_out_where_asked(),
+    init: fuzz::seeds::lay_out_where_asked(fuzz::seeds::requests()),
     |bytes: &[u8]| fuzz::check::request(bytes)
 );
 

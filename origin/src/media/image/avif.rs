@@ -1,6 +1,7 @@
 //! AVIF: its container is checked and its size read; nothing is decoded, so there is no thumbnail.
 
 use super::{Decode, Header, ImageFault, Size};
+use crate::media::boxes::{BoxFault, BoxHead, HEAD_BYTES};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -18,10 +19,14 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
             break;
         }
         file.seek(SeekFrom::Start(at))?;
-        let mut head = [0; 16];
+        let mut head = [0; HEAD_BYTES];
         let taken = head.len().min((bytes - at) as usize);
         file.read_exact(&mut head[..taken])?;
-        let (kind, start, length) = box_head(&head[..taken], bytes - at)?;
+        let BoxHead {
+            kind,
+            start,
+            length,
+        } = BoxHead::read(&head[..taken], bytes - at)?;
         // A picture, or a sequence that is one of the pictures as well.
         if &kind == b"meta" && described.is_none() {
             if length > META_MAX_BYTES {
@@ -43,26 +48,13 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
     })
 }
 
-/// Kind, bytes before the content, and bytes altogether.
-fn box_head(head: &[u8], left: u64) -> Result<([u8; 4], u64, u64), ImageFault> {
-    let [s0, s1, s2, s3, k0, k1, k2, k3, rest @ ..] = head else {
-        return Err(ImageFault::Cut);
-    };
-    let (start, length) = match u32::from_be_bytes([*s0, *s1, *s2, *s3]) {
-        0 => (8, left),
-        1 => (
-            16,
-            u64::from_be_bytes(*rest.first_chunk().ok_or(ImageFault::Cut)?),
-        ),
-        length => (8, u64::from(length)),
-    };
-    if length < start {
-        return Err(ImageFault::Corrupt);
+impl From<BoxFault> for ImageFault {
+    fn from(fault: BoxFault) -> Self {
+        match fault {
+            BoxFault::Cut => Self::Cut,
+            BoxFault::Corrupt => Self::Corrupt,
+        }
     }
-    if length > left {
-        return Err(ImageFault::Cut);
-    }
-    Ok(([*k0, *k1, *k2, *k3], start, length))
 }
 
 /// Kinds and contents.
@@ -72,7 +64,11 @@ type Boxes<'c> = Vec<([u8; 4], &'c [u8])>;
 fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     let (mut rest, mut found) = (content, Vec::new());
     while !rest.is_empty() && found.len() < BOXES_MAX_COUNT {
-        let (kind, start, length) = box_head(rest, rest.len() as u64)?;
+        let BoxHead {
+            kind,
+            start,
+            length,
+        } = BoxHead::read(rest, rest.len() as u64)?;
         let (this, behind) = rest.split_at(length as usize);
         found.push((kind, this.get(start as usize..).ok_or(ImageFault::Cut)?));
         rest = behind;

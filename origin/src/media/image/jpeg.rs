@@ -150,8 +150,9 @@ fn fault(error: &turbojpeg::Error) -> ImageFault {
     }
 }
 
-/// Cameras and editors pad pictures before their end mark. libjpeg-turbo tells only of its last warning, which
-/// may hide others: so the padding is taken out, to see whether the picture is whole without.
+/// Cameras and editors pad pictures before their end mark, with one byte over and over; what else stands there
+/// is data that should have been read. libjpeg-turbo tells only of its last warning, which may hide others: so
+/// the padding is taken out, to see whether the picture is whole without.
 fn without_padding(data: &[u8], error: &turbojpeg::Error) -> Option<Vec<u8>> {
     let turbojpeg::Error::TurboJpegError(message) = error else {
         return None;
@@ -162,7 +163,12 @@ fn without_padding(data: &[u8], error: &turbojpeg::Error) -> Option<Vec<u8>> {
     }
     let count: usize = before.rsplit(' ').next()?.parse().ok()?;
     let end = end_mark(data)?;
-    let mut whole = data.get(..end.checked_sub(count)?)?.to_vec();
+    let start = end.checked_sub(count)?;
+    let padding = data.get(start..end)?;
+    if padding.iter().any(|byte| *byte != padding[0]) {
+        return None;
+    }
+    let mut whole = data.get(..start)?.to_vec();
     whole.extend([0xFF, 0xD9]);
     Some(whole)
 }

@@ -3,6 +3,7 @@
 mod broken;
 mod colours;
 mod formats;
+mod pool;
 mod samples;
 mod turned;
 

@@ -353,8 +353,18 @@ fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(
 /// Containers that hold pictures with sound, or sound alone.
 fn holds_either(mime: &str) -> bool {
     matches!(
-        family(mime),
-        Some(Family::IsoMedia | Family::Matroska | Family::Ogg | Family::Asf)
+        mime,
+        "video/mp4"
+            | "audio/mp4"
+            | "video/quicktime"
+            | "video/x-m4v"
+            | "video/3gpp"
+            | "video/3gpp2"
+            | "video/webm"
+            | "video/x-matroska"
+            | "video/ogg"
+            | "audio/ogg"
+            | "video/x-ms-asf"
     )
 }
 

@@ -80,7 +80,8 @@ impl StagedFile {
             file.set_len(offset)?;
         }
         let mut head = Vec::new();
-        (&file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        let head_length = offset.min(HEAD_BYTES as u64);
+        (&file).take(head_length).read_to_end(&mut head)?;
         file.seek(SeekFrom::Start(offset))?;
         Ok(Some(Self {
             path,
@@ -143,6 +144,12 @@ impl StagedFile {
         std::fs::rename(&self.path, to)?;
         self.lifetime = Lifetime::Gone;
         Ok(())
+    }
+
+    /// Removes it, also if it is one that is kept: all of it lies elsewhere now.
+    pub(super) fn remove(&mut self) -> io::Result<()> {
+        self.lifetime = Lifetime::Gone;
+        remove_file(&self.path)
     }
 
     fn open(&mut self) -> io::Result<&mut File> {

@@ -1,6 +1,9 @@
 //! What holds for every store: each test runs on a directory and on a bucket.
 
+mod broken;
+mod full;
 mod place;
+mod service;
 
 use std::time::Duration;
 

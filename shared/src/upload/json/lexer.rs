@@ -198,7 +198,11 @@ impl Lexer {
                         Ok(text) => Ok(Text::Whole(text)),
                         Err(fault) => {
                             let said = fault.to_string();
-                            let said = said.split(" at line ").next().unwrap_or_default();
+                            let said = match said.split(" at line ").next() {
+                                // The quote is there, but an escape took it for one of its digits.
+                                None | Some("EOF while parsing a string") => "invalid escape",
+                                Some(said) => said,
+                            };
                             let place = format!("{said} in the text at byte {}", self.from);
                             Err(self.malformed(&place))
                         }

@@ -1,7 +1,10 @@
 //! Cut, corrupted and hostile files: refused, soon, in bounded memory, never with a panic.
 
-use super::samples::one_of_each;
+use super::samples::{Jpeg, encoded, gif, one_of_each, photo, pierced, with_chunk};
 use super::{ImageFault, examined};
+use image::DynamicImage;
+use shared::error::ErrorCode;
+use std::io::Write;
 
 #[test]
 fn whole_files_are_accepted() {
@@ -27,4 +30,242 @@ fn files_cut_anywhere_are_refused() {
             );
         }
     }
+}
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+#[test]
+fn files_with_flipped_bits_never_panic() {
+    let mut random = Random(0x1234_5678_9ABC_DEF1);
+    for (name, bytes) in one_of_each() {
+        for _ in 0..30 {
+            let mut broken = bytes.clone();
+            // The header is where sizes and offsets are.
+            let within = if random.below(2) == 0 { 400 } else { u64::MAX };
+            for _ in 0..=random.below(4) {
+                let at = random.below((broken.len() as u64).min(within)) as usize;
+                broken[at] ^= 1 << random.below(8);
+            }
+            if let Ok(picture) = examined(&broken) {
+                let thumbnail = picture.thumbnail.expect("a thumbnail");
+                assert!(thumbnail.width <= 256 && thumbnail.height <= 256, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_jpeg_with_flipped_bits_in_its_data_is_found_out_where_it_shows() {
+    // Half of the time: JPEG has no sums to check, and its codes fall into step again by themselves.
+    let bytes = Jpeg::default().encode(&photo(300, 200));
+    let mut random = Random(99);
+    let found = (0..200)
+        .filter(|_| {
+            let mut broken = bytes.clone();
+            for _ in 0..3 {
+                let at = bytes.len() / 2 + random.below(bytes.len() as u64 / 3) as usize;
+                broken[at] = random.below(256) as u8;
+            }
+            examined(&broken).is_err()
+        })
+        .count();
+    assert!(found > 60, "{found} of 200");
+}
+
+#[test]
+fn padding_before_a_jpegs_end_is_no_fault_and_hides_none() {
+    let whole = Jpeg::default().encode(&photo(300, 200));
+    let padded = |jpeg: &[u8]| {
+        let mut padded = jpeg[..jpeg.len() - 2].to_vec();
+        padded.extend([0; 13]);
+        padded.extend([0xFF, 0xD9]);
+        padded
+    };
+    assert!(examined(&padded(&whole)).is_ok());
+    // Behind its end, anything may stand.
+    let mut followed = whole.clone();
+    followed.extend(b"MotionPhoto_Data and more");
+    assert!(examined(&followed).is_ok());
+    // Two blocks of data are gone.
+    let middle = whole.len() / 2;
+    let mut holed = whole[..middle].to_vec();
+    holed.extend(&whole[middle + 700..]);
+    assert!(examined(&padded(&holed)).is_err());
+}
+
+#[test]
+fn claims_of_size_are_refused_from_the_header() {
+    let mut jpeg = Jpeg::default().encode(&photo(64, 64));
+    let frame = jpeg
+        .windows(2)
+        .position(|pair| pair == [0xFF, 0xC0])
+        .expect("a frame");
+    jpeg[frame + 5..frame + 9].copy_from_slice(&[0xEA, 0x60, 0xEA, 0x60]);
+    too_large(&jpeg, "jpeg");
+
+    let mut bmp = encoded(
+        &DynamicImage::ImageRgb8(photo(64, 64)),
+        image::ImageFormat::Bmp,
+    );
+    bmp[18..22].copy_from_slice(&60_000_u32.to_le_bytes());
+    bmp[22..26].copy_from_slice(&60_000_u32.to_le_bytes());
+    too_large(&bmp, "bmp");
+
+    let gif = gif(&[pierced(8, 8)], (60_000, 60_000), (0, 0));
+    too_large(&gif, "gif");
+
+    // A PNG of nothing but a header, with the right sum.
+    let png = png_header(60_000, 60_000);
+    too_large(&png, "png");
+    too_large(&png_header(70_000, 10), "png");
+}
+
+fn too_large(bytes: &[u8], name: &str) {
+    let result = examined(bytes);
+    assert!(
+        matches!(
+            result,
+            Err(ImageFault::TooLarge { .. } | ImageFault::TooCostly)
+        ),
+        "{name}: {result:?}"
+    );
+}
+
+fn png_header(width: u32, height: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Sixteen);
+    {
+        let mut writer = encoder.write_header().expect("a header");
+        writer
+            .write_chunk(png::chunk::IDAT, &[0x78, 0x9C, 0x03, 0x00])
+            .expect("a chunk");
+    }
+    bytes
+}
+
+#[test]
+fn a_png_that_inflates_to_more_than_it_says_is_refused_without_inflating_it() {
+    // 64 MB of zeros behind a picture of 16 by 16.
+    let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..1024 {
+        deflated.write_all(&[0; 65_536]).expect("deflated");
+    }
+    let data = deflated.finish().expect("deflated");
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, 16, 16);
+    encoder.set_color(png::ColorType::Grayscale);
+    {
+        let mut writer = encoder.write_header().expect("a header");
+        writer
+            .write_chunk(png::chunk::IDAT, &data)
+            .expect("a chunk");
+    }
+    // Decoders do not look at what follows the last row: what counts is that this ends, and holds nothing.
+    let result = examined(&bytes);
+    assert!(result.is_ok_and(|picture| picture.width == 16));
+    // A profile that inflates without end.
+    let plain = encoded(
+        &DynamicImage::ImageRgb8(photo(16, 16)),
+        image::ImageFormat::Png,
+    );
+    let mut profile = b"bomb\0\0".to_vec();
+    profile.extend(&data);
+    let picture = examined(&with_chunk(&plain, b"iCCP", &profile));
+    assert!(matches!(
+        picture,
+        Ok(_) | Err(ImageFault::TooCostly | ImageFault::Corrupt)
+    ));
+}
+
+#[test]
+fn a_tiff_of_absurd_strips_is_refused() {
+    // Offsets and lengths at the end of 32 bits, and a directory that claims to be all of them.
+    let tiff = encoded(
+        &DynamicImage::ImageRgb8(photo(64, 64)),
+        image::ImageFormat::Tiff,
+    );
+    for tag in [256_u16, 257, 273, 279] {
+        let mut broken = tiff.clone();
+        let at = broken
+            .windows(2)
+            .rposition(|bytes| bytes == tag.to_le_bytes())
+            .expect("the tag");
+        broken[at + 2..at + 4].copy_from_slice(&4_u16.to_le_bytes());
+        broken[at + 4..at + 8].copy_from_slice(&1_u32.to_le_bytes());
+        broken[at + 8..at + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(examined(&broken).is_err(), "tag {tag}");
+        broken[at + 4..at + 8].copy_from_slice(&u32::MAX.to_le_bytes());
+        broken[at + 8..at + 12].copy_from_slice(&8_u32.to_le_bytes());
+        assert!(examined(&broken).is_err(), "tag {tag} without end");
+    }
+}
+
+#[test]
+fn a_jpeg_of_thousands_of_scans_is_refused() {
+    let jpeg = Jpeg {
+        progressive: true,
+        ..Jpeg::default()
+    }
+    .encode(&photo(300, 200));
+    let scans: Vec<usize> = jpeg
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| *pair == [0xFF, 0xDA])
+        .map(|(at, _)| at)
+        .collect();
+    // The last scan once more, and once more: it refines what is fine already.
+    let (last, end) = (*scans.last().expect("a scan"), jpeg.len() - 2);
+    let mut bomb = jpeg[..end].to_vec();
+    for _ in 0..5_000 {
+        bomb.extend(&jpeg[last..last + 14]);
+    }
+    bomb.extend([0xFF, 0xD9]);
+    let result = examined(&bomb);
+    assert!(
+        matches!(
+            result,
+            Err(ImageFault::TooCostly | ImageFault::Corrupt | ImageFault::Cut)
+        ),
+        "{result:?}"
+    );
+}
+
+#[test]
+fn an_avif_is_measured_and_a_cut_one_refused() {
+    let avif = include_bytes!("../../../../tests/fixtures/picture.avif");
+    let picture = examined(avif).expect("a picture");
+    assert_eq!(
+        (picture.width, picture.height, picture.thumbnail),
+        (48, 32, None)
+    );
+    for length in (40..avif.len()).step_by(7) {
+        assert!(examined(&avif[..length]).is_err(), "cut to {length}");
+    }
+}
+
+#[test]
+fn a_fault_names_the_file_and_what_is_wrong_with_it() {
+    let jpeg = Jpeg::default().encode(&photo(300, 200));
+    let fault = examined(&jpeg[..jpeg.len() / 2]).expect_err("a fault");
+    let problem = fault.problem("broken.jpg");
+    assert_eq!(
+        problem.message(),
+        "The image \"broken.jpg\" can't be decoded: it is cut short."
+    );
+    assert_eq!(problem.code(), ErrorCode::InvalidMedia);
+    assert!(problem.hint().is_some());
+    let busy = ImageFault::Overloaded.problem("a.jpg");
+    assert_eq!(busy.code(), ErrorCode::Overloaded);
 }

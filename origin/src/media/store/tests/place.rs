@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::bucket::{Bucket, Patience};
 use super::super::*;
+use super::service::{ACCESS_KEY, BUCKET, SECRET_KEY, Service};
 
 /// A store, and where its files really are.
 pub(super) struct Place {
@@ -13,6 +15,14 @@ pub(super) struct Place {
     pub(super) objects: PathBuf,
     _directory: tempfile::TempDir,
 }
+
+/// What tests wait for a service that is broken.
+const PATIENCE: Patience = Patience {
+    connect: Duration::from_millis(500),
+    answer: Duration::from_millis(1_000),
+    retry: Duration::from_millis(500),
+    retries_max: 2,
+};
 
 pub(super) fn directory() -> Place {
     let directory = tempfile::tempdir().unwrap();
@@ -26,8 +36,55 @@ pub(super) fn directory() -> Place {
     }
 }
 
+pub(super) fn address(service: &Service, prefix: &str) -> BucketAddress {
+    BucketAddress {
+        bucket: BUCKET.to_owned(),
+        prefix: prefix.to_owned(),
+        endpoint: Some(endpoint(&service.url()).unwrap()),
+        region: "us-east-1".to_owned(),
+        access_key: ACCESS_KEY.into(),
+        secret_key: SECRET_KEY.into(),
+        addressing: Addressing::Path,
+    }
+}
+
+/// A store over a bucket as the configuration gives it.
+pub(super) fn bucket(service: &Service, prefix: &str) -> Place {
+    let address = StoreAddress::Bucket(Box::new(address(service, prefix)));
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&address, directory.path(), Durability::Synced).unwrap();
+    place(store, directory, service.bucket().join(prefix))
+}
+
+/// The same, with little patience.
+pub(super) fn impatient_bucket(service: &Service) -> Place {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Bucket::open(&address(service, ""), PATIENCE).unwrap();
+    let staging = directory.path().join("staging");
+    let store = Store::over(
+        super::super::Place::Bucket(bucket),
+        staging,
+        Durability::Synced,
+    );
+    place(store.unwrap(), directory, service.bucket())
+}
+
+fn place(store: Store, directory: tempfile::TempDir, objects: PathBuf) -> Place {
+    Place {
+        store,
+        staging: directory.path().join("staging"),
+        objects,
+        _directory: directory,
+    }
+}
+
+/// Runs a test on a directory, on a whole bucket, and on a folder of a bucket.
 pub(super) async fn everywhere(test: impl AsyncFn(&Place)) {
     test(&directory()).await;
+    let service = Service::start().await;
+    test(&bucket(&service, "")).await;
+    let service = Service::start().await;
+    test(&bucket(&service, "some/folder")).await;
 }
 
 /// The files of a folder, without its folders.

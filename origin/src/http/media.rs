@@ -1,0 +1,147 @@
+//! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
+
+mod payload;
+pub mod receive;
+
+use super::links::links;
+use super::respond;
+use crate::app::App;
+use crate::clock::now;
+use crate::db::media::MediaRow;
+use crate::media::intake::Claim;
+use crate::media::library::Publication;
+use crate::media::url::{Links, signed};
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::response::Response;
+use payload::{Brief, Signed, Urls, Whole};
+use receive::Terms;
+use shared::envelope::{self, Trailer};
+use shared::error::Problem;
+use shared::key::Principal;
+use shared::media::FilePath;
+use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
+use shared::upload::Shape;
+use std::sync::Arc;
+
+/// Does what is asked of the library. Only an upload looks at the body.
+pub(super) async fn run(
+    app: &Arc<App>,
+    principal: &Principal,
+    call: MediaCall,
+    parts: &Parts,
+    content: &mut Body,
+) -> Result<Response, Problem> {
+    let links = links(app, parts);
+    match call {
+        MediaCall::Upload => upload(app, principal, &links, parts, content).await,
+        MediaCall::List(list) => self::list(app, principal, &links, &list).await,
+        MediaCall::Describe(id) => describe(app, principal, &links, id).await,
+        MediaCall::Sign(id, valid) => sign(app, principal, &links, id, valid).await,
+        MediaCall::Delete(id) => delete(app, principal, id).await,
+    }
+}
+
+/// Stages what arrives, examines it, publishes it: all files or none.
+async fn upload(
+    app: &Arc<App>,
+    principal: &Principal,
+    links: &Links,
+    parts: &Parts,
+    content: &mut Body,
+) -> Result<Response, Problem> {
+    let _turn = app.uploads.enter()?;
+    let terms = Terms {
+        limits: app.bounds.upload,
+        pause_max: app.bounds.body_timeout,
+    };
+    let received = receive::receive(content, &parts.headers, app.library.store(), terms).await?;
+    let (shape, folder, existing) = {
+        let form = &received.form;
+        (form.shape(), form.folder().clone(), form.existing())
+    };
+    let claims = received.form.into_items().into_iter().map(Claim::from);
+    let files = app.intake.examine_all(claims.zip(received.files)).await?;
+    let publication = Publication {
+        project: principal.project().clone(),
+        folder,
+        existing,
+        files,
+    };
+    let rows = app.library.publish(publication).await?;
+    let payload = match (shape, rows.as_slice()) {
+        (Shape::A | Shape::C, rows) => {
+            let briefs: Vec<_> = rows.iter().map(|row| Brief::of(row, links)).collect();
+            payload::text(&briefs)?
+        }
+        (Shape::B(_), [row]) => payload::text(&Urls::of(row, links))?,
+        (Shape::B(_), rows) => {
+            let urls: Vec<_> = rows.iter().map(|row| Urls::of(row, links)).collect();
+            payload::text(&urls)?
+        }
+    };
+    Ok(respond::payload(&payload))
+}
+
+async fn list(
+    app: &App,
+    principal: &Principal,
+    links: &Links,
+    list: &MediaList,
+) -> Result<Response, Problem> {
+    let (rows, count) = app.library.list(principal.project(), list).await?;
+    let shown: Vec<_> = rows.iter().map(|row| Whole::of(row, links)).collect();
+    let payload = payload::text(&shown)?;
+    let trailer = Trailer { count, next: None };
+    let body = envelope::success_with(&payload, &trailer);
+    Ok(respond::list(respond::json(body)))
+}
+
+async fn describe(
+    app: &App,
+    principal: &Principal,
+    links: &Links,
+    id: MediaId,
+) -> Result<Response, Problem> {
+    let row = find(app, principal, id).await?;
+    let payload = payload::text(&Whole::of(&row, links))?;
+    Ok(respond::payload(&payload))
+}
+
+async fn sign(
+    app: &App,
+    principal: &Principal,
+    links: &Links,
+    id: MediaId,
+    valid: SignedFor,
+) -> Result<Response, Problem> {
+    let row = find(app, principal, id).await?;
+    let signature = app.signer.sign(&path(&row), now(), valid);
+    let payload = payload::text(&Signed {
+        url: signed(&payload::url(&row, links), &signature),
+        thumbnail_url: payload::thumbnail_url(&row, links).map(|url| signed(&url, &signature)),
+        expires_at: payload::time(signature.expires_at),
+    })?;
+    Ok(respond::payload(&payload))
+}
+
+async fn delete(app: &App, principal: &Principal, id: MediaId) -> Result<Response, Problem> {
+    app.library
+        .delete(principal.project(), id)
+        .await?
+        .ok_or_else(|| id.unknown())?;
+    Ok(respond::payload(format!("{{\"id\":{id}}}").as_bytes()))
+}
+
+async fn find(app: &App, principal: &Principal, id: MediaId) -> Result<MediaRow, Problem> {
+    let found = app.library.get(principal.project(), id).await?;
+    found.ok_or_else(|| id.unknown())
+}
+
+fn path(row: &MediaRow) -> FilePath {
+    FilePath {
+        project: row.project.clone(),
+        folder: row.folder.clone(),
+        name: row.name.clone(),
+    }
+}

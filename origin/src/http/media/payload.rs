@@ -1,0 +1,147 @@
+//! What answers show of files.
+
+use crate::db::media::MediaRow;
+use crate::media::url::{Links, Place};
+use jiff::Timestamp;
+use serde::Serialize;
+use shared::error::{ErrorCode, Problem};
+use shared::media::MediaKind;
+use std::fmt::Write as _;
+
+/// A file as an upload is answered, in the shapes A and C.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Brief<'a> {
+    id: u64,
+    name: &'a str,
+    folder: &'a str,
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thumbnail_url: Option<Option<String>>,
+}
+
+impl<'a> Brief<'a> {
+    pub(super) fn of(row: &'a MediaRow, links: &Links) -> Self {
+        Self {
+            id: row.id.get(),
+            name: row.name.as_str(),
+            folder: row.folder.as_str(),
+            url: url(row, links),
+            thumbnail_url: thumbnail_of_image(row, links),
+        }
+    }
+}
+
+/// A file as an upload is answered in shape B.
+#[derive(Serialize)]
+pub(super) struct Urls {
+    media_url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_thumbnail_url: Option<Option<String>>,
+}
+
+impl Urls {
+    pub(super) fn of(row: &MediaRow, links: &Links) -> Self {
+        Self {
+            media_url: url(row, links),
+            media_thumbnail_url: thumbnail_of_image(row, links),
+        }
+    }
+}
+
+/// Everything that is known of a file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Whole<'a> {
+    #[serde(flatten)]
+    brief: Brief<'a>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    mime: &'a str,
+    size: u64,
+    width: Option<u32>,
+    height: Option<u32>,
+    duration: Option<f64>,
+    private: bool,
+    sha256: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl<'a> Whole<'a> {
+    pub(super) fn of(row: &'a MediaRow, links: &Links) -> Self {
+        Self {
+            brief: Brief::of(row, links),
+            kind: row.kind.as_str(),
+            mime: &row.original.mime,
+            size: row.original.size,
+            width: row.width,
+            height: row.height,
+            duration: row.duration,
+            private: row.private,
+            sha256: hex(&row.original.sha256),
+            created_at: time(row.created_at),
+            updated_at: time(row.updated_at),
+        }
+    }
+}
+
+/// A signed URL.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Signed {
+    pub(super) url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thumbnail_url: Option<String>,
+    pub(super) expires_at: String,
+}
+
+/// The payload's JSON text.
+pub(super) fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(payload).map_err(|error| {
+        tracing::error!(%error, "a payload could not be written");
+        Problem::new(ErrorCode::Internal, "The answer could not be written.")
+    })
+}
+
+/// The URL of a file.
+pub(super) fn url(row: &MediaRow, links: &Links) -> String {
+    links.file(place(row), &row.original.sha256)
+}
+
+/// The URL of its thumbnail, if it has one.
+pub(super) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
+    let thumbnail = row.thumbnail.as_ref()?;
+    Some(links.thumbnail(place(row), &thumbnail.sha256))
+}
+
+/// An image always says whether it has one; nothing else does.
+fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
+    (row.kind == MediaKind::Image).then(|| thumbnail_url(row, links))
+}
+
+fn place(row: &MediaRow) -> Place<'_> {
+    Place {
+        project: row.project.as_str(),
+        folder: row.folder.as_str(),
+        name: row.name.as_str(),
+    }
+}
+
+/// RFC 3339, at UTC: what `Date` reads.
+pub(super) fn time(seconds: u64) -> String {
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds).ok())
+        .unwrap_or_default()
+        .to_string()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,147 @@
+//! The body of an upload: read as it arrives, its files staged one after the other.
+//!
+//! Holds two pieces of one file and no more, however large the body. What arrived of an upload that is
+//! refused, or whose caller leaves, is dropped, and with it its staged files.
+
+use axum::body::{Body, HttpBody as _};
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use shared::error::{ErrorCode, Problem};
+use shared::upload::{Event, Parser, UploadForm, UploadLimits};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::media::store::{Staged, Staging, Store};
+
+/// Uploads that arrive or are examined at once. Each holds two pieces of a file of 256 KiB and a parser of
+/// 64: 150 MB at most.
+const UPLOADS_MAX_COUNT: usize = 256;
+
+/// Counts the uploads.
+#[derive(Debug)]
+pub struct Uploads(Semaphore);
+
+impl Default for Uploads {
+    fn default() -> Self {
+        Self(Semaphore::new(UPLOADS_MAX_COUNT))
+    }
+}
+
+impl Uploads {
+    /// Lets one in, until what this gives is dropped.
+    pub(super) fn enter(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.0
+            .try_acquire()
+            .map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many uploads are on their way."))
+    }
+}
+
+/// An upload that arrived whole: what it says, and the bytes of its items in their order.
+pub(super) struct Received {
+    pub(super) form: UploadForm,
+    pub(super) files: Vec<Staged>,
+}
+
+/// What bounds the reading of an upload.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) limits: UploadLimits,
+    /// How long its caller may pause.
+    pub(super) pause_max: Duration,
+}
+
+/// Reads an upload to its end.
+pub(super) async fn receive(
+    content: &mut Body,
+    headers: &HeaderMap,
+    store: &Store,
+    terms: Terms,
+) -> Result<Received, Problem> {
+    let content_type = headers
+        .get("content-type")
+        .and_then(|value| value.to_str().ok());
+    if content.size_hint().lower() > terms.limits.body_bytes {
+        return Err(terms.limits.body_too_large());
+    }
+    let mut parser = Parser::new(content_type, terms.limits)?;
+    let mut files = Files::new(store);
+    while let Some(bytes) = next(content, terms.pause_max).await? {
+        let mut feed = parser.feed(&bytes);
+        while let Some(event) = feed.next_event()? {
+            files.take(event).await?;
+        }
+    }
+    let form = parser.finish()?;
+    Ok(Received {
+        form,
+        files: files.staged,
+    })
+}
+
+/// The next bytes of a body; `None` at its end.
+async fn next(content: &mut Body, pause_max: Duration) -> Result<Option<Bytes>, Problem> {
+    loop {
+        let frame = tokio::time::timeout(pause_max, content.frame())
+            .await
+            .map_err(|_| paused(pause_max))?;
+        match frame {
+            None => return Ok(None),
+            Some(Err(_)) => {
+                return Err(Problem::new(
+                    ErrorCode::InvalidBody,
+                    "The body ended before its announced length.",
+                ));
+            }
+            // Trailers mean nothing here.
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+fn paused(pause_max: Duration) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidBody,
+        format!(
+            "Nothing of the body arrived for {}.",
+            humantime::format_duration(pause_max)
+        ),
+    )
+}
+
+/// The files that arrived, and the one that is arriving.
+struct Files<'a> {
+    store: &'a Store,
+    arriving: Option<Staging>,
+    staged: Vec<Staged>,
+}
+
+impl<'a> Files<'a> {
+    fn new(store: &'a Store) -> Self {
+        Self {
+            store,
+            arriving: None,
+            staged: Vec::new(),
+        }
+    }
+
+    async fn take(&mut self, event: Event<'_>) -> Result<(), Problem> {
+        let outcome = match (event, &mut self.arriving) {
+            (Event::ItemBegins(_), arriving) => {
+                *arriving = Some(self.store.stage());
+                Ok(())
+            }
+            (Event::Data(bytes), Some(file)) => file.write(bytes).await,
+            (Event::ItemEnds, arriving) => match arriving.take() {
+                Some(file) => file.finish().await.map(|file| self.staged.push(file)),
+                None => Ok(()),
+            },
+            (Event::Data(_), None) => Ok(()),
+        };
+        outcome.map_err(|error| error.into_problem())
+    }
+}

@@ -1,0 +1,152 @@
+//! From files that have arrived to files that may be published: what each is by its bytes, whether a
+//! picture decodes, its thumbnail, how long a sound or a film is.
+//!
+//! Publishes nothing; what is refused here is dropped, and its staged file with it.
+
+use super::image::pool::MediaPool;
+use super::image::{ImageFault, Picture};
+use super::sniff::{self, Verdict};
+use super::store::Staged;
+use crate::config::MediaTypes;
+use futures_util::future::try_join_all;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::media::{MediaKind, MediaName};
+use shared::upload::{Label, UploadItem, Visibility};
+use std::sync::Arc;
+
+/// A file that is what it claims to be.
+#[derive(Debug)]
+pub struct Examined {
+    /// Its bytes.
+    pub staged: Staged,
+    /// What it is to be called.
+    pub name: MediaName,
+    /// What it was uploaded as.
+    pub kind: MediaKind,
+    /// Its media type, by its bytes.
+    pub mime: String,
+    /// Who may read it.
+    pub visibility: Visibility,
+    /// Its measures and its thumbnail, if it was uploaded as an image.
+    pub picture: Option<Picture>,
+    /// Its seconds, if it is a sound or a film that tells them.
+    pub duration: Option<f64>,
+}
+
+/// What is said of a file that has arrived.
+#[derive(Debug)]
+pub struct Claim {
+    /// What it is to be called.
+    pub name: MediaName,
+    /// What it is said to be.
+    pub label: Option<Label>,
+    /// What it is uploaded as.
+    pub kind: MediaKind,
+    /// Who may read it.
+    pub visibility: Visibility,
+}
+
+impl From<UploadItem> for Claim {
+    fn from(item: UploadItem) -> Self {
+        Self {
+            name: item.name().clone(),
+            label: item.label().cloned(),
+            kind: item.kind(),
+            visibility: item.visibility(),
+        }
+    }
+}
+
+/// The examination that every file goes through, whichever way it came.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    pool: Arc<MediaPool>,
+    types: MediaTypes,
+}
+
+impl Intake {
+    /// An examination on the threads of this pool; only files of these types pass.
+    #[must_use]
+    pub fn new(pool: Arc<MediaPool>, types: MediaTypes) -> Self {
+        Self { pool, types }
+    }
+
+    /// Examines the files of one upload. All pass, or none.
+    ///
+    /// # Errors
+    /// `invalid_media`, naming the first file at fault; `overloaded`.
+    pub async fn examine_all(
+        &self,
+        files: impl IntoIterator<Item = (Claim, Staged)>,
+    ) -> Result<Vec<Examined>, Problem> {
+        // Judged first, all of them: nothing is decoded for an upload that is refused by its first bytes.
+        let judged: Vec<_> = files
+            .into_iter()
+            .map(|(claim, staged)| {
+                let verdict = self.judge(&claim, staged.head())?;
+                Ok((claim, staged, verdict))
+            })
+            .collect::<Result<_, Problem>>()?;
+        try_join_all(
+            judged
+                .into_iter()
+                .map(|(claim, staged, verdict)| self.look_into(claim, staged, verdict)),
+        )
+        .await
+    }
+
+    /// What a file is by its first bytes.
+    fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
+        let name = claim.name.as_str();
+        let extension = claim.name.extension();
+        let label = match &claim.label {
+            Some(label) => Some(label.as_str()),
+            None => extension.as_deref(),
+        };
+        let verdict = sniff::judge(label, claim.kind, name, head)?;
+        if self.types.allow(&verdict.mime) {
+            return Ok(verdict);
+        }
+        Err(Problem::new(
+            ErrorCode::InvalidMedia,
+            format!(
+                "The file {} is of the type {}, which may not be uploaded here.",
+                shown(name),
+                verdict.mime
+            ),
+        )
+        .with_hint(format!("Types that may: {}.", self.types)))
+    }
+
+    async fn look_into(
+        &self,
+        claim: Claim,
+        staged: Staged,
+        verdict: Verdict,
+    ) -> Result<Examined, Problem> {
+        let path = staged.path().to_owned();
+        let (mut picture, mut duration) = (None, None);
+        match (claim.kind, verdict.image(), verdict.sniffed) {
+            (MediaKind::Image, Some(format), _) => {
+                let examined = self.pool.examine(path, format).await;
+                let examined =
+                    examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
+                picture = Some(examined?);
+            }
+            (MediaKind::Video | MediaKind::Audio, _, Some(sniffed)) => {
+                duration = self.pool.duration(path, sniffed).await;
+            }
+            _ => {}
+        }
+        Ok(Examined {
+            staged,
+            name: claim.name,
+            kind: claim.kind,
+            mime: verdict.mime,
+            visibility: claim.visibility,
+            picture,
+            duration,
+        })
+    }
+}

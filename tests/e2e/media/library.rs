@@ -1,0 +1,185 @@
+//! Lists, single files, deletion; and that projects do not see each other's.
+
+use super::fixtures::{picture, png};
+use super::shelf::{MEDIA, Shelf, read_key};
+use crate::door::{Door, enc};
+use crate::room::unique;
+use crate::service::shared;
+use image::ImageFormat;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        a_file_is_described,
+        lists_are_filtered_ordered_and_counted,
+        lists_refuse_what_they_do_not_know,
+        a_deleted_file_is_gone,
+        only_full_keys_delete,
+        another_projects_files_do_not_exist,
+    ],
+}
+
+async fn a_file_is_described(door: Door) {
+    let shelf = Shelf::new(door);
+    let bytes = picture(64, 48, ImageFormat::Png);
+    let file = shelf.put("a.png", "image", "image/png", &bytes).await;
+    let call = door.get(&format!("{MEDIA}/{}", file["id"])).key(read_key());
+    let known = call.send().await.payload();
+    for (key, value) in [
+        ("id", file["id"].clone()),
+        ("name", json!("a.png")),
+        ("folder", json!(shelf.folder)),
+        ("url", file["url"].clone()),
+        ("thumbnailUrl", file["thumbnailUrl"].clone()),
+        ("type", json!("image")),
+        ("mime", json!("image/png")),
+        ("size", json!(bytes.len())),
+        ("width", json!(64)),
+        ("height", json!(48)),
+        ("private", json!(false)),
+    ] {
+        assert_eq!(known[key], value, "{key}: {known}");
+    }
+    let sha256 = known["sha256"].as_str().expect("a hash");
+    assert_eq!(sha256.len(), 64);
+    let url = file["url"].as_str().unwrap();
+    let version = url.split_once("?v=").expect("a version").1;
+    assert!(sha256.starts_with(version), "{url} {sha256}");
+    let created = known["createdAt"].as_str().expect("a time");
+    assert!(created.ends_with('Z') && created.contains('T'), "{created}");
+    for id in ["0", "99999999", "x"] {
+        let absent = door.get(&format!("{MEDIA}/{id}")).send().await;
+        absent.refused(ErrorCode::MediaNotFound);
+    }
+}
+
+async fn lists_are_filtered_ordered_and_counted(door: Door) {
+    let shelf = Shelf::new(door);
+    for (name, length) in [("b.txt", 3), ("a.txt", 1), ("c.txt", 2)] {
+        shelf
+            .put(name, "file", "text/plain", &b"xyz"[..length])
+            .await;
+    }
+    shelf.put("d.png", "image", "image/png", &png()).await;
+    let names = async |options: &str| -> Vec<String> {
+        let files = shelf.list(options).await.payload();
+        let files = files.as_array().expect("a list").iter();
+        files
+            .map(|file| file["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    // The newest first, unless asked otherwise.
+    assert_eq!(names("").await, ["d.png", "c.txt", "a.txt", "b.txt"]);
+    assert_eq!(
+        names("&order[field]=id").await,
+        ["b.txt", "a.txt", "c.txt", "d.png"]
+    );
+    assert_eq!(
+        names("&type=file&order[field]=size&order[strategy]=desc").await,
+        ["b.txt", "c.txt", "a.txt"]
+    );
+    assert_eq!(names("&type=image").await, ["d.png"]);
+    assert_eq!(names("&name=a.txt").await, ["a.txt"]);
+    assert_eq!(names("&name=nothing").await, Vec::<String>::new());
+    assert_eq!(
+        names("&order[field]=name&limit=2&page=2").await,
+        ["c.txt", "d.png"]
+    );
+    assert_eq!(names("&limit=0").await, Vec::<String>::new());
+    let counted = shelf.list("&limit=1&count=true").await.json();
+    assert_eq!(counted["count"], 4, "{counted}");
+    assert_eq!(counted["payload"].as_array().unwrap().len(), 1);
+    let files = shelf.list("&name=d.png").await.payload();
+    assert!(
+        files[0]["thumbnailUrl"].is_string() && files[0]["mime"] == "image/png",
+        "{files}"
+    );
+    let above = door
+        .get(&format!("{MEDIA}?folder={}", enc("no such folder")))
+        .send()
+        .await;
+    assert_eq!(above.payload(), json!([]));
+}
+
+async fn lists_refuse_what_they_do_not_know(door: Door) {
+    for options in [
+        "type=picture",
+        "kind=image",
+        "limit=x",
+        "page=1",
+        "order=name",
+        "limit=10001",
+        "folder=..",
+    ] {
+        let answer = door.get(&format!("{MEDIA}?{options}")).send().await;
+        answer.refused(ErrorCode::InvalidQueryOption);
+    }
+    let answer = door.get(&format!("{MEDIA}?order[field]=nam")).send().await;
+    let hint = answer.refused(ErrorCode::UnknownField)["hint"].take();
+    assert!(hint.as_str().unwrap().contains("name"), "{hint}");
+}
+
+async fn a_deleted_file_is_gone(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = shelf.put("a.png", "image", "image/png", &png()).await;
+    assert_eq!(
+        shelf.delete(&file["id"]).await.payload(),
+        json!({"id": file["id"]})
+    );
+    shelf
+        .describe(&file["id"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    shelf
+        .delete(&file["id"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    shelf
+        .fetch(&file["url"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    shelf
+        .fetch(&file["thumbnailUrl"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    assert_eq!(shelf.names().await, Vec::<String>::new());
+    // Its name is free again.
+    let again = shelf.put("a.png", "image", "image/png", &png()).await;
+    assert_ne!(again["id"], file["id"]);
+}
+
+async fn only_full_keys_delete(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
+    let delete = door.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"]));
+    delete
+        .clone()
+        .key(read_key())
+        .send()
+        .await
+        .refused(ErrorCode::FullAccessRequired);
+    delete.no_key().send().await.refused(ErrorCode::MissingKey);
+    assert_eq!(shelf.names().await, ["a.txt"]);
+}
+
+async fn another_projects_files_do_not_exist(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
+    let project = unique("other-media-");
+    shared().create_project(&project);
+    let key = shared().create_key(&project, "full", &[]).token;
+    let path = format!("{MEDIA}/{}", file["id"]);
+    for method in [Method::GET, Method::DELETE] {
+        let answer = door.call(method, &path).key(&key).send().await;
+        answer.refused(ErrorCode::MediaNotFound);
+    }
+    let list = door
+        .get(&format!("{MEDIA}?folder={}", shelf.folder))
+        .key(&key)
+        .send()
+        .await;
+    assert_eq!(list.payload(), Value::Array(Vec::new()));
+    assert_eq!(shelf.names().await, ["a.txt"]);
+}

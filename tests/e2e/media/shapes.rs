@@ -1,0 +1,243 @@
+//! The three shapes of an upload, and what each is answered.
+
+use super::fixtures::{base64, data_url, picture, png, transparent, wav};
+use super::shelf::{MEDIA, Shelf};
+use crate::door::Door;
+use image::ImageFormat;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+cases! {
+    Both: [
+        shape_a_is_answered_with_a_list,
+        shape_b_is_answered_with_urls,
+        shape_b_with_one_object_is_answered_with_one,
+        a_form_is_answered_like_shape_a,
+        keys_may_come_in_any_order,
+        images_get_thumbnails_of_the_right_type,
+        pictures_of_every_format_come_in,
+        sound_has_a_duration,
+        a_name_may_be_of_any_script,
+        an_upload_may_have_sixty_four_files,
+    ],
+}
+
+async fn shape_a_is_answered_with_a_list(door: Door) {
+    let shelf = Shelf::new(door);
+    let (one, two) = (png(), picture(600, 300, ImageFormat::Jpeg));
+    let answer = shelf
+        .send(&json!({
+            "media": [
+                {"name": "one.png", "base64": data_url("image/png", &one)},
+                {"name": "two.jpg", "base64": data_url("image/jpeg", &two)},
+            ],
+            "folder": shelf.folder,
+            "type": "image",
+        }))
+        .await
+        .payload();
+    let files = answer.as_array().expect("a list");
+    assert_eq!(files.len(), 2);
+    for (file, (name, bytes)) in files.iter().zip([("one.png", &one), ("two.jpg", &two)]) {
+        let mut keys: Vec<&str> = file
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        keys.sort_unstable();
+        assert_eq!(keys, ["folder", "id", "name", "thumbnailUrl", "url"]);
+        assert_eq!(file["name"], name);
+        assert_eq!(file["folder"], shelf.folder);
+        let url = file["url"].as_str().unwrap();
+        assert!(
+            url.contains(&format!("/media/default/{}/{name}?v=", shelf.folder)),
+            "{url}"
+        );
+        assert_eq!(shelf.fetch(&file["url"]).await.body, **bytes);
+    }
+}
+
+async fn shape_b_is_answered_with_urls(door: Door) {
+    let shelf = Shelf::new(door);
+    let answer = shelf
+        .send(&json!({
+            "media": [
+                {"imageBase64": base64(&png()), "imageName": "My Summer Photo", "imageType": "png"},
+                {"fileBase64": data_url("text/plain", b"hello"), "fileName": "Read Me.TXT", "fileType": "txt"},
+            ],
+            "folder": format!("{}/deep/er", shelf.folder),
+            "type": "image",
+        }))
+        .await
+        .payload();
+    let image = answer[0]["media_url"].as_str().expect("a URL");
+    assert!(image.contains("/deep/er/my-summer-photo.png?v="), "{image}");
+    assert!(answer[0]["media_thumbnail_url"].is_string());
+    let file = answer[1]["media_url"].as_str().expect("a URL");
+    assert!(file.contains("/deep/er/read-me.txt?v="), "{file}");
+    assert_eq!(answer[1].get("media_thumbnail_url"), None);
+    assert_eq!(shelf.fetch(&answer[1]["media_url"]).await.body, b"hello");
+}
+
+async fn shape_b_with_one_object_is_answered_with_one(door: Door) {
+    let shelf = Shelf::new(door);
+    let item =
+        json!({"fileBase64": base64(b"a,b\n1,2\n"), "fileName": "table", "fileType": "text/csv"});
+    // One item is answered by itself, however it came.
+    for media in [item.clone(), json!([item])] {
+        let body = json!({"media": media, "folder": shelf.folder, "type": "file", "update": true});
+        let answer = shelf.send(&body).await.payload();
+        assert!(
+            answer["media_url"]
+                .as_str()
+                .unwrap()
+                .contains("/table.csv?v="),
+            "{answer}"
+        );
+    }
+}
+
+async fn a_form_is_answered_like_shape_a(door: Door) {
+    let shelf = Shelf::new(door);
+    let boundary = "x-boundary-x";
+    let mut body = Vec::new();
+    let mut part = |head: &str, content: &[u8]| {
+        body.extend(
+            format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n").as_bytes(),
+        );
+        body.extend(content);
+        body.extend(b"\r\n");
+    };
+    let picture = png();
+    part(
+        "name=\"files\"; filename=\"a b.png\"\r\nContent-Type: image/png",
+        &picture,
+    );
+    part(
+        "name=\"files\"; filename*=UTF-8''%E5%86%99%E7%9C%9F.png",
+        &picture,
+    );
+    part("name=\"type\"", b"image");
+    part("name=\"folder\"", shelf.folder.as_bytes());
+    body.extend(format!("--{boundary}--\r\n").as_bytes());
+    let call = door.call(Method::POST, MEDIA).bytes(body);
+    let answer = call
+        .header(
+            "content-type",
+            &format!("multipart/form-data; boundary={boundary}"),
+        )
+        .send()
+        .await
+        .payload();
+    assert_eq!(answer[0]["name"], "a b.png");
+    assert_eq!(answer[1]["name"], "写真.png");
+    assert_eq!(shelf.fetch(&answer[1]["url"]).await.body, picture);
+}
+
+async fn keys_may_come_in_any_order(door: Door) {
+    let shelf = Shelf::new(door);
+    let text = format!(
+        " {{ \"media\" : [ {{ \"base64\" : \"{}\" , \"name\" : \"late.txt\" }} ] ,\n \"type\":\"file\", \"folder\":{} }} ",
+        data_url("text/plain", b"late").replace('/', "\\/"),
+        Value::from(shelf.folder.as_str()),
+    );
+    let call = door.call(Method::POST, MEDIA).bytes(text);
+    let answer = call
+        .header("content-type", "application/json")
+        .send()
+        .await
+        .payload();
+    assert_eq!(shelf.fetch(&answer[0]["url"]).await.body, b"late");
+}
+
+async fn images_get_thumbnails_of_the_right_type(door: Door) {
+    let shelf = Shelf::new(door);
+    let large = shelf
+        .put(
+            "large.png",
+            "image",
+            "image/png",
+            &picture(1000, 500, ImageFormat::Png),
+        )
+        .await;
+    let clear = shelf
+        .put("clear.png", "image", "image/png", &transparent(300, 600))
+        .await;
+    let small = shelf.put("small.png", "image", "image/png", &png()).await;
+    for (file, mime, size) in [
+        (large, "image/jpeg", (256, 128)),
+        (clear, "image/webp", (128, 256)),
+        (small, "image/jpeg", (40, 30)),
+    ] {
+        let answer = shelf.fetch(&file["thumbnailUrl"]).await;
+        assert_eq!(answer.header("content-type"), Some(mime), "{file}");
+        let thumbnail = image::load_from_memory(&answer.body).expect("a picture");
+        assert_eq!((thumbnail.width(), thumbnail.height()), size, "{file}");
+        assert_eq!(thumbnail.color().has_alpha(), mime == "image/webp");
+    }
+}
+
+async fn pictures_of_every_format_come_in(door: Door) {
+    let shelf = Shelf::new(door);
+    for (format, name, mime) in [
+        (ImageFormat::Jpeg, "a.jpg", "image/jpeg"),
+        (ImageFormat::Png, "a.png", "image/png"),
+        (ImageFormat::Gif, "a.gif", "image/gif"),
+        (ImageFormat::WebP, "a.webp", "image/webp"),
+        (ImageFormat::Bmp, "a.bmp", "image/bmp"),
+        (ImageFormat::Tiff, "a.tiff", "image/tiff"),
+        (ImageFormat::Ico, "a.ico", "image/x-icon"),
+    ] {
+        let bytes = picture(48, 32, format);
+        let file = shelf.put(name, "image", mime, &bytes).await;
+        let known = shelf.describe(&file["id"]).await.payload();
+        assert_eq!(known["width"], 48, "{name}: {known}");
+        assert_eq!(known["height"], 32, "{name}: {known}");
+        assert_eq!(known["mime"], mime);
+        assert_eq!(known["size"], bytes.len());
+        let thumbnail = shelf.fetch(&known["thumbnailUrl"]).await;
+        assert!(image::load_from_memory(&thumbnail.body).is_ok(), "{name}");
+    }
+}
+
+async fn sound_has_a_duration(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = shelf.put("silence.wav", "audio", "audio/wav", &wav()).await;
+    assert_eq!(file.get("thumbnailUrl"), None);
+    let known = shelf.describe(&file["id"]).await.payload();
+    assert_eq!(known["type"], "audio");
+    assert_eq!(known["duration"], 1.0, "{known}");
+}
+
+async fn a_name_may_be_of_any_script(door: Door) {
+    let shelf = Shelf::new(door);
+    for name in [
+        "Ünï códe.txt",
+        "写真 🦭.txt",
+        "a+b&c=d#e?f%20.txt",
+        "'\"<b>.txt",
+        "CON",
+        ".profile",
+        "a ",
+    ] {
+        let file = shelf.put(name, "file", "text/plain", name.as_bytes()).await;
+        assert_eq!(file["name"], name);
+        let answer = shelf.fetch(&file["url"]).await;
+        assert_eq!(answer.body, name.as_bytes(), "{answer}");
+    }
+    assert_eq!(shelf.names().await.len(), 7);
+}
+
+async fn an_upload_may_have_sixty_four_files(door: Door) {
+    let shelf = Shelf::new(door);
+    let media: Vec<Value> = (0..64)
+        .map(|at| json!({"name": format!("{at}.txt"), "base64": data_url("text/plain", b"x")}))
+        .collect();
+    let body = json!({"media": media, "folder": shelf.folder, "type": "file"});
+    assert_eq!(
+        shelf.send(&body).await.payload().as_array().unwrap().len(),
+        64
+    );
+    assert_eq!(shelf.names().await.len(), 64);
+}

@@ -1,0 +1,96 @@
+//! A folder of a case's own, so that cases run side by side.
+
+use super::fixtures::data_url;
+use crate::door::{Answer, Call, Door, enc};
+use crate::room::unique;
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// Where uploads go, and lists come from.
+pub(crate) const MEDIA: &str = "/api/v1/media";
+
+/// A folder and the door through which it is seen.
+pub(crate) struct Shelf {
+    pub(crate) door: Door,
+    pub(crate) folder: String,
+}
+
+impl Shelf {
+    pub(crate) fn new(door: Door) -> Self {
+        Self {
+            door,
+            folder: unique("shelf"),
+        }
+    }
+
+    /// Sends an upload's body as it is.
+    pub(crate) async fn send(&self, body: &Value) -> Answer {
+        self.door.post(MEDIA, body).send().await
+    }
+
+    /// One file in shape A, to be sent.
+    pub(crate) fn upload(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Call {
+        self.door.post(MEDIA, &self.body(name, kind, mime, bytes))
+    }
+
+    /// The body of one file in shape A.
+    pub(crate) fn body(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Value {
+        json!({
+            "media": [{"name": name, "base64": data_url(mime, bytes)}],
+            "folder": self.folder,
+            "type": kind,
+        })
+    }
+
+    /// Uploads one file, and gives what the answer says of it.
+    pub(crate) async fn put(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Value {
+        let payload = self.upload(name, kind, mime, bytes).send().await.payload();
+        assert_eq!(payload.as_array().map(Vec::len), Some(1), "{payload}");
+        payload[0].clone()
+    }
+
+    /// The files of the folder.
+    pub(crate) async fn list(&self, options: &str) -> Answer {
+        let path = format!("{MEDIA}?folder={}{options}", enc(&self.folder));
+        self.door.get(&path).send().await
+    }
+
+    /// The names of the folder's files, sorted.
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let files = self.list("&order[field]=name").await.payload();
+        let names = files.as_array().expect("a list").iter();
+        names
+            .map(|file| file["name"].as_str().expect("a name").to_owned())
+            .collect()
+    }
+
+    /// What is known of a file.
+    pub(crate) async fn describe(&self, id: &Value) -> Answer {
+        self.door.get(&format!("{MEDIA}/{id}")).send().await
+    }
+
+    pub(crate) async fn delete(&self, id: &Value) -> Answer {
+        let path = format!("{MEDIA}/{id}");
+        self.door.call(Method::DELETE, &path).send().await
+    }
+
+    /// Gets a URL that an answer gave, without a key.
+    pub(crate) async fn fetch(&self, url: &Value) -> Answer {
+        self.at(url).send().await
+    }
+
+    /// The same, to be sent. URLs name the door that was asked.
+    pub(crate) fn at(&self, url: &Value) -> Call {
+        let url = url.as_str().expect("a URL");
+        let path = url
+            .strip_prefix(self.door.url())
+            .unwrap_or_else(|| panic!("{url} is not of {}", self.door.url()));
+        Call::new(self.door.url(), Method::GET, path)
+    }
+}
+
+/// The read-only key of the project.
+pub(crate) fn read_key() -> &'static str {
+    &shared().read_key
+}

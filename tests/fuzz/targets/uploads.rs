@@ -1,0 +1,12 @@
+//! Any bytes, read as an upload's body or as the structure of one.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(
+    init: fuzz::seeds::lay_out_where_asked(fuzz::seeds::uploads()),
+    |bytes: &[u8]| fuzz::upload::upload(bytes)
+);
+
+/// Without the fuzzer there is nothing to do: `make fuzz` builds it in.
+#[cfg(not(fuzzing))]
+fn main() {}
