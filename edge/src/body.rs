@@ -22,7 +22,7 @@ use worker::{Context, Delay};
 const PIECE_BYTES: u32 = 64 * 1024;
 
 /// How long a body may lie still on its way, and how long a caller may take to send one that is checked whole.
-/// The origin's own patience (`body_timeout`, 30 s) ends before, and its answer then says so.
+/// The origin's own patience (`body_read_timeout`, 30 s) ends before, and its answer then says so.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes of a refused body that are still taken; beyond, the connection is closed. As at the origin.

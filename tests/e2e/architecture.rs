@@ -145,11 +145,7 @@ fn must_be_empty(rule: &str, breaches: &[String]) {
 }
 
 /// The edge's host: a handler, the way to the origin, and bodies.
-const EDGE_HOST: [&str; 3] = [
-    "edge/src/lib.rs",
-    "edge/src/forward.rs",
-    "edge/src/body.rs",
-];
+const EDGE_HOST: [&str; 3] = ["edge/src/lib.rs", "edge/src/forward.rs", "edge/src/body.rs"];
 
 async fn only_the_edges_host_knows_the_worker_crate(_: Door) {
     let knows = |source: &Source| {
