@@ -2,6 +2,7 @@
 //! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
 //! `parts.rs` and `private.rs`.
 
+mod edge_uploads;
 mod fixtures;
 mod library;
 mod parts;
@@ -15,6 +16,7 @@ use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
     [
+        edge_uploads::cases(),
         library::cases(),
         parts::cases(),
         private::cases(),
