@@ -6,12 +6,14 @@
 mod publication;
 mod sweep;
 
+use super::lookup::Lookups;
 use super::store::{ObjectKey, Store};
-use crate::db::media::{MediaRow, MediaTable};
+use crate::db::media::{MediaRow, MediaTable, TableError};
 use crate::fault::{self, Point};
 use publication::Parts;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
+use shared::media::FilePath;
 use shared::operation::media::{MediaId, MediaList};
 use shared::upload::{Existing, Visibility};
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub struct Library {
     store: Store,
     table: MediaTable,
     turns: Arc<Semaphore>,
+    lookups: Arc<Lookups>,
 }
 
 impl Library {
@@ -43,6 +46,7 @@ impl Library {
             store,
             table,
             turns: Arc::new(Semaphore::new(DEEDS_MAX_COUNT)),
+            lookups: Arc::default(),
         }
     }
 
@@ -94,6 +98,7 @@ impl Library {
             }
         };
         fault::reach(Point::RowsCommitted);
+        self.forget(&written.rows);
         self.clear(&written.replaced).await;
         Ok(written.rows)
     }
@@ -126,6 +131,29 @@ impl Library {
         self.table.settle(keys).await?;
         fault::reach(Point::Settled);
         Ok(())
+    }
+
+    /// The file at a path, as it was a moment ago at most.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
+        let look_up = || async {
+            let found = self.table.lookup(path).await;
+            found.map_err(TableError::into_problem)
+        };
+        self.lookups.find(path, look_up).await
+    }
+
+    /// Has the table asked again for a file whose object is gone: it was replaced or deleted, perhaps by another origin.
+    pub fn doubt(&self, path: &FilePath) {
+        self.lookups.forget(path);
+    }
+
+    fn forget(&self, rows: &[MediaRow]) {
+        for row in rows {
+            self.lookups.forget(&row.path());
+        }
     }
 
     /// A project's file.
@@ -177,6 +205,7 @@ impl Library {
         let row = deleted.map_err(|error| error.into_problem())?;
         fault::reach(Point::DeletionCommitted);
         if let Some(row) = &row {
+            self.forget(std::slice::from_ref(row));
             self.clear(&row.objects().collect::<Vec<_>>()).await;
         }
         Ok(row)
