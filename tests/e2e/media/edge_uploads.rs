@@ -11,7 +11,6 @@ use crate::raw::{self, RawAnswer, Wire};
 use crate::service::{Edge, Service, shared};
 use reqwest::Method;
 use serde_json::{Value, json};
-use shared::error::ErrorCode;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
