@@ -46,6 +46,7 @@ fn call(method: &str, url: &str, key: Option<String>) -> Call {
         idempotency_key: None,
         if_match: None,
         if_none_match: None,
+        tus: None,
         origin: None,
         access_control_request_method: None,
         body: BodyLength::Known(0),
