@@ -113,6 +113,7 @@ impl Gateway {
             BodyUse::Upload => {
                 return Upload::begin(call, self.config.upload_limits).map(BodyPlan::Upload);
             }
+            BodyUse::Bytes => return Ok(BodyPlan::Stream),
             BodyUse::Json => {}
         }
         match call.body {

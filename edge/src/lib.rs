@@ -12,6 +12,7 @@ use config::Config;
 use forward::Forwarding;
 use gateway::{Answer, BodyLength, Call, Decision, Form, Gateway, OriginHead};
 use shared::error::{ErrorCode, Problem};
+use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -70,6 +71,9 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         "server-timing",
         &gateway::server_timing(Date::now() - started, origin_ms),
     )?;
+    for (name, value) in tus::answer_headers(&call.path, response.status()) {
+        headers.set(name, value)?;
+    }
     if let Some(gateway) = gateway {
         for (name, value) in gateway.config().cors.answer_headers(call.origin.as_deref()) {
             match name {
@@ -153,6 +157,7 @@ fn read_call(request: &Request) -> Result<Call> {
         idempotency_key: get(&headers, "idempotency-key"),
         if_match: get(&headers, "if-match"),
         if_none_match: get(&headers, "if-none-match"),
+        tus: TusHeaders::read(path, |name| get(&headers, name)),
         origin: get(&headers, "origin"),
         access_control_request_method: get(&headers, "access-control-request-method"),
         body,

@@ -14,6 +14,7 @@ use crate::keys::{KeyError, KeyRegistry};
 use crate::media::image::pool::MediaPool;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
+use crate::media::resumable::{ResumableUploads, UploadTerms};
 use crate::media::sign::Signer;
 use crate::media::store::Store;
 use crate::media::url::BaseUrl;
@@ -60,6 +61,8 @@ pub struct App {
     pub library: Library,
     /// What files go through before they are published.
     pub intake: Intake,
+    /// The uploads that can be resumed.
+    pub resumable: ResumableUploads,
     /// The uploads that arrive.
     pub uploads: Uploads,
     admin: Admin,
@@ -105,6 +108,12 @@ impl App {
         };
         let pools = Pools::new(settings, system.address.clone(), system.projects.clone());
         let pools = Arc::new(pools);
+        let table = MediaTable::new(&system.address, config.connect_timeout);
+        let terms = UploadTerms {
+            max_bytes: config.tus_max_bytes,
+            lifetime: config.tus_expiry,
+            types: config.media_types.clone(),
+        };
         Ok(Self {
             keys: Arc::new(keys),
             catalog: Arc::new(Catalog::new(Arc::clone(&pools))),
@@ -126,10 +135,8 @@ impl App {
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
             bodies: Room::default(),
-            library: Library::new(
-                store,
-                MediaTable::new(&system.address, config.connect_timeout),
-            ),
+            resumable: ResumableUploads::new(store.clone(), table.clone(), terms),
+            library: Library::new(store, table),
             intake: Intake::new(Arc::new(pictures), config.media_types.clone()),
             uploads: Uploads::default(),
             admin: system.admin.clone(),
@@ -141,6 +148,7 @@ impl App {
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
+        tasks.spawn(self.resumable.clone().sweep_always(stop.clone()));
         tasks.spawn(self.library.clone().sweep_always(stop.clone()));
         let (app, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {

@@ -65,6 +65,10 @@ pub struct Config {
     pub upload_max_bytes: u64,
     /// Files of one upload.
     pub upload_max_items: usize,
+    /// Largest file of one resumable upload, in bytes.
+    pub tus_max_bytes: u64,
+    /// How long a resumable upload lives after its last byte.
+    pub tus_expiry: Duration,
     /// Types of files that may be uploaded.
     pub media_types: MediaTypes,
     /// Rows of one batch insert.
@@ -135,6 +139,8 @@ impl Config {
             json_body_max_bytes: whole("json_body_max_bytes", 1_024, 1 << 30)?,
             upload_max_bytes: whole("upload_max_bytes", 1_024, 1 << 40)? as u64,
             upload_max_items: whole("upload_max_items", 1, 10_000)?,
+            tus_max_bytes: whole("tus_max_bytes", 1_024, 1 << 50)? as u64,
+            tus_expiry: required(layers, "tus_expiry", value::lifetime)?,
             media_types: required(layers, "media_types", MediaTypes::parse)?,
             rows_batch_max: whole("rows_batch_max", 1, 1_000_000)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,

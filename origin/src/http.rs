@@ -16,6 +16,7 @@ mod respond;
 pub mod server;
 mod sql;
 mod stream;
+mod tus;
 
 use crate::app::App;
 use axum::body::Body;
@@ -28,6 +29,7 @@ use record_log::RequestRecord;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::FilePath;
+use shared::operation::tus as protocol;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -36,6 +38,8 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response
     let request = request.map(Body::new);
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
     let origin = request.headers().get("origin").cloned();
+    let path = request.uri().path();
+    let upload = protocol::is_at(path).then(|| path.to_owned());
     let wants_body = request.method() != Method::HEAD;
     let outcome = match app.cors.preflight(&request) {
         Some(preflight) => Ok(preflight),
@@ -44,6 +48,9 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response
     let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
     if !wants_body {
         response = respond::head(response);
+    }
+    if let Some(path) = upload {
+        tus::mark(&path, &mut response);
     }
     app.cors.mark(response.headers_mut(), origin.as_ref());
     record.finish(response)

@@ -9,6 +9,7 @@ pub mod image;
 pub mod intake;
 pub mod library;
 pub mod lookup;
+pub mod resumable;
 pub mod sign;
 pub mod sniff;
 pub mod store;

@@ -301,11 +301,13 @@ pub fn build(
         Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
         // These have no plan: metadata is the catalogue itself, SQL is the caller's own, of a batch each
         // operation has one, and media are no records.
-        Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) | Operation::Media(_) => {
-            Err(Problem::new(
-                ErrorCode::Internal,
-                "The request was planned as something it is not.",
-            ))
-        }
+        Operation::Describe(_)
+        | Operation::Sql(_)
+        | Operation::Batch(_)
+        | Operation::Media(_)
+        | Operation::Tus(_) => Err(Problem::new(
+            ErrorCode::Internal,
+            "The request was planned as something it is not.",
+        )),
     }
 }

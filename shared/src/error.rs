@@ -93,6 +93,8 @@ codes! {
     Deadlock = "deadlock", 409, Some(1);
     /// The first request with this idempotency key still runs.
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
+    /// Bytes for another place of an upload than the one that it has come to.
+    UploadOffsetMismatch = "upload_offset_mismatch", 409, None;
     /// A file is no longer, or not yet, the one that the caller's condition names.
     PreconditionFailed = "precondition_failed", 412, None;
     /// The body is larger than allowed.
@@ -107,6 +109,8 @@ codes! {
     InvalidValue = "invalid_value", 422, None;
     /// The idempotency key was used with another body.
     IdempotencyMismatch = "idempotency_mismatch", 422, None;
+    /// Another request is busy with the upload.
+    UploadLocked = "upload_locked", 423, Some(1);
     /// Too many requests.
     RateLimited = "rate_limited", 429, Some(1);
     /// A fault of ours; the log has its cause under the request id.

@@ -104,6 +104,17 @@ pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
 /// Bytes of a medium's name, and of its folder's path: what file systems take, should it ever be saved.
 pub const MEDIA_NAME_MAX_BYTES: usize = 255;
 
+/// Bytes of an `Upload-Metadata`: a name and a folder of 255 bytes each as base64, and as much again of what
+/// clients add for themselves. It is stored, and repeated to whoever asks how far the upload is.
+pub const TUS_METADATA_MAX_BYTES: usize = 4_096;
+
+/// Resumable uploads of one project that are under way: each may hold a file's worth of disk until it expires.
+pub const TUS_OPEN_MAX_COUNT: usize = 100;
+
+/// Seconds for which a finished resumable upload tells which file it has become: an hour, in which a client whose
+/// last answer was lost comes back.
+pub const TUS_FINISHED_SECONDS: u64 = 60 * 60;
+
 /// Entries of one listing of media: it is held whole before it is sent. More are read page by page.
 pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 

@@ -12,6 +12,7 @@ pub mod options;
 pub mod read;
 pub mod route;
 pub mod sql;
+pub mod tus;
 pub mod window;
 pub mod write;
 
@@ -26,6 +27,7 @@ use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Answer, Join, Read, ReadOne};
 use route::Resource;
 use sql::SqlCall;
+use tus::{TusCall, TusHeaders};
 use write::{Delete, Insert, Update};
 
 /// What of a request is known before its body.
@@ -47,6 +49,8 @@ pub struct RequestHead<'a> {
     pub if_match: Option<&'a str>,
     /// The `If-None-Match`, if one was sent.
     pub if_none_match: Option<&'a str>,
+    /// The headers of resumable uploads, if the path is one of theirs.
+    pub tus: Option<&'a TusHeaders>,
 }
 
 /// A table of a database, as named by the path.
@@ -118,6 +122,8 @@ pub enum Operation {
     Batch(Batch),
     /// Something of the media library.
     Media(MediaCall),
+    /// Something of an upload that can be resumed.
+    Tus(TusCall),
 }
 
 /// What a request's body is to its operation.
@@ -129,6 +135,8 @@ pub enum BodyUse {
     Json,
     /// Files, which are read as they arrive: [`Pending::finish`] does without.
     Upload,
+    /// Bytes of one file, which are kept as they arrive: [`Pending::finish`] does without.
+    Bytes,
 }
 
 impl Operation {
@@ -142,7 +150,7 @@ impl Operation {
             Self::Update(update) => Some(&update.table),
             Self::Delete(delete) => Some(&delete.table),
             Self::Describe(table) => Some(table),
-            Self::Sql(_) | Self::Batch(_) | Self::Media(_) => None,
+            Self::Sql(_) | Self::Batch(_) | Self::Media(_) | Self::Tus(_) => None,
         }
     }
 
@@ -198,14 +206,13 @@ enum Step {
 
 impl Step {
     fn body(&self) -> BodyUse {
-        match self {
-            Self::Ready(operation)
-                if matches!(**operation, Operation::Media(MediaCall::Upload)) =>
-            {
-                BodyUse::Upload
-            }
-            Self::Ready(_) => BodyUse::None,
-            _ => BodyUse::Json,
+        let Self::Ready(operation) = self else {
+            return BodyUse::Json;
+        };
+        match &**operation {
+            Operation::Media(MediaCall::Upload) => BodyUse::Upload,
+            Operation::Tus(call) if call.takes_bytes() => BodyUse::Bytes,
+            _ => BodyUse::None,
         }
     }
 }
@@ -312,6 +319,14 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             options::none(&pairs)?;
             (Action::Batch, Step::Batch)
         }
+        (Resource::Uploads, _) => {
+            options::none(&pairs)?;
+            resumable(TusCall::of_uploads(head)?)
+        }
+        (Resource::Upload(id), _) => {
+            options::none(&pairs)?;
+            resumable(TusCall::of_upload(head, id)?)
+        }
         (resource, method) => in_library(method, resource, pairs)?,
     };
     refuse_idle_headers(head, action)?;
@@ -319,6 +334,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         BodyUse::None => None,
         BodyUse::Json => expect_json(head.content_type).err(),
         BodyUse::Upload => Encoding::of(head.content_type).err(),
+        BodyUse::Bytes => tus::expect_bytes(head).err(),
     };
     Ok(Pending {
         action,
@@ -345,6 +361,16 @@ fn in_library(
         (Resource::Signature(id), _) => (Action::SignMedia, Step::Sign(id)),
         _ => (Action::Upload, media(MediaCall::Upload)),
     })
+}
+
+/// What is asked of uploads that can be resumed.
+fn resumable(call: TusCall) -> (Action, Step) {
+    let action = match &call {
+        TusCall::Describe => Action::DescribeUploads,
+        TusCall::Create(_) => Action::BeginUpload,
+        TusCall::Status(_) | TusCall::Append { .. } | TusCall::Terminate(_) => Action::ResumeUpload,
+    };
+    (action, ready(Operation::Tus(call)))
 }
 
 fn ready(operation: Operation) -> Step {

@@ -4,6 +4,7 @@
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Access;
+use crate::operation::tus;
 
 /// What a request wants to do, as far as its head tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,11 +39,17 @@ pub enum Action {
     SignMedia,
     /// Delete a file.
     DeleteMedia,
+    /// Ask what of tus there is.
+    DescribeUploads,
+    /// Begin an upload that can be resumed.
+    BeginUpload,
+    /// Go on with it, ask how far it is, or give it up.
+    ResumeUpload,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -58,6 +65,9 @@ impl Action {
         Self::DescribeMedia,
         Self::SignMedia,
         Self::DeleteMedia,
+        Self::DescribeUploads,
+        Self::BeginUpload,
+        Self::ResumeUpload,
     ];
 
     /// The least access that may do it.
@@ -69,7 +79,8 @@ impl Action {
             | Self::ReadOne
             | Self::Describe
             | Self::ListMedia
-            | Self::DescribeMedia => Access::Read,
+            | Self::DescribeMedia
+            | Self::DescribeUploads => Access::Read,
             Self::Explain
             | Self::Insert
             | Self::Update
@@ -78,7 +89,9 @@ impl Action {
             | Self::Batch
             | Self::Upload
             | Self::SignMedia
-            | Self::DeleteMedia => Access::Full,
+            | Self::DeleteMedia
+            | Self::BeginUpload
+            | Self::ResumeUpload => Access::Full,
         }
     }
 
@@ -97,6 +110,9 @@ impl Action {
             Self::Upload | Self::ListMedia => "/api/v1/media",
             Self::DescribeMedia | Self::DeleteMedia => "/api/v1/media/{id}",
             Self::SignMedia => "/api/v1/media/{id}/sign",
+            Self::DescribeUploads => "/api/v1/media/tus[/{id}]",
+            Self::BeginUpload => tus::PATH,
+            Self::ResumeUpload => "/api/v1/media/tus/{id}",
         }
     }
 
@@ -110,7 +126,8 @@ impl Action {
             Self::Describe => "read a schema",
             Self::Sql => "run SQL",
             Self::Batch => "run a batch",
-            Self::Upload => "upload files",
+            Self::Upload | Self::BeginUpload | Self::ResumeUpload => "upload files",
+            Self::DescribeUploads => "ask about uploads",
             Self::ListMedia | Self::DescribeMedia => "read what is known of files",
             Self::SignMedia => "sign URLs",
             Self::DeleteMedia => "delete files",
@@ -169,7 +186,8 @@ mod tests {
                 Action::ReadOne,
                 Action::Describe,
                 Action::ListMedia,
-                Action::DescribeMedia
+                Action::DescribeMedia,
+                Action::DescribeUploads
             ]
         );
     }

@@ -1,17 +1,30 @@
 //! The media library through both doors: uploads in every shape, what they must be refused for, listing,
-//! files one by one, deletion. How bytes are served is told in `media/serving.rs`.
+//! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
+//! `parts.rs` and `private.rs`.
 
+mod edge_uploads;
 mod fixtures;
 mod library;
+mod parts;
+mod private;
 mod refusals;
+mod serving;
 mod shapes;
 mod shelf;
 
 use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [library::cases(), refusals::cases(), shapes::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        edge_uploads::cases(),
+        library::cases(),
+        parts::cases(),
+        private::cases(),
+        refusals::cases(),
+        serving::cases(),
+        shapes::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

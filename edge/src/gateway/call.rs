@@ -1,6 +1,7 @@
 //! A request as far as the gateway looks at it: its head, and the length of its body.
 
 use shared::operation::RequestHead;
+use shared::operation::tus::TusHeaders;
 use shared::request_id::RequestId;
 
 /// How long a request's body is, before it is read.
@@ -44,6 +45,8 @@ pub struct Call {
     pub if_match: Option<String>,
     /// `If-None-Match`.
     pub if_none_match: Option<String>,
+    /// The headers of resumable uploads, if the path is one of theirs.
+    pub tus: Option<Box<TusHeaders>>,
     /// `Origin`.
     pub origin: Option<String>,
     /// `Access-Control-Request-Method`.
@@ -65,6 +68,7 @@ impl Call {
             idempotency_key: self.idempotency_key.as_deref(),
             if_match: self.if_match.as_deref(),
             if_none_match: self.if_none_match.as_deref(),
+            tus: self.tus.as_deref(),
         }
     }
 

@@ -32,6 +32,14 @@ impl MediaTypes {
             .iter()
             .any(|pattern| fits(&pattern.kind, kind) && fits(&pattern.subtype, subtype))
     }
+
+    /// Whether any type may come in that is of a kind such as `image`.
+    #[must_use]
+    pub fn allow_some_of(&self, kind: &str) -> bool {
+        self.0
+            .iter()
+            .any(|pattern| matches!(&*pattern.kind, "*") || pattern.kind.eq_ignore_ascii_case(kind))
+    }
 }
 
 impl fmt::Display for MediaTypes {

@@ -128,6 +128,8 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("json_body_max_bytes", "BYTES", "Largest JSON body").or("16777216"),
     Setting::new("upload_max_bytes", "BYTES", "Largest body of one upload").or("268435456"),
     Setting::new("upload_max_items", "N", "Files of one upload").or("64"),
+    Setting::new("tus_max_bytes", "BYTES", "Largest file of one resumable upload").or("17179869184"),
+    Setting::new("tus_expiry", "TIME", "How long a resumable upload waits for its next byte").or("24h"),
     Setting::new("media_types", "LIST", "Types of files that may be uploaded, separated by commas, such as image/*,application/pdf").or("*/*"),
     Setting::new("rows_batch_max", "N", "Rows of one batch insert").or("10000"),
     Setting::new("cors_origins", "LIST", "Web origins that browsers may call from, separated by commas; * for any").or("*"),

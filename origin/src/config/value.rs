@@ -22,6 +22,9 @@ pub enum LogFormat {
 /// Longest time that a setting may name: a mistaken unit should be told, not waited for.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Longest time for which a setting may have something kept.
+const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
 type Parsed<T> = Result<T, String>;
 
 pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
@@ -38,6 +41,13 @@ pub(super) fn time(text: &str) -> Parsed<Duration> {
         time if time > TIME_MAX => Err(hint()),
         time => Ok(time),
     }
+}
+
+/// A time for which something is kept.
+pub(super) fn lifetime(text: &str) -> Parsed<Duration> {
+    let time = humantime::parse_duration(text).ok();
+    time.filter(|time| (Duration::from_secs(1)..=LIFETIME_MAX).contains(time))
+        .ok_or_else(|| "a time from 1s to 30d with its unit, such as 2h or 7d".to_owned())
 }
 
 pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {

@@ -25,7 +25,7 @@ pub(crate) use self::error::exists;
 pub use self::error::{TableError, WriteError};
 pub use self::row::{MediaRow, StoredObject};
 pub use self::uploads::UploadRow;
-pub use self::write::{NewRow, NewRows, Written};
+pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 
 /// Connections of one origin for media. A look-up takes well under a millisecond, so that four serve thousands a second.
 const CONNECTIONS_MAX_COUNT: usize = 4;

@@ -3,7 +3,7 @@
 use super::body::{self, Held};
 use super::record_log::RequestRecord;
 use super::records::{Extent, Terms};
-use super::{batch, media, records, sql};
+use super::{batch, media, records, sql, tus};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,6 +12,7 @@ use axum::http::{Method, Version};
 use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
+use shared::operation::tus::TusHeaders;
 use shared::operation::{BodyUse, Operation, RequestHead};
 use shared::policy;
 use std::borrow::Cow;
@@ -45,7 +46,7 @@ async fn answer(
     record.action(pending.action());
     let held = match pending.body() {
         BodyUse::Json => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
-        BodyUse::None | BodyUse::Upload => Held::nothing(&app.bodies),
+        BodyUse::None | BodyUse::Upload | BodyUse::Bytes => Held::nothing(&app.bodies),
     };
     let operation = pending.finish(held.bytes())?;
     if let Some(action) = operation.further_action() {
@@ -64,6 +65,7 @@ async fn answer(
         Operation::Sql(call) => Box::pin(sql::run(app, &principal, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
         Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
+        Operation::Tus(call) => Box::pin(tus::run(app, &principal, call, parts, content)).await,
         Operation::Describe(table) => records::describe(app, &principal, &table).await,
         operation => records::run(app, &principal, operation, terms, record).await,
     }
@@ -77,6 +79,7 @@ struct Texts<'a> {
     idempotency_key: Option<Cow<'a, str>>,
     if_match: Option<Cow<'a, str>>,
     if_none_match: Option<Cow<'a, str>>,
+    tus: Option<Box<TusHeaders>>,
 }
 
 impl<'a> Texts<'a> {
@@ -89,6 +92,9 @@ impl<'a> Texts<'a> {
             idempotency_key: header(parts, "idempotency-key"),
             if_match: header(parts, "if-match"),
             if_none_match: header(parts, "if-none-match"),
+            tus: TusHeaders::read(parts.uri.path(), |name| {
+                header(parts, name).map(Cow::into_owned)
+            }),
         }
     }
 
@@ -102,6 +108,7 @@ impl<'a> Texts<'a> {
             idempotency_key: self.idempotency_key.as_deref(),
             if_match: self.if_match.as_deref(),
             if_none_match: self.if_none_match.as_deref(),
+            tus: self.tus.as_deref(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
 
-mod payload;
+pub(super) mod payload;
 pub mod receive;
 
 use super::links::links;
@@ -66,6 +66,7 @@ async fn upload(
         folder,
         existing,
         files,
+        upload: None,
     };
     let rows = app.library.publish(publication).await?;
     let payload = match (shape, rows.as_slice()) {

@@ -7,6 +7,7 @@ mod bucket;
 mod directory;
 mod error;
 mod file;
+mod kept;
 mod key;
 mod refusal;
 mod staging;
@@ -28,6 +29,7 @@ use self::bucket::{Bucket, Patience};
 use self::directory::Directory;
 pub use self::error::{Cause, StoreError};
 use self::file::StagedFile;
+pub use self::kept::Held;
 pub use self::key::ObjectKey;
 use self::staging::StagingFolder;
 pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
@@ -160,6 +162,18 @@ impl Store {
             .map_err(StoreError::of_object)?
             .ok_or_else(|| StoreError::other("a staged file is shorter than was recorded"))?;
         Ok(Staging::new(file, self.inner.durability))
+    }
+
+    /// Takes a file that can be resumed for oneself; `None` if another has it. Whoever [resumes](Self::resume) or
+    /// [discards](Self::discard) it holds it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], or the file can't be opened.
+    pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
+        let (path, durability) = (self.kept(id), self.inner.durability);
+        spawn_blocking(move || Held::take(&path, durability))
+            .await?
+            .map_err(StoreError::of_object)
     }
 
     /// Removes a file that could be resumed; one that is not there is fine.

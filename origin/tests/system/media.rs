@@ -66,6 +66,7 @@ fn upload(project: &ProjectName, folder: &str, items: Vec<NewRow>) -> NewRows {
         folder: FolderPath::parse(folder).unwrap(),
         existing: Existing::Stays,
         items,
+        upload: None,
     }
 }
 

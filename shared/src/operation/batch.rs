@@ -180,6 +180,7 @@ impl Request {
             if_match: None,
             if_none_match: None,
             accept: None,
+            tus: None,
         })?;
         let action = pending.action();
         match action {
@@ -197,10 +198,13 @@ impl Request {
             | Action::ListMedia
             | Action::DescribeMedia
             | Action::SignMedia
-            | Action::DeleteMedia => return Err(not_on_records()),
+            | Action::DeleteMedia
+            | Action::DescribeUploads
+            | Action::BeginUpload
+            | Action::ResumeUpload => return Err(not_on_records()),
         }
         let operation = match (&self.body, pending.body()) {
-            (Some(_), BodyUse::None | BodyUse::Upload) => {
+            (Some(_), BodyUse::None | BodyUse::Upload | BodyUse::Bytes) => {
                 Err(invalid(format!("A {} takes no body.", self.method))
                     .with_hint("Options of a read stand in its path."))
             }

@@ -1,6 +1,7 @@
 //! From a path and a method to the resource they address.
 
 use super::media::MediaId;
+use super::tus::{TusHeaders, TusId};
 use super::{RecordId, RequestHead, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
@@ -29,6 +30,10 @@ pub(super) enum Resource {
     Medium(MediaId),
     /// `/api/v1/media/{id}/sign`
     Signature(MediaId),
+    /// `/api/v1/media/tus`
+    Uploads,
+    /// `/api/v1/media/tus/{id}`
+    Upload(TusId),
 }
 
 /// Understands a request for a file's bytes, `GET /media/{project}/{folder…}/{name}`: whom it is about.
@@ -44,6 +49,7 @@ pub fn file(head: &RequestHead<'_>) -> Result<FilePath, Problem> {
 
 const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
+const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
 /// Finds the resource and checks the method.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
@@ -64,6 +70,13 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         (Some("batch"), None, ..) => allow(head.method, "POST").map(|()| Resource::Batch),
         (Some("media"), None, ..) => {
             allow(head.method, "GET, HEAD, POST").map(|()| Resource::Library)
+        }
+        (Some("media"), Some("tus"), None, ..) => {
+            allow(head.method, "OPTIONS, POST").map(|()| Resource::Uploads)
+        }
+        (Some("media"), Some("tus"), Some(id), None, _) if !id.is_empty() => {
+            allow(TusHeaders::method(head), UPLOAD_METHODS)?;
+            Ok(Resource::Upload(TusId::parse(id)?))
         }
         (Some("media"), Some(id), None, ..) if !id.is_empty() => {
             allow(head.method, "GET, HEAD, DELETE")?;

@@ -54,7 +54,7 @@ impl Label {
     ///
     /// # Errors
     /// `invalid_body` if it is neither.
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+    pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
         let label = if text.contains('/') {
             Self::mime(text)

@@ -112,9 +112,11 @@ const MEDIA: Migration = Migration {
             length BIGINT UNSIGNED NOT NULL,
             received BIGINT UNSIGNED NOT NULL,
             metadata TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,
+            media_id BIGINT UNSIGNED NULL,
             created_at BIGINT UNSIGNED NOT NULL,
             expires_at BIGINT UNSIGNED NOT NULL,
             KEY by_expiry (expires_at),
+            KEY by_project (project),
             CONSTRAINT media_uploads_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB",
     ],

@@ -42,6 +42,9 @@ pub enum WriteError {
     /// The project is not there (any more). Nothing was changed.
     #[error("there is no such project")]
     NoProject,
+    /// The resumable upload has become a file already, or has expired. Nothing was changed.
+    #[error("the upload is over")]
+    NoUpload,
     /// A sweeper took the new objects for left-overs: publishing them took too long. Nothing was changed.
     #[error("the objects were swept before their rows were written")]
     Swept,
@@ -155,6 +158,10 @@ impl WriteError {
             Self::NoProject => Problem::new(
                 ErrorCode::MediaNotFound,
                 "The project of this key is not there any more.",
+            ),
+            Self::NoUpload => Problem::new(
+                ErrorCode::MediaNotFound,
+                "The upload is over, or has expired.",
             ),
             Self::Swept => Problem::new(
                 ErrorCode::StorageUnavailable,

@@ -2,6 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use shared::ident::ProjectName;
+use shared::operation::media::MediaId;
 use uuid::Uuid;
 
 use super::error::TableError;
@@ -18,24 +19,29 @@ pub struct UploadRow {
     pub length: u64,
     /// Bytes up to which it is known to be right.
     pub received: u64,
-    /// What was said of the file, as JSON.
+    /// What was said of the file: the `Upload-Metadata` as it was sent.
     pub metadata: String,
+    /// The file that it has become; `None` while it is under way.
+    pub media_id: Option<MediaId>,
     /// When it began.
     pub created_at: u64,
     /// When it may be swept.
     pub expires_at: u64,
 }
 
-type RawUpload = (Vec<u8>, String, u64, u64, String, u64, u64);
+type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64);
 
 impl MediaTable {
-    /// Records an upload.
+    /// Records an upload, unless its project has `most` under way. Whether it did; requests at the same moment may make it
+    /// a few more.
     ///
     /// # Errors
     /// MariaDB failed, or the project is not there.
-    pub async fn insert_upload(&self, upload: &UploadRow) -> Result<(), TableError> {
+    pub async fn insert_upload(&self, upload: &UploadRow, most: usize) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
-            (id, project, length, received, metadata, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)";
+            (id, project, length, received, metadata, created_at, expires_at)
+            SELECT ?, ?, ?, ?, ?, ?, ? FROM DUAL WHERE (SELECT COUNT(*) FROM selkie.media_uploads
+            WHERE project = ? AND media_id IS NULL AND expires_at > ?) < ?";
         let values = (
             upload.id,
             upload.project.as_str(),
@@ -44,8 +50,11 @@ impl MediaTable {
             &upload.metadata,
             upload.created_at,
             upload.expires_at,
+            upload.project.as_str(),
+            upload.created_at,
+            most,
         );
-        self.run(statement, &values.into()).await.map(drop)
+        Ok(self.run(statement, &values.into()).await? > 0)
     }
 
     /// The upload of an id, if it is the project's.
@@ -59,7 +68,8 @@ impl MediaTable {
     ) -> Result<Option<UploadRow>, TableError> {
         let found: Option<RawUpload> = within(async {
             let mut conn = self.conn().await?;
-            let statement = "SELECT id, project, length, received, metadata, created_at, expires_at
+            let statement =
+                "SELECT id, project, length, received, metadata, media_id, created_at, expires_at
                 FROM selkie.media_uploads WHERE id = ? AND project = ?";
             Ok::<_, TableError>(conn.exec_first(statement, (id, project.as_str())).await?)
         })
@@ -77,7 +87,8 @@ impl MediaTable {
         received: u64,
         expires_at: u64,
     ) -> Result<bool, TableError> {
-        let statement = "UPDATE selkie.media_uploads SET received = ?, expires_at = ? WHERE id = ?";
+        let statement = "UPDATE selkie.media_uploads SET received = ?, expires_at = ?
+            WHERE id = ? AND media_id IS NULL";
         let found = self
             .run(statement, &(received, expires_at, id).into())
             .await?;
@@ -110,13 +121,14 @@ impl MediaTable {
 }
 
 fn upload_row(raw: RawUpload) -> Result<UploadRow, TableError> {
-    let (id, project, length, received, metadata, created_at, expires_at) = raw;
+    let (id, project, length, received, metadata, media_id, created_at, expires_at) = raw;
     Ok(UploadRow {
         id: upload_id(&id)?,
         project: ProjectName::parse(&project).map_err(|_| TableError::Corrupt("project"))?,
         length,
         received,
         metadata,
+        media_id: media_id.map(MediaId::from),
         created_at,
         expires_at,
     })

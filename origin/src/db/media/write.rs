@@ -9,6 +9,7 @@ use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::operation::media::MediaId;
 use shared::upload::{Existing, Visibility};
+use uuid::Uuid;
 
 use super::error::{DUPLICATE, TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
@@ -28,6 +29,17 @@ pub struct NewRows {
     pub existing: Existing,
     /// The files: no two of one name.
     pub items: Vec<NewRow>,
+    /// The resumable upload that becomes the one file, if it came that way.
+    pub upload: Option<FinishedUpload>,
+}
+
+/// An upload that ends with the transaction which writes its file: it becomes that file once, or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedUpload {
+    /// Its id.
+    pub id: Uuid,
+    /// Until when its row tells which file it has become. Seconds since 1970.
+    pub told_until: u64,
 }
 
 /// A file to record.
@@ -95,6 +107,10 @@ impl MediaTable {
             written[place] = Some(row);
         }
         enter(&mut transaction, &replaced).await?;
+        if let (Some(upload), Some(Some(row))) = (files.upload, written.first()) {
+            end_upload(&mut transaction, upload, row.id).await?;
+        }
+
         fault::reach(Point::RowsWritten);
         transaction.commit().await?;
         Ok(Written {
@@ -139,6 +155,24 @@ impl MediaTable {
         fault::reach(Point::RowDeleted);
         transaction.commit().await?;
         Ok(Some(row))
+    }
+}
+
+/// Records what an upload has become.
+async fn end_upload(
+    transaction: &mut Transaction<'_>,
+    upload: FinishedUpload,
+    file: MediaId,
+) -> Result<(), WriteError> {
+    let statement =
+        "UPDATE selkie.media_uploads SET media_id = ?, received = length, expires_at = ?
+        WHERE id = ? AND media_id IS NULL";
+    let values = (file.get(), upload.told_until, upload.id);
+    transaction.exec_drop(statement, values).await?;
+    if transaction.affected_rows() == 1 {
+        Ok(())
+    } else {
+        Err(WriteError::NoUpload)
     }
 }
 

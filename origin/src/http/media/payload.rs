@@ -105,7 +105,7 @@ pub(super) fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
 }
 
 /// The URL of a file.
-pub(super) fn url(row: &MediaRow, links: &Links) -> String {
+pub(in crate::http) fn url(row: &MediaRow, links: &Links) -> String {
     links.file(place(row), &row.original.sha256)
 }
 

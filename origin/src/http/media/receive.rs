@@ -30,7 +30,7 @@ impl Default for Uploads {
 
 impl Uploads {
     /// Lets one in, until what this gives is dropped.
-    pub(super) fn enter(&self) -> Result<SemaphorePermit<'_>, Problem> {
+    pub(in crate::http) fn enter(&self) -> Result<SemaphorePermit<'_>, Problem> {
         self.0
             .try_acquire()
             .map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many uploads are on their way."))
@@ -80,7 +80,10 @@ pub(super) async fn receive(
 }
 
 /// The next bytes of a body; `None` at its end.
-async fn next(content: &mut Body, pause_max: Duration) -> Result<Option<Bytes>, Problem> {
+pub(in crate::http) async fn next(
+    content: &mut Body,
+    pause_max: Duration,
+) -> Result<Option<Bytes>, Problem> {
     loop {
         let frame = tokio::time::timeout(pause_max, content.frame())
             .await

@@ -3,7 +3,7 @@
 //! Writes no row: the ledger alone knows of what is stored here.
 
 use crate::clock::now;
-use crate::db::media::{MediaTable, NewRow, NewRows, StoredObject};
+use crate::db::media::{FinishedUpload, MediaTable, NewRow, NewRows, StoredObject};
 use crate::fault::{self, Point};
 use crate::media::intake::Examined;
 use crate::media::store::{ObjectKey, Staged, Store, StoreError};
@@ -37,6 +37,8 @@ pub struct Publication {
     pub existing: Existing,
     /// The files.
     pub files: Vec<Examined>,
+    /// The resumable upload that becomes the one file, if it came that way.
+    pub upload: Option<FinishedUpload>,
 }
 
 impl Publication {
@@ -85,6 +87,7 @@ impl Publication {
                 folder: self.folder,
                 existing: self.existing,
                 items,
+                upload: self.upload,
             },
         }
     }

@@ -39,11 +39,11 @@ impl Directory {
     pub(super) fn publish(&self, file: &mut StagedFile, key: ObjectKey) -> io::Result<()> {
         let target = self.path(key);
         let folder = target.parent().unwrap_or(&self.root);
-        match file.rename(&target) {
+        match file.name_lastingly(&target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 private_directory(folder)?;
                 self.sync(&self.root.join(FOLDER))?;
-                file.rename(&target)?;
+                file.name_lastingly(&target)?;
             }
             outcome => outcome?,
         }

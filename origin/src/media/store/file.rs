@@ -139,8 +139,17 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives it its lasting name, in one step.
-    pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
+    /// Gives it its lasting name, in one step. One that is kept has its own name beside it until it is discarded: should
+    /// what is published never be recorded, the upload can still be finished.
+    pub(super) fn name_lastingly(&mut self, to: &Path) -> io::Result<()> {
+        if self.lifetime == Lifetime::Kept {
+            match std::fs::hard_link(&self.path, to) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+                // Some file systems know one name for a file: then it is the lasting one.
+                Err(_) => {}
+            }
+        }
         std::fs::rename(&self.path, to)?;
         self.lifetime = Lifetime::Gone;
         Ok(())

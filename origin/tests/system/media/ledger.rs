@@ -98,10 +98,11 @@ async fn uploads_are_resumed_until_they_expire() {
         length: 1 << 40,
         received: 0,
         metadata: r#"{"name":"🦭"}"#.to_owned(),
+        media_id: None,
         created_at: 1_000,
         expires_at: 2_000,
     };
-    table.insert_upload(&row).await.unwrap();
+    assert!(table.insert_upload(&row, 1).await.unwrap());
     assert_eq!(
         table.upload(&project, row.id).await.unwrap().as_ref(),
         Some(&row)

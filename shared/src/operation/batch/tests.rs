@@ -14,6 +14,7 @@ fn parse(body: &str) -> Result<Batch, Problem> {
         if_match: None,
         if_none_match: None,
         accept: None,
+        tus: None,
     };
     match parse_head(&head)?.finish(body.as_bytes())? {
         Operation::Batch(batch) => Ok(batch),
@@ -38,6 +39,7 @@ fn alone(method: &str, path: &str, body: &str) -> Operation {
         if_match: None,
         if_none_match: None,
         accept: None,
+        tus: None,
     };
     parse_head(&head).unwrap().finish(body.as_bytes()).unwrap()
 }

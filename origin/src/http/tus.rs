@@ -1,0 +1,224 @@
+//! `/api/v1/media/tus`: uploads that can be resumed, by tus 1.0.
+//!
+//! What arrives is taken by a task of its own, so that a caller who leaves in the middle leaves nothing half done:
+//! what came is kept, and the last byte has made a file or has not.
+
+mod arrive;
+
+use super::links::links;
+use super::media::payload;
+use crate::app::App;
+use crate::db::media::{MediaRow, UploadRow};
+use crate::media::resumable::{Manner, Turn};
+use crate::media::url::Links;
+use arrive::{Arrival, Outcome};
+use axum::body::{Body, HttpBody as _};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::ProjectName;
+use shared::key::Principal;
+use shared::operation::tus::{self, FirstBytes, TusCall, TusId, TusNew};
+use std::sync::Arc;
+
+const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
+const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
+const UPLOAD_METADATA: HeaderName = HeaderName::from_static("upload-metadata");
+const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
+const TUS_VERSION: HeaderName = HeaderName::from_static("tus-version");
+const TUS_EXTENSION: HeaderName = HeaderName::from_static("tus-extension");
+const TUS_MAX_SIZE: HeaderName = HeaderName::from_static("tus-max-size");
+/// The id of the file that an upload has become.
+const MEDIA_ID: HeaderName = HeaderName::from_static("selkie-media-id");
+/// Its URL.
+const MEDIA_URL: HeaderName = HeaderName::from_static("selkie-media-url");
+
+/// Adds the headers that the protocol wants on every answer.
+pub(super) fn mark(path: &str, response: &mut Response) {
+    let status = response.status().as_u16();
+    for (name, value) in tus::answer_headers(path, status) {
+        let name = HeaderName::from_static(name);
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// Does what is asked.
+pub(super) async fn run(
+    app: &Arc<App>,
+    principal: &Principal,
+    call: TusCall,
+    parts: &Parts,
+    content: &mut Body,
+) -> Result<Response, Problem> {
+    let links = links(app, parts);
+    let project = principal.project();
+    match call {
+        TusCall::Describe => Ok(describe(app)),
+        TusCall::Create(new) => create(app, project, &links, &new, content).await,
+        TusCall::Status(id) => status(app, project, &links, id).await,
+        TusCall::Append { id, offset } => append(app, project, &links, (id, offset), content).await,
+        TusCall::Terminate(id) => terminate(app, project, id).await,
+    }
+}
+
+fn describe(app: &App) -> Response {
+    let mut response = empty(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    headers.insert(TUS_VERSION, HeaderValue::from_static(tus::VERSION));
+    headers.insert(TUS_EXTENSION, HeaderValue::from_static(tus::EXTENSIONS));
+    headers.insert(TUS_MAX_SIZE, app.resumable.max_bytes().into());
+    response
+}
+
+async fn create(
+    app: &Arc<App>,
+    project: &ProjectName,
+    links: &Links,
+    new: &TusNew,
+    content: &mut Body,
+) -> Result<Response, Problem> {
+    let row = app.resumable.begin(project, new).await?;
+    let id = TusId::from(row.id);
+    let mut response = empty(StatusCode::CREATED);
+    if new.first_bytes == FirstBytes::Here {
+        let begun = async {
+            let turn = app.resumable.take(project, id, Manner::Yields).await?;
+            turn.expect(0, content.size_hint().exact())?;
+            arrive(app, turn, content).await
+        };
+        match begun.await {
+            Ok(outcome) => tell(response.headers_mut(), &outcome, links),
+            Err(problem) => {
+                // Its caller never learns where it is.
+                if let Err(error) = terminate(app, project, id).await {
+                    tracing::debug!(%error, "an upload that failed at its beginning is left to expire");
+                }
+                return Err(problem);
+            }
+        }
+    } else {
+        response.headers_mut().insert(UPLOAD_OFFSET, 0.into());
+        expires(response.headers_mut(), &row);
+    }
+    if let Ok(location) = HeaderValue::try_from(id.to_url_path()) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+async fn status(
+    app: &Arc<App>,
+    project: &ProjectName,
+    links: &Links,
+    id: TusId,
+) -> Result<Response, Problem> {
+    let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
+    // A crash, or a store that failed, came between the last byte and the file.
+    let outcome = if turn.is_complete() {
+        arrive(app, turn, &mut Body::empty()).await?
+    } else {
+        reached(app, &turn).await?
+    };
+    let mut response = empty(StatusCode::OK);
+    let headers = response.headers_mut();
+    tell(headers, &outcome, links);
+    headers.insert(UPLOAD_LENGTH, outcome.row.length.into());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(metadata) = HeaderValue::try_from(&outcome.row.metadata) {
+        headers.insert(UPLOAD_METADATA, metadata);
+    }
+    Ok(response)
+}
+
+async fn append(
+    app: &Arc<App>,
+    project: &ProjectName,
+    links: &Links,
+    (id, offset): (TusId, u64),
+    content: &mut Body,
+) -> Result<Response, Problem> {
+    let turn = app.resumable.take(project, id, Manner::Yields).await?;
+    turn.expect(offset, content.size_hint().exact())?;
+    let outcome = match turn.file() {
+        Some(_) => reached(app, &turn).await?,
+        None => arrive(app, turn, content).await?,
+    };
+    let mut response = empty(StatusCode::NO_CONTENT);
+    tell(response.headers_mut(), &outcome, links);
+    Ok(response)
+}
+
+async fn terminate(app: &App, project: &ProjectName, id: TusId) -> Result<Response, Problem> {
+    let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
+    turn.give_up().await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// How far an upload is that nothing is added to.
+async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
+    let row = turn.row();
+    let file = match turn.file() {
+        Some(file) => app.library.get(&row.project, file).await?,
+        None => None,
+    };
+    Ok(Outcome {
+        row: row.clone(),
+        offset: turn.offset(),
+        file,
+    })
+}
+
+/// Takes a body, to its end or as far as it comes, whatever becomes of this request.
+async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcome, Problem> {
+    let body = std::mem::take(content);
+    let task = tokio::spawn(arrive::run(Arc::clone(app), turn, body));
+    let Arrival { outcome, body } = task.await.map_err(|error| {
+        tracing::error!(%error, "the task of an upload failed");
+        Problem::new(
+            ErrorCode::Internal,
+            "Something went wrong in the service itself.",
+        )
+    })?;
+    // What is left of a refused body is still to be drained.
+    *content = body;
+    outcome
+}
+
+fn tell(headers: &mut HeaderMap, outcome: &Outcome, links: &Links) {
+    headers.insert(UPLOAD_OFFSET, outcome.offset.into());
+    expires(headers, &outcome.row);
+    if let Some(file) = &outcome.file {
+        name(headers, file, links);
+    }
+}
+
+fn name(headers: &mut HeaderMap, file: &MediaRow, links: &Links) {
+    headers.insert(MEDIA_ID, file.id.get().into());
+    if let Ok(url) = HeaderValue::try_from(payload::url(file, links)) {
+        headers.insert(MEDIA_URL, url);
+    }
+}
+
+fn expires(headers: &mut HeaderMap, row: &UploadRow) {
+    let time = i64::try_from(row.expires_at)
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds).ok())
+        .and_then(|time| {
+            DateTimePrinter::new()
+                .timestamp_to_rfc9110_string(&time)
+                .ok()
+        })
+        .and_then(|text| HeaderValue::try_from(text).ok());
+    headers.extend(time.map(|time| (UPLOAD_EXPIRES, time)));
+}
+
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,137 @@
+//! The bytes of an upload, from its caller to its file, and the file from there to the library.
+//!
+//! Runs to its end even if nobody waits for it any more.
+
+use crate::app::App;
+use crate::db::media::{MediaRow, UploadRow};
+use crate::http::media::receive;
+use crate::media::intake::Claim;
+use crate::media::library::Publication;
+use crate::media::resumable::Turn;
+use axum::body::Body;
+use shared::error::{ErrorCode, Problem};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How far an upload is after a request.
+pub(super) struct Outcome {
+    pub(super) row: UploadRow,
+    pub(super) offset: u64,
+    /// The file that it has become, if that is still there.
+    pub(super) file: Option<MediaRow>,
+}
+
+/// What became of a body.
+pub(super) struct Arrival {
+    pub(super) outcome: Result<Outcome, Problem>,
+    /// What is left of it.
+    pub(super) body: Body,
+}
+
+/// Takes a body. With the last byte the upload becomes a file.
+pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arrival {
+    let outcome = async {
+        let _place = app.uploads.enter()?;
+        take(&mut turn, &mut body, app.bounds.body_timeout).await?;
+        if turn.is_complete() {
+            return finish(&app, turn).await;
+        }
+        Ok(Outcome {
+            offset: turn.offset(),
+            row: turn.row().clone(),
+            file: None,
+        })
+    };
+    let outcome = outcome.await;
+    Arrival { outcome, body }
+}
+
+async fn take(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
+    let began = turn.offset();
+    turn.prolong().await?;
+    let taken = pour(turn, body, pause_max).await;
+    match taken {
+        // The file is read and written through when it is finished.
+        Ok(()) if turn.is_complete() => return Ok(()),
+        Err(ref problem) if problem.code() == ErrorCode::BodyTooLarge => {
+            turn.take_back(began).await?;
+            return taken;
+        }
+        _ => {}
+    }
+    let flushed = turn.flush().await;
+    // The first fault is the one to tell.
+    let prolonged = turn.prolong().await;
+    taken.and(flushed).and(prolonged)
+}
+
+async fn pour(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
+    let interruption = turn.interruption();
+    loop {
+        let piece = tokio::select! {
+            biased;
+            () = interruption.cancelled() => return Err(taken_over()),
+            piece = receive::next(body, pause_max) => piece?,
+        };
+        match piece {
+            Some(bytes) => turn.write(&bytes).await?,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Makes a file of a complete upload. One that is refused is gone; one that could not be stored for now can be finished
+/// later, by whoever asks how far it is.
+async fn finish(app: &App, mut turn: Turn) -> Result<Outcome, Problem> {
+    match publish(app, &mut turn).await {
+        Ok(file) => {
+            let offset = turn.offset();
+            Ok(Outcome {
+                row: turn.end(file.id).await,
+                offset,
+                file: Some(file),
+            })
+        }
+        Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
+        Err(problem) => {
+            turn.give_up().await?;
+            Err(Problem::new(
+                problem.code(),
+                format!("{} The upload is gone.", problem.message()),
+            )
+            .with_hint_if(problem.hint().map(str::to_owned)))
+        }
+    }
+}
+
+async fn publish(app: &App, turn: &mut Turn) -> Result<MediaRow, Problem> {
+    let (staged, file) = turn.staged().await?;
+    let claim = Claim {
+        name: file.name,
+        label: file.label,
+        kind: file.kind,
+        visibility: file.visibility,
+    };
+    let publication = Publication {
+        project: turn.row().project.clone(),
+        folder: file.folder,
+        existing: file.existing,
+        files: app.intake.examine_all([(claim, staged)]).await?,
+        upload: Some(turn.finished()),
+    };
+    let rows = app.library.publish(publication).await?;
+    rows.into_iter().next().ok_or_else(|| {
+        Problem::new(
+            ErrorCode::Internal,
+            "Something went wrong in the service itself.",
+        )
+    })
+}
+
+fn taken_over() -> Problem {
+    Problem::new(
+        ErrorCode::UploadLocked,
+        "Another request has taken the upload over.",
+    )
+    .with_hint("What had arrived is kept.")
+}

@@ -1,0 +1,179 @@
+//! `Upload-Metadata`: what a resumable upload's file will be.
+//!
+//! Clients name things in their own ways, and add what is of use to themselves alone: of several names for one
+//! thing the first in these lists counts, and a key that means nothing here is passed over.
+
+use crate::error::{ErrorCode, Problem, nearest};
+use crate::ident::shown;
+use crate::limits::TUS_METADATA_MAX_BYTES;
+use crate::media::{FolderPath, MediaKind, MediaName};
+use crate::upload::{Existing, Label, Visibility};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Pictures that are decoded. A caller who names only the type of another one has not asked for a thumbnail.
+const PICTURES: [&str; 11] = [
+    "image/jpeg",
+    "image/png",
+    "image/apng",
+    "image/gif",
+    "image/webp",
+    "image/bmp",
+    "image/x-ms-bmp",
+    "image/tiff",
+    "image/x-icon",
+    "image/vnd.microsoft.icon",
+    "image/avif",
+];
+
+/// What an upload will be once its last byte is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TusFile {
+    /// What it is to be called.
+    pub name: MediaName,
+    /// Where it goes.
+    pub folder: FolderPath,
+    /// What it is to be taken for.
+    pub kind: MediaKind,
+    /// What it is said to be.
+    pub label: Option<Label>,
+    /// What becomes of a file that has its name.
+    pub existing: Existing,
+    /// Who may read it.
+    pub visibility: Visibility,
+}
+
+impl TusFile {
+    /// Reads the header: pairs of a key and a value in base64, with commas between them.
+    ///
+    /// # Errors
+    /// `invalid_body`, naming the key at fault.
+    pub fn from_metadata(header: &str) -> Result<Self, Problem> {
+        let pairs = Pairs::read(header)?;
+        let Some(name) = pairs.text(&["filename", "name"])? else {
+            return Err(invalid("The Upload-Metadata has no filename.")
+                .with_hint("Add the key filename with the file's name in base64."));
+        };
+        let said = pairs.text(&["type"])?;
+        let kind = said.as_deref().and_then(MediaKind::parse);
+        let label = match pairs.text(&["filetype"])? {
+            None if kind.is_none() => said,
+            label => label,
+        };
+        let label = label.map(|label| Label::parse(&label)).transpose()?;
+        let kind = match pairs.text(&["kind"])? {
+            Some(word) => parse_kind(&word)?,
+            None => kind.unwrap_or_else(|| usual_kind(label.as_ref())),
+        };
+        Ok(Self {
+            name: MediaName::parse(&name)?,
+            folder: FolderPath::parse(&pairs.text(&["folder"])?.unwrap_or_default())?,
+            kind,
+            label,
+            existing: if pairs.switch("update")? {
+                Existing::IsReplaced
+            } else {
+                Existing::Stays
+            },
+            visibility: match (pairs.switch("privateFolder")?, pairs.switch("private")?) {
+                (true, _) => Visibility::PrivateFolder,
+                (false, true) => Visibility::Private,
+                (false, false) => Visibility::Public,
+            },
+        })
+    }
+}
+
+/// The pairs, their values decoded.
+struct Pairs<'a>(Vec<(&'a str, Vec<u8>)>);
+
+impl<'a> Pairs<'a> {
+    fn read(header: &'a str) -> Result<Self, Problem> {
+        if header.len() > TUS_METADATA_MAX_BYTES {
+            return Err(invalid(format!(
+                "The Upload-Metadata has {} bytes; {TUS_METADATA_MAX_BYTES} are read.",
+                header.len()
+            )));
+        }
+        let mut pairs: Vec<(&str, Vec<u8>)> = Vec::new();
+        // No metadata at all is none, but a comma stands between two pairs.
+        for pair in header.split(',').filter(|_| !header.trim().is_empty()) {
+            let pair = pair.trim_matches(' ');
+            let (key, value) = pair.split_once(' ').unwrap_or((pair, ""));
+            if key.is_empty() || !key.is_ascii() {
+                return Err(invalid("The Upload-Metadata has a pair without a key.")
+                    .with_hint("Write: key1 base64value1,key2 base64value2"));
+            }
+            if pairs.iter().any(|(known, _)| *known == key) {
+                return Err(invalid(format!(
+                    "The Upload-Metadata has the key {} twice.",
+                    shown(key)
+                )));
+            }
+            let value = STANDARD.decode(value).map_err(|_| {
+                invalid(format!(
+                    "The value of {} in the Upload-Metadata is not base64.",
+                    shown(key)
+                ))
+            })?;
+            pairs.push((key, value));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of the first of these keys that has one.
+    fn text(&self, keys: &[&str]) -> Result<Option<String>, Problem> {
+        let value = |key: &&str| {
+            let found = self.0.iter().find(|(known, _)| known == key);
+            found.filter(|(_, value)| !value.is_empty())
+        };
+        let Some((key, value)) = keys.iter().find_map(value) else {
+            return Ok(None);
+        };
+        let text = String::from_utf8(value.clone()).map_err(|_| {
+            invalid(format!(
+                "The value of {key} in the Upload-Metadata is not UTF-8."
+            ))
+        })?;
+        Ok(Some(text))
+    }
+
+    /// Whether something is asked for. The protocol lets a key without a value stand for itself.
+    fn switch(&self, key: &str) -> Result<bool, Problem> {
+        let found = self.0.iter().find(|(known, _)| *known == key);
+        match found.map(|(_, value)| value.as_slice()) {
+            None | Some(b"false" | b"0") => Ok(false),
+            Some(b"true" | b"1" | b"") => Ok(true),
+            Some(_) => Err(invalid(format!(
+                "The value of {key} in the Upload-Metadata must be true or false."
+            ))),
+        }
+    }
+}
+
+fn parse_kind(word: &str) -> Result<MediaKind, Problem> {
+    MediaKind::parse(word).ok_or_else(|| {
+        let words = MediaKind::ALL.map(MediaKind::as_str);
+        invalid(format!(
+            "kind must be image, video, audio or file, not {}.",
+            shown(word)
+        ))
+        .with_hint_if(nearest(word, words).map(|word| format!("Did you mean {word}?")))
+    })
+}
+
+fn usual_kind(label: Option<&Label>) -> MediaKind {
+    let Some(Label::Mime(mime)) = label else {
+        return MediaKind::File;
+    };
+    match mime.split_once('/') {
+        Some(("video", _)) => MediaKind::Video,
+        Some(("audio", _)) => MediaKind::Audio,
+        _ if PICTURES.contains(&&**mime) => MediaKind::Image,
+        _ => MediaKind::File,
+    }
+}
+
+fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+    Problem::new(ErrorCode::InvalidBody, message)
+}
