@@ -82,6 +82,7 @@ impl Shelf {
             folder: FolderPath::parse("f").unwrap(),
             existing,
             files: examined,
+            upload: None,
         }
     }
 
