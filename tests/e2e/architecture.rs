@@ -258,7 +258,11 @@ const MAY_HOLD_SQL: [&str; 5] = [
 ];
 
 /// Statements outside `origin/src/sql/` that are put together: numbers and quoted names of our own only.
-const PUT_TOGETHER: [&str; 2] = ["origin/src/db/admin", "KILL CONNECTION {id}"];
+const PUT_TOGETHER: [&str; 3] = [
+    "origin/src/db/admin",
+    "origin/src/db/media",
+    "KILL CONNECTION {id}",
+];
 
 fn is_sql(literal: &str) -> bool {
     let verbs = [

@@ -53,6 +53,8 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/media.rs"]
+mod media_faults;
 #[path = "../faults/once.rs"]
 mod once;
 #[path = "../faults/streams.rs"]
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         once::cases(),
         limits::cases(),
         media::cases(),
+        media_faults::cases(),
         properties::cases(),
         protocol::cases(),
         records::cases(),
