@@ -6,12 +6,18 @@ mod library;
 mod refusals;
 mod shapes;
 mod shelf;
+mod tus;
 
 use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [library::cases(), refusals::cases(), shapes::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        library::cases(),
+        refusals::cases(),
+        shapes::cases(),
+        tus::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
