@@ -127,6 +127,8 @@ impl<'a> Forwarding<'a> {
         let headers = forwarded_headers(self.request, self.call).map_err(unreachable)?;
         init.set_headers(headers.as_ref());
         init.set_redirect(web_sys::RequestRedirect::Manual);
+        // Cloudflare keeps what looks like a file by itself, and would give it under another request's id.
+        init.set_cache(web_sys::RequestCache::NoStore);
         init.set_signal(Some(&controller.signal()));
         if !body.is_undefined() {
             init.set_body(body);
@@ -181,6 +183,10 @@ fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Hea
     headers.set(request_id::HEADER, call.request_id.as_str())?;
     if let Some(client) = client {
         headers.set(gateway::FORWARDED_FOR, &client)?;
+    }
+    if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
+        headers.set(gateway::FORWARDED_PROTO, scheme)?;
+        headers.set(gateway::FORWARDED_HOST, host)?;
     }
     Ok(headers)
 }

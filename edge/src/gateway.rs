@@ -12,9 +12,12 @@ mod tests;
 mod upload;
 
 pub use answer::Answer;
-pub use call::{BodyLength, Call, split_url};
-pub use headers::{CLIENT_ADDRESS, FORWARDED_FOR, NOT_FORWARDED, lists, server_timing};
-pub use origin::{Fault, OriginHead, judge};
+pub use call::{BodyLength, Call, scheme_and_host, split_url};
+pub use headers::{
+    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists,
+    server_timing,
+};
+pub use origin::{Fault, Form, OriginHead, judge};
 pub use upload::Upload;
 
 use crate::config::Config;
@@ -24,7 +27,8 @@ use shared::envelope;
 use shared::error::{ErrorCode, Problem};
 use shared::key::TokenCache;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
-use shared::operation::{BodyUse, Pending};
+use shared::media::FilePath;
+use shared::operation::{BodyUse, Pending, route};
 use std::cell::RefCell;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
@@ -89,6 +93,10 @@ impl Gateway {
         match call.path.as_str() {
             "/healthz" => only_get(call).map(|()| Decision::Answer(Answer::alive())),
             "/readyz" => only_get(call).map(|()| Decision::Forward(BodyPlan::Drop)),
+            path if path.starts_with(FilePath::PREFIX) => {
+                // Whether there is such a file, and who may have it, the origin knows.
+                route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
+            }
             _ => self.admit(call, now).map(Decision::Forward),
         }
     }

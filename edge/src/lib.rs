@@ -10,7 +10,7 @@ pub mod gateway;
 
 use config::Config;
 use forward::Forwarding;
-use gateway::{Answer, BodyLength, Call, Decision, Gateway, OriginHead};
+use gateway::{Answer, BodyLength, Call, Decision, Form, Gateway, OriginHead};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
@@ -108,7 +108,7 @@ async fn reply(
         content_type: content_type.as_deref(),
         request_id: request_id.as_deref(),
     };
-    match gateway::judge(&head, &call.request_id) {
+    match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
         Ok(()) => Ok(Reply::Origin(response)),
         Err(problem) => {
             discard(&response);

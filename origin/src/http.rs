@@ -5,10 +5,8 @@ mod batch;
 pub mod body;
 pub mod cross_origin;
 mod etag;
-#[allow(dead_code, reason = "its handler is the next step")]
 mod files;
 mod health;
-#[allow(dead_code, reason = "the handlers of media are the next step")]
 mod links;
 pub mod media;
 mod once;
@@ -17,6 +15,7 @@ mod records;
 mod respond;
 pub mod server;
 mod sql;
+mod stream;
 mod tus;
 
 use crate::app::App;
@@ -29,6 +28,7 @@ use hyper::body::Incoming;
 use record_log::RequestRecord;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use shared::media::FilePath;
 use shared::operation::tus as protocol;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -80,6 +80,7 @@ async fn route(
         "/readyz" => health::ready(app, &method, record).await,
         "/metrics" => health::metrics(app, &method, record),
         path if path.starts_with("/api/") => api::handle(app, request, record).await,
+        path if path.starts_with(FilePath::PREFIX) => files::handle(app, request, record).await,
         path => Err(Problem::new(
             ErrorCode::RouteNotFound,
             format!("There is nothing at {}.", shown(path)),

@@ -8,6 +8,7 @@ pub mod duration;
 pub mod image;
 pub mod intake;
 pub mod library;
+pub mod lookup;
 pub mod resumable;
 pub mod sign;
 pub mod sniff;

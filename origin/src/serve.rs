@@ -41,7 +41,7 @@ pub enum ServeError {
 /// MariaDB answers; without it, only asking can tell.
 ///
 /// # Errors
-/// The signing keys can't be read, or the listener fails.
+/// The signing keys can't be read, the store can't be opened, or the listener fails.
 pub async fn run(
     config: &Config,
     system: &System,

@@ -165,6 +165,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Whether a file's bytes were asked for.
+    pub(crate) fn is_file(&self) -> bool {
+        let path = self.what.split_once("://").map_or("", |(_, url)| url);
+        path.split_once('/')
+            .is_some_and(|(_, path)| path.starts_with("media/"))
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .get(name)

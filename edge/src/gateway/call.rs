@@ -82,6 +82,14 @@ impl Call {
     }
 }
 
+/// The scheme and the host (with its port) of a serialised URL, as the runtime gives it: without a name or a password.
+#[must_use]
+pub fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    (!host.is_empty()).then_some((scheme, host))
+}
+
 /// Splits a serialised URL into its path and query, both as they are.
 #[must_use]
 pub fn split_url(url: &str) -> (&str, Option<&str>) {

@@ -6,6 +6,12 @@ pub const CLIENT_ADDRESS: &str = "cf-connecting-ip";
 /// Tells the origin the caller's address.
 pub const FORWARDED_FOR: &str = "x-forwarded-for";
 
+/// Tells the origin the host that the caller asked, which the URLs in its answers begin with.
+pub const FORWARDED_HOST: &str = "x-forwarded-host";
+
+/// Tells the origin the scheme of the caller's URL.
+pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
+
 /// What of a request's headers stops here: those of the connection (RFC 9110, 7.6.1), what the runtime
 /// writes by itself, and what a caller could use to pass for somebody else.
 pub const NOT_FORWARDED: [&str; 18] = [
@@ -22,8 +28,8 @@ pub const NOT_FORWARDED: [&str; 18] = [
     "host",
     "forwarded",
     FORWARDED_FOR,
-    "x-forwarded-host",
-    "x-forwarded-proto",
+    FORWARDED_HOST,
+    FORWARDED_PROTO,
     "x-real-ip",
     "true-client-ip",
     CLIENT_ADDRESS,

@@ -2,6 +2,7 @@
 //! error page, a parked domain, silence) becomes a problem in the envelope.
 
 use shared::error::{ErrorCode, Problem};
+use shared::media::FilePath;
 use shared::request_id::RequestId;
 
 /// The head of an answer from the origin's address.
@@ -13,6 +14,27 @@ pub struct OriginHead<'a> {
     pub content_type: Option<&'a str>,
     /// `X-Request-Id`.
     pub request_id: Option<&'a str>,
+}
+
+/// What forms a success may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Those of the interface.
+    Interface,
+    /// Any: a caller's file, whole or in part.
+    File,
+}
+
+impl Form {
+    /// The form of answers at a path.
+    #[must_use]
+    pub fn at(path: &str) -> Self {
+        if path.starts_with(FilePath::PREFIX) {
+            Self::File
+        } else {
+            Self::Interface
+        }
+    }
 }
 
 /// Why there is no head.
@@ -41,14 +63,14 @@ impl Fault {
     }
 }
 
-/// The forms that a success may have. An HTML page is none of ours.
+/// The forms that a success of the interface may have. An HTML page is none of ours.
 const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
 
-/// Decides whether an answer is Selkie's own.
+/// Decides whether an answer is Selkie's own, where a success may have such a form.
 ///
 /// # Errors
 /// `bad_origin_answer`, or what Cloudflare's own statuses (520 to 530) say about the origin.
-pub fn judge(head: &OriginHead<'_>, sent: &RequestId) -> Result<(), Problem> {
+pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), Problem> {
     // Selkie's origin repeats the id on whatever it says; a stranger in its place does not.
     let is_ours = head.request_id == Some(sent.as_str());
     let essence = head
@@ -62,6 +84,7 @@ pub fn judge(head: &OriginHead<'_>, sent: &RequestId) -> Result<(), Problem> {
     };
     let fits = match head.status {
         204 | 304 => true,
+        200 | 206 if form == Form::File => true,
         200..=299 => is_any(&SUCCESS_TYPES),
         400..=599 => is_any(&["application/json"]),
         // Selkie never redirects.

@@ -166,6 +166,72 @@ fn a_batch_is_refused_by_the_operation_that_is_wrong() {
 }
 
 #[test]
+fn files_are_asked_of_the_origin_with_and_without_a_key() {
+    for key in [None, Some(key(Access::Read)), Some("x.y.z".to_owned())] {
+        for method in ["GET", "HEAD"] {
+            let file = call(method, "/media/default/a%20b/%C3%BC.png?v=1&x", key.clone());
+            assert!(matches!(
+                gateway().decide(&file, NOW),
+                Ok(Decision::Forward(BodyPlan::Drop))
+            ));
+        }
+    }
+    for (method, url, expected) in [
+        ("POST", "/media/default/a", "method_not_allowed"),
+        ("GET", "/media/default/a/../b", "media_not_found"),
+        ("GET", "/media/default/%2e%2e/b", "media_not_found"),
+        ("GET", "/media/", "media_not_found"),
+        ("GET", "/media", "route_not_found"),
+    ] {
+        assert_eq!(code(&call(method, url, None)), expected, "{method} {url}");
+    }
+}
+
+#[test]
+fn a_file_may_be_of_any_type_but_nothing_else_may() {
+    let sent = RequestId::from_incoming("r1").unwrap();
+    let verdict = |status, content_type, request_id| {
+        let head = OriginHead {
+            status,
+            content_type,
+            request_id,
+        };
+        let form = Form::at("/media/default/a.html");
+        judge(&head, form, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
+    };
+    let (html, ours) = (Some("text/html"), Some("r1"));
+    for (status, content_type, request_id, expected) in [
+        (200, html, ours, "ok"),
+        (206, html, ours, "ok"),
+        (200, None, ours, "ok"),
+        (304, None, ours, "ok"),
+        (416, Some("application/json"), ours, "ok"),
+        (200, html, None, "bad_origin_answer"),
+        (404, html, ours, "bad_origin_answer"),
+        (302, html, ours, "bad_origin_answer"),
+    ] {
+        assert_eq!(
+            verdict(status, content_type, request_id),
+            expected,
+            "{status}"
+        );
+    }
+    assert_eq!(Form::at("/api/v1/media/1"), Form::Interface);
+}
+
+#[test]
+fn the_origin_is_told_which_host_was_asked() {
+    for (url, told) in [
+        ("https://api.example/a?b", Some(("https", "api.example"))),
+        ("http://127.0.0.1:8787/", Some(("http", "127.0.0.1:8787"))),
+        ("http://[::1]:1", Some(("http", "[::1]:1"))),
+        ("nonsense", None),
+    ] {
+        assert_eq!(scheme_and_host(url), told);
+    }
+}
+
+#[test]
 fn reads_and_readiness_are_forwarded_without_a_body() {
     for read in [
         call("GET", POSTS, Some(key(Access::Read))),
@@ -217,7 +283,8 @@ fn only_an_answer_of_selkies_own_is_passed_on() {
             content_type,
             request_id,
         };
-        judge(&head, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
+        judge(&head, Form::Interface, &sent)
+            .map_or_else(|problem| problem.code().as_str(), |()| "ok")
     };
     let (json, html, ours) = (
         Some("application/json"),

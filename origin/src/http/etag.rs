@@ -19,7 +19,6 @@ impl ETag {
         Self(tag)
     }
 
-    #[allow(dead_code, reason = "serving files is the next step")]
     /// The tag of bytes whose SHA-256 is known.
     pub(super) fn of_sha256(hash: &[u8; 32]) -> Self {
         Self(format!("\"{}\"", crate::media::url::version(hash)))

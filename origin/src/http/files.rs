@@ -1,5 +1,248 @@
-//! `GET /media/{project}/{folder…}/{name}`: the bytes of files.
+//! `GET /media/{project}/{folder…}/{name}`: the bytes of files, streamed from the store.
+//!
+//! A file that its caller may not see is answered like one that is not there, after the same work.
 
+mod access;
+mod answer;
 mod condition;
 mod disposition;
+mod query;
 mod range;
+
+use super::api::header;
+use super::etag::ETag;
+use super::record_log::RequestRecord;
+use super::{body, respond, stream};
+use crate::app::App;
+use crate::db::media::{MediaRow, StoredObject};
+use crate::media::store::{ObjectBytes, StoreError};
+use access::{Access, Credentials};
+use answer::Served;
+use async_stream::try_stream;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::CONTENT_RANGE;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method};
+use axum::response::Response;
+use bytes::Bytes;
+use condition::{Conditions, Validators, Verdict};
+use futures_util::{Stream, StreamExt as _};
+use query::Query;
+use range::Extent;
+use shared::error::{ErrorCode, Problem};
+use shared::media::FilePath;
+use shared::operation::{RequestHead, route};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Answers a request for a file.
+pub(super) async fn handle(
+    app: &App,
+    request: Request,
+    record: &mut RequestRecord,
+) -> Result<Response, Problem> {
+    record.route("/media/{project}/{path}");
+    let (parts, content) = request.into_parts();
+    let outcome = answer(app, &parts, record).await;
+    if outcome.is_err() {
+        body::drain(content, &parts.headers).await;
+    }
+    outcome
+}
+
+async fn answer(app: &App, parts: &Parts, record: &mut RequestRecord) -> Result<Response, Problem> {
+    let path = route::file(&RequestHead {
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query(),
+        ..RequestHead::default()
+    })?;
+    let call = Call {
+        query: Query::parse(parts.uri.query()),
+        path,
+        parts,
+    };
+    for _ in 0..LOOKUPS_MAX_COUNT {
+        if let Some(response) = call.attempt(app, record).await? {
+            return Ok(response);
+        }
+        // Replaced or deleted since it was looked up. The table tells which.
+        app.library.doubt(&call.path);
+    }
+    tracing::error!("the store lacks an object that a row names");
+    Err(FilePath::not_found())
+}
+
+/// How often a file is looked up whose object is gone by then: it may be replaced again and again.
+const LOOKUPS_MAX_COUNT: usize = 5;
+
+/// A request for a file.
+struct Call<'a> {
+    path: FilePath,
+    query: Query,
+    parts: &'a Parts,
+}
+
+impl Call<'_> {
+    /// The answer; none if the object of the file that was found is not there.
+    async fn attempt(
+        &self,
+        app: &App,
+        record: &mut RequestRecord,
+    ) -> Result<Option<Response>, Problem> {
+        let found = app.library.find(&self.path).await?;
+        let (file, access) = self.admit(app, found, record).await?;
+        let object = file
+            .rendition(self.query.rendition)
+            .ok_or_else(FilePath::not_found)?;
+        let served = Served {
+            path: &self.path,
+            query: &self.query,
+            object,
+            access,
+            validators: Validators {
+                tag: ETag::of_sha256(&object.sha256),
+                modified: file.updated_at,
+            },
+        };
+        let conditions = self.conditions();
+        match conditions.judge(&served.validators) {
+            Verdict::Send => {}
+            Verdict::NotModified => return Ok(Some(served.not_modified())),
+            Verdict::Failed => {
+                return Err(Problem::new(
+                    ErrorCode::PreconditionFailed,
+                    "The file is not the one that the condition names.",
+                ));
+            }
+        }
+        if self.parts.method == Method::HEAD {
+            return Ok(Some(served.whole(Body::empty())));
+        }
+        let extent = match header(self.parts, "range") {
+            Some(range) if conditions.range_holds(&served.validators) => {
+                range::extent(&range, object.size)
+            }
+            _ => Extent::Whole,
+        };
+        let (part, is_part) = match extent {
+            Extent::Whole => (0..object.size, false),
+            Extent::Part(part) => (part, true),
+            Extent::Beyond => return Ok(Some(beyond(object.size, record))),
+        };
+        let Some(body) = open(app, object, part.clone()).await? else {
+            return Ok(None);
+        };
+        Ok(Some(if is_part {
+            served.part(&part, body)
+        } else {
+            served.whole(body)
+        }))
+    }
+
+    /// Lets a caller have a public file, or a private one for which something speaks. Where there is no file the same
+    /// is asked, so that the time tells no more than the answer.
+    async fn admit(
+        &self,
+        app: &App,
+        file: Option<Arc<MediaRow>>,
+        record: &mut RequestRecord,
+    ) -> Result<(Arc<MediaRow>, Access), Problem> {
+        if let Some(file) = &file
+            && !file.private
+        {
+            return Ok((Arc::clone(file), Access::Public));
+        }
+        let authorization = header(self.parts, "authorization");
+        let credentials = Credentials {
+            query: &self.query,
+            authorization: authorization.as_deref(),
+        };
+        let admitted = access::to_private(app, &self.path, &credentials).await?;
+        match (file, admitted) {
+            (Some(file), Some((access, caller))) => {
+                if let Some(caller) = caller {
+                    record.caller(caller);
+                }
+                Ok((file, access))
+            }
+            _ => Err(FilePath::not_found()),
+        }
+    }
+
+    fn conditions(&self) -> Conditions<'_> {
+        Conditions {
+            if_match: header(self.parts, "if-match"),
+            if_unmodified_since: header(self.parts, "if-unmodified-since"),
+            if_none_match: header(self.parts, "if-none-match"),
+            if_modified_since: header(self.parts, "if-modified-since"),
+            if_range: header(self.parts, "if-range"),
+        }
+    }
+}
+
+/// 416, which tells how long the file is.
+fn beyond(size: u64, record: &RequestRecord) -> Response {
+    let problem = Problem::new(
+        ErrorCode::RangeNotSatisfiable,
+        format!("The file has {size} bytes; the range begins behind them."),
+    );
+    let mut response = respond::problem(&problem, record.id());
+    if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
+        response.headers_mut().insert(CONTENT_RANGE, range);
+    }
+    response
+}
+
+/// The bytes of a part as a body; none if the object is not there.
+async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Option<Body>, Problem> {
+    let length = part.end - part.start;
+    if length == 0 {
+        return Ok(Some(Body::empty()));
+    }
+    let mut pieces = match app.library.store().read(object.key, Some(part)).await {
+        Ok(pieces) => pieces,
+        Err(StoreError::NotFound) => return Ok(None),
+        Err(error) => return Err(error.into_problem()),
+    };
+    // Read already: what is whole with it goes out in one piece.
+    let first = match pieces.next().await {
+        Some(first) => first.map_err(StoreError::into_problem)?,
+        None => Bytes::new(),
+    };
+    if first.len() as u64 == length {
+        return Ok(Some(Body::from(first)));
+    }
+    let left = length.saturating_sub(first.len() as u64);
+    Ok(Some(stream::body(
+        [first],
+        exactly(pieces, left),
+        app.bounds.write_timeout,
+        app.metrics.stream(),
+    )))
+}
+
+/// Why a file's bytes end before the last.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("an object is shorter than its row says")]
+    Short,
+}
+
+/// The pieces, which must be so many bytes: an answer that lacks some must not end as if it were whole.
+fn exactly(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
+    try_stream! {
+        let mut left = length;
+        while let Some(piece) = pieces.next().await {
+            let piece = piece?;
+            left = left.saturating_sub(piece.len() as u64);
+            yield piece;
+        }
+        if left > 0 {
+            Err(Broken::Short)?;
+        }
+    }
+}

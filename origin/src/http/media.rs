@@ -19,7 +19,6 @@ use receive::Terms;
 use shared::envelope::{self, Trailer};
 use shared::error::Problem;
 use shared::key::Principal;
-use shared::media::FilePath;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
 use shared::upload::Shape;
 use std::sync::Arc;
@@ -117,7 +116,7 @@ async fn sign(
     valid: SignedFor,
 ) -> Result<Response, Problem> {
     let row = find(app, principal, id).await?;
-    let signature = app.signer.sign(&path(&row), now(), valid);
+    let signature = app.signer.sign(&row.path(), now(), valid);
     let payload = payload::text(&Signed {
         url: signed(&payload::url(&row, links), &signature),
         thumbnail_url: payload::thumbnail_url(&row, links).map(|url| signed(&url, &signature)),
@@ -137,12 +136,4 @@ async fn delete(app: &App, principal: &Principal, id: MediaId) -> Result<Respons
 async fn find(app: &App, principal: &Principal, id: MediaId) -> Result<MediaRow, Problem> {
     let found = app.library.get(principal.project(), id).await?;
     found.ok_or_else(|| id.unknown())
-}
-
-fn path(row: &MediaRow) -> FilePath {
-    FilePath {
-        project: row.project.clone(),
-        folder: row.folder.clone(),
-        name: row.name.clone(),
-    }
 }

@@ -6,6 +6,7 @@ use crate::db::run::Progress;
 use crate::metrics::RequestLabels;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use bytes::Bytes;
@@ -81,6 +82,8 @@ impl RequestRecord {
             headers.insert(HeaderName::from_static("server-timing"), timing);
         }
         let status = response.status().as_u16();
+        let announced = response.headers().get(CONTENT_LENGTH);
+        let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
         match response.body().size_hint().exact() {
             Some(bytes) => {
                 self.log(status, bytes, Ending::Whole);
@@ -90,6 +93,7 @@ impl RequestRecord {
                 Body::new(Watched {
                     body,
                     bytes: 0,
+                    announced,
                     ending: Ending::Cut,
                     status,
                     record: Some(self),
@@ -180,6 +184,8 @@ enum Ending {
 struct Watched {
     body: Body,
     bytes: u64,
+    /// Behind as many, nobody asks whether there are more.
+    announced: Option<u64>,
     ending: Ending,
     status: u16,
     record: Option<RequestRecord>,
@@ -197,6 +203,9 @@ impl HttpBody for Watched {
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                if self.announced == Some(self.bytes) {
+                    self.ending = Ending::Whole;
+                }
             }
             Poll::Ready(None) => self.ending = Ending::Whole,
             Poll::Ready(Some(Err(_))) | Poll::Pending => {}

@@ -1,6 +1,7 @@
 //! Answers: their bodies and the headers that all of them carry.
 
 use super::etag::ETag;
+use super::stream;
 use crate::db::DbError;
 use crate::db::run::Chunks;
 use crate::metrics::StreamGuard;
@@ -8,12 +9,11 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _};
 use shared::envelope;
 use shared::error::Problem;
 use shared::format::Format;
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// 200 with a JSON body that is an envelope already.
 pub(super) fn json(envelope: Vec<u8>) -> Response {
@@ -131,64 +131,7 @@ pub(super) async fn chunks(
         Some(Some(second)) => Some(second?),
         None => None,
     };
-    let guard = guard();
-    let (taker, taken) = mpsc::channel(CHUNKS_WAITING);
-    tokio::spawn(hand_over(chunks, taker, write_timeout));
-    // The head and the first chunk go out before anything can cut the answer short.
-    let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
-    let rest = stream::iter([first].into_iter().chain(ready).map(Ok))
-        .chain(flushed)
-        .chain(received(taken));
-    let body = rest.map(move |piece| {
-        let _streaming = &guard;
-        // An error here ends the connection without the closing chunk: the answer never reads as whole.
-        piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
-    });
-    Ok(with_type(Body::from_stream(body), content_type))
-}
-
-/// Chunks that wait for a slow caller, besides the one that MariaDB's rows are written into.
-const CHUNKS_WAITING: usize = 1;
-
-/// Why an answer ends before its last byte.
-#[derive(Debug, thiserror::Error)]
-enum Cut {
-    #[error(transparent)]
-    Failed(#[from] DbError),
-    #[error("its caller did not take it in time")]
-    NotTaken,
-}
-
-/// A chunk of an answer, or its regular end: a channel that merely closes is no end.
-enum Piece {
-    Chunk(Result<Bytes, Cut>),
-    End,
-}
-
-/// Passes chunks on until their end, or until nobody takes them. Runs beside the body, which nobody
-/// polls while its caller does not read.
-async fn hand_over(mut chunks: Chunks, taker: mpsc::Sender<Piece>, write_timeout: Duration) {
-    loop {
-        let piece = tokio::select! {
-            () = taker.closed() => return,
-            chunk = chunks.next() => chunk.map_or(Piece::End, |chunk| Piece::Chunk(chunk.map_err(Cut::from))),
-        };
-        let last = !matches!(piece, Piece::Chunk(Ok(_)));
-        let given = tokio::time::timeout(write_timeout, taker.send(piece)).await;
-        if last || !matches!(given, Ok(Ok(()))) {
-            return;
-        }
-    }
-}
-
-fn received(taken: mpsc::Receiver<Piece>) -> impl Stream<Item = Result<Bytes, Cut>> {
-    stream::unfold(Some(taken), |taken| async {
-        let mut taken = taken?;
-        match taken.recv().await {
-            Some(Piece::Chunk(Ok(chunk))) => Some((Ok(chunk), Some(taken))),
-            Some(Piece::Chunk(Err(error))) => Some((Err(error), None)),
-            Some(Piece::End) => None,
-            None => Some((Err(Cut::NotTaken), None)),
-        }
-    })
+    let ready = [first].into_iter().chain(ready);
+    let body = stream::body(ready, chunks, write_timeout, guard());
+    Ok(with_type(body, content_type))
 }

@@ -4,16 +4,20 @@
 //! deletes.
 
 use super::intake::Examined;
+use super::lookup::Lookups;
 use super::store::{ObjectKey, Store};
 use crate::clock::now;
-use crate::db::media::{FinishedUpload, MediaRow, MediaTable, NewRow, NewRows, StoredObject};
+use crate::db::media::{
+    FinishedUpload, MediaRow, MediaTable, NewRow, NewRows, StoredObject, TableError,
+};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use shared::error::Problem;
 use shared::ident::ProjectName;
-use shared::media::FolderPath;
+use shared::media::{FilePath, FolderPath};
 use shared::operation::media::{MediaId, MediaList};
 use shared::upload::Existing;
+use std::sync::Arc;
 
 /// Seconds after which objects that were announced are left-overs: longer than publishing may take.
 const PUBLISH_GRACE_SECONDS: u64 = 60 * 60;
@@ -38,13 +42,18 @@ pub struct Publication {
 pub struct Library {
     store: Store,
     table: MediaTable,
+    lookups: Arc<Lookups>,
 }
 
 impl Library {
     /// The files in this store that this table records.
     #[must_use]
     pub fn new(store: Store, table: MediaTable) -> Self {
-        Self { store, table }
+        Self {
+            store,
+            table,
+            lookups: Arc::default(),
+        }
     }
 
     /// Where bytes lie.
@@ -125,6 +134,7 @@ impl Library {
                 return Err(error.into_problem());
             }
         };
+        self.forget(&written.rows);
         self.clear(&written.replaced).await;
         Ok(written.rows)
     }
@@ -133,6 +143,29 @@ impl Library {
     async fn clear(&self, keys: &[ObjectKey]) {
         if self.store.delete(keys).await.is_ok() {
             let _ = self.table.settle(keys).await;
+        }
+    }
+
+    /// The file at a path, as it was a moment ago at most.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
+        let look_up = || async {
+            let found = self.table.lookup(path).await;
+            found.map_err(TableError::into_problem)
+        };
+        self.lookups.find(path, look_up).await
+    }
+
+    /// Has the table asked again for a file whose object is gone: it was replaced or deleted, perhaps by another origin.
+    pub fn doubt(&self, path: &FilePath) {
+        self.lookups.forget(path);
+    }
+
+    fn forget(&self, rows: &[MediaRow]) {
+        for row in rows {
+            self.lookups.forget(&row.path());
         }
     }
 
@@ -174,6 +207,7 @@ impl Library {
         let deleted = self.table.delete(project, id).await;
         let row = deleted.map_err(|error| error.into_problem())?;
         if let Some(row) = &row {
+            self.forget(std::slice::from_ref(row));
             let keys: Vec<ObjectKey> = row.objects().collect();
             self.clear(&keys).await;
         }

@@ -5,18 +5,19 @@
 //! come in any order on both levels; which shape it is, the keys of the items tell.
 
 mod content;
+mod item;
 mod key;
 mod lexer;
 
 use super::draft::{self, Draft, invalid};
 use super::form::{Given, Shape, UploadForm};
 use super::label::Label;
-use super::{Step, UploadLimits, name};
+use super::{Step, UploadLimits};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::limits::UPLOAD_TEXT_MAX_BYTES;
-use crate::media::{MediaKind, MediaName};
-use content::{Content, Fault, Head, Progress};
+use content::{Content, Head, Progress};
+use item::Open;
 use key::{Family, Key, KeySet, Level, Wants};
 use lexer::{Lexer, Text, Token};
 
@@ -37,17 +38,6 @@ enum Place {
     Item,
     ItemEnds,
     Done,
-}
-
-/// What is known of the item that is being read.
-#[derive(Default)]
-struct Open {
-    keys: KeySet,
-    family: Option<Family>,
-    name: Option<String>,
-    label: Option<Label>,
-    private: Option<bool>,
-    private_folder: Option<bool>,
 }
 
 /// Reads a JSON body.
@@ -191,55 +181,6 @@ impl Reader {
         Ok(())
     }
 
-    /// Keys of one family make an item, and items of one shape an upload.
-    fn belong(&mut self, key: Key, family: Family) -> Result<(), Problem> {
-        match self.item.family {
-            None => self.item.family = Some(family),
-            Some(before) if before == family => {}
-            Some(before) => {
-                return Err(invalid(format!(
-                    "{} does not go with the keys before it, which are of the form {before}.",
-                    self.path(key)
-                ))
-                .with_hint(format!(
-                    "An item is one of {}, {} and {}.",
-                    Family::Named,
-                    Family::Image,
-                    Family::File
-                )));
-            }
-        }
-        let shape = match family {
-            Family::Named => Shape::A,
-            Family::Image | Family::File => Shape::B(self.given),
-        };
-        if self.shape.is_some_and(|before| before != shape) {
-            return Err(invalid(format!(
-                "{} is of another shape than the items before it: one request can't mix {} with the others.",
-                self.path(key),
-                Family::Named
-            ))
-            .with_hint("Write all items in one way, or send two requests."));
-        }
-        self.shape = Some(shape);
-        self.check_kind()
-    }
-
-    fn check_kind(&self) -> Result<(), Problem> {
-        match (self.shape, self.draft.kind()) {
-            (Some(Shape::B(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => {
-                Err(invalid(format!(
-                    "type must be image or file for items like {} and {}, not {}.",
-                    Family::Image,
-                    Family::File,
-                    kind.as_str()
-                ))
-                .with_hint(format!("Use items like {} instead.", Family::Named)))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Takes the first token of a value, and says what comes then.
     fn value(&mut self, key: Key, token: Token) -> Result<Place, Problem> {
         Ok(match (key.wants(), token) {
@@ -307,12 +248,6 @@ impl Reader {
         }
     }
 
-    fn open_item(&mut self) -> Result<Place, Problem> {
-        self.item_at = self.draft.next_place()?;
-        self.item = Open::default();
-        Ok(Place::KeyOrEnd)
-    }
-
     /// Closes the object that is open.
     fn close(&mut self) -> Result<Place, Problem> {
         if self.level == Level::Body {
@@ -326,63 +261,6 @@ impl Reader {
                 Place::MemberEnds
             }
         })
-    }
-
-    fn close_item(&mut self) -> Result<(), Problem> {
-        let item = std::mem::take(&mut self.item);
-        let Some(family) = item.family else {
-            return Err(invalid(format!("{} holds no file.", self.item_path()))
-                .with_hint(format!("Write it as {}.", Family::Named)));
-        };
-        if let Some(missing) = family.keys().iter().find(|key| !item.keys.contains(**key)) {
-            return Err(invalid(format!("{} is missing.", self.path(*missing)))
-                .with_hint(format!("Write the item as {family}.")));
-        }
-        let given = item.name.unwrap_or_default();
-        let name = match &item.label {
-            None => MediaName::parse(&given),
-            Some(label) => name::compose(&given, label),
-        };
-        let name = name.map_err(|problem| draft::at(&self.path(family.name()), &problem))?;
-        self.draft.add(draft::Item {
-            name,
-            label: self.content.take_label().or(item.label),
-            is_always_file: family == Family::File,
-            private: item.private,
-            private_folder: item.private_folder,
-        })
-    }
-
-    fn item_path(&self) -> String {
-        match self.given {
-            Given::One => "media".to_owned(),
-            Given::List => format!("media[{}]", self.item_at),
-        }
-    }
-
-    fn path(&self, key: Key) -> String {
-        match self.level {
-            Level::Body => key.as_str().to_owned(),
-            Level::Item => format!("{}.{}", self.item_path(), key.as_str()),
-        }
-    }
-
-    fn refused(&self, fault: Fault) -> Problem {
-        match fault {
-            Fault::Json(problem) => problem,
-            Fault::Media(said, at) => {
-                let named = self.item.name.as_deref();
-                let named = named.map_or(String::new(), |name| format!(" ({})", shown(name)));
-                let place = at.map_or(String::new(), |at| format!(" (byte {at} of the body)"));
-                Problem::new(
-                    ErrorCode::InvalidMedia,
-                    format!("{}{named} {said}{place}.", self.item_path()),
-                )
-                .with_hint(
-                    "Send the file's bytes as base64, behind data:<type>;base64, as in a data URL.",
-                )
-            }
-        }
     }
 
     /// The form, once all input is read.

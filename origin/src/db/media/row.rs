@@ -3,7 +3,7 @@
 use mysql_async::prelude::FromValue;
 use mysql_async::{FromValueError, Row, Value};
 use shared::ident::ProjectName;
-use shared::media::{FolderPath, MediaKind, MediaName, Rendition};
+use shared::media::{FilePath, FolderPath, MediaKind, MediaName, Rendition};
 use shared::operation::media::MediaId;
 use uuid::Uuid;
 
@@ -55,6 +55,16 @@ pub struct MediaRow {
 }
 
 impl MediaRow {
+    /// Where it is found.
+    #[must_use]
+    pub fn path(&self) -> FilePath {
+        FilePath {
+            project: self.project.clone(),
+            folder: self.folder.clone(),
+            name: self.name.clone(),
+        }
+    }
+
     /// The object that holds a rendition of it.
     #[must_use]
     pub fn rendition(&self, rendition: Rendition) -> Option<&StoredObject> {

@@ -1,5 +1,6 @@
 //! `Content-Disposition`: whether a browser shows a file or saves it, and under which name (RFC 6266, RFC 8187).
 
+use crate::media::sniff::runs_in_browser;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// What RFC 8187 lets stand plainly in `filename*`.
@@ -42,11 +43,10 @@ impl Disposition {
         let essence = essence(mime);
         let (kind, _) = essence.split_once('/').unwrap_or_default();
         let is_shown = match kind {
-            // SVG is a document with scripts.
-            "image" | "audio" | "video" => !essence.ends_with("+xml"),
+            "image" | "audio" | "video" => true,
             _ => SHOWN.contains(&essence.as_str()),
         };
-        if is_shown {
+        if is_shown && !runs_in_browser(&essence) {
             Self::Inline
         } else {
             Self::Attachment

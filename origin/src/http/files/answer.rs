@@ -1,0 +1,151 @@
+//! The headers of a file's answer: what the bytes are, what a browser may do with them, how long they may be kept.
+
+use super::access::Access;
+use super::condition::{Validators, http_date};
+use super::disposition::{Disposition, essence};
+use super::query::{Query, Saving};
+use crate::db::media::StoredObject;
+use crate::media::url;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use shared::media::{FilePath, Rendition};
+use std::ops::Range;
+
+/// A page that is nothing but the file may show it, and run nothing: without scripts, forms, or the service's origin.
+const SHOWN_ONLY: &str =
+    "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
+
+/// The same for PDF, without the sandbox, in which browsers don't start their viewers. Those keep scripts of a PDF from
+/// the page's origin themselves.
+const SHOWN_BY_VIEWER: &str =
+    "default-src 'none'; img-src 'self'; object-src 'self'; style-src 'unsafe-inline'";
+
+/// One file's bytes as the answer to one request.
+pub(super) struct Served<'a> {
+    pub(super) path: &'a FilePath,
+    pub(super) query: &'a Query,
+    pub(super) object: &'a StoredObject,
+    pub(super) access: Access,
+    pub(super) validators: Validators,
+}
+
+impl Served<'_> {
+    /// 200 with everything.
+    pub(super) fn whole(&self, body: Body) -> Response {
+        self.with_bytes(StatusCode::OK, self.object.size, body)
+    }
+
+    /// 206 with a part, which is not empty.
+    pub(super) fn part(&self, part: &Range<u64>, body: Body) -> Response {
+        let mut response =
+            self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
+        let last = part.end.saturating_sub(1);
+        let range = format!("bytes {}-{last}/{}", part.start, self.object.size);
+        set(response.headers_mut(), header::CONTENT_RANGE, &range);
+        response
+    }
+
+    /// 304.
+    pub(super) fn not_modified(&self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        self.validate(response.headers_mut());
+        response
+    }
+
+    fn with_bytes(&self, status: StatusCode, length: u64, body: Body) -> Response {
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        let mime = HeaderValue::from_str(&self.object.mime);
+        headers.insert(
+            header::CONTENT_TYPE,
+            mime.unwrap_or(HeaderValue::from_static("application/octet-stream")),
+        );
+        set(headers, header::CONTENT_DISPOSITION, &self.disposition());
+        let policy = match essence(&self.object.mime).as_str() {
+            "application/pdf" => SHOWN_BY_VIEWER,
+            _ => SHOWN_ONLY,
+        };
+        for (name, value) in [
+            (header::CONTENT_SECURITY_POLICY, policy),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::ACCEPT_RANGES, "bytes"),
+            // Pages of any site may show a file, also those that isolate themselves.
+            (CROSS_ORIGIN_RESOURCE_POLICY, "cross-origin"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Access::Signature { .. } = self.access {
+            // What a PDF links to must not learn the signature.
+            let policy = HeaderValue::from_static("no-referrer");
+            headers.insert(header::REFERRER_POLICY, policy);
+        }
+        self.validate(headers);
+        response
+    }
+
+    /// What a 304 has too.
+    fn validate(&self, headers: &mut HeaderMap) {
+        headers.extend(self.validators.tag.header().map(|tag| (header::ETAG, tag)));
+        let modified = http_date(self.validators.modified);
+        set(headers, header::LAST_MODIFIED, &modified);
+        set(headers, header::CACHE_CONTROL, &self.cache_control());
+        if self.access == Access::Key {
+            headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
+        }
+    }
+
+    /// Bytes that the URL names by their hash never become others. A signed URL is kept for as long as it is valid, by
+    /// its caller alone.
+    fn cache_control(&self) -> String {
+        let current = url::version(&self.object.sha256);
+        let is_versioned = self.query.version.as_deref() == Some(current.as_str());
+        match (self.access, is_versioned) {
+            (Access::Public, true) => "public, max-age=31536000, immutable".to_owned(),
+            (Access::Public, false) => "public, no-cache".to_owned(),
+            (Access::Signature { seconds_left }, true) => {
+                format!("private, max-age={seconds_left}")
+            }
+            (Access::Signature { .. }, false) | (Access::Key, _) => "private, no-cache".to_owned(),
+        }
+    }
+
+    fn disposition(&self) -> String {
+        let name = match self.query.rendition {
+            Rendition::Original => self.path.name.as_str().to_owned(),
+            Rendition::Thumbnail => self.thumbnail_name(),
+        };
+        match &self.query.saving {
+            Saving::AsItIs => Disposition::of(&self.object.mime).header(&name),
+            Saving::Always => Disposition::Attachment.header(&name),
+            Saving::Named(name) => Disposition::Attachment.header(name.as_str()),
+        }
+    }
+
+    /// `photo-thumbnail.jpg` of `photo.png`.
+    fn thumbnail_name(&self) -> String {
+        let name = self.path.name.as_str();
+        let stem = match self.path.name.extension() {
+            Some(_) => name.rsplit_once('.').map_or(name, |(stem, _)| stem),
+            None => name,
+        };
+        let extension = match essence(&self.object.mime).as_str() {
+            "image/webp" => "webp",
+            _ => "jpg",
+        };
+        format!("{stem}-thumbnail.{extension}")
+    }
+}
+
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
+
+/// Sets a header to a text of ours, which is always one that a header can have.
+fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,113 @@
+//! The options of a file's URL. What is unknown is ignored: people append words of their own, so that a cache takes
+//! the URL for another.
+
+use shared::media::{MediaName, Rendition};
+use std::borrow::Cow;
+use url::form_urlencoded;
+
+/// What a URL says besides the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Query {
+    /// `thumbnail=true`.
+    pub(super) rendition: Rendition,
+    /// `v`: the version of the bytes that is meant.
+    pub(super) version: Option<String>,
+    /// `download`.
+    pub(super) saving: Saving,
+    /// `expires` and `signature`.
+    pub(super) signature: Option<(u64, String)>,
+}
+
+/// Whether a browser is to save the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Saving {
+    /// If it is nothing to be looked at.
+    AsItIs,
+    /// In any case.
+    Always,
+    /// In any case, and under this name.
+    Named(MediaName),
+}
+
+impl Query {
+    /// Reads a query string. Of an option that stands twice, the first counts.
+    pub(super) fn parse(query: Option<&str>) -> Self {
+        let [
+            mut thumbnail,
+            mut version,
+            mut download,
+            mut expires,
+            mut signature,
+        ] = [const { None }; 5];
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            let option: &mut Option<Cow<'_, str>> = match name.as_ref() {
+                "thumbnail" => &mut thumbnail,
+                "v" => &mut version,
+                "download" => &mut download,
+                "expires" => &mut expires,
+                "signature" => &mut signature,
+                _ => continue,
+            };
+            option.get_or_insert(value);
+        }
+        let expires = expires.and_then(|text| text.parse().ok());
+        Self {
+            rendition: match thumbnail.as_deref() {
+                Some("" | "true") => Rendition::Thumbnail,
+                _ => Rendition::Original,
+            },
+            version: version.map(Cow::into_owned),
+            saving: match download.as_deref() {
+                None | Some("false") => Saving::AsItIs,
+                Some("" | "true") => Saving::Always,
+                Some(name) => MediaName::parse(name).map_or(Saving::Always, Saving::Named),
+            },
+            signature: expires.zip(signature.map(Cow::into_owned)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_everything_else_is_ignored() {
+        let nothing = Query::parse(None);
+        for query in [
+            "",
+            "x",
+            "t=17&_=%ff",
+            "thumbnail=false",
+            "download=false",
+            "expires=a&signature=b",
+            "signature=b",
+            "expires=-1&signature=",
+        ] {
+            assert_eq!(Query::parse(Some(query)), nothing, "{query}");
+        }
+        let all = Query::parse(Some(
+            "thumbnail=true&v=ab&download=%C3%BC+b.png&expires=5&signature=s&v=2",
+        ));
+        assert_eq!(all.rendition, Rendition::Thumbnail);
+        assert_eq!(all.version.as_deref(), Some("ab"));
+        assert_eq!(
+            all.saving,
+            Saving::Named(MediaName::parse("ü b.png").unwrap())
+        );
+        assert_eq!(all.signature, Some((5, "s".to_owned())));
+    }
+
+    #[test]
+    fn a_download_under_no_name_has_the_files_own() {
+        for query in [
+            "download",
+            "download=true",
+            "download=..",
+            "download=a%0D%0Ab",
+            "download=a/b",
+        ] {
+            assert_eq!(Query::parse(Some(query)).saving, Saving::Always, "{query}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Bodies that are sent as they are made: what waits for a slow caller is bounded, and a caller who takes nothing
+//! for too long loses the rest.
+
+use crate::metrics::StreamGuard;
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
+use std::error::Error;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Chunks that wait for a slow caller, besides the one that is being made.
+const CHUNKS_WAITING: usize = 1;
+
+/// Why an answer ends before its last byte.
+#[derive(Debug, thiserror::Error)]
+enum Cut<E: Error + 'static> {
+    #[error(transparent)]
+    Failed(E),
+    #[error("its caller did not take it in time")]
+    NotTaken,
+}
+
+/// A chunk of an answer, or its regular end: a channel that merely closes is no end.
+enum Piece<E: Error + 'static> {
+    Chunk(Result<Bytes, Cut<E>>),
+    End,
+}
+
+/// A body of chunks that are ready and of those to come. A caller who takes nothing for `write_timeout` loses the
+/// rest, and with it whatever the chunks occupy. The guard lives as long as the body.
+pub(super) fn body<E: Error + Send + Sync + 'static>(
+    ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
+    chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    write_timeout: Duration,
+    guard: StreamGuard,
+) -> Body {
+    let (taker, taken) = mpsc::channel(CHUNKS_WAITING);
+    tokio::spawn(hand_over(chunks, taker, write_timeout));
+    // The head and what is ready go out before anything can cut the answer short.
+    let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
+    let pieces = stream::iter(ready.into_iter().map(Ok))
+        .chain(flushed)
+        .chain(received(taken));
+    Body::from_stream(pieces.map(move |piece| {
+        let _streaming = &guard;
+        // An error here ends the connection without the answer's end: it never reads as whole.
+        piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
+    }))
+}
+
+/// Passes chunks on until their end, or until nobody takes them. Runs beside the body, which nobody
+/// polls while its caller does not read.
+async fn hand_over<E: Error + Send + 'static>(
+    chunks: impl Stream<Item = Result<Bytes, E>> + Send,
+    taker: mpsc::Sender<Piece<E>>,
+    write_timeout: Duration,
+) {
+    let mut chunks = pin!(chunks);
+    loop {
+        let piece = tokio::select! {
+            () = taker.closed() => return,
+            chunk = chunks.next() => chunk.map_or(Piece::End, |chunk| Piece::Chunk(chunk.map_err(Cut::Failed))),
+        };
+        let last = !matches!(piece, Piece::Chunk(Ok(_)));
+        let given = tokio::time::timeout(write_timeout, taker.send(piece)).await;
+        if last || !matches!(given, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+fn received<E: Error>(
+    taken: mpsc::Receiver<Piece<E>>,
+) -> impl Stream<Item = Result<Bytes, Cut<E>>> {
+    stream::unfold(Some(taken), |taken| async {
+        let mut taken = taken?;
+        match taken.recv().await {
+            Some(Piece::Chunk(Ok(chunk))) => Some((Ok(chunk), Some(taken))),
+            Some(Piece::Chunk(Err(error))) => Some((Err(error), None)),
+            Some(Piece::End) => None,
+            None => Some((Err(Cut::NotTaken), None)),
+        }
+    })
+}

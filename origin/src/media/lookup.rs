@@ -1,0 +1,203 @@
+//! Which objects stand behind a file's path: asked of the table of media, and remembered for a moment.
+//!
+//! What another origin changes shows after [`FOUND_FOR`] at the latest; what this one changes, at once: whoever
+//! commits a change calls [`Lookups::forget`] behind it. Knows neither SQL nor who may read a file.
+
+use crate::db::media::MediaRow;
+use quick_cache::sync::Cache;
+use shared::error::{ErrorCode, Problem};
+use shared::media::FilePath;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a file that was found is not looked up again.
+pub const FOUND_FOR: Duration = Duration::from_secs(2);
+
+/// How long a file that was not there is not looked up again. Short: it may be on its way.
+pub const ABSENT_FOR: Duration = Duration::from_millis(500);
+
+/// Paths that are remembered: up to a kilobyte each.
+const PATHS_MAX_COUNT: usize = 10_000;
+
+/// How long a look-up may take, the wait for one that others began included.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What was found lately.
+pub struct Lookups {
+    entries: Cache<FilePath, Entry>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    file: Option<Arc<MediaRow>>,
+    read_at: Instant,
+}
+
+impl Entry {
+    fn is_fresh(&self) -> bool {
+        let lifetime = match self.file {
+            Some(_) => FOUND_FOR,
+            None => ABSENT_FOR,
+        };
+        self.read_at.elapsed() < lifetime
+    }
+}
+
+impl Default for Lookups {
+    fn default() -> Self {
+        Self {
+            entries: Cache::new(PATHS_MAX_COUNT),
+        }
+    }
+}
+
+impl fmt::Debug for Lookups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookups")
+            .field("entries", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Lookups {
+    /// The file at a path. `look_up` asks for it; of several who want it at once, one does.
+    ///
+    /// # Errors
+    /// Those of `look_up`, which are not remembered; `database_unavailable` if it takes too long.
+    pub async fn find<F>(
+        &self,
+        path: &FilePath,
+        look_up: impl FnOnce() -> F,
+    ) -> Result<Option<Arc<MediaRow>>, Problem>
+    where
+        F: Future<Output = Result<Option<MediaRow>, Problem>>,
+    {
+        self.entries.remove_if(path, |entry| !entry.is_fresh());
+        let found = tokio::time::timeout(LOOKUP_TIMEOUT, async {
+            match self.entries.get_value_or_guard_async(path).await {
+                Ok(entry) => Ok(entry.file),
+                Err(guard) => {
+                    let read_at = Instant::now();
+                    let file = look_up().await?.map(Arc::new);
+                    // Not entered if it was forgotten meanwhile: it may be what was there before.
+                    let _ = guard.insert(Entry {
+                        file: file.clone(),
+                        read_at,
+                    });
+                    Ok(file)
+                }
+            }
+        });
+        found.await.unwrap_or_else(|_| {
+            Err(Problem::new(
+                ErrorCode::DatabaseUnavailable,
+                "The file could not be looked up in time.",
+            ))
+        })
+    }
+
+    /// Forgets a path, whose file was added, replaced or deleted by a transaction that is committed.
+    pub fn forget(&self, path: &FilePath) {
+        self.entries.remove(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::media::StoredObject;
+    use crate::media::store::ObjectKey;
+    use shared::media::MediaKind;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn path() -> FilePath {
+        FilePath::parse("/media/default/a/b.png").unwrap()
+    }
+
+    fn file() -> MediaRow {
+        let path = path();
+        MediaRow {
+            id: 1.into(),
+            project: path.project,
+            folder: path.folder,
+            name: path.name,
+            kind: MediaKind::Image,
+            private: false,
+            width: None,
+            height: None,
+            duration: None,
+            original: StoredObject {
+                key: ObjectKey::new(),
+                mime: "image/png".to_owned(),
+                size: 1,
+                sha256: [1; 32],
+            },
+            thumbnail: None,
+            created_at: 1,
+            updated_at: 1,
+        }
+    }
+
+    #[tokio::test]
+    async fn many_who_ask_at_once_ask_the_table_once() {
+        let (lookups, asked) = (Lookups::default(), AtomicUsize::new(0));
+        let file = file();
+        let path = path();
+        let find = || {
+            lookups.find(&path, || async {
+                asked.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                Ok(Some(file.clone()))
+            })
+        };
+        let all = futures_util::future::join_all((0..100).map(|_| find())).await;
+        for found in all {
+            assert_eq!(*found.unwrap().unwrap(), file);
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        lookups.forget(&path);
+        find().await.unwrap();
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn what_was_read_before_it_was_forgotten_is_not_remembered() {
+        let (lookups, path) = (Lookups::default(), path());
+        let stale = lookups
+            .find(&path, || async {
+                lookups.forget(&path);
+                Ok(Some(file()))
+            })
+            .await;
+        assert!(stale.unwrap().is_some());
+        let fresh = lookups.find(&path, || async { Ok(None) }).await;
+        assert_eq!(fresh.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_nobody_elses() {
+        let (lookups, path) = (Lookups::default(), path());
+        let failed = lookups
+            .find(&path, || async {
+                Err(Problem::new(ErrorCode::DatabaseUnavailable, "down"))
+            })
+            .await;
+        assert!(failed.is_err());
+        let found = lookups.find(&path, || async { Ok(Some(file())) }).await;
+        assert!(found.unwrap().is_some());
+    }
+
+    #[test]
+    fn an_absence_is_remembered_for_less_time_than_a_file() {
+        let Some(read_at) = Instant::now().checked_sub(ABSENT_FOR) else {
+            return;
+        };
+        let entry = |file: Option<MediaRow>| Entry {
+            file: file.map(Arc::new),
+            read_at,
+        };
+        assert!(!entry(None).is_fresh());
+        assert!(entry(Some(file())).is_fresh());
+    }
+}
