@@ -5,7 +5,7 @@
 //   node tus.mjs whole <endpoint> <file> <chunk bytes> [option]…             prints the same, in one go
 //
 // SELKIE_KEY is the key; SELKIE_TUS_METADATA a JSON object of metadata. Options: with-creation, override-patch.
-import { createReadStream, statSync } from "node:fs";
+import { createReadStream, statSync, writeSync } from "node:fs";
 import { Upload } from "tus-js-client";
 
 const [command, address, file, chunk, ...rest] = process.argv.slice(2);
@@ -31,7 +31,8 @@ const outcome = await new Promise((resolve, reject) => {
     onProgress: (sent) => {
       if (command === "begin" && sent >= Number(rest[0])) {
         // Ends without a word, as a machine does that loses its power.
-        process.stdout.write(`${upload.url}\n`, () => process.exit(0));
+        writeSync(1, `${upload.url}\n`);
+        process.exit(0);
       }
     },
     onError: reject,

@@ -65,7 +65,7 @@ async fn an_upload_goes_from_its_creation_to_its_file(door: Door) {
         (&json!("a.bin"), &json!("file"))
     );
     assert_eq!(file["folder"], json!(shelf.folder));
-    assert_eq!(shelf.fetch(&file["url"]).await.body, content);
+    assert!(shelf.fetch(&file["url"]).await.body == content);
 }
 
 async fn what_is_there_of_the_protocol_is_told_to_any_key(door: Door) {
