@@ -55,6 +55,8 @@ mod walk;
 mod faults;
 #[path = "../faults/once.rs"]
 mod once;
+#[path = "../faults/resumable.rs"]
+mod resumable;
 #[path = "../faults/streams.rs"]
 mod streams;
 
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         isolation::cases(),
         keys::cases(),
         once::cases(),
+        resumable::cases(),
         limits::cases(),
         media::cases(),
         properties::cases(),
