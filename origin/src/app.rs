@@ -149,6 +149,7 @@ impl App {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
         tasks.spawn(self.resumable.clone().sweep_always(stop.clone()));
+        tasks.spawn(self.library.clone().sweep_always(stop.clone()));
         let (app, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
             let mut tick = tokio::time::interval(SWEEP_INTERVAL);

@@ -24,6 +24,7 @@ pub mod demo;
 pub mod dev;
 pub mod doctor;
 pub mod embedded;
+pub mod fault;
 pub mod http;
 pub mod installation;
 pub mod keys;

@@ -1,48 +1,41 @@
 //! The order of things: announced, published, recorded; and taken back where a step fails.
 //!
-//! Whatever breaks off leaves a row that names whole objects, or none: what a ledger holds, a sweeper
-//! deletes.
+//! Whatever breaks off leaves rows that name whole objects, and a ledger of the others, which a sweeper deletes. What
+//! has begun goes on to its end when its caller leaves.
 
-use super::intake::Examined;
+mod publication;
+mod sweep;
+
 use super::lookup::Lookups;
 use super::store::{ObjectKey, Store};
-use crate::clock::now;
-use crate::db::media::{
-    FinishedUpload, MediaRow, MediaTable, NewRow, NewRows, StoredObject, TableError,
-};
-use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
-use shared::error::Problem;
+use crate::db::media::{MediaRow, MediaTable, TableError};
+use crate::fault::{self, Point};
+use publication::Parts;
+use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
-use shared::media::{FilePath, FolderPath};
+use shared::media::FilePath;
 use shared::operation::media::{MediaId, MediaList};
-use shared::upload::Existing;
+use shared::upload::{Existing, Visibility};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
 
-/// Seconds after which objects that were announced are left-overs: longer than publishing may take.
-const PUBLISH_GRACE_SECONDS: u64 = 60 * 60;
+pub use publication::Publication;
+pub use sweep::{SweepError, Swept};
 
-/// Files that may come in together.
-#[derive(Debug)]
-pub struct Publication {
-    /// Whose they are.
-    pub project: ProjectName,
-    /// Where they go.
-    pub folder: FolderPath,
-    /// What becomes of files that are there already.
-    pub existing: Existing,
-    /// The files.
-    pub files: Vec<Examined>,
-    /// The resumable upload that becomes the one file, if it came that way.
-    pub upload: Option<FinishedUpload>,
-}
+/// Publications and deletions at once, also of callers who left: each may hold some staged files and thumbnails.
+const DEEDS_MAX_COUNT: usize = 256;
 
-/// Every project's files.
+/// How long one waits for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Every project's files. Clones are cheap and share everything.
 #[derive(Clone, Debug)]
 pub struct Library {
     store: Store,
     table: MediaTable,
     lookups: Arc<Lookups>,
+    turns: Arc<Semaphore>,
 }
 
 impl Library {
@@ -53,6 +46,7 @@ impl Library {
             store,
             table,
             lookups: Arc::default(),
+            turns: Arc::new(Semaphore::new(DEEDS_MAX_COUNT)),
         }
     }
 
@@ -71,79 +65,72 @@ impl Library {
     /// Publishes files, all or none.
     ///
     /// # Errors
-    /// `media_exists`; the store or MariaDB failed.
+    /// `media_exists`; `invalid_body` if the whole library is asked to be private; the store or MariaDB failed.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
-        let mut items = Vec::new();
-        let mut objects = Vec::new();
-        for file in publication.files {
-            let key = ObjectKey::new();
-            let original = StoredObject {
-                key,
-                mime: file.mime,
-                size: file.staged.size(),
-                sha256: file.staged.sha256(),
-            };
-            let (width, height) = file.picture.as_ref().map(|p| (p.width, p.height)).unzip();
-            let mut thumbnail = None;
-            if let Some(small) = file.picture.and_then(|picture| picture.thumbnail) {
-                let key = ObjectKey::new();
-                thumbnail = Some(StoredObject {
-                    key,
-                    mime: small.mime.to_owned(),
-                    size: small.bytes.len() as u64,
-                    sha256: Sha256::digest(&small.bytes).into(),
-                });
-                objects.push((key, Object::Thumbnail(small.bytes.into())));
+        check_folder(&publication)?;
+        // Told before anything is published, where it can be; the transaction decides.
+        if publication.existing == Existing::Stays {
+            let names: Vec<_> = publication.names().cloned().collect();
+            let taken = self
+                .table
+                .taken(&publication.project, &publication.folder, &names)
+                .await;
+            if let Some(name) = taken.map_err(|error| error.into_problem())? {
+                return Err(crate::db::media::exists(&publication.folder, &name));
             }
-            objects.push((key, Object::Original(file.staged)));
-            items.push(NewRow {
-                name: file.name,
-                kind: file.kind,
-                visibility: file.visibility,
-                width,
-                height,
-                duration: file.duration,
-                original,
-                thumbnail,
-            });
         }
-        let keys: Vec<ObjectKey> = objects.iter().map(|(key, _)| *key).collect();
-        let due = now() + PUBLISH_GRACE_SECONDS;
-        self.table
-            .announce(&keys, due)
-            .await
-            .map_err(|error| error.into_problem())?;
-        for (key, object) in objects {
-            let stored = match object {
-                Object::Original(staged) => self.store.publish(staged, key).await,
-                Object::Thumbnail(bytes) => self.store.put(key, bytes).await,
-            };
-            stored.map_err(|error| error.into_problem())?;
-        }
-        let rows = NewRows {
-            project: publication.project,
-            folder: publication.folder,
-            existing: publication.existing,
-            items,
-            upload: publication.upload,
-        };
+        self.to_its_end(
+            |library| async move { library.publish_parts(publication.into_parts()).await },
+        )
+        .await
+    }
+
+    async fn publish_parts(self, parts: Parts) -> Result<Vec<MediaRow>, Problem> {
+        fault::reach(Point::Arrived);
+        let keys = parts.keys();
+        let rows = parts.store(&self.store, &self.table).await?;
+        fault::reach(Point::Published);
         let written = match self.table.write(&rows).await {
             Ok(written) => written,
             Err(error) => {
-                self.clear(&keys).await;
+                self.take_back(&keys).await;
                 return Err(error.into_problem());
             }
         };
+        fault::reach(Point::RowsCommitted);
         self.forget(&written.rows);
         self.clear(&written.replaced).await;
         Ok(written.rows)
     }
 
-    /// Deletes objects that no row names; what fails is left to the sweeper.
-    async fn clear(&self, keys: &[ObjectKey]) {
-        if self.store.delete(keys).await.is_ok() {
-            let _ = self.table.settle(keys).await;
+    /// Deletes objects that were to be named by rows which were not written. Whether they were is not certain where MariaDB
+    /// fell silent: those that are not in the ledger are named, and stay.
+    async fn take_back(&self, keys: &[ObjectKey]) {
+        match self.table.doom(keys).await {
+            Ok(doomed) => {
+                fault::reach(Point::Doomed);
+                self.clear(&doomed).await;
+            }
+            Err(error) => tracing::warn!(%error, "objects are left to the sweeper"),
         }
+    }
+
+    /// Deletes doomed objects. What fails is left to the sweeper.
+    async fn clear(&self, keys: &[ObjectKey]) {
+        if let Err(error) = self.delete_doomed(keys).await {
+            tracing::warn!(%error, "objects are left to the sweeper");
+        }
+    }
+
+    async fn delete_doomed(&self, keys: &[ObjectKey]) -> Result<(), SweepError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.store.delete(keys).await?;
+        fault::reach(Point::ObjectsDeleted);
+        self.table.settle(keys).await?;
+        fault::reach(Point::Settled);
+        Ok(())
     }
 
     /// The file at a path, as it was a moment ago at most.
@@ -204,18 +191,67 @@ impl Library {
         project: &ProjectName,
         id: MediaId,
     ) -> Result<Option<MediaRow>, Problem> {
+        let project = project.clone();
+        self.to_its_end(|library| async move { library.delete_row(&project, id).await })
+            .await
+    }
+
+    async fn delete_row(
+        self,
+        project: &ProjectName,
+        id: MediaId,
+    ) -> Result<Option<MediaRow>, Problem> {
         let deleted = self.table.delete(project, id).await;
         let row = deleted.map_err(|error| error.into_problem())?;
+        fault::reach(Point::DeletionCommitted);
         if let Some(row) = &row {
             self.forget(std::slice::from_ref(row));
-            let keys: Vec<ObjectKey> = row.objects().collect();
-            self.clear(&keys).await;
+            self.clear(&row.objects().collect::<Vec<_>>()).await;
         }
         Ok(row)
     }
+
+    /// Runs a deed on a task of its own: a caller who leaves does not break it off.
+    async fn to_its_end<T, F>(&self, deed: impl FnOnce(Self) -> F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
+        let turn = tokio::time::timeout(TURN_TIMEOUT, Arc::clone(&self.turns).acquire_owned());
+        let Ok(Ok(turn)) = turn.await else {
+            return Err(Problem::new(
+                ErrorCode::Overloaded,
+                "Too many files are being stored already.",
+            ));
+        };
+        let deed = deed(self.clone());
+        let task = tokio::spawn(async move {
+            let _turn = turn;
+            deed.await
+        });
+        task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a deed of the media library broke off");
+            Err(Problem::new(
+                ErrorCode::Internal,
+                "The media library failed.",
+            ))
+        })
+    }
 }
 
-enum Object {
-    Original(super::store::Staged),
-    Thumbnail(Bytes),
+/// A private root would hide every file there is, which nobody means by it, and nothing takes back.
+fn check_folder(publication: &Publication) -> Result<(), Problem> {
+    let hides_all = publication.folder.as_str().is_empty()
+        && publication
+            .files
+            .iter()
+            .any(|file| file.visibility == Visibility::PrivateFolder);
+    if hides_all {
+        return Err(Problem::new(
+            ErrorCode::InvalidBody,
+            "privateFolder needs a folder that it is to make private.",
+        )
+        .with_hint("Name a folder, or use \"private\": true for the file alone."));
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ mod accounts;
 mod databases;
 mod doctor;
 mod keys;
+mod media;
 mod migrations;
 mod receipts;
 mod server;

@@ -15,6 +15,7 @@ use super::error::{DUPLICATE, TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
 use super::{MediaTable, bound, marks};
 use crate::clock::now;
+use crate::fault::{self, Point};
 use crate::media::store::ObjectKey;
 
 /// Files of one upload, whose objects are published and in the ledger.
@@ -109,6 +110,8 @@ impl MediaTable {
         if let (Some(upload), Some(Some(row))) = (files.upload, written.first()) {
             end_upload(&mut transaction, upload, row.id).await?;
         }
+
+        fault::reach(Point::RowsWritten);
         transaction.commit().await?;
         Ok(Written {
             rows: written.into_iter().flatten().collect(),
@@ -149,6 +152,7 @@ impl MediaTable {
             .exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),))
             .await?;
         enter(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
+        fault::reach(Point::RowDeleted);
         transaction.commit().await?;
         Ok(Some(row))
     }

@@ -1,0 +1,123 @@
+//! The ledger, and uploads that can be resumed.
+
+use mysql_async::prelude::Queryable;
+use origin::clock::now;
+use origin::db::media::{UploadRow, WriteError};
+use origin::media::store::ObjectKey;
+use uuid::Uuid;
+
+use super::{item, keys, library, path, picture, put, until_waiting, upload};
+use crate::server::{Installation, Server};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_due_is_told_until_it_is_settled() {
+    let server = Server::start(None);
+    let installation = Installation::new("");
+    let system = installation.system(&server.address());
+    system.prepare().await.unwrap();
+    let table =
+        origin::db::media::MediaTable::new(&system.address, installation.config.connect_timeout);
+    let [late, later, never] = [ObjectKey::new(), ObjectKey::new(), ObjectKey::new()];
+    table.announce(&[late], now() - 10).await.unwrap();
+    table.announce(&[later], now() - 5).await.unwrap();
+    table.announce(&[never], now() + 3_600).await.unwrap();
+    table.announce(&[], 1).await.unwrap();
+    assert_eq!(table.due(now(), 1).await.unwrap().len(), 1);
+    let mut due = table.due(now(), 10).await.unwrap();
+    due.sort_unstable();
+    assert_eq!(due, [late, later]);
+    // What is not doomed does not go.
+    table.settle(&[late, never]).await.unwrap();
+    assert_eq!(table.due(now(), 10).await.unwrap(), [later]);
+    let many: Vec<_> = (0..1_201).map(|_| ObjectKey::new()).collect();
+    table.announce(&many, now() + 3_600).await.unwrap();
+    let asked: Vec<_> = many.iter().copied().chain([never, late]).collect();
+    let named = table.named(&asked).await.unwrap();
+    assert_eq!(named.len(), 1_202);
+    assert!(!named.contains(&late));
+    assert_eq!(table.doom(&many).await.unwrap().len(), 1_201);
+    table.settle(&many).await.unwrap();
+    assert_eq!(table.due(now(), 10).await.unwrap(), [later]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_a_sweeper_overtook_fails_whole() {
+    let (table, project) = library("media-swept").await;
+    let files = upload(&project, "", vec![item("a"), picture("b")]);
+    table.announce(&keys(&files), now() + 3_600).await.unwrap();
+    assert_eq!(table.doom(&keys(&files)[2..]).await.unwrap().len(), 1);
+    let refused = table.write(&files).await;
+    assert!(matches!(refused, Err(WriteError::Swept)), "{refused:?}");
+    for name in ["a", "b"] {
+        let found = table.lookup(&path(&project, "", name)).await;
+        assert_eq!(found.unwrap(), None);
+    }
+    // Nothing that was not announced is ever named.
+    let unannounced = upload(&project, "", vec![item("c")]);
+    let refused = table.write(&unannounced).await;
+    assert!(matches!(refused, Err(WriteError::Swept)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweeper_waits_for_a_transaction_that_is_naming_what_is_due() {
+    let (table, project) = library("media-naming").await;
+    let files = upload(&project, "", vec![item("a")]);
+    table.announce(&keys(&files), 1).await.unwrap();
+    // Holds the write up after it took the object out of the ledger: its row waits for this one.
+    let mut root = Server::shared().root().await;
+    root.query_drop("BEGIN").await.unwrap();
+    let holding = "INSERT INTO selkie.media (project, folder, name, kind, private, object, mime, size, \
+         sha256, created_at, updated_at) VALUES (?, '', 'a', 'file', 0, ?, '', 0, '', 0, 0)";
+    root.exec_drop(holding, (project.as_str(), Uuid::now_v7()))
+        .await
+        .unwrap();
+    let writer = tokio::spawn({
+        let (table, files) = (table.clone(), files.clone());
+        async move { table.write(&files).await }
+    });
+    until_waiting(&mut root, 1).await;
+    let sweeper = tokio::spawn({
+        let (table, keys) = (table.clone(), keys(&files));
+        async move { table.doom(&keys).await.unwrap() }
+    });
+    until_waiting(&mut root, 2).await;
+    root.query_drop("ROLLBACK").await.unwrap();
+    let written = writer.await.unwrap().unwrap();
+    assert_eq!(sweeper.await.unwrap(), []);
+    let found = table.lookup(&path(&project, "", "a")).await.unwrap();
+    assert_eq!(found.as_ref(), written.rows.first());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_are_resumed_until_they_expire() {
+    let (table, project) = library("media-resumed").await;
+    let (_, other) = library("media-resumed-not").await;
+    let row = UploadRow {
+        id: Uuid::now_v7(),
+        project: project.clone(),
+        length: 1 << 40,
+        received: 0,
+        metadata: r#"{"name":"🦭"}"#.to_owned(),
+        media_id: None,
+        created_at: 1_000,
+        expires_at: 2_000,
+    };
+    assert!(table.insert_upload(&row, 1).await.unwrap());
+    assert_eq!(
+        table.upload(&project, row.id).await.unwrap().as_ref(),
+        Some(&row)
+    );
+    assert_eq!(table.upload(&other, row.id).await.unwrap(), None);
+    assert!(table.expired_uploads(1_999, 9).await.unwrap().is_empty());
+    assert!(table.advance_upload(row.id, 5, 3_000).await.unwrap());
+    assert!(table.advance_upload(row.id, 5, 3_000).await.unwrap());
+    let found = table.upload(&project, row.id).await.unwrap().unwrap();
+    assert_eq!((found.received, found.expires_at), (5, 3_000));
+    assert!(table.expired_uploads(2_000, 9).await.unwrap().is_empty());
+    assert_eq!(table.expired_uploads(3_000, 9).await.unwrap(), [row.id]);
+    assert!(table.delete_upload(row.id).await.unwrap());
+    assert!(!table.delete_upload(row.id).await.unwrap());
+    assert!(!table.advance_upload(row.id, 6, 4_000).await.unwrap());
+    let again = put(&table, &upload(&project, "", vec![item("a")])).await;
+    assert_eq!(again.unwrap().rows.len(), 1);
+}
