@@ -53,6 +53,8 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/media.rs"]
+mod media_faults;
 #[path = "../faults/once.rs"]
 mod once;
 #[path = "../faults/resumable.rs"]
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         resumable::cases(),
         limits::cases(),
         media::cases(),
+        media_faults::cases(),
         properties::cases(),
         protocol::cases(),
         records::cases(),

@@ -23,6 +23,7 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(60);
 cases! {
     Own: [
         an_upload_outlives_the_origin_that_was_taking_it,
+        whatever_step_its_end_dies_at_an_upload_becomes_one_file,
         an_upload_that_nobody_goes_on_with_expires,
     ],
 }
@@ -103,6 +104,47 @@ async fn an_upload_outlives_the_origin_that_was_taking_it(_: Door) {
         .expect("a URL of the origin");
     let file = Call::new(&service.origin, Method::GET, file).send().await;
     assert!(file.body == content);
+    stop(service).await;
+}
+
+async fn whatever_step_its_end_dies_at_an_upload_becomes_one_file(_: Door) {
+    let service = start(Edge::Without, &[]).await;
+    let content = b"It ends in the middle of its end.";
+    for point in [
+        "arrived",
+        "announced",
+        "object_published",
+        "published",
+        "rows_written",
+        "rows_committed",
+    ] {
+        let path = begin(&service, point, content.len()).await;
+        let mut second = Second::launch(&service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
+        second.wait_until_ready().expect("a second origin");
+        let last = call(&service, &second.origin, Method::PATCH, &path)
+            .header("upload-offset", "0")
+            .header("content-type", "application/offset+octet-stream")
+            .bytes(&content[..]);
+        assert!(last.attempt().await.is_err(), "{point}");
+        second.wait_until_dead().expect("an end");
+        // The client comes back, and asks how far it is.
+        let far = head(&service, &path).await;
+        assert_eq!(far.status, 200, "{point}: {far}");
+        assert_eq!(far.header("upload-offset"), Some("33"), "{point}");
+        let id = far.header("selkie-media-id").expect("an id").to_owned();
+        let again = head(&service, &path).await;
+        assert_eq!(again.header("selkie-media-id"), Some(&*id), "{point}");
+        let get = |path: &str| Call::new(&service.origin, Method::GET, path).key(&service.full_key);
+        let listed = format!("/api/v1/media?name={point}");
+        let files = get(&listed).send().await.payload();
+        assert_eq!(files.as_array().map(Vec::len), Some(1), "{point}: {files}");
+        assert_eq!(files[0]["id"].to_string(), id, "{point}");
+        let url = files[0]["url"].as_str().expect("a URL");
+        let file = get(url.strip_prefix(&service.origin).expect("a path"));
+        assert_eq!(file.send().await.body, content, "{point}");
+    }
+    let kept = service.data_dir().join("media/staging/tus");
+    assert_eq!(std::fs::read_dir(kept).expect("a folder").count(), 0);
     stop(service).await;
 }
 

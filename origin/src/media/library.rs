@@ -34,8 +34,8 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Library {
     store: Store,
     table: MediaTable,
-    lookups: Arc<Lookups>,
     turns: Arc<Semaphore>,
+    lookups: Arc<Lookups>,
 }
 
 impl Library {
@@ -45,8 +45,8 @@ impl Library {
         Self {
             store,
             table,
-            lookups: Arc::default(),
             turns: Arc::new(Semaphore::new(DEEDS_MAX_COUNT)),
+            lookups: Arc::default(),
         }
     }
 
