@@ -57,6 +57,8 @@ mod faults;
 mod media_faults;
 #[path = "../faults/once.rs"]
 mod once;
+#[path = "../faults/resumable.rs"]
+mod resumable;
 #[path = "../faults/streams.rs"]
 mod streams;
 
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         isolation::cases(),
         keys::cases(),
         once::cases(),
+        resumable::cases(),
         limits::cases(),
         media::cases(),
         media_faults::cases(),

@@ -11,6 +11,7 @@ mod refusals;
 mod serving;
 mod shapes;
 mod shelf;
+mod tus;
 
 use crate::case::Case;
 
@@ -23,6 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
         refusals::cases(),
         serving::cases(),
         shapes::cases(),
+        tus::cases(),
     ]
     .into_iter()
     .flatten()

@@ -220,6 +220,32 @@ fn a_file_may_be_of_any_type_but_nothing_else_may() {
 }
 
 #[test]
+fn what_is_told_of_an_upload_has_no_body() {
+    let sent = RequestId::from_incoming("r1").unwrap();
+    let verdict = |status, content_type| {
+        let head = OriginHead {
+            status,
+            content_type,
+            request_id: Some("r1"),
+        };
+        let form = Form::at("/api/v1/media/tus/0192f3a1-7c1e-7d3a-9d55-0b6c6a1f0e11");
+        judge(&head, form, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
+    };
+    let (html, json) = (Some("text/html"), Some("application/json"));
+    for (status, content_type, expected) in [
+        (201, None, "ok"),
+        (200, None, "ok"),
+        (204, None, "ok"),
+        (409, json, "ok"),
+        (201, html, "bad_origin_answer"),
+        (200, html, "bad_origin_answer"),
+        (404, html, "bad_origin_answer"),
+    ] {
+        assert_eq!(verdict(status, content_type), expected, "{status}");
+    }
+}
+
+#[test]
 fn the_origin_is_told_which_host_was_asked() {
     for (url, told) in [
         ("https://api.example/a?b", Some(("https", "api.example"))),
