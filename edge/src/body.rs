@@ -1,7 +1,7 @@
 //! The caller's body on its way to the origin, as the worker's streams have it: taken piece by piece, passed
 //! on piece by piece, at most three pieces of it in memory. What is right in a body is [`gateway`]'s to say.
 //!
-//! [`gateway`]: crate::gateway
+//! [`gateway`]: mod@crate::gateway
 
 use crate::gateway::{BodyLength, Upload};
 use futures_util::future::{Either, select};

@@ -1,6 +1,6 @@
 //! A request's way to the origin: its head, its body as planned, and the wait for the head of the answer.
 //!
-//! Knows the worker's API; must not decide what is forwarded, which is [`gateway`](crate::gateway)'s.
+//! Knows the worker's API; must not decide what is forwarded, which is [`gateway`](mod@crate::gateway)'s.
 
 use crate::body::{self, Inlet, Passage, Stop};
 use crate::config::Config;
