@@ -3,7 +3,6 @@
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
 use crate::db::catalog::Catalog;
-use crate::db::media::MediaTable;
 use crate::db::receipt;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
@@ -11,12 +10,11 @@ use crate::http::body::Room;
 use crate::http::cross_origin::CrossOrigin;
 use crate::http::media::receive::Uploads;
 use crate::keys::{KeyError, KeyRegistry};
-use crate::media::image::pool::MediaPool;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::resumable::{ResumableUploads, UploadTerms};
 use crate::media::sign::Signer;
-use crate::media::store::Store;
+use crate::media::store::Watch;
 use crate::media::url::BaseUrl;
 use crate::metrics::Metrics;
 use crate::page_token::PageTokens;
@@ -63,6 +61,8 @@ pub struct App {
     pub intake: Intake,
     /// The uploads that can be resumed.
     pub resumable: ResumableUploads,
+    /// Whether their store answers.
+    pub stored: Watch,
     /// The uploads that arrive.
     pub uploads: Uploads,
     admin: Admin,
@@ -94,8 +94,8 @@ impl App {
     pub async fn open(
         config: &Config,
         system: &System,
-        store: Store,
-        pictures: MediaPool,
+        library: Library,
+        intake: Intake,
         database: Option<watch::Receiver<Health>>,
     ) -> Result<Self, KeyError> {
         let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
@@ -108,7 +108,7 @@ impl App {
         };
         let pools = Pools::new(settings, system.address.clone(), system.projects.clone());
         let pools = Arc::new(pools);
-        let table = MediaTable::new(&system.address, config.connect_timeout);
+        let (store, table) = (library.store().clone(), library.table().clone());
         let terms = UploadTerms {
             max_bytes: config.tus_max_bytes,
             lifetime: config.tus_expiry,
@@ -135,9 +135,10 @@ impl App {
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
             bodies: Room::default(),
-            resumable: ResumableUploads::new(store.clone(), table.clone(), terms),
-            library: Library::new(store, table),
-            intake: Intake::new(Arc::new(pictures), config.media_types.clone()),
+            resumable: ResumableUploads::new(store.clone(), table, terms),
+            stored: Watch::new(store),
+            library,
+            intake,
             uploads: Uploads::default(),
             admin: system.admin.clone(),
             database,

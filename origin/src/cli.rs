@@ -11,6 +11,7 @@ pub mod doctor;
 mod error;
 pub mod guard;
 pub mod key;
+pub mod media;
 mod output;
 pub mod project;
 pub mod serve;
@@ -63,6 +64,8 @@ enum Command {
     Project(project::ProjectArgs),
     /// Create, adopt, list and drop a project's databases
     Database(database::DatabaseArgs),
+    /// Put, get, list, sign and remove files of the media library; sweep its store
+    Media(media::MediaArgs),
     /// Check the installation and say what to mend
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in force, and where each value comes from
@@ -130,6 +133,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Key(args) => args.run(&context).await,
         Command::Project(args) => args.run(&context).await,
         Command::Database(args) => args.run(&context).await,
+        Command::Media(args) => args.run(&context).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),
         Command::Completions(args) => args.run(),

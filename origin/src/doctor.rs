@@ -5,6 +5,7 @@
 
 mod accounts;
 mod machine;
+mod media;
 
 use std::path::Path;
 
@@ -87,10 +88,11 @@ pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
         machine::data_dir(&config.data_dir),
         secret_file(&config.data_dir, config),
     ];
+    findings.push(media::store(config).await);
     match system.admin.server_facts().await {
         Ok(facts) => {
             findings.extend(server(&facts, config));
-            findings.extend(inside(system, config).await);
+            findings.extend(inside(system).await);
         }
         Err(error) => findings.push(Finding::fault("database", &error)),
     }
@@ -183,7 +185,7 @@ fn engines(facts: &ServerFacts) -> Finding {
     )
 }
 
-async fn inside(system: &System, config: &Config) -> Vec<Finding> {
+async fn inside(system: &System) -> Vec<Finding> {
     let schema = schema(system).await;
     let is_readable = schema.verdict != Verdict::Wrong;
     let mut findings = vec![schema];
@@ -192,7 +194,6 @@ async fn inside(system: &System, config: &Config) -> Vec<Finding> {
         findings.extend(keys(system).await);
     }
     findings.extend(accounts::strangers(system).await);
-    findings.push(machine::store(&config.data_dir));
     findings
 }
 

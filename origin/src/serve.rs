@@ -14,9 +14,9 @@ use crate::config::Config;
 use crate::embedded::Health;
 use crate::http;
 use crate::keys::KeyError;
-use crate::media::image::Limits;
-use crate::media::image::pool::{MediaPool, PoolSize};
-use crate::media::store::{Store, StoreError};
+use crate::media::intake::Intake;
+use crate::media::library::Library;
+use crate::media::store::StoreError;
 use crate::system::System;
 
 /// Why it ended before it was told to.
@@ -49,10 +49,9 @@ pub async fn run(
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let store = Store::open(&config.media_store, &config.media_dir(), config.media_fsync)?;
-    let pictures = MediaPool::start(PoolSize::default(), Limits::default());
-    let pictures = pictures.map_err(ServeError::Threads)?;
-    let app = Arc::new(App::open(config, system, store, pictures, database).await?);
+    let library = Library::open(config, system)?;
+    let intake = Intake::start(config).map_err(ServeError::Threads)?;
+    let app = Arc::new(App::open(config, system, library, intake, database).await?);
     let tasks = TaskTracker::new();
     // Ends also where the server fails by itself.
     let stop = stop.child_token();

@@ -1,9 +1,14 @@
 //! The media library through both doors: uploads in every shape, what they must be refused for, listing,
-//! files one by one, deletion. How bytes are served is told in `media/serving.rs`.
+//! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
+//! `parts.rs` and `private.rs`.
 
+mod edge_uploads;
 mod fixtures;
 mod library;
+mod parts;
+mod private;
 mod refusals;
+mod serving;
 mod shapes;
 mod shelf;
 mod tus;
@@ -12,8 +17,12 @@ use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
     [
+        edge_uploads::cases(),
         library::cases(),
+        parts::cases(),
+        private::cases(),
         refusals::cases(),
+        serving::cases(),
         shapes::cases(),
         tus::cases(),
     ]

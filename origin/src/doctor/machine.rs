@@ -16,23 +16,18 @@ pub(super) fn clock() -> f64 {
 
 /// Whether the data directory is there and takes files.
 pub(super) fn data_dir(path: &Path) -> Finding {
-    writable("data", "data directory", path)
-}
-
-/// Whether files can be stored. They live in the data directory until a store of their own is set.
-pub(super) fn store(data_dir: &Path) -> Finding {
-    writable("store", "store", data_dir)
-}
-
-fn writable(check: &'static str, name: &str, path: &Path) -> Finding {
+    let check = "data";
     match write_probe(path) {
         Ok(()) => Finding::ok(
             check,
-            format!("the {name} {} can be written", path.display()),
+            format!("the data directory {} can be written", path.display()),
         ),
         Err(error) => Finding::wrong(
             check,
-            format!("the {name} {} can't be written: {error}", path.display()),
+            format!(
+                "the data directory {} can't be written: {error}",
+                path.display()
+            ),
             "make it, give it to the user that selkie runs as, or set another by SELKIE_DATA_DIR",
         ),
     }

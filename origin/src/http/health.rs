@@ -14,7 +14,7 @@ pub(super) fn alive(method: &Method, record: &mut RequestRecord) -> Result<Respo
     Ok(respond::payload(br#"{"status":"ok"}"#))
 }
 
-/// `GET /readyz`: MariaDB answers too.
+/// `GET /readyz`: MariaDB and the store of media answer too.
 pub(super) async fn ready(
     app: &App,
     method: &Method,
@@ -22,13 +22,22 @@ pub(super) async fn ready(
 ) -> Result<Response, Problem> {
     record.route("/readyz");
     readable(method)?;
-    match app.is_ready().await {
-        true => Ok(respond::payload(br#"{"status":"ready","database":"ok"}"#)),
-        false => Err(Problem::new(
+    let (database, storage) = tokio::join!(app.is_ready(), app.stored.answers());
+    if !database {
+        return Err(Problem::new(
             ErrorCode::DatabaseUnavailable,
             "The database does not answer.",
-        )),
+        ));
     }
+    if !storage {
+        return Err(Problem::new(
+            ErrorCode::StorageUnavailable,
+            "The storage of files does not answer.",
+        ));
+    }
+    Ok(respond::payload(
+        br#"{"status":"ready","database":"ok","storage":"ok"}"#,
+    ))
 }
 
 /// `GET /metrics`: for Prometheus.

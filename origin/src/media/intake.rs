@@ -3,11 +3,11 @@
 //!
 //! Publishes nothing; what is refused here is dropped, and its staged file with it.
 
-use super::image::pool::MediaPool;
-use super::image::{ImageFault, Picture};
+use super::image::pool::{MediaPool, PoolSize};
+use super::image::{ImageFault, Limits, Picture};
 use super::sniff::{self, Verdict};
 use super::store::Staged;
-use crate::config::MediaTypes;
+use crate::config::{Config, MediaTypes};
 use futures_util::future::try_join_all;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -66,6 +66,15 @@ pub struct Intake {
 }
 
 impl Intake {
+    /// The examination of an installation; starts its threads.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub fn start(config: &Config) -> std::io::Result<Self> {
+        let pool = MediaPool::start(PoolSize::default(), Limits::default())?;
+        Ok(Self::new(Arc::new(pool), config.media_types.clone()))
+    }
+
     /// An examination on the threads of this pool; only files of these types pass.
     #[must_use]
     pub fn new(pool: Arc<MediaPool>, types: MediaTypes) -> Self {

@@ -7,9 +7,11 @@ mod publication;
 mod sweep;
 
 use super::lookup::Lookups;
-use super::store::{ObjectKey, Store};
+use super::store::{ObjectKey, Store, StoreError};
+use crate::config::Config;
 use crate::db::media::{MediaRow, MediaTable, TableError};
 use crate::fault::{self, Point};
+use crate::system::System;
 use publication::Parts;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -34,8 +36,8 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Library {
     store: Store,
     table: MediaTable,
-    turns: Arc<Semaphore>,
     lookups: Arc<Lookups>,
+    turns: Arc<Semaphore>,
 }
 
 impl Library {
@@ -45,9 +47,19 @@ impl Library {
         Self {
             store,
             table,
-            turns: Arc::new(Semaphore::new(DEEDS_MAX_COUNT)),
             lookups: Arc::default(),
+            turns: Arc::new(Semaphore::new(DEEDS_MAX_COUNT)),
         }
+    }
+
+    /// The files of an installation. Its directories are made; neither a bucket nor MariaDB is contacted yet.
+    ///
+    /// # Errors
+    /// A directory can't be made, or the store's address can't be used.
+    pub fn open(config: &Config, system: &System) -> Result<Self, StoreError> {
+        let store = Store::open(&config.media_store, &config.media_dir(), config.media_fsync)?;
+        let table = MediaTable::new(&system.address, config.connect_timeout);
+        Ok(Self::new(store, table))
     }
 
     /// Where bytes lie.

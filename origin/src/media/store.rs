@@ -11,6 +11,7 @@ mod kept;
 mod key;
 mod refusal;
 mod staging;
+mod watch;
 
 use std::io;
 use std::ops::Range;
@@ -33,6 +34,7 @@ pub use self::kept::Held;
 pub use self::key::ObjectKey;
 use self::staging::StagingFolder;
 pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
+pub use self::watch::Watch;
 use crate::files::{private_directory, remove_file};
 
 /// How long the store may take to show that it is there.

@@ -41,6 +41,12 @@ impl StoreError {
         }
     }
 
+    /// Itself and its cause, which may name paths and hosts: for operators only.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        chain(self)
+    }
+
     /// The problem that the caller is shown. Logs the cause.
     #[must_use]
     pub fn into_problem(self) -> Problem {

@@ -1,0 +1,149 @@
+//! `selkie media`: files of the library, put in, fetched, listed, signed and removed from a shell; and its sweeper.
+//!
+//! Works on the store and on MariaDB directly: the origin need not run. Each command is in a file of its own.
+
+mod get;
+mod line;
+mod list;
+mod progress;
+mod put;
+mod remove;
+mod sign;
+mod source;
+mod sweep;
+mod target;
+
+use clap::{Args, Subcommand};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::ProjectName;
+use tokio_util::sync::CancellationToken;
+
+use super::system::{Opened, project};
+use super::{CliError, Context};
+use crate::media::library::{Library, SweepError};
+use crate::media::store::StoreError;
+use crate::media::url::Links;
+use crate::system::System;
+
+/// Arguments of `selkie media`.
+#[derive(Debug, Args)]
+pub struct MediaArgs {
+    #[command(subcommand)]
+    command: MediaCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum MediaCommand {
+    /// Put files into the library: all of them, or none
+    Put(put::PutArgs),
+    /// Fetch a file, or its thumbnail
+    Get(get::GetArgs),
+    /// List files, the newest first
+    Ls(list::ListArgs),
+    /// Remove files; nothing is removed if one of them is unknown
+    Rm(remove::RemoveArgs),
+    /// Print a URL by which anybody may read a private file for a while
+    Sign(sign::SignArgs),
+    /// Delete from the store what no file needs: left-overs of uploads that broke off
+    Sweep(sweep::SweepArgs),
+}
+
+/// The project whose files are meant.
+#[derive(Debug, Args)]
+struct OfProject {
+    /// The project whose files are meant
+    #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
+    project: ProjectName,
+}
+
+/// What the commands work on.
+struct Shelf<'a> {
+    context: &'a Context,
+    system: &'a System,
+    library: Library,
+    links: Links,
+}
+
+impl MediaArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The installation or the store can't be opened, or what was asked can't be done.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let opened = Opened::migrated(context).await?;
+        let library = match Library::open(&context.config, &opened.system) {
+            Ok(library) => library,
+            Err(error) => return opened.close(Err(error.into())).await,
+        };
+        let table = library.table().clone();
+        let shelf = Shelf {
+            context,
+            system: &opened.system,
+            library,
+            links: Links::new(context.config.public_url.clone()),
+        };
+        let outcome = match self.command {
+            MediaCommand::Put(args) => args.run(&shelf).await,
+            MediaCommand::Get(args) => args.run(&shelf).await,
+            MediaCommand::Ls(args) => args.run(&shelf).await,
+            MediaCommand::Rm(args) => args.run(&shelf).await,
+            MediaCommand::Sign(args) => args.run(&shelf).await,
+            MediaCommand::Sweep(args) => args.run(&shelf).await,
+        };
+        table.close().await;
+        opened.close(outcome).await
+    }
+}
+
+/// What a command that was told to stop answers, if it is stopped before `deed` is done.
+async fn unless_stopped<T>(
+    stop: &CancellationToken,
+    deed: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
+    tokio::select! {
+        outcome = deed => outcome,
+        () = stop.cancelled() => Err(stopped()),
+    }
+}
+
+fn stopped() -> CliError {
+    CliError::Failed {
+        message: "stopped; nothing was kept".to_owned(),
+        hint: None,
+    }
+}
+
+impl From<Problem> for CliError {
+    fn from(problem: Problem) -> Self {
+        let hint = match problem.code() {
+            // The hint for callers names a key of their request.
+            ErrorCode::MediaExists => Some("add --update to replace it".to_owned()),
+            _ => problem.hint().map(str::to_owned),
+        };
+        Self::Failed {
+            message: problem.message().to_owned(),
+            hint,
+        }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        Self::failed(
+            format!("the media store fails: {}", error.in_full()),
+            "`selkie doctor` looks at it",
+        )
+    }
+}
+
+impl From<SweepError> for CliError {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::Store(error) => error.into(),
+            SweepError::Table(error) => Self::Failed {
+                message: error.to_string(),
+                hint: None,
+            },
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `selkie media ls`: which files there are.
+
+use clap::Args;
+use shared::limits::MEDIA_LIST_MAX_ITEMS;
+use shared::media::{FolderPath, MediaKind, MediaName};
+use shared::operation::media::MediaList;
+
+use super::line::{FileLine, listed};
+use super::put::{folder, kinds, name};
+use super::{OfProject, Shelf};
+use crate::cli::CliError;
+use crate::cli::system::note;
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only files of exactly this folder; / is the root [default: of all folders]
+    #[arg(value_name = "FOLDER", value_parser = folder)]
+    folder: Option<FolderPath>,
+    #[command(flatten)]
+    of: OfProject,
+    /// Only files of this type
+    #[arg(long = "type", value_name = "TYPE", value_parser = kinds())]
+    kind: Option<MediaKind>,
+    /// Only files of exactly this name
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    name: Option<MediaName>,
+    /// Files of one page
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=MEDIA_LIST_MAX_ITEMS))]
+    limit: u64,
+    /// Which page, counted from 1
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=PAGES_MAX))]
+    page: u64,
+}
+
+/// Pages that can be asked for: the last still begins at a number that MariaDB takes.
+const PAGES_MAX: u64 = u32::MAX as u64;
+
+impl ListArgs {
+    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
+        shelf.system.projects.require(&self.of.project).await?;
+        let mut list = MediaList {
+            folder: self.folder,
+            kind: self.kind,
+            name: self.name,
+            count: true,
+            ..MediaList::default()
+        };
+        list.span.limit = Some(self.limit);
+        list.span.offset = self.limit * (self.page - 1);
+        let offset = list.span.offset;
+        let (rows, count) = shelf.library.list(&self.of.project, &list).await?;
+        let lines: Vec<_> = rows
+            .iter()
+            .map(|row| FileLine::of(row, &shelf.links))
+            .collect();
+        shelf.context.output.answer(&lines, |lines| listed(lines))?;
+        let count = count.unwrap_or_default();
+        if offset + self.limit < count {
+            let (shown, next) = (lines.len(), self.page + 1);
+            note(&format!(
+                "{shown} of {count} files; --page {next} shows more"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! `selkie media put`: the way of an upload, from local files.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use shared::media::{FolderPath, MediaKind, MediaName};
+use shared::upload::{Existing, Visibility};
+use tokio_util::sync::CancellationToken;
+
+use super::line::FileLine;
+use super::progress::Progress;
+use super::source::Source;
+use super::{OfProject, Shelf, stopped, unless_stopped};
+use crate::cli::{CliError, Table};
+use crate::files::remove_file;
+use crate::media::intake::{Claim, Intake};
+use crate::media::library::Publication;
+use crate::media::sniff::sniff;
+use crate::media::store::{Staged, Store};
+use crate::signal;
+
+#[derive(Debug, Args)]
+pub(super) struct PutArgs {
+    /// The files; - is standard input, which needs --name
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    of: OfProject,
+    /// The folder that they go to, as a/b [default: the root]
+    #[arg(long, value_name = "FOLDER", default_value = "", hide_default_value = true, value_parser = folder)]
+    folder: FolderPath,
+    /// What they are; a file that isn't is refused [default: told by each file's first bytes]
+    #[arg(long = "type", value_name = "TYPE", value_parser = kinds())]
+    kind: Option<MediaKind>,
+    /// What the file is called in the library, if not as it is here; for one file
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    name: Option<MediaName>,
+    /// Only keys of the project, and signed URLs, read them
+    #[arg(long)]
+    private: bool,
+    /// Replace files of the same name; they keep their ids
+    #[arg(long)]
+    update: bool,
+}
+
+/// The types, as arguments name them.
+pub(super) fn kinds() -> impl TypedValueParser<Value = MediaKind> {
+    PossibleValuesParser::new(MediaKind::ALL.map(MediaKind::as_str))
+        .try_map(|word| MediaKind::parse(&word).ok_or("there is no such type"))
+}
+
+/// Reads an argument that names a folder.
+pub(super) fn folder(text: &str) -> Result<FolderPath, String> {
+    FolderPath::parse(text).map_err(|problem| problem.message().to_owned())
+}
+
+/// Reads an argument that names a file within its folder.
+pub(super) fn name(text: &str) -> Result<MediaName, String> {
+    MediaName::parse(text).map_err(|problem| match text.contains('/') {
+        true => format!("{} Put the path into --folder.", problem.message()),
+        false => problem.message().to_owned(),
+    })
+}
+
+impl PutArgs {
+    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
+        let config = &shelf.context.config;
+        let named = self.named(config.upload_max_items)?;
+        shelf.system.projects.require(&self.of.project).await?;
+        self.check_names(shelf, &named).await?;
+        let intake = Intake::start(config).map_err(|error| CliError::Failed {
+            message: format!("no threads for pictures: {error}"),
+            hint: None,
+        })?;
+        let stop = signal::stop_token().map_err(CliError::Signals)?;
+        let mut arrivals = Arrivals::new(shelf.library.store());
+        for (name, source) in named {
+            arrivals.take(name, source, &stop).await?;
+        }
+        let staged = std::mem::take(&mut arrivals.staged);
+        let files = staged.into_iter().map(|(name, staged)| {
+            let kind = self.kind.unwrap_or_else(|| guess(staged.head()));
+            let visibility = match self.private {
+                true => Visibility::Private,
+                false => Visibility::Public,
+            };
+            let label = None;
+            let claim = Claim {
+                name,
+                label,
+                kind,
+                visibility,
+            };
+            (claim, staged)
+        });
+        let examined = async { Ok(intake.examine_all(files).await?) };
+        let files = unless_stopped(&stop, examined).await?;
+        // From here on it goes to its end: what is published in part would be left to the sweeper.
+        let rows = shelf
+            .library
+            .publish(Publication {
+                project: self.of.project.clone(),
+                folder: self.folder.clone(),
+                existing: self.existing(),
+                files,
+                upload: None,
+            })
+            .await?;
+        let lines: Vec<_> = rows
+            .iter()
+            .map(|row| FileLine::of(row, &shelf.links))
+            .collect();
+        shelf.context.output.answer(&lines, |lines| text(lines))
+    }
+
+    fn existing(&self) -> Existing {
+        match self.update {
+            true => Existing::IsReplaced,
+            false => Existing::Stays,
+        }
+    }
+
+    /// Each file with its name in the library. All can be read, as far as that can be told without reading.
+    fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
+        let usage = |message: String, hint: &str| CliError::Usage {
+            message,
+            hint: Some(hint.to_owned()),
+        };
+        if self.files.len() > max {
+            let message = format!(
+                "{} files are more than go in together: {max}",
+                self.files.len()
+            );
+            return Err(usage(
+                message,
+                "put them in several times, or raise upload_max_items",
+            ));
+        }
+        if self.name.is_some() && self.files.len() > 1 {
+            let message = "--name is for one file".to_owned();
+            return Err(usage(
+                message,
+                "put the files in one by one, or without --name",
+            ));
+        }
+        let mut named: Vec<(MediaName, Source)> = Vec::with_capacity(self.files.len());
+        for path in &self.files {
+            let source = Source::of(path);
+            source.size()?;
+            let name = match &self.name {
+                Some(name) => name.clone(),
+                None => source.name()?,
+            };
+            if named.iter().any(|(taken, _)| *taken == name) {
+                let message = format!("two of the files are called {name}");
+                return Err(usage(
+                    message,
+                    "put them into different folders, or name one by --name",
+                ));
+            }
+            named.push((name, source));
+        }
+        Ok(named)
+    }
+
+    /// Refuses names that are taken before anything is read; publishing decides.
+    async fn check_names(
+        &self,
+        shelf: &Shelf<'_>,
+        named: &[(MediaName, Source)],
+    ) -> Result<(), CliError> {
+        if self.update {
+            return Ok(());
+        }
+        let names: Vec<_> = named.iter().map(|(name, _)| name.clone()).collect();
+        let table = shelf.library.table();
+        let taken = table.taken(&self.of.project, &self.folder, &names).await;
+        match taken.map_err(|error| error.into_problem())? {
+            Some(name) => Err(crate::db::media::exists(&self.folder, &name).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a file is uploaded as if nobody says so.
+fn guess(head: &[u8]) -> MediaKind {
+    match sniff(head) {
+        // Only some formats of pictures can be uploaded as such.
+        Some(sniffed) if sniffed.kind == MediaKind::Image && sniffed.image.is_none() => {
+            MediaKind::File
+        }
+        Some(sniffed) => sniffed.kind,
+        None => MediaKind::File,
+    }
+}
+
+/// The files that have arrived. What of them was not published goes with it, before the process ends.
+struct Arrivals<'a> {
+    store: &'a Store,
+    staged: Vec<(MediaName, Staged)>,
+    paths: Vec<PathBuf>,
+}
+
+impl<'a> Arrivals<'a> {
+    fn new(store: &'a Store) -> Self {
+        Self {
+            store,
+            staged: Vec::new(),
+            paths: Vec::new(),
+        }
+    }
+
+    /// Reads one file to its end.
+    async fn take(
+        &mut self,
+        name: MediaName,
+        source: Source,
+        stop: &CancellationToken,
+    ) -> Result<(), CliError> {
+        let progress = Progress::new(name.as_str(), source.size()?);
+        let mut pieces = source.read()?;
+        let mut staging = self.store.stage();
+        let outcome = loop {
+            let piece = tokio::select! {
+                piece = pieces.next() => piece,
+                () = stop.cancelled() => Err(stopped()),
+            };
+            match piece {
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+                Ok(Some(piece)) => {
+                    staging.write(&piece).await?;
+                    progress.advance(piece.len());
+                }
+            }
+        };
+        // Finished also where it is given up: only then is it known what is to be removed.
+        let staged = staging.finish().await?;
+        self.paths.push(staged.path().to_owned());
+        outcome?;
+        self.staged.push((name, staged));
+        Ok(())
+    }
+}
+
+impl Drop for Arrivals<'_> {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            // Published and gone, or else the sweeper's.
+            let _ = remove_file(path);
+        }
+    }
+}
+
+fn text(lines: &[FileLine]) -> String {
+    let mut table = Table::new(["id", "file", "url"]);
+    for line in lines {
+        table.row([line.id.to_string(), line.path(), line.url.clone()]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,66 @@
+//! `selkie media sign`: a URL that is valid for a while.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use shared::operation::media::SignedFor;
+
+use super::line::{place, thumbnail_url};
+use super::target::Target;
+use super::{OfProject, Shelf};
+use crate::cli::CliError;
+use crate::cli::system::{note, time};
+use crate::clock::now;
+use crate::media::url::signed;
+
+#[derive(Debug, Args)]
+pub(super) struct SignArgs {
+    /// The file: its id, or folder/name
+    #[arg(value_name = "ID|PATH")]
+    file: Target,
+    /// How long the URL is valid from now on, as 30m or 7d; a week at most
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = valid_for)]
+    expires: SignedFor,
+    #[command(flatten)]
+    of: OfProject,
+}
+
+fn valid_for(text: &str) -> Result<SignedFor, String> {
+    let time: Duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    SignedFor::new(time.as_secs()).map_err(|problem| problem.message().to_owned())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SignedAnswer {
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thumbnail_url: Option<String>,
+    expires_at: String,
+}
+
+impl SignArgs {
+    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
+        let row = shelf.find(&self.of.project, &self.file).await?;
+        let signature = shelf.system.signer.sign(&row.path(), now(), self.expires);
+        let url = shelf.links.file(place(&row), &row.original.sha256);
+        let answer = SignedAnswer {
+            url: signed(&url, &signature),
+            thumbnail_url: thumbnail_url(&row, &shelf.links).map(|url| signed(&url, &signature)),
+            expires_at: time(signature.expires_at),
+        };
+        note(&format!("valid until {}", answer.expires_at));
+        if !row.private {
+            note("the file is public: anybody may read it without a signature");
+        }
+        if shelf.context.config.public_url.is_none() {
+            note("the URL has no host: set public_url to where callers reach the service");
+        }
+        // The URL alone goes to standard output: it is there to be piped.
+        shelf
+            .context
+            .output
+            .answer(&answer, |answer| answer.url.clone())
+    }
+}

@@ -1,0 +1,104 @@
+//! How a file is named on the command line: by its id, or by `folder/name`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use shared::ident::ProjectName;
+use shared::media::{FilePath, FolderPath, MediaName};
+use shared::operation::media::MediaId;
+
+use super::Shelf;
+use crate::cli::CliError;
+use crate::db::media::MediaRow;
+
+/// One file of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Id(MediaId),
+    Path(FolderPath, MediaName),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    /// Digits are an id; a name of digits is written with a slash before it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(id) = MediaId::parse(text) {
+            return Ok(Self::Id(id));
+        }
+        let (folder, name) = text.rsplit_once('/').unwrap_or(("", text));
+        let parsed = FolderPath::parse(folder)
+            .and_then(|folder| Ok(Self::Path(folder, MediaName::parse(name)?)));
+        parsed.map_err(|problem| problem.message().to_owned())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => write!(f, "with the id {id}"),
+            Self::Path(folder, name) if folder.as_str().is_empty() => write!(f, "{name}"),
+            Self::Path(folder, name) => write!(f, "{folder}/{name}"),
+        }
+    }
+}
+
+impl Shelf<'_> {
+    /// The file that is meant, which must be there.
+    pub(super) async fn find(
+        &self,
+        project: &ProjectName,
+        target: &Target,
+    ) -> Result<MediaRow, CliError> {
+        let found = match target {
+            Target::Id(id) => self.library.get(project, *id).await?,
+            Target::Path(folder, name) => {
+                let path = FilePath {
+                    project: project.clone(),
+                    folder: folder.clone(),
+                    name: name.clone(),
+                };
+                let found = self.library.table().lookup(&path).await;
+                found.map_err(|error| error.into_problem())?
+            }
+        };
+        if let Some(row) = found {
+            return Ok(row);
+        }
+        self.system.projects.require(project).await?;
+        Err(CliError::failed(
+            format!("project {project} has no file {target}"),
+            "`selkie media ls` lists the files",
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Target {
+        text.parse().unwrap()
+    }
+
+    fn path(folder: &str, name: &str) -> Target {
+        let folder = FolderPath::parse(folder).unwrap();
+        Target::Path(folder, MediaName::parse(name).unwrap())
+    }
+
+    #[test]
+    fn digits_are_an_id_and_all_else_is_a_path() {
+        assert_eq!(read("12"), Target::Id(12.into()));
+        assert_eq!(read("/12"), path("", "12"));
+        assert_eq!(read("12.png"), path("", "12.png"));
+        assert_eq!(read("a/b/ü.png"), path("a/b", "ü.png"));
+        assert_eq!(read("/a/12"), path("a", "12"));
+    }
+
+    #[test]
+    fn paths_that_no_file_has_are_refused() {
+        for text in ["", "/", "a/", "a//b", "../b", "a\\b", "a/.."] {
+            assert!(text.parse::<Target>().is_err(), "{text:?}");
+        }
+    }
+}
