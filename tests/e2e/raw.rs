@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 
@@ -165,4 +166,30 @@ pub(crate) fn status_line_blocking(address: &str, request: &[u8]) -> std::io::Re
     let mut answer = vec![0; "HTTP/1.1 200".len()];
     stream.read_exact(&mut answer)?;
     Ok(answer)
+}
+
+/// Sends a request that announces more than it holds, until `is_held` says that the other side has taken it; one that is
+/// answered before is sent again. Gives the task that waits for the answer.
+pub(crate) async fn leave_open(
+    url: &str,
+    request: &[u8],
+    is_held: impl AsyncFn() -> bool,
+) -> JoinHandle<Option<RawAnswer>> {
+    let send = || {
+        let (url, request) = (url.to_owned(), request.to_owned());
+        tokio::spawn(async move { exchange(&url, &request).await })
+    };
+    let deadline = tokio::time::Instant::now() + EXCHANGE_MAX;
+    let mut sent = send();
+    loop {
+        if is_held().await && !sent.is_finished() {
+            return sent;
+        }
+        if sent.is_finished() {
+            sent = send();
+        }
+        let is_late = tokio::time::Instant::now() > deadline;
+        assert!(!is_late, "{url} did not take the request");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -12,8 +12,6 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use shared::error::ErrorCode;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 
 const TUS: &str = "/api/v1/media/tus";
 const LENGTH: usize = 6_000_000;
@@ -76,17 +74,19 @@ async fn an_upload_outlives_the_origin_that_was_taking_it(_: Door) {
         );
         let mut request = raw::request("PATCH", path.as_bytes(), &headers, b"");
         request.extend_from_slice(&content[at..end]);
-        let address = second.origin.trim_start_matches("http://").to_owned();
-        let mut stream = TcpStream::connect(address).await.expect("a connection");
-        stream.write_all(&request).await.expect("a request");
         // While one origin has it, the other one leaves it alone.
-        eventually("a lock", ARRIVAL_MAX, || async {
+        let sent = raw::leave_open(&second.origin, &request, async || {
             let other = part(&service, &path, at, b"").send().await;
-            (other.status != 204).then(|| other.refused(ErrorCode::UploadLocked))
-        })
-        .await;
+            if other.status == 204 {
+                return false;
+            }
+            other.refused(ErrorCode::UploadLocked);
+            true
+        });
+        let sent = sent.await;
         assert_eq!(head(&service, &path).await.status, 423);
         second.kill();
+        assert!(sent.await.expect("a task").is_none());
         let far = head(&service, &path).await;
         assert_eq!(far.status, 200, "{far}");
         let offset: usize = far.header("upload-offset").unwrap().parse().unwrap();

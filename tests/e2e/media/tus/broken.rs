@@ -2,20 +2,15 @@
 
 use super::super::shelf::Shelf;
 use super::upload::{Upload, bytes, metadata};
-use crate::case::eventually;
 use crate::door::Door;
 use crate::raw;
 use crate::service::shared;
 use shared::error::ErrorCode;
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const LENGTH: usize = 6_000_000;
 const PART: usize = 3_000_000;
-
-/// For a request to get through both doors of a loaded machine.
-const ARRIVAL_MAX: Duration = Duration::from_secs(60);
 
 cases! {
     Both: [
@@ -71,16 +66,16 @@ async fn a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over(
     let (shelf, content) = (Shelf::new(door), bytes(LENGTH));
     let upload = begin(door, &shelf).await;
     let request = half(&upload, &content);
-    let first = tokio::spawn(async move { raw::exchange(door.url(), &request).await });
     // A part of no bytes changes nothing if it comes before the first.
-    eventually("a lock", ARRIVAL_MAX, || async {
+    let first = raw::leave_open(door.url(), &request, async || {
         let second = upload.patch(0, b"").await;
         if second.status == 204 {
-            return None;
+            return false;
         }
-        Some(second.refused(ErrorCode::UploadLocked))
-    })
-    .await;
+        second.refused(ErrorCode::UploadLocked);
+        true
+    });
+    let first = first.await;
     let at = upload.offset().await;
     assert!(at <= PART, "{at}");
     if let Some(answer) = first.await.expect("a task") {
