@@ -59,7 +59,7 @@ bench-thumbnails: ## Compare thumbnails with npm's sharp (ARGS=… for its optio
 
 bench-micro: ## Time the stages of a request without database or network (ARGS=… for divan's options)
 	@tools/setup.sh compile
-	cargo bench --locked -p origin -p shared --features origin/bench --bench reads --bench encoding --bench staging --bench uploads -- $(ARGS)
+	cargo bench --locked -p origin -p shared --features origin/bench --bench reads --bench encoding --bench staging --bench thumbnails --bench uploads -- $(ARGS)
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean

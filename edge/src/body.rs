@@ -6,12 +6,13 @@
 use crate::gateway::{BodyLength, Upload};
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
+use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
-use worker::js_sys::{self, BigInt, Function, Reflect, Uint8Array};
+use worker::js_sys::{self, BigInt, Date, Function, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
-use worker::web_sys::{ReadableStream, Response, ResponseInit, TransformStream};
+use worker::web_sys::{ReadableStream, Request, Response, ResponseInit, TransformStream};
 use worker::web_sys::{ReadableStreamByobReader, ReadableStreamReadResult};
 use worker::web_sys::{StreamPipeOptions, WritableStreamDefaultWriter};
 use worker::worker_sys::FixedLengthStream;
@@ -20,9 +21,9 @@ use worker::{Context, Delay};
 /// Bytes that are taken at once. The runtime's own default, 4 kB, costs four times the time.
 const PIECE_BYTES: u32 = 64 * 1024;
 
-/// How long a caller may pause within a body, or take to send one that is checked whole. The origin's own patience (`body_timeout`, 30 s) ends before,
-/// and its answer then says so.
-pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long a body may lie still on its way, and how long a caller may take to send one that is checked whole.
+/// The origin's own patience (`body_read_timeout`, 30 s) ends before, and its answer then says so.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes of a refused body that are still taken; beyond, the connection is closed. As at the origin.
 const REFUSED_BODY_MAX_BYTES: u32 = 64 * 1024 * 1024;
@@ -56,14 +57,18 @@ impl Inlet {
         self.is_open
     }
 
-    /// The next piece, never empty; none at the end. An error says that the caller is gone.
-    async fn next(&mut self) -> Result<Option<Uint8Array>, JsValue> {
-        let reading = self.reading.get_or_insert_with(|| {
+    /// Asks for the next piece, if none is asked for. The runtime takes a body for unread until then.
+    fn read_ahead(&mut self) -> &mut JsFuture {
+        self.reading.get_or_insert_with(|| {
             let spare = self.spare.pop();
             let buffer = spare.unwrap_or_else(|| Uint8Array::new_with_length(PIECE_BYTES));
             JsFuture::from(self.reader.read_with_array_buffer_view(&buffer))
-        });
-        let outcome = reading.await;
+        })
+    }
+
+    /// The next piece, never empty; none at the end. An error says that the caller is gone.
+    async fn next(&mut self) -> Result<Option<Uint8Array>, JsValue> {
+        let outcome = self.read_ahead().await;
         self.reading = None;
         let result: ReadableStreamReadResult = match outcome {
             Ok(result) => result.unchecked_into(),
@@ -123,24 +128,17 @@ pub(crate) struct Passage<'a> {
     inlet: &'a mut Inlet,
     outlet: WritableStreamDefaultWriter,
     readable: ReadableStream,
-    /// How long the origin may leave a piece untaken.
-    patience: Duration,
     is_done: bool,
 }
 
 impl<'a> Passage<'a> {
     /// A way for a body of that length.
-    pub(crate) fn new(
-        inlet: &'a mut Inlet,
-        length: BodyLength,
-        patience: Duration,
-    ) -> Result<Self, JsValue> {
+    pub(crate) fn new(inlet: &'a mut Inlet, length: BodyLength) -> Result<Self, JsValue> {
         let pipe = pipe(length)?;
         Ok(Self {
             inlet,
             outlet: pipe.writable().get_writer()?,
             readable: pipe.readable(),
-            patience,
             is_done: false,
         })
     }
@@ -153,29 +151,33 @@ impl<'a> Passage<'a> {
     /// Moves the body. The last piece goes on only after `upload` found the whole to be right: what it
     /// refuses, the origin never sees complete. `Ok` too if the origin takes no more: its answer tells why.
     pub(crate) async fn run(mut self, upload: Option<Upload>) -> Result<(), Stop> {
-        match self.move_all(upload).await {
-            Ok(Flow::Whole) => {
-                self.is_done = true;
-                Ok(())
+        let pace = Pace::new();
+        let flow = {
+            let moving = pin!(self.move_all(upload, &pace));
+            match select(moving, pin!(pace.lost())).await {
+                Either::Left((flow, _)) => flow?,
+                Either::Right((stop, _)) => return Err(stop),
             }
-            Ok(Flow::Untaken) => Ok(()),
-            Err(stop) => Err(stop),
-        }
+        };
+        self.is_done = flow == Flow::Whole;
+        Ok(())
     }
 
-    async fn move_all(&mut self, mut upload: Option<Upload>) -> Result<Flow, Stop> {
+    async fn move_all(&mut self, mut upload: Option<Upload>, pace: &Pace) -> Result<Flow, Stop> {
         let mut copy = vec![0; PIECE_BYTES as usize];
         let mut held: Option<Uint8Array> = None;
         let mut on_its_way: Option<(Uint8Array, JsFuture)> = None;
         loop {
-            let piece = within(PAUSE_MAX, self.inlet.next()).await?;
+            pace.waits_for(Side::Caller);
+            let piece = self.inlet.next().await.map_err(|_| broken_off())?;
+            pace.waits_for(Side::Origin);
             if let (Some(upload), Some(piece)) = (&mut upload, &piece) {
                 let copy = &mut copy[..piece.length() as usize];
                 piece.copy_to(copy);
                 upload.check(copy)?;
             }
             if let Some((piece, written)) = on_its_way.take() {
-                if self.done(written).await? == Flow::Untaken {
+                if written.await.is_err() {
                     return Ok(Flow::Untaken);
                 }
                 self.inlet.reuse(&piece);
@@ -190,17 +192,9 @@ impl<'a> Passage<'a> {
             }
             if is_last {
                 // Behind the last write, in the stream's own order.
-                return self.done(JsFuture::from(self.outlet.close())).await;
+                let closed = JsFuture::from(self.outlet.close()).await;
+                return Ok(closed.map_or(Flow::Untaken, |_| Flow::Whole));
             }
-        }
-    }
-
-    /// Waits until the origin has taken what was written.
-    async fn done(&self, written: JsFuture) -> Result<Flow, Stop> {
-        match select(written, Delay::from(self.patience)).await {
-            Either::Left((Ok(_), _)) => Ok(Flow::Whole),
-            Either::Left((Err(_), _)) => Ok(Flow::Untaken),
-            Either::Right(_) => Err(Stop::Stalled),
         }
     }
 }
@@ -235,21 +229,74 @@ impl From<Problem> for Stop {
     }
 }
 
-/// Waits for what a caller sends.
-pub(crate) async fn within<T>(
-    limit: Duration,
-    arriving: impl Future<Output = Result<T, JsValue>>,
-) -> Result<T, Problem> {
-    let problem = |message| Problem::new(ErrorCode::InvalidBody, message);
-    match select(pin!(arriving), Delay::from(limit)).await {
-        Either::Left((outcome, _)) => {
-            outcome.map_err(|_| problem("The body ended before its announced length.".to_owned()))
+/// Who is to move a body on.
+#[derive(Clone, Copy)]
+enum Side {
+    Caller,
+    Origin,
+}
+
+/// When a body last moved. One timer watches all its pieces: one for each would cost more than they do.
+struct Pace {
+    moved_at: Cell<f64>,
+    waits_for: Cell<Side>,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            moved_at: Cell::new(Date::now()),
+            waits_for: Cell::new(Side::Caller),
         }
-        Either::Right(_) => Err(problem(format!(
-            "Nothing of the body arrived for {} s.",
-            limit.as_secs()
-        ))),
     }
+
+    fn waits_for(&self, side: Side) {
+        self.moved_at.set(Date::now());
+        self.waits_for.set(side);
+    }
+
+    /// Ends once nothing moved for [`PAUSE_MAX`].
+    async fn lost(&self) -> Stop {
+        let limit = PAUSE_MAX.as_millis() as f64;
+        loop {
+            let left = self.moved_at.get() + limit - Date::now();
+            if left <= 0.0 {
+                break;
+            }
+            Delay::from(Duration::from_millis(left.ceil() as u64)).await;
+        }
+        match self.waits_for.get() {
+            Side::Caller => Stop::Refused(paused()),
+            Side::Origin => Stop::Stalled,
+        }
+    }
+}
+
+/// A body that is checked whole.
+pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Problem> {
+    let reading = async { JsFuture::from(request.array_buffer()?).await };
+    match select(pin!(reading), Delay::from(PAUSE_MAX)).await {
+        Either::Left((outcome, _)) => {
+            let buffer = outcome.map_err(|_| broken_off())?;
+            let bytes = Uint8Array::new(&buffer).to_vec();
+            Ok((buffer, bytes))
+        }
+        Either::Right(_) => Err(paused()),
+    }
+}
+
+fn broken_off() -> Problem {
+    Problem::new(
+        ErrorCode::InvalidBody,
+        "The body ended before its announced length.",
+    )
+}
+
+fn paused() -> Problem {
+    Problem::new(
+        ErrorCode::InvalidBody,
+        format!("Nothing of the body arrived for {} s.", PAUSE_MAX.as_secs()),
+    )
 }
 
 /// An answer to a caller who is still sending: all of it goes out at once, but it ends only when what is
@@ -258,12 +305,13 @@ pub(crate) async fn within<T>(
 pub(crate) fn answer_early(
     response: Response,
     length: BodyLength,
-    rest: Inlet,
+    mut rest: Inlet,
     context: &Context,
 ) -> Result<Response, JsValue> {
     let Some(answer) = response.body() else {
         return Ok(response);
     };
+    rest.read_ahead();
     let pipe = pipe(length)?;
     let writable = pipe.writable();
     let options = StreamPipeOptions::new();

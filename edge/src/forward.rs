@@ -12,7 +12,7 @@ use shared::operation::Pending;
 use shared::request_id;
 use std::pin::pin;
 use worker::Delay;
-use worker::js_sys::{self, Date, Uint8Array};
+use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, AbortController, Headers, Request, Response};
@@ -73,9 +73,7 @@ impl<'a> Forwarding<'a> {
 
     /// A body that was read whole and found right: the same bytes, from where the runtime holds them.
     async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
-        let reading = async { JsFuture::from(self.request.array_buffer()?).await };
-        let buffer = body::within(body::PAUSE_MAX, reading).await?;
-        let bytes = Uint8Array::new(&buffer).to_vec();
+        let (buffer, bytes) = body::whole(self.request).await?;
         gateway::check_body(pending, &bytes)?;
         Ok(if bytes.is_empty() {
             JsValue::UNDEFINED
@@ -93,8 +91,8 @@ impl<'a> Forwarding<'a> {
             return self.ask(config, JsValue::UNDEFINED, ready(Ok(()))).await;
         };
         let mut inlet = Inlet::open(&body).map_err(|error| self.unreachable(&error))?;
-        let passage = Passage::new(&mut inlet, self.call.body, config.origin_timeout)
-            .map_err(|error| self.unreachable(&error))?;
+        let passage =
+            Passage::new(&mut inlet, self.call.body).map_err(|error| self.unreachable(&error))?;
         let readable = JsValue::from(passage.readable());
         let outcome = self.ask(config, readable, passage.run(upload)).await;
         self.inlet = Some(inlet);

@@ -49,6 +49,7 @@ const TABLE: &[(u16, &[&str])] = &[
             "media_exists",
             "deadlock",
             "idempotency_in_progress",
+            "upload_offset_mismatch",
         ],
     ),
     (412, &["precondition_failed"]),
@@ -57,6 +58,7 @@ const TABLE: &[(u16, &[&str])] = &[
     (415, &["unsupported_media_type"]),
     (416, &["range_not_satisfiable"]),
     (422, &["invalid_value", "idempotency_mismatch"]),
+    (423, &["upload_locked"]),
     (429, &["rate_limited"]),
     (500, &["internal"]),
     (502, &["bad_origin_answer", "origin_unreachable"]),
@@ -92,7 +94,10 @@ async fn what_is_retryable_is_what_passes_by_itself(_: Door) {
             ErrorCode::QueryTimeout => false,
             // Room does not come by itself.
             ErrorCode::StorageFull => false,
-            ErrorCode::Deadlock | ErrorCode::IdempotencyInProgress | ErrorCode::RateLimited => true,
+            ErrorCode::Deadlock
+            | ErrorCode::IdempotencyInProgress
+            | ErrorCode::UploadLocked
+            | ErrorCode::RateLimited => true,
             _ => code.status() > 500,
         };
         assert_eq!(code.retryable(), passes, "{}", code.as_str());

@@ -127,11 +127,12 @@ fn faults(answer: &Answer) -> Vec<String> {
         answer.header("server-timing").is_some(),
         "every response carries Server-Timing",
     );
-    let bodiless = answer.method == Method::HEAD || matches!(answer.status.as_u16(), 204 | 304);
+    let bodiless =
+        answer.method == Method::HEAD || matches!(answer.status.as_u16(), 201 | 204 | 304);
     if bodiless {
         hold(
             answer.body.is_empty(),
-            "204, 304 and answers to HEAD have no body",
+            "201, 204, 304 and answers to HEAD have no body",
         );
         return faults;
     }

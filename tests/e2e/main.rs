@@ -53,8 +53,12 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/media.rs"]
+mod media_faults;
 #[path = "../faults/once.rs"]
 mod once;
+#[path = "../faults/resumable.rs"]
+mod resumable;
 #[path = "../faults/streams.rs"]
 mod streams;
 
@@ -80,8 +84,10 @@ fn main() -> ExitCode {
         isolation::cases(),
         keys::cases(),
         once::cases(),
+        resumable::cases(),
         limits::cases(),
         media::cases(),
+        media_faults::cases(),
         properties::cases(),
         protocol::cases(),
         records::cases(),

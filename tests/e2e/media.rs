@@ -1,12 +1,18 @@
 //! The media library through both doors: uploads in every shape, what they must be refused for, listing,
-//! files one by one, deletion. How bytes are served is told in `media/serving.rs`.
+//! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
+//! `parts.rs` and `private.rs`.
 
 mod cli;
+mod edge_uploads;
 mod fixtures;
 mod library;
+mod parts;
+mod private;
 mod refusals;
+mod serving;
 mod shapes;
 mod shelf;
+mod tus;
 
 use crate::case::Case;
 
@@ -14,9 +20,14 @@ pub(crate) fn cases() -> Vec<Case> {
     [
         cli::cases(),
         cli::faults::cases(),
+        edge_uploads::cases(),
         library::cases(),
+        parts::cases(),
+        private::cases(),
         refusals::cases(),
+        serving::cases(),
         shapes::cases(),
+        tus::cases(),
     ]
     .into_iter()
     .flatten()

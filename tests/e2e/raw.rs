@@ -59,6 +59,41 @@ pub(crate) async fn converse(
     answer
 }
 
+/// A connection on which a request is sent piece by piece.
+pub(crate) struct Wire {
+    stream: TcpStream,
+}
+
+impl Wire {
+    pub(crate) async fn open(url: &str) -> Self {
+        let address = url.trim_start_matches("http://");
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        Self { stream }
+    }
+
+    /// Sends a piece. The other side may have answered and closed before.
+    pub(crate) async fn send(&mut self, piece: &[u8]) {
+        let sending = tokio::time::timeout(EXCHANGE_MAX, self.stream.write_all(piece));
+        let _ = sending.await.expect("the other side takes the piece");
+    }
+
+    /// Reads the answer; nothing more has to be sent for it. `None` if the other side closed without one.
+    pub(crate) async fn answer(&mut self) -> Option<RawAnswer> {
+        let mut answer = Vec::new();
+        let reading = async {
+            while !is_whole(&answer) {
+                match self.stream.read_buf(&mut answer).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(_) => {}
+                }
+            }
+        };
+        let outcome = tokio::time::timeout(EXCHANGE_MAX, reading).await;
+        assert!(outcome.is_ok(), "no end of the answer");
+        parse(&answer)
+    }
+}
+
 /// Whether the bytes are an answer up to its end.
 fn is_whole(answer: &[u8]) -> bool {
     let Some(RawAnswer { head, body, .. }) = parse(answer) else {

@@ -18,6 +18,13 @@ pub(crate) struct Second {
 impl Second {
     /// Starts one with the service's secret and its MariaDB.
     pub(crate) fn start(service: &Service) -> Result<Self, String> {
+        let mut second = Self::launch(service, &[])?;
+        second.wait_until_ready()?;
+        Ok(second)
+    }
+
+    /// Does the same with these settings, and does not wait until it answers.
+    pub(crate) fn launch(service: &Service, settings: &[(&str, &str)]) -> Result<Self, String> {
         service.root_sql(&format!(
             "CREATE USER IF NOT EXISTS '{USER}'@'localhost' IDENTIFIED BY '{USER}'; \
              GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'localhost' WITH GRANT OPTION"
@@ -36,19 +43,36 @@ impl Second {
             .arg(service.data_dir())
             .args(["--listen", &format!("127.0.0.1:{port}")])
             .env("SELKIE_DATABASE_URL", url)
+            .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let child = command.spawn().map_err(|error| error.to_string())?;
-        let mut second = Self {
+        Ok(Self {
             child,
             origin: format!("http://127.0.0.1:{port}"),
-        };
-        second.wait_until_ready()?;
-        Ok(second)
+        })
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), String> {
+    /// Waits until it ends by itself.
+    pub(crate) fn wait_until_dead(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_MAX;
+        while self
+            .child
+            .try_wait()
+            .map_err(|error| error.to_string())?
+            .is_none()
+        {
+            if Instant::now() > deadline {
+                return Err(format!("the second origin still runs after {START_MAX:?}"));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Waits until it answers.
+    pub(crate) fn wait_until_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_MAX;
         while !is_alive(&self.origin) {
             if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {

@@ -3,6 +3,7 @@
 
 use shared::error::{ErrorCode, Problem};
 use shared::media::FilePath;
+use shared::operation::tus;
 use shared::request_id::RequestId;
 
 /// The head of an answer from the origin's address.
@@ -23,6 +24,8 @@ pub enum Form {
     Interface,
     /// Any: a caller's file, whole or in part.
     File,
+    /// None: what is told of a resumable upload stands in headers alone.
+    Headers,
 }
 
 impl Form {
@@ -31,6 +34,8 @@ impl Form {
     pub fn at(path: &str) -> Self {
         if path.starts_with(FilePath::PREFIX) {
             Self::File
+        } else if tus::is_at(path) {
+            Self::Headers
         } else {
             Self::Interface
         }
@@ -85,6 +90,7 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
     let fits = match head.status {
         204 | 304 => true,
         200 | 206 if form == Form::File => true,
+        200 | 201 if form == Form::Headers => essence.is_empty(),
         200..=299 => is_any(&SUCCESS_TYPES),
         400..=599 => is_any(&["application/json"]),
         // Selkie never redirects.

@@ -220,6 +220,32 @@ fn a_file_may_be_of_any_type_but_nothing_else_may() {
 }
 
 #[test]
+fn what_is_told_of_an_upload_has_no_body() {
+    let sent = RequestId::from_incoming("r1").unwrap();
+    let verdict = |status, content_type| {
+        let head = OriginHead {
+            status,
+            content_type,
+            request_id: Some("r1"),
+        };
+        let form = Form::at("/api/v1/media/tus/0192f3a1-7c1e-7d3a-9d55-0b6c6a1f0e11");
+        judge(&head, form, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
+    };
+    let (html, json) = (Some("text/html"), Some("application/json"));
+    for (status, content_type, expected) in [
+        (201, None, "ok"),
+        (200, None, "ok"),
+        (204, None, "ok"),
+        (409, json, "ok"),
+        (201, html, "bad_origin_answer"),
+        (200, html, "bad_origin_answer"),
+        (404, html, "bad_origin_answer"),
+    ] {
+        assert_eq!(verdict(status, content_type), expected, "{status}");
+    }
+}
+
+#[test]
 fn the_origin_is_told_which_host_was_asked() {
     for (url, told) in [
         ("https://api.example/a?b", Some(("https", "api.example"))),
@@ -316,4 +342,90 @@ fn only_an_answer_of_selkies_own_is_passed_on() {
             "{status} {content_type:?}"
         );
     }
+}
+
+const MEDIA: &str = "/api/v1/media";
+
+fn upload(content_type: Option<&str>, body: BodyLength) -> Result<Upload, Problem> {
+    let mut call = call("POST", MEDIA, Some(key(Access::Full)));
+    call.content_type = content_type.map(str::to_owned);
+    call.body = body;
+    match gateway().decide(&call, NOW)? {
+        Decision::Forward(BodyPlan::Upload(upload)) => Ok(upload),
+        other => panic!("not an upload: {other:?}"),
+    }
+}
+
+/// What the checker says of a body in pieces of that size, and after how many bytes.
+fn verdict(content_type: Option<&str>, body: &[u8], piece: usize) -> (&'static str, usize) {
+    let mut upload = upload(content_type, BodyLength::Unknown).unwrap();
+    let mut seen = 0;
+    for chunk in body.chunks(piece) {
+        seen += chunk.len();
+        if let Err(problem) = upload.check(chunk) {
+            return (problem.code().as_str(), seen);
+        }
+    }
+    let code = upload
+        .finish()
+        .map_or_else(|problem| problem.code().as_str(), |()| "ok");
+    (code, seen)
+}
+
+const FORM: Option<&str> = Some("multipart/form-data; boundary=b");
+
+#[test]
+fn an_upload_is_judged_the_same_in_pieces_of_any_size() {
+    let good =
+        r#"{"media": [{"name": "a", "base64": "data:text/plain;base64,aGk="}], "type": "file"}"#;
+    let part = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"\r\n\r\nhi\r\n";
+    let kind = "--b\r\nContent-Disposition: form-data; name=\"type\"\r\n\r\nfile\r\n";
+    for (content_type, body, expected) in [
+        (None, good.to_owned(), "ok"),
+        (None, good.replace("aGk=", "a*k="), "invalid_media"),
+        (None, good.replace("\"file\"", "\"nope\""), "invalid_body"),
+        (None, good[..good.len() - 1].to_owned(), "invalid_json"),
+        (None, format!("{good}x"), "invalid_json"),
+        (None, String::new(), "invalid_json"),
+        (None, "{}".to_owned(), "invalid_body"),
+        (FORM, format!("{part}{kind}--b--\r\n"), "ok"),
+        (FORM, part.to_owned(), "invalid_body"),
+    ] {
+        for piece in [1, 3, 64, 4_096] {
+            let (code, _) = verdict(content_type, body.as_bytes(), piece);
+            assert_eq!(code, expected, "{body:?} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn a_fault_is_found_where_it_stands_and_not_at_the_end() {
+    let body = format!(
+        r#"{{"media": [{{"name": "a", "base64": "*{}"#,
+        "A".repeat(2_000)
+    );
+    let (code, seen) = verdict(None, body.as_bytes(), 10);
+    assert_eq!(code, "invalid_media");
+    assert!(seen <= 50, "only after {seen} bytes");
+}
+
+#[test]
+fn an_upload_that_is_announced_too_large_is_refused_at_once_and_another_when_it_is() {
+    assert!(upload(None, BodyLength::Known(4_096)).is_ok());
+    let refused = upload(None, BodyLength::Known(4_097)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::BodyTooLarge);
+    let spaces = vec![b' '; 5_000];
+    assert_eq!(verdict(None, &spaces, 1_000), ("body_too_large", 5_000));
+}
+
+#[test]
+fn an_upload_takes_a_full_key_and_a_type_that_is_read() {
+    let read = call("POST", MEDIA, Some(key(Access::Read)));
+    assert_eq!(code(&read), "full_access_required");
+    for content_type in ["text/plain", "application/x-www-form-urlencoded"] {
+        let refused = upload(Some(content_type), BodyLength::Known(10)).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::UnsupportedMediaType);
+    }
+    let refused = upload(Some("multipart/form-data"), BodyLength::Known(10)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InvalidBody);
 }

@@ -246,3 +246,24 @@ fn exactly(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<By
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::stream;
+
+    #[tokio::test]
+    async fn an_object_that_lacks_bytes_does_not_end_as_if_it_were_whole() {
+        let pieces = |pieces: Vec<&'static [u8]>| -> ObjectBytes {
+            Box::pin(stream::iter(pieces).map(|piece| Ok(Bytes::from_static(piece))))
+        };
+        let ends = async |given: Vec<&'static [u8]>| {
+            let given = exactly(pieces(given), 4);
+            let last = given.collect::<Vec<_>>().await.pop();
+            last.is_some_and(|last| last.is_ok())
+        };
+        assert!(ends(vec![b"ab", b"cd"]).await);
+        assert!(!ends(vec![b"ab", b"c"]).await);
+        assert!(!ends(vec![]).await);
+    }
+}

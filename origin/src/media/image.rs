@@ -18,6 +18,7 @@ mod shrink;
 #[cfg(test)]
 mod tests;
 mod thumbnail;
+mod tiff;
 
 pub use fault::ImageFault;
 pub use thumbnail::Thumbnail;
@@ -118,7 +119,7 @@ fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, Ima
         ImageFormat::Gif => gif::open(file),
         ImageFormat::WebP => codecs::open_webp(file, bytes, limits),
         ImageFormat::Bmp => codecs::open_bmp(file, limits),
-        ImageFormat::Tiff => codecs::open_tiff(file, limits),
+        ImageFormat::Tiff => tiff::open(file),
         ImageFormat::Ico => codecs::open_ico(file, bytes, limits),
         ImageFormat::Avif => avif::open(file, bytes),
     }?;

@@ -139,7 +139,13 @@ impl ResumableUploads {
         // Asked again: the request that had it may have ended it.
         let row = self.row(project, id).await?;
         match held {
-            _ if row.media_id.is_some() => Ok(Turn::over(self.clone(), row)),
+            held if row.media_id.is_some() => {
+                // Its origin was killed before it had removed it.
+                if held.is_some() {
+                    self.discard(row.id).await;
+                }
+                Ok(Turn::over(self.clone(), row))
+            }
             Some(held) if held.length() >= row.received && held.length() <= row.length => {
                 Ok(Turn::of(self.clone(), row, held))
             }

@@ -5,6 +5,7 @@
 //! know what a caller said the file is: that is [`label`]'s.
 
 mod containers;
+mod families;
 mod label;
 mod markup;
 #[cfg(test)]

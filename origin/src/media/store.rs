@@ -142,7 +142,7 @@ impl Store {
     }
 
     /// A new file that can be [suspended](Staging::suspend) and [resumed](Self::resume), under `id`. It stays until it is
-    /// published, [discarded](Self::discard) or [swept](Self::sweep_kept).
+    /// [discarded](Self::discard) or [swept](Self::sweep_kept).
     ///
     /// # Errors
     /// The file can't be made, or there is one of that name.
@@ -188,7 +188,8 @@ impl Store {
     }
 
     /// Puts a staged file in the store, in one step: a reader sees nothing, or all of it. Goes on to its end when the
-    /// caller leaves, so that nothing half done stays.
+    /// caller leaves, so that nothing half done stays. One that can be resumed stays beside its object, until it is
+    /// [discarded](Self::discard).
     ///
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Unavailable`] or [`StoreError::Other`]; the object is then not there, but

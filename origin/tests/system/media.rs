@@ -1,6 +1,7 @@
 //! The media tables: names, races, folders, listing, and the ledger beside them.
 
 mod ledger;
+mod library;
 mod list;
 mod rows;
 

@@ -87,7 +87,7 @@ pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, widt
 
 /// Reads a row of [`COLUMNS`].
 pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
-    let mut cells = Cells(row.unwrap().into_iter());
+    let mut cells = Cells(row.unwrap_raw().into_iter().flatten());
     let id: u64 = cells.next("id")?;
     let project: String = cells.next("project")?;
     let folder: String = cells.next("folder")?;

@@ -83,17 +83,24 @@ async fn pour(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(
 /// Makes a file of a complete upload. One that is refused is gone; one that could not be stored for now can be finished
 /// later, by whoever asks how far it is.
 async fn finish(app: &App, mut turn: Turn) -> Result<Outcome, Problem> {
+    let offset = turn.offset();
     match publish(app, &mut turn).await {
-        Ok(file) => {
-            let offset = turn.offset();
-            Ok(Outcome {
-                row: turn.end(file.id).await,
-                offset,
-                file: Some(file),
-            })
-        }
+        Ok(file) => Ok(Outcome {
+            row: turn.end(file.id).await,
+            offset,
+            file: Some(file),
+        }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
+            // The name may be taken by this very upload, if an earlier answer of MariaDB was lost.
+            if let Some(id) = turn.refresh().await? {
+                let file = app.library.get(&turn.row().project, id).await?;
+                return Ok(Outcome {
+                    row: turn.end(id).await,
+                    offset,
+                    file,
+                });
+            }
             turn.give_up().await?;
             Err(Problem::new(
                 problem.code(),

@@ -1,9 +1,10 @@
-//! WebP, BMP, TIFF and ICO, through the decoders of `image`, which hold a picture whole.
+//! WebP, BMP and ICO, through the decoders of `image`, which hold a picture whole.
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Limits, Size, Target, colour};
-use ::image::codecs::{bmp::BmpDecoder, ico::IcoDecoder, tiff::TiffDecoder, webp::WebPDecoder};
+use super::{Decode, Header, ImageFault, Limits, Size, Target, colour, exif};
+use ::image::codecs::{bmp::BmpDecoder, ico::IcoDecoder, webp::WebPDecoder};
+use ::image::metadata::Orientation;
 use ::image::{ColorType, DynamicImage, ImageDecoder};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -25,10 +26,6 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
 
 pub(super) fn open_bmp(file: File, limits: &Limits) -> Result<Header, ImageFault> {
     header(BmpDecoder::new(BufReader::new(file))?, limits)
-}
-
-pub(super) fn open_tiff(file: File, limits: &Limits) -> Result<Header, ImageFault> {
-    header(TiffDecoder::new(BufReader::new(file))?, limits)
 }
 
 pub(super) fn open_ico(mut file: File, bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
@@ -61,7 +58,7 @@ fn header<D: ImageDecoder + 'static>(
         inner.max_alloc = Some(size.pixels() * PIXEL_MAX_BYTES + (64 << 20));
         decoder.set_limits(inner)?;
     }
-    // Samples are one byte or two, or floats; then a copy of eight bits.
+    // As it is decoded, and as it is arranged.
     let bytes = decoder.total_bytes().saturating_mul(2);
     Ok(Header {
         size,
@@ -74,10 +71,12 @@ fn decode<D: ImageDecoder>(mut decoder: D, target: Target) -> Result<Raster, Ima
     let icc = decoder
         .icc_profile()?
         .filter(|profile| profile.len() <= colour::ICC_MAX_BYTES);
-    let orientation = decoder.orientation()?;
+    let orientation = decoder
+        .exif_metadata()?
+        .map_or(Orientation::NoTransforms, |exif| exif::orientation(&exif));
     let layout = match decoder.color_type() {
-        ColorType::L8 | ColorType::L16 => Layout::Grey,
-        ColorType::Rgb8 | ColorType::Rgb16 | ColorType::Rgb32F => Layout::Rgb,
+        ColorType::L8 => Layout::Grey,
+        ColorType::Rgb8 => Layout::Rgb,
         _ => Layout::Rgba,
     };
     let image = DynamicImage::from_decoder(decoder)?;

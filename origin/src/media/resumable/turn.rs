@@ -205,6 +205,15 @@ impl Turn {
         }
     }
 
+    /// Asks again which file the upload has become: where MariaDB fell silent, it may have happened all the same.
+    ///
+    /// # Errors
+    /// MariaDB fails.
+    pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
+        self.row = self.uploads.row(&self.row.project, self.id()).await?;
+        Ok(self.row.media_id)
+    }
+
     /// The upload has become this file.
     pub async fn end(mut self, file: MediaId) -> UploadRow {
         self.uploads.discard(self.row.id).await;

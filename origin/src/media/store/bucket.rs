@@ -120,22 +120,17 @@ impl Bucket {
         answer.map(drop).map_err(|error| self.told(&error))
     }
 
-    /// Puts a staged file under its key and removes it. Goes on if the caller leaves.
+    /// Puts a staged file under its key and lets go of it. Goes on if the caller leaves.
     pub(super) async fn publish(
         &self,
-        mut file: Box<StagedFile>,
+        file: Box<StagedFile>,
         key: ObjectKey,
     ) -> Result<(), StoreError> {
         let bucket = self.clone();
         tokio::spawn(async move {
             let outcome = bucket.send(&file, key).await;
-            let is_sent = outcome.is_ok();
-            spawn_blocking(move || {
-                if is_sent && let Err(error) = file.remove() {
-                    tracing::warn!(%error, "a staged file could not be removed");
-                }
-            })
-            .await?;
+            // One that is kept stays until it is discarded: the object may yet be taken back.
+            spawn_blocking(move || drop(file)).await?;
             outcome
         })
         .await?

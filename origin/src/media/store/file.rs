@@ -155,12 +155,6 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Removes it, also if it is one that is kept: all of it lies elsewhere now.
-    pub(super) fn remove(&mut self) -> io::Result<()> {
-        self.lifetime = Lifetime::Gone;
-        remove_file(&self.path)
-    }
-
     fn open(&mut self) -> io::Result<&mut File> {
         if matches!(self.state, State::NotMade) {
             let file = OpenOptions::new()

@@ -289,11 +289,20 @@ async fn an_upload_goes_on_where_it_was_suspended() {
         let key = ObjectKey::new();
         place.store.publish(staged, key).await.unwrap();
         assert!(read(&place.store, key, None).await == bytes);
+        // What was published may have to be taken back; then the upload is still whole.
+        let length = bytes.len() as u64;
+        assert_eq!(place.store.resume(id, length).await.unwrap().size(), length);
+        place.store.delete(&[key]).await.unwrap();
+        let again = place.store.resume(id, length).await.unwrap();
+        let (staged, key) = (again.finish().await.unwrap(), ObjectKey::new());
+        place.store.publish(staged, key).await.unwrap();
+        place.store.discard(id).await.unwrap();
         assert!(files_in(&place.staging.join("tus")).is_empty());
         assert!(matches!(
             place.store.resume(id, 0).await,
             Err(StoreError::NotFound)
         ));
+        assert!(read(&place.store, key, None).await == bytes);
     })
     .await;
 }
@@ -337,6 +346,32 @@ async fn a_file_to_be_resumed_stays_until_it_is_discarded() {
         place.store.discard(id).await.unwrap();
         place.store.discard(id).await.unwrap();
         assert!(place.store.resume(id, offset).await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_to_be_resumed_is_held_by_one_at_a_time() {
+    everywhere(async |place: &Place| {
+        let id = Uuid::now_v7();
+        assert!(matches!(
+            place.store.hold(id).await,
+            Err(StoreError::NotFound)
+        ));
+        let mut staging = place.store.stage_named(id).await.unwrap();
+        staging.write(b"some").await.unwrap();
+        staging.suspend().await.unwrap();
+        let held = place.store.hold(id).await.unwrap().unwrap();
+        assert_eq!(held.length(), 4);
+        assert!(place.store.hold(id).await.unwrap().is_none());
+        drop(held);
+        let held = place.store.hold(id).await.unwrap();
+        place.store.discard(id).await.unwrap();
+        drop(held);
+        assert!(matches!(
+            place.store.hold(id).await,
+            Err(StoreError::NotFound)
+        ));
     })
     .await;
 }

@@ -57,6 +57,9 @@ pub(super) struct Content {
     escape_at: u64,
     /// Characters from between escapes; empty for whoever escapes nothing.
     gathered: Vec<u8>,
+    /// What was gathered last holds a fault, which is looked for piece by piece: gathering the same again at
+    /// each piece would take time of their number squared.
+    has_fault: bool,
 }
 
 impl Content {
@@ -69,6 +72,7 @@ impl Content {
             escape: Escape::None,
             escape_at: 0,
             gathered: Vec::new(),
+            has_fault: false,
         }
     }
 
@@ -78,6 +82,7 @@ impl Content {
         self.head = head;
         self.prefix = Some(Vec::new());
         self.label = None;
+        self.has_fault = false;
     }
 
     /// The bytes that are decoded and not yet taken.
@@ -135,7 +140,7 @@ impl Content {
     fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), Fault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
-        if is_plain(&window[end..]) && self.run_over(lexer, input) {
+        if !self.has_fault && is_plain(&window[end..]) && self.run_over(lexer, input) {
             return Ok(());
         }
         if let Err((before, fault)) = self.decoder.push(&window[..end]) {
@@ -173,6 +178,7 @@ impl Content {
         let before = self.decoder.mark();
         if self.decoder.push(&self.gathered).is_err() {
             self.decoder.reset(before);
+            self.has_fault = true;
             return false;
         }
         lexer.advance(input, at);

@@ -349,6 +349,15 @@ fn items_and_texts_are_bounded() {
 }
 
 #[test]
+fn a_fault_behind_many_escapes_is_found_where_it_is() {
+    for (between, count) in [("\\t", 100_000), ("\\/A", 30_000)] {
+        let body = one(&format!("{}*", between.repeat(count)));
+        let place = format!("(byte {} of the body).", body.find('*').unwrap());
+        assert!(refused(&body).1.ends_with(&place));
+    }
+}
+
+#[test]
 fn large_files_come_in_chunks_of_one_size() {
     let bytes: Vec<u8> = (0..UPLOAD_CHUNK_BYTES * 3 + 100)
         .map(|at| (at % 251) as u8)

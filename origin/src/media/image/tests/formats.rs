@@ -264,3 +264,42 @@ fn the_largest_of_an_icons_pictures_is_taken() {
     assert_eq!((picture.width, picture.height), (64, 48));
     assert_eq!(picture.thumbnail.expect("one").mime, "image/webp");
 }
+
+#[test]
+fn an_animated_webp_shows_its_first_frame() {
+    let first = pierced(300, 200);
+    let second = DynamicImage::ImageRgb8(photo(300, 200))
+        .rotate180()
+        .into_rgba8();
+    let bytes = samples::animated_webp([&first, &second]);
+    let picture = examined(&bytes).expect("a picture");
+    let shown = shown(&picture);
+    assert_eq!(picture.thumbnail.expect("one").mime, "image/webp");
+    assert_eq!(shown.get_pixel(128, 85).0[3], 0);
+    assert_eq!(shown.get_pixel(3, 3).0[3], 255);
+}
+
+#[test]
+fn tiffs_of_every_compression_and_pixel_show_the_same() {
+    let photo = DynamicImage::ImageRgb8(photo(640, 480));
+    let expected = expected(640, 480, (256, 192));
+    use tiff::encoder::Compression;
+    let files = [
+        samples::tiff(&photo.to_rgb8(), Compression::Uncompressed),
+        samples::tiff(&photo.to_rgb8(), Compression::Lzw),
+        samples::tiff(&photo.to_rgb8(), Compression::Packbits),
+        encoded(
+            &DynamicImage::ImageRgb16(photo.to_rgb16()),
+            ImageFormat::Tiff,
+        ),
+        encoded(
+            &DynamicImage::ImageRgb32F(photo.to_rgb32f()),
+            ImageFormat::Tiff,
+        ),
+        include_bytes!("../../../../tests/fixtures/tiled-ycbcr.tiff").to_vec(),
+    ];
+    for (number, bytes) in files.iter().enumerate() {
+        let off = difference(&shown(&examined(bytes).expect("a picture")), &expected);
+        assert!(off < 3.0, "file {number} is off by {off}");
+    }
+}

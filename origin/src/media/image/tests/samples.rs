@@ -214,11 +214,47 @@ pub(super) fn webp(image: &DynamicImage, exif: Option<Vec<u8>>, icc: Option<Vec<
     bytes
 }
 
+/// A TIFF, compressed.
+pub(super) fn tiff(image: &RgbImage, compression: tiff::encoder::Compression) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    tiff::encoder::TiffEncoder::new(&mut bytes)
+        .expect("an encoder")
+        .with_compression(compression)
+        .write_image::<tiff::encoder::colortype::RGB8>(
+            image.width(),
+            image.height(),
+            image.as_raw(),
+        )
+        .expect("a TIFF");
+    bytes.into_inner()
+}
+
+/// An animated WebP of two frames.
+pub(super) fn animated_webp(frames: [&RgbaImage; 2]) -> Vec<u8> {
+    let (width, height) = frames[0].dimensions();
+    let mut config = webp::WebPConfig::new().expect("a configuration");
+    config.lossless = 1;
+    let mut encoder = webp::AnimEncoder::new(width, height, &config);
+    for (number, frame) in frames.iter().enumerate() {
+        encoder.add_frame(webp::AnimFrame::from_rgba(
+            frame.as_raw(),
+            width,
+            height,
+            number as i32 * 100,
+        ));
+    }
+    encoder.encode().to_vec()
+}
+
 /// A file of each format, of the size 300 × 200, by its name.
 pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
     let photo = photo(300, 200);
     let plain = DynamicImage::ImageRgb8(photo.clone());
     let pierced = pierced(300, 200);
+    let (first, second) = (
+        self::pierced(64, 48),
+        plain.crop_imm(9, 9, 64, 48).into_rgba8(),
+    );
     let icon = DynamicImage::ImageRgba8(self::pierced(64, 48));
     vec![
         ("jpeg", Jpeg::default().encode(&photo)),
@@ -241,6 +277,15 @@ pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("bmp", encoded(&plain, image::ImageFormat::Bmp)),
         ("tiff", encoded(&plain, image::ImageFormat::Tiff)),
+        ("lzw tiff", tiff(&photo, tiff::encoder::Compression::Lzw)),
+        (
+            "deflated tiff",
+            tiff(
+                &photo,
+                tiff::encoder::Compression::Deflate(Default::default()),
+            ),
+        ),
+        ("animated webp", animated_webp([&first, &second])),
         ("ico", encoded(&icon, image::ImageFormat::Ico)),
     ]
 }

@@ -31,6 +31,7 @@ fn all_eight_orientations_are_applied() {
         check(&with_segment(&jpeg, 0xE1, &block), orientation);
         check(&with_chunk(&png, b"eXIf", &exif(orientation)), orientation);
         check(&webp(&plain, Some(exif(orientation)), None), orientation);
+        check(&webp(&plain, Some(block.clone()), None), orientation);
         check(&tiff(&photo, orientation), orientation);
     }
 }

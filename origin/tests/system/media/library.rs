@@ -1,0 +1,313 @@
+//! The order of things, over a real store: what is left behind when a step fails, and what a sweep finds.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use mysql_async::prelude::Queryable;
+use origin::clock::now;
+use origin::db::media::MediaTable;
+use origin::media::image::{Picture, Thumbnail};
+use origin::media::intake::Examined;
+use origin::media::library::{Library, Publication, Swept};
+use origin::media::store::{Durability, ObjectKey, Store, StoreAddress};
+use origin::projects::Claim;
+use shared::error::ErrorCode;
+use shared::ident::ProjectName;
+use shared::media::{FolderPath, MediaKind, MediaName};
+use shared::upload::{Existing, Visibility};
+use tempfile::TempDir;
+
+use super::path;
+use crate::server::{Installation, Server, shared};
+
+/// A library over a store of the test's own.
+struct Shelf {
+    library: Library,
+    project: ProjectName,
+    directory: TempDir,
+}
+
+impl Shelf {
+    /// In the shared server.
+    async fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (_, installation, system) = shared().await;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let project = ProjectName::parse(&format!("shelf-{number}")).unwrap();
+        let made = system.projects.create(&project, Claim::Refuse).await;
+        made.unwrap();
+        let table = MediaTable::new(&system.address, installation.config.connect_timeout);
+        Self::over(table, project)
+    }
+
+    fn over(table: MediaTable, project: ProjectName) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let address = StoreAddress::Directory(directory.path().to_owned());
+        let store = Store::open(&address, directory.path(), Durability::Cached).unwrap();
+        Self {
+            library: Library::new(store, table),
+            project,
+            directory,
+        }
+    }
+
+    async fn upload(&self, existing: Existing, files: &[(&str, &[u8])]) -> Publication {
+        let mut examined = Vec::new();
+        for (name, bytes) in files {
+            let mut staging = self.library.store().stage();
+            staging.write(bytes).await.unwrap();
+            examined.push(Examined {
+                staged: staging.finish().await.unwrap(),
+                name: MediaName::parse(name).unwrap(),
+                kind: MediaKind::Image,
+                mime: "image/png".to_owned(),
+                visibility: Visibility::Public,
+                picture: Some(Picture {
+                    width: 1,
+                    height: 1,
+                    thumbnail: Some(Thumbnail {
+                        bytes: b"small".to_vec(),
+                        mime: "image/jpeg",
+                        width: 1,
+                        height: 1,
+                    }),
+                }),
+                duration: None,
+            });
+        }
+        Publication {
+            project: self.project.clone(),
+            folder: FolderPath::parse("f").unwrap(),
+            existing,
+            files: examined,
+            upload: None,
+        }
+    }
+
+    /// The objects in the store.
+    async fn stored(&self) -> Vec<ObjectKey> {
+        let listed = self.library.store().list();
+        let mut keys: Vec<_> = listed
+            .try_filter_map(async |listed| Ok(listed.key))
+            .try_collect()
+            .await
+            .unwrap();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The objects that the rows of these names name.
+    async fn named(&self, names: &[&str]) -> Vec<ObjectKey> {
+        let mut keys = Vec::new();
+        for name in names {
+            let row = self
+                .library
+                .table()
+                .lookup(&path(&self.project, "f", name))
+                .await;
+            keys.extend(
+                row.unwrap()
+                    .into_iter()
+                    .flat_map(|row| row.objects().collect::<Vec<_>>()),
+            );
+        }
+        keys.sort_unstable();
+        keys
+    }
+
+    async fn bytes(&self, key: ObjectKey) -> Vec<u8> {
+        let pieces = self.library.store().read(key, None).await.unwrap();
+        let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
+        pieces.concat()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_uploads_of_one_name_one_is_stored_and_the_others_leave_nothing() {
+    let shelf = Shelf::new().await;
+    for round in 0..5 {
+        let name = format!("{round}");
+        let mut writers = Vec::new();
+        for _ in 0..6 {
+            let files: [(&str, &[u8]); 2] = [(&name, b"some"), (&format!("{round} b"), b"more")];
+            let upload = shelf.upload(Existing::Stays, &files).await;
+            let library = shelf.library.clone();
+            writers.push(tokio::spawn(async move { library.publish(upload).await }));
+        }
+        let mut won = 0;
+        for writer in writers {
+            match writer.await.unwrap() {
+                Ok(rows) => won += rows.len(),
+                Err(problem) => assert_eq!(problem.code(), ErrorCode::MediaExists),
+            }
+        }
+        assert_eq!(won, 2);
+    }
+    let names: Vec<String> = (0..5)
+        .flat_map(|n| [format!("{n}"), format!("{n} b")])
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(shelf.stored().await, shelf.named(&names).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replaced_and_deleted_files_leave_the_store() {
+    let shelf = Shelf::new().await;
+    let first = shelf
+        .upload(Existing::Stays, &[("a", b"old"), ("b", b"kept")])
+        .await;
+    shelf.library.publish(first).await.unwrap();
+    for round in 0..4_u8 {
+        let next = shelf.upload(Existing::IsReplaced, &[("a", &[round])]).await;
+        let row = shelf.library.publish(next).await.unwrap().remove(0);
+        assert_eq!(shelf.bytes(row.original.key).await, [round]);
+        assert_eq!(shelf.bytes(row.thumbnail.unwrap().key).await, b"small");
+        assert_eq!(shelf.stored().await, shelf.named(&["a", "b"]).await);
+    }
+    let row = shelf
+        .library
+        .table()
+        .lookup(&path(&shelf.project, "f", "a"))
+        .await;
+    let id = row.unwrap().unwrap().id;
+    let deleted = shelf.library.delete(&shelf.project, id).await.unwrap();
+    assert_eq!(deleted.map(|row| row.id), Some(id));
+    assert_eq!(
+        shelf.library.delete(&shelf.project, id).await.unwrap(),
+        None
+    );
+    assert_eq!(shelf.stored().await.len(), 2);
+    assert_eq!(shelf.stored().await, shelf.named(&["b"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fails_leaves_no_row_and_no_object() {
+    let shelf = Shelf::new().await;
+    let upload = shelf
+        .upload(Existing::Stays, &[("a", b"some"), ("b", b"more")])
+        .await;
+    let objects = shelf.directory.path().join("objects");
+    std::fs::remove_dir_all(&objects).unwrap();
+    std::fs::write(&objects, "in the way").unwrap();
+    let failed = shelf.library.publish(upload).await.unwrap_err();
+    assert_eq!(failed.code(), ErrorCode::Internal);
+    assert!(!failed.message().contains('/'), "{}", failed.message());
+    std::fs::remove_file(&objects).unwrap();
+    std::fs::create_dir(&objects).unwrap();
+    assert!(shelf.named(&["a", "b"]).await.is_empty());
+    assert!(shelf.stored().await.is_empty());
+    let upload = shelf
+        .upload(Existing::Stays, &[("a", b"some"), ("b", b"more")])
+        .await;
+    assert_eq!(shelf.library.publish(upload).await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_caller_who_leaves_has_begun_goes_on_to_its_end() {
+    let shelf = Shelf::new().await;
+    // Holds the transaction up until the caller has left.
+    let mut root = Server::shared().root().await;
+    root.query_drop("BEGIN").await.unwrap();
+    let hold = "SELECT 1 FROM selkie.projects WHERE name = ? FOR UPDATE";
+    root.exec_drop(hold, (shelf.project.as_str(),))
+        .await
+        .unwrap();
+    let upload = shelf.upload(Existing::Stays, &[("a", b"some")]).await;
+    let library = shelf.library.clone();
+    let caller = tokio::spawn(async move { library.publish(upload).await });
+    for _ in 0..2_000 {
+        if shelf.stored().await.len() == 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(shelf.named(&["a"]).await.is_empty());
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    root.query_drop("ROLLBACK").await.unwrap();
+    for _ in 0..1_000 {
+        if !shelf.named(&["a"]).await.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(shelf.named(&["a"]).await, shelf.stored().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_upload_hides_the_whole_library() {
+    let shelf = Shelf::new().await;
+    let mut upload = shelf.upload(Existing::Stays, &[("a", b"some")]).await;
+    upload.folder = FolderPath::root();
+    upload.files[0].visibility = Visibility::PrivateFolder;
+    let refused = shelf.library.publish(upload).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InvalidBody);
+    assert!(refused.hint().unwrap().contains("folder"));
+    assert!(shelf.stored().await.is_empty());
+}
+
+/// On a server of its own: the ledger is one for all projects, and a sweep of everything takes all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let server = Server::start(None);
+    let installation = Installation::new("");
+    let system = installation.system(&server.address());
+    system.prepare().await.unwrap();
+    let table = MediaTable::new(&system.address, installation.config.connect_timeout);
+    let shelf = Shelf::over(table, ProjectName::parse("default").unwrap());
+    let (library, store) = (&shelf.library, shelf.library.store());
+    let kept = shelf
+        .upload(Existing::Stays, &[("a", b"some"), ("b", b"more")])
+        .await;
+    library.publish(kept).await.unwrap();
+    // Announced and published, and then a crash; one of them long ago.
+    let (lately, long_ago) = (ObjectKey::new(), ObjectKey::new());
+    library
+        .table()
+        .announce(&[lately], now() + 4 * 3_600)
+        .await
+        .unwrap();
+    library
+        .table()
+        .announce(&[long_ago], now() - 1)
+        .await
+        .unwrap();
+    // Never announced: from a backup, say.
+    let many: Vec<_> = (0..1_100).map(|_| ObjectKey::new()).collect();
+    for key in many.iter().chain([&lately, &long_ago]) {
+        store
+            .put(*key, Bytes::from_static(b"left over"))
+            .await
+            .unwrap();
+    }
+    let stranger = shelf.directory.path().join("objects/readme.txt");
+    std::fs::write(&stranger, "not ours").unwrap();
+    std::fs::write(shelf.directory.path().join("staging/crashed"), "part").unwrap();
+
+    let swept = library.sweep().await.unwrap();
+    assert_eq!((swept.due, swept.staged), (1, 0));
+    assert_eq!(library.sweep().await.unwrap(), Swept::default());
+    let nothing_but_a_stranger = Swept {
+        strangers: 1,
+        ..Swept::default()
+    };
+    let swept = library.sweep_all(HOUR).await.unwrap();
+    assert_eq!(swept, nothing_but_a_stranger);
+    assert_eq!(shelf.stored().await.len(), 4 + 1 + 1_100);
+
+    let swept = library.sweep_all(Duration::ZERO).await.unwrap();
+    let all = Swept {
+        due: 1,
+        staged: 1,
+        orphans: 1_100,
+        strangers: 1,
+    };
+    assert_eq!(swept, all);
+    assert_eq!(shelf.stored().await, shelf.named(&["a", "b"]).await);
+    assert!(stranger.exists());
+    let swept = library.sweep_all(Duration::ZERO).await.unwrap();
+    assert_eq!(swept, nothing_but_a_stranger);
+}

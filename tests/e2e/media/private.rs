@@ -1,0 +1,250 @@
+//! Private files: who gets them, by a key or by a signed URL; and that to everybody else they are not there.
+
+use super::fixtures::{data_url, picture};
+use super::shelf::{MEDIA, Shelf, read_key};
+use crate::case::eventually;
+use crate::door::{Answer, Call, Door};
+use crate::room::unique;
+use crate::service::shared;
+use image::ImageFormat;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+cases! {
+    Both: [
+        a_private_file_is_not_there_for_who_has_no_key_of_the_project,
+        a_key_of_the_project_reads_private_files,
+        a_bad_key_does_not_keep_public_files_from_anybody,
+        a_signed_url_opens_one_file_and_its_thumbnail,
+        a_signature_that_was_altered_opens_nothing,
+        a_signature_ends,
+        a_signature_outlives_a_replacement,
+        a_file_that_becomes_private_is_so_at_once,
+    ],
+}
+
+fn body(shelf: &Shelf, name: &str, text: &str) -> Value {
+    json!({
+        "media": [{"name": name, "base64": data_url("text/plain", text.as_bytes())}],
+        "folder": shelf.folder,
+        "type": "file",
+        "private": true,
+        "update": true,
+    })
+}
+
+async fn put(shelf: &Shelf, name: &str, text: &str) -> Value {
+    shelf.send(&body(shelf, name, text)).await.payload()[0].clone()
+}
+
+async fn sign(door: Door, file: &Value, seconds: u64) -> Value {
+    let path = format!("{MEDIA}/{}/sign", file["id"]);
+    let call = door.post(&path, &json!({"expiresIn": seconds}));
+    call.send().await.payload()
+}
+
+/// All of an answer that does not change from request to request.
+fn face(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
+    let headers = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| !["x-request-id", "server-timing", "date"].contains(&name.as_str()));
+    let mut headers: Vec<(String, String)> = headers
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+        .collect();
+    headers.sort();
+    let mut body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if let Some(error) = body["error"].as_object_mut() {
+        error.remove("requestId");
+    }
+    (answer.status.as_u16(), headers, body)
+}
+
+async fn a_private_file_is_not_there_for_who_has_no_key_of_the_project(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = put(&shelf, "a.txt", "secret").await;
+    let url = file["url"].as_str().unwrap();
+    let absent = json!(url.replace("a.txt", "b.txt"));
+    let project = unique("stranger-");
+    shared().create_project(&project);
+    let stranger = shared().create_key(&project, "full", &[]).token;
+    let forged = "eyJhbGciOiJub25lIn0.e30.";
+    for method in [Method::GET, Method::HEAD] {
+        for key in [None, Some(stranger.as_str()), Some(forged), Some("")] {
+            for (name, value) in [
+                ("x-nothing", ""),
+                ("range", "bytes=0-0"),
+                ("range", "bytes=999-"),
+                ("if-none-match", "*"),
+                ("if-match", "\"x\""),
+            ] {
+                let ask = |url: &Value| {
+                    let path = url.as_str().unwrap().strip_prefix(door.url()).unwrap();
+                    let call = Call::new(door.url(), method.clone(), path).header(name, value);
+                    match key {
+                        Some(key) => call.authorization(key),
+                        None => call,
+                    }
+                };
+                let (hidden, nothing) = (ask(&file["url"]).send().await, ask(&absent).send().await);
+                assert_eq!(hidden.status, 404, "{key:?} {name}: {hidden}");
+                assert_eq!(face(&hidden), face(&nothing), "{key:?} {name}");
+            }
+        }
+    }
+    shelf
+        .fetch(&file["url"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+}
+
+async fn a_key_of_the_project_reads_private_files(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = put(&shelf, "a.txt", "secret").await;
+    for key in [read_key(), &shared().full_key] {
+        for authorization in [key.to_owned(), format!("bearer {key}")] {
+            let answer = shelf
+                .at(&file["url"])
+                .authorization(&authorization)
+                .send()
+                .await;
+            assert_eq!(answer.text(), "secret");
+            assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+            let vary = answer.header("vary").unwrap_or_default().to_lowercase();
+            assert!(vary.contains("authorization"), "{vary}");
+        }
+    }
+    let call = shelf.at(&file["url"]).key(read_key());
+    let known = call.clone().header("if-none-match", "*").send().await;
+    assert_eq!(known.status, 304);
+    let vary = known.header("vary").unwrap_or_default().to_lowercase();
+    assert!(vary.contains("authorization"), "{vary}");
+    assert_eq!(call.header("range", "bytes=1-2").send().await.text(), "ec");
+}
+
+async fn a_bad_key_does_not_keep_public_files_from_anybody(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
+    for authorization in ["Bearer a.b.c", "Basic eDp5", "", "nonsense"] {
+        let call = shelf.at(&file["url"]).authorization(authorization);
+        let answer = call.send().await;
+        assert_eq!(answer.text(), "x", "{authorization}");
+        let kept = answer.header("cache-control").unwrap();
+        assert!(kept.starts_with("public"), "{kept}");
+    }
+}
+
+async fn a_signed_url_opens_one_file_and_its_thumbnail(door: Door) {
+    let shelf = Shelf::new(door);
+    let bytes = picture(600, 300, ImageFormat::Png);
+    let mut upload = shelf.body("a.png", "image", "image/png", &bytes);
+    upload["private"] = json!(true);
+    let file = shelf.send(&upload).await.payload()[0].clone();
+    put(&shelf, "b.txt", "other").await;
+    let signed = sign(door, &file, 600).await;
+    let answer = shelf.fetch(&signed["url"]).await;
+    assert!(answer.body == bytes, "{answer}");
+    let kept = answer.header("cache-control").unwrap();
+    let age: u64 = kept
+        .strip_prefix("private, max-age=")
+        .expect(kept)
+        .parse()
+        .unwrap();
+    assert!((1..=600).contains(&age), "{kept}");
+    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+    let small = shelf.fetch(&signed["thumbnailUrl"]).await;
+    assert_eq!(small.header("content-type"), Some("image/jpeg"));
+    let part = shelf.at(&signed["url"]).header("range", "bytes=0-7");
+    assert_eq!(part.send().await.body, bytes[..8]);
+    // Without the version, the signature alone.
+    let url = signed["url"].as_str().unwrap();
+    let (path, query) = url.split_once('?').unwrap();
+    let pairs = query.split('&').filter(|pair| !pair.starts_with("v="));
+    let bare = format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"));
+    let answer = shelf.fetch(&json!(bare)).await;
+    assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+    let other = bare.replace("/a.png", "/b.txt");
+    shelf
+        .fetch(&json!(other))
+        .await
+        .refused(ErrorCode::MediaNotFound);
+}
+
+async fn a_signature_that_was_altered_opens_nothing(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = put(&shelf, "a.txt", "secret").await;
+    let signed = sign(door, &file, 600).await;
+    let url = signed["url"].as_str().unwrap();
+    let expires = |text: &str| {
+        let digits = text.split("expires=").nth(1).unwrap();
+        digits.split('&').next().unwrap().to_owned()
+    };
+    let end = expires(url);
+    let later = (end.parse::<u64>().unwrap() + 1).to_string();
+    let (front, signature) = url.split_once("signature=").unwrap();
+    let flipped: String = signature.chars().rev().collect();
+    for altered in [
+        url.replace(&end, &later),
+        url.replace(&format!("expires={end}&"), ""),
+        format!("{front}signature={flipped}"),
+        format!("{front}signature="),
+        front.to_owned(),
+        url[..url.len() - 1].to_owned(),
+        format!("{url}A"),
+        url.replace(&shelf.folder, &format!("{}/x", shelf.folder)),
+    ] {
+        let answer = shelf.fetch(&json!(altered)).await;
+        answer.refused(ErrorCode::MediaNotFound);
+    }
+    assert_eq!(shelf.fetch(&signed["url"]).await.text(), "secret");
+    // People append words of their own, so that caches take the URL for another.
+    let more = json!(format!("{url}&fbclid=1&_=2"));
+    assert_eq!(shelf.fetch(&more).await.text(), "secret");
+}
+
+async fn a_signature_ends(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = put(&shelf, "a.txt", "secret").await;
+    let signed = sign(door, &file, 2).await;
+    let shelf = &shelf;
+    let url = &signed["url"];
+    eventually(
+        "an end of the signature",
+        Duration::from_secs(20),
+        async || {
+            let answer = shelf.fetch(url).await;
+            match answer.status.as_u16() {
+                404 => Some(answer.refused(ErrorCode::MediaNotFound)),
+                _ => {
+                    assert_eq!(answer.text(), "secret");
+                    None
+                }
+            }
+        },
+    )
+    .await;
+}
+
+async fn a_signature_outlives_a_replacement(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = put(&shelf, "a.txt", "old").await;
+    let signed = sign(door, &file, 600).await;
+    assert_eq!(shelf.fetch(&signed["url"]).await.text(), "old");
+    put(&shelf, "a.txt", "new").await;
+    let answer = shelf.fetch(&signed["url"]).await;
+    assert_eq!(answer.text(), "new");
+    assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+}
+
+async fn a_file_that_becomes_private_is_so_at_once(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
+    assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
+    put(&shelf, "a.txt", "x").await;
+    shelf
+        .fetch(&file["url"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+}

@@ -1,0 +1,93 @@
+//! Requests that break off, and requests that meet at one upload.
+
+use super::super::shelf::Shelf;
+use super::upload::{Upload, bytes, metadata};
+use crate::case::eventually;
+use crate::door::Door;
+use crate::raw;
+use crate::service::shared;
+use shared::error::ErrorCode;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const LENGTH: usize = 6_000_000;
+const PART: usize = 3_000_000;
+
+/// For a request to get through both doors of a loaded machine.
+const ARRIVAL_MAX: Duration = Duration::from_secs(60);
+
+cases! {
+    Both: [
+        a_part_that_breaks_off_is_kept_as_far_as_it_came,
+        a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over,
+    ],
+}
+
+async fn begin(door: Door, shelf: &Shelf) -> Upload {
+    let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
+    Upload::begin(door, LENGTH, &said).await
+}
+
+/// A request that announces everything, and holds a part of it.
+fn half(upload: &Upload, content: &[u8]) -> Vec<u8> {
+    let headers = format!(
+        "Authorization: Bearer {}\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n\
+         Content-Type: application/offset+octet-stream\r\nContent-Length: {LENGTH}\r\n",
+        shared().full_key
+    );
+    let mut request = raw::request("PATCH", upload.path.as_bytes(), &headers, b"");
+    request.extend_from_slice(&content[..PART]);
+    request
+}
+
+/// Sends the rest, and looks at the file.
+async fn complete(upload: &Upload, shelf: &Shelf, content: &[u8], at: usize) {
+    let done = upload.patch(at, &content[at..]).await;
+    assert_eq!(done.status, 204, "{done}");
+    let id = done.header("selkie-media-id").expect("an id");
+    let file = shelf.describe(&id.parse().unwrap()).await.payload();
+    assert!(shelf.fetch(&file["url"]).await.body == content);
+}
+
+async fn a_part_that_breaks_off_is_kept_as_far_as_it_came(door: Door) {
+    let (shelf, content) = (Shelf::new(door), bytes(LENGTH));
+    let upload = begin(door, &shelf).await;
+    let address = door.url().trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let request = half(&upload, &content);
+    stream.write_all(&request).await.expect("a request");
+    // The other side reads to the end of what there is, then it closes.
+    stream.shutdown().await.expect("an end");
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+    let at = upload.offset().await;
+    assert!(at <= PART, "{at}");
+    // The edge may still have had some of it.
+    assert!(at > 0 || door == Door::Edge);
+    complete(&upload, &shelf, &content, at).await;
+}
+
+async fn a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over(door: Door) {
+    let (shelf, content) = (Shelf::new(door), bytes(LENGTH));
+    let upload = begin(door, &shelf).await;
+    let request = half(&upload, &content);
+    let first = tokio::spawn(async move { raw::exchange(door.url(), &request).await });
+    // A part of no bytes changes nothing if it comes before the first.
+    eventually("a lock", ARRIVAL_MAX, || async {
+        let second = upload.patch(0, b"").await;
+        if second.status == 204 {
+            return None;
+        }
+        Some(second.refused(ErrorCode::UploadLocked))
+    })
+    .await;
+    let at = upload.offset().await;
+    assert!(at <= PART, "{at}");
+    if let Some(answer) = first.await.expect("a task") {
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (423, "upload_locked")
+        );
+    }
+    complete(&upload, &shelf, &content, at).await;
+}
