@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
-use crate::workload::Workload;
+use crate::{uploads::Uploads, workload::Workload};
 
 /// Measure Selkie against the floor and against a hand-written server, on a private MariaDB, over loopback only.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run the hand-written axum server that the comparison starts.
     ServeHandwritten(Serve),
+    /// Measure uploads: one large file, then a hundred pictures beside other requests.
+    Uploads(Uploads),
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,7 @@ mod process;
 mod report;
 mod request;
 mod selkie;
+mod uploads;
 mod workload;
 
 use clap::Parser as _;
@@ -31,6 +32,12 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     match arguments.command {
         Some(Command::ServeHandwritten(serve)) => runtime.block_on(handwritten::serve(serve)),
+        Some(Command::Uploads(uploads)) => runtime.block_on(async {
+            tokio::select! {
+                result = uploads::run(&uploads) => result,
+                () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
         None => runtime.block_on(async {
             tokio::select! {
                 result = compare::run(arguments.compare) => result,

@@ -45,6 +45,15 @@ pub(crate) fn binary(asked: Option<&Path>) -> Result<Option<PathBuf>> {
 
 /// Start an origin on `mariadb`, whose database it may then use.
 pub(crate) async fn start(binary: &Path, mariadb: &MariaDb) -> Result<(Started, Door)> {
+    start_with(binary, mariadb, &[]).await
+}
+
+/// The same, with more settings.
+pub(crate) async fn start_with(
+    binary: &Path,
+    mariadb: &MariaDb,
+    settings: &[(&str, &str)],
+) -> Result<(Started, Door)> {
     let address = free_address()?;
     let environment = [
         (
@@ -66,6 +75,7 @@ pub(crate) async fn start(binary: &Path, mariadb: &MariaDb) -> Result<(Started, 
         command
             .arg("serve")
             .envs(environment.clone())
+            .envs(settings.iter().copied())
             .current_dir(mariadb.directory());
         // What a service pays for its log is part of what it costs, so the lines are written, if only to a file.
         if let Ok(other) = log.try_clone() {

@@ -2,6 +2,7 @@
 //! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
 //! `parts.rs` and `private.rs`.
 
+mod cli;
 mod edge_uploads;
 mod fixtures;
 mod library;
@@ -17,6 +18,8 @@ use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
     [
+        cli::cases(),
+        cli::faults::cases(),
         edge_uploads::cases(),
         library::cases(),
         parts::cases(),

@@ -207,14 +207,21 @@ impl Service {
 
     /// Runs `selkie --data-dir … <arguments>` against the running service.
     pub(crate) fn cli(&self, arguments: &[&str]) -> Output {
+        let mut command = self.cli_command(arguments);
+        command.output().expect("the CLI runs")
+    }
+
+    /// The same, to be run: in another directory, with other settings, or with something to read.
+    pub(crate) fn cli_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
         command
             .arg("--data-dir")
             .arg(self.data_dir())
             .args(arguments)
-            .current_dir(workspace());
-        command.stdin(Stdio::null()).output().expect("the CLI runs")
+            .current_dir(workspace())
+            .stdin(Stdio::null());
+        command
     }
 
     /// Runs the CLI and gives what it printed; panics if it failed.

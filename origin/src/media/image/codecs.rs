@@ -2,7 +2,7 @@
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Limits, Size, Target, colour, exif};
+use super::{Decode, Header, ImageFault, Limits, Size, Target, colour, exif, png};
 use ::image::codecs::{bmp::BmpDecoder, ico::IcoDecoder, webp::WebPDecoder};
 use ::image::metadata::Orientation;
 use ::image::{ColorType, DynamicImage, ImageDecoder};
@@ -35,13 +35,24 @@ pub(super) fn open_ico(mut file: File, bytes: u64, limits: &Limits) -> Result<He
     let [.., low, high] = head;
     let mut entries = vec![0; usize::from(u16::from_le_bytes([low, high])) * 16];
     file.read_exact(&mut entries)?;
+    let mut largest = (0, 0);
     for entry in entries.as_chunks::<16>().0 {
-        let [.., s0, s1, s2, s3, o0, o1, o2, o3] = *entry;
-        let end = u64::from(u32::from_le_bytes([s0, s1, s2, s3]))
-            + u64::from(u32::from_le_bytes([o0, o1, o2, o3]));
-        if end > bytes {
+        let [width, height, .., s0, s1, s2, s3, o0, o1, o2, o3] = *entry;
+        let begin = u64::from(u32::from_le_bytes([o0, o1, o2, o3]));
+        if begin + u64::from(u32::from_le_bytes([s0, s1, s2, s3])) > bytes {
             return Err(ImageFault::Cut);
         }
+        // 0 stands for 256.
+        let side = |length: u8| u32::from(length.wrapping_sub(1)) + 1;
+        largest = largest.max((side(width) * side(height), begin));
+    }
+    // One that is a PNG is read as such: the decoder of icons takes none without transparency.
+    file.seek(SeekFrom::Start(largest.1))?;
+    let mut signature = [0; 8];
+    file.read_exact(&mut signature)?;
+    if signature == *b"\x89PNG\r\n\x1a\n" {
+        file.seek(SeekFrom::Start(largest.1))?;
+        return png::open(file);
     }
     file.seek(SeekFrom::Start(0))?;
     header(IcoDecoder::new(BufReader::new(file))?, limits)

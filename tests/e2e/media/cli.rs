@@ -1,0 +1,260 @@
+//! `selkie media`: what is put in from a shell is served, and the other way round. What must be refused, and what
+//! is left behind, is told in `cli/faults.rs`.
+
+pub(super) mod faults;
+
+use super::fixtures::{png, wav};
+use super::shelf::{MEDIA, Shelf};
+use crate::door::{Call, Door};
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+
+cases! {
+    Origin: [
+        what_is_put_is_served_and_got_back,
+        names_of_any_script_come_and_go,
+        a_hidden_name_is_not_hidden_here,
+        standard_input_is_put_under_a_name,
+        an_update_keeps_the_id,
+        lists_are_filtered_and_come_in_pages,
+        removed_files_are_gone,
+        a_private_file_is_read_by_a_signed_url,
+    ],
+}
+
+/// A directory of this machine and a folder of the library, both a case's own.
+struct Desk {
+    here: TempDir,
+    shelf: Shelf,
+}
+
+impl Desk {
+    fn new(door: Door) -> Self {
+        Self {
+            here: tempfile::tempdir().expect("a directory"),
+            shelf: Shelf::new(door),
+        }
+    }
+
+    /// Makes a file here.
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.here.path().join(name);
+        fs::write(&path, bytes).expect("a file");
+        path
+    }
+
+    fn names_here(&self) -> Vec<String> {
+        names_in(self.here.path())
+    }
+
+    /// Runs `selkie media …` here.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = shared().cli_command(&[&["media"], arguments].concat());
+        let output = command.current_dir(self.here.path()).output();
+        output.expect("the CLI runs")
+    }
+
+    /// The same, which must succeed. Gives its answer.
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {told}");
+        serde_json::from_slice(&output.stdout).expect("an answer in JSON")
+    }
+
+    /// The same, which must fail with this exit code. Gives the line that tells why, and its hint.
+    #[track_caller]
+    fn refused(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        assert!(output.stdout.is_empty(), "{arguments:?} answers");
+        told
+    }
+
+    /// Puts files into the folder.
+    #[track_caller]
+    fn put(&self, arguments: &[&str]) -> Value {
+        self.ok(&[&["put", "--folder", &self.shelf.folder], arguments].concat())
+    }
+
+    /// `folder/name`.
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.shelf.folder)
+    }
+
+    /// Reads a URL that the CLI gave: a path, since it does not know where the service is reached.
+    async fn fetch(&self, url: &Value) -> Vec<u8> {
+        let url = url.as_str().expect("a URL");
+        let answer = Call::new(self.shelf.door.url(), Method::GET, url);
+        let answer = answer.send().await;
+        assert_eq!(answer.status, 200, "{answer}");
+        answer.body
+    }
+}
+
+fn names_in(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).expect("a directory");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.into_string().expect("UTF-8"))
+        .collect();
+    names.sort();
+    names
+}
+
+async fn what_is_put_is_served_and_got_back(door: Door) {
+    let desk = Desk::new(door);
+    let files = [
+        ("a.png", png(), "image"),
+        ("b.wav", wav(), "audio"),
+        ("c.txt", b"text".to_vec(), "file"),
+        // Larger than the pieces that are read.
+        ("d.bin", vec![7; 700_000], "file"),
+    ];
+    for (name, bytes, _) in &files {
+        desk.write(name, bytes);
+    }
+    let put = desk.put(&["a.png", "b.wav", "c.txt", "d.bin"]);
+    assert_eq!(
+        desk.shelf.names().await,
+        ["a.png", "b.wav", "c.txt", "d.bin"]
+    );
+    let there = tempfile::tempdir().unwrap();
+    for (at, (name, bytes, kind)) in files.iter().enumerate() {
+        let file = &put[at];
+        assert_eq!((&file["name"], &file["type"]), (&json!(name), &json!(kind)));
+        assert_eq!(desk.fetch(&file["url"]).await, *bytes, "{name}");
+        let known = desk.shelf.describe(&file["id"]).await.payload();
+        assert_eq!(known["sha256"], file["sha256"], "{known}");
+        let id = file["id"].to_string();
+        let output = desk.run(&["get", &id, "--output", "-"]);
+        assert_eq!(output.stdout, *bytes, "{name}");
+        let to = there.path().to_str().unwrap();
+        desk.ok(&["get", &desk.path(name), "--output", to]);
+        assert_eq!(fs::read(there.path().join(name)).unwrap(), *bytes);
+    }
+    assert_eq!(names_in(there.path()), ["a.png", "b.wav", "c.txt", "d.bin"]);
+    let small = desk.ok(&["get", &desk.path("a.png"), "--thumbnail"]);
+    let small = desk.here.path().join(small["output"].as_str().unwrap());
+    let served = desk.fetch(&put[0]["thumbnailUrl"]).await;
+    assert_eq!(fs::read(small).unwrap(), served);
+}
+
+async fn names_of_any_script_come_and_go(door: Door) {
+    let mut desk = Desk::new(door);
+    desk.shelf.folder.push_str("/日 本/ä");
+    desk.write("写真 ü.png", &png());
+    let put = desk.put(&["写真 ü.png", "--type", "image"]);
+    assert_eq!(put[0]["folder"], json!(desk.shelf.folder));
+    assert_eq!(desk.fetch(&put[0]["url"]).await, png());
+    fs::remove_file(desk.here.path().join("写真 ü.png")).unwrap();
+    desk.ok(&["get", &desk.path("写真 ü.png")]);
+    assert_eq!(desk.names_here(), ["写真 ü.png"]);
+    let list = desk.run(&["ls", &desk.shelf.folder]);
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert!(list.contains(&desk.path("写真 ü.png")), "{list}");
+}
+
+async fn a_hidden_name_is_not_hidden_here(door: Door) {
+    let desk = Desk::new(door);
+    desk.write("profile", b"echo");
+    desk.put(&["profile", "--name", ".bashrc"]);
+    let got = desk.ok(&["get", &desk.path(".bashrc")]);
+    assert_eq!(got["output"], "_bashrc");
+    assert_eq!(desk.names_here(), ["_bashrc", "profile"]);
+}
+
+async fn standard_input_is_put_under_a_name(door: Door) {
+    let desk = Desk::new(door);
+    let file = fs::File::open(desk.write("x", &png())).unwrap();
+    let folder = desk.shelf.folder.as_str();
+    let arguments = ["media", "put", "-", "--name", "in.png", "--folder", folder];
+    let output = shared().cli_command(&arguments).stdin(file).output();
+    let output = output.expect("the CLI runs");
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains(&desk.path("in.png")), "{told}");
+    let output = desk.run(&["get", &desk.path("in.png"), "-o", "-"]);
+    assert_eq!(output.stdout, png());
+}
+
+async fn an_update_keeps_the_id(door: Door) {
+    let desk = Desk::new(door);
+    let first = desk.shelf.put("a.txt", "file", "text/plain", b"one").await;
+    desk.write("a.txt", b"two");
+    let told = desk.refused(&["put", "a.txt", "--folder", &desk.shelf.folder], 1);
+    assert!(told.contains("--update"), "{told}");
+    let second = desk.put(&["a.txt", "--update"]);
+    assert_eq!(second[0]["id"], first["id"]);
+    assert_eq!(desk.fetch(&second[0]["url"]).await, b"two");
+}
+
+async fn lists_are_filtered_and_come_in_pages(door: Door) {
+    let desk = Desk::new(door);
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        desk.shelf.put(name, "file", "text/plain", b"text").await;
+    }
+    desk.shelf.put("d.png", "image", "image/png", &png()).await;
+    let folder = desk.shelf.folder.as_str();
+    let names = |arguments: &[&str]| {
+        let list = desk.ok(&[&["ls", folder], arguments].concat());
+        let files = list.as_array().expect("a list").iter();
+        files
+            .map(|file| file["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), ["d.png", "c.txt", "b.txt", "a.txt"]);
+    assert_eq!(names(&["--type", "image"]), ["d.png"]);
+    assert_eq!(names(&["--name", "b.txt"]), ["b.txt"]);
+    assert_eq!(names(&["--limit", "3", "--page", "2"]), ["a.txt"]);
+    let page = desk.run(&["ls", folder, "--limit", "3"]);
+    let told = String::from_utf8(page.stderr).unwrap();
+    assert!(told.contains("3 of 4 files; --page 2"), "{told}");
+    desk.refused(&["ls", "--type", "picture"], 2);
+    let told = desk.refused(&["ls", "--project", "nobody"], 1);
+    assert!(told.contains("nobody"), "{told}");
+}
+
+async fn removed_files_are_gone(door: Door) {
+    let desk = Desk::new(door);
+    let a = desk.shelf.put("a.txt", "file", "text/plain", b"a").await;
+    desk.shelf.put("b.txt", "file", "text/plain", b"b").await;
+    let (id, path) = (a["id"].to_string(), desk.path("b.txt"));
+    let told = desk.refused(&["rm", &id, &path, &desk.path("c.txt")], 1);
+    assert!(told.contains("c.txt"), "{told}");
+    assert_eq!(desk.shelf.names().await, ["a.txt", "b.txt"]);
+    let removed = desk.ok(&["rm", &id, &path, &desk.path("a.txt")]);
+    assert_eq!(removed.as_array().map(Vec::len), Some(2), "{removed}");
+    assert!(desk.shelf.names().await.is_empty());
+    let gone = door.get(&format!("{MEDIA}/{id}")).send().await;
+    gone.refused(ErrorCode::MediaNotFound);
+    desk.refused(&["get", &id], 1);
+}
+
+async fn a_private_file_is_read_by_a_signed_url(door: Door) {
+    let desk = Desk::new(door);
+    desk.write("a.txt", b"secret");
+    let put = desk.put(&["a.txt", "--private"]);
+    let url = put[0]["url"].as_str().unwrap();
+    let bare = Call::new(door.url(), Method::GET, url).send().await;
+    bare.refused(ErrorCode::MediaNotFound);
+    let output = desk.run(&["sign", &desk.path("a.txt"), "--expires", "10m"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && told.contains("public_url"),
+        "{told}"
+    );
+    let signed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(desk.fetch(&json!(signed.trim())).await, b"secret");
+    for time in ["8d", "0s", "soon"] {
+        desk.refused(&["sign", &desk.path("a.txt"), "--expires", time], 2);
+    }
+}

@@ -1,0 +1,216 @@
+//! `selkie media` where something is wrong: refusals, an upload that is broken off, what a sweep finds; and how the doctor
+//! and `/readyz` tell of a store that fails.
+
+use super::super::fixtures::png;
+use super::{Desk, names_in};
+use crate::case::eventually;
+use crate::door::{Call, Door};
+use crate::service::{Edge, Service, shared};
+use reqwest::Method;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+cases! {
+    Origin: [
+        nothing_is_put_if_one_file_is_wrong,
+        no_local_file_is_replaced_unasked,
+        an_interrupted_put_leaves_nothing,
+        a_sweep_deletes_what_no_row_names,
+        readiness_and_the_doctor_look_at_the_store,
+    ],
+    Own: [a_store_that_is_away_makes_the_service_unready],
+}
+
+async fn nothing_is_put_if_one_file_is_wrong(door: Door) {
+    let desk = Desk::new(door);
+    desk.shelf
+        .put("taken.txt", "file", "text/plain", b"1")
+        .await;
+    let whole = png();
+    desk.write("good.png", &whole);
+    desk.write("taken.txt", b"2");
+    desk.write("cut.png", &whole[..whole.len() / 2]);
+    desk.write("text.png", b"no picture");
+    fs::create_dir(desk.here.path().join("folder")).unwrap();
+    fs::create_dir(desk.here.path().join("other")).unwrap();
+    desk.write("other/good.png", &whole);
+    let put = ["put", "--folder", &desk.shelf.folder, "good.png"];
+    for (more, code, word) in [
+        (&["folder"][..], 1, "is a directory"),
+        (&["missing.png"], 1, "missing.png can't be read"),
+        (&["cut.png"], 1, "cut.png"),
+        (&["text.png", "--type", "image"], 1, "text.png"),
+        (&["taken.txt"], 1, "--update"),
+        (&["other/good.png"], 2, "two of the files"),
+        (&["-"], 2, "--name"),
+        (&["taken.txt", "--name", "x"], 2, "--name"),
+        (&["--name", "a/b.png"], 2, "--folder"),
+        (&["--name", ".."], 2, ".."),
+        (&["--project", "nobody"], 1, "nobody"),
+    ] {
+        let told = desk.refused(&[&put[..], more].concat(), code);
+        assert!(told.contains(word), "{more:?}: {told}");
+        assert!(!told.contains("panicked"), "{told}");
+    }
+    assert_eq!(desk.shelf.names().await, ["taken.txt"]);
+}
+
+async fn no_local_file_is_replaced_unasked(door: Door) {
+    let desk = Desk::new(door);
+    desk.shelf.put("a.txt", "file", "text/plain", b"new").await;
+    let path = desk.write("a.txt", b"old");
+    let told = desk.refused(&["get", &desk.path("a.txt")], 1);
+    assert!(told.contains("--force"), "{told}");
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    for output in ["/dev/null", "nowhere/a.txt"] {
+        desk.refused(
+            &["get", &desk.path("a.txt"), "--force", "--output", output],
+            1,
+        );
+    }
+    for target in ["../a.txt", "a/../b", "", "x\\y"] {
+        desk.refused(&["get", target], 2);
+    }
+    desk.refused(&["get", &desk.path("a.txt"), "--thumbnail"], 1);
+    desk.ok(&["get", &desk.path("a.txt"), "--force"]);
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+    assert_eq!(desk.names_here(), ["a.txt"]);
+}
+
+async fn an_interrupted_put_leaves_nothing(door: Door) {
+    let desk = Desk::new(door);
+    // A store of its own, so that nobody else's files are in it.
+    let store = tempfile::tempdir().unwrap();
+    let folder = desk.shelf.folder.as_str();
+    let arguments = ["media", "put", "-", "--name", "a.bin", "--folder", folder];
+    let mut child = shared()
+        .cli_command(&arguments)
+        .env(
+            "SELKIE_MEDIA_STORE",
+            format!("file://{}", store.path().display()),
+        )
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the CLI runs");
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&vec![1; 1_000_000]).unwrap();
+    let staging = store.path().join("staging");
+    let staged = || {
+        let names = names_in(&staging).into_iter();
+        names.filter(|name| name != "tus").collect::<Vec<_>>()
+    };
+    eventually("a file is staged", Duration::from_secs(30), || async {
+        (staging.exists() && !staged().is_empty()).then_some(())
+    })
+    .await;
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(id, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(staged().is_empty(), "{:?} is left", staged());
+    assert!(desk.shelf.names().await.is_empty());
+}
+
+/// Makes a file two hours old.
+fn age(path: &Path) {
+    let before = SystemTime::now() - Duration::from_secs(2 * 60 * 60);
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(before).unwrap();
+}
+
+async fn a_sweep_deletes_what_no_row_names(door: Door) {
+    let desk = Desk::new(door);
+    let named = desk
+        .shelf
+        .put("a.txt", "file", "text/plain", b"named")
+        .await;
+    let objects = shared().data_dir().join("media/objects");
+    let hex = shared().root_sql(&format!(
+        "SELECT LOWER(HEX(object)) FROM selkie.media WHERE id = {}",
+        named["id"]
+    ));
+    let hex = hex.unwrap();
+    let key = uuid::Uuid::parse_str(hex.trim()).unwrap().to_string();
+    let named_at = objects.join(&key[34..]).join(&key);
+    age(&named_at);
+    let (old, young) = (
+        "0190a1b2-c3d4-7abc-8def-0123456789ab",
+        "0190a1b2-c3d4-7abc-8def-0123456789ac",
+    );
+    let lay = |key: &str| {
+        let folder = objects.join(&key[34..]);
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(key);
+        fs::write(&path, b"left over").unwrap();
+        path
+    };
+    let (old, young) = (lay(old), lay(young));
+    age(&old);
+    let swept = desk.ok(&["sweep"]);
+    assert!(swept["orphans"].as_u64() >= Some(1), "{swept}");
+    assert!(!old.exists() && young.exists() && named_at.exists());
+    fs::remove_file(young).unwrap();
+    let url = named["url"].as_str().unwrap();
+    assert_eq!(desk.shelf.fetch(&json!(url)).await.body, b"named");
+    let told = desk.run(&["sweep", "--grace", "2h"]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.starts_with("deleted "), "{told}");
+    desk.refused(&["sweep", "--grace", "soon"], 2);
+}
+
+fn store_finding(report: &[u8]) -> Value {
+    let report: Value = serde_json::from_slice(report).expect("a report");
+    let findings = report["findings"].as_array().expect("findings");
+    let found = findings.iter().find(|finding| finding["check"] == "store");
+    found.expect("the store is looked at").clone()
+}
+
+async fn readiness_and_the_doctor_look_at_the_store(door: Door) {
+    let ready = Call::new(door.url(), Method::GET, "/readyz").send().await;
+    assert_eq!(ready.payload()["storage"], "ok");
+    let report = shared().cli(&["doctor", "--json"]);
+    assert_eq!(store_finding(&report.stdout)["verdict"], "ok");
+    let mut doctor = shared().cli_command(&["doctor", "--json"]);
+    let report = doctor
+        .env("SELKIE_MEDIA_STORE", "file:///dev/null/media")
+        .output();
+    let report = report.expect("the CLI runs");
+    assert_eq!(report.status.code(), Some(1));
+    let finding = store_finding(&report.stdout);
+    assert_eq!(finding["verdict"], "wrong", "{finding}");
+    assert!(
+        finding["hint"]
+            .as_str()
+            .unwrap()
+            .contains("SELKIE_MEDIA_STORE")
+    );
+}
+
+async fn a_store_that_is_away_makes_the_service_unready(_: Door) {
+    let settings = [
+        ("SELKIE_MEDIA_STORE", "s3://bucket"),
+        // Nobody listens there.
+        ("SELKIE_MEDIA_S3_ENDPOINT", "http://127.0.0.1:1"),
+        ("SELKIE_MEDIA_S3_ACCESS_KEY", "id"),
+        ("SELKIE_MEDIA_S3_SECRET_KEY", "storesecret"),
+    ];
+    let service = tokio::task::spawn_blocking(move || Service::start(Edge::Without, &settings));
+    let service = service.await.unwrap().expect("a service");
+    let get = |path| Call::new(&service.origin, Method::GET, path).send();
+    let unready = get("/readyz").await;
+    unready.refused(ErrorCode::StorageUnavailable);
+    get("/healthz").await.payload();
+    assert!(!service.log().contains("storesecret"));
+    tokio::task::spawn_blocking(move || service.stop())
+        .await
+        .unwrap()
+        .unwrap();
+}
