@@ -53,6 +53,13 @@ const WRITES: [Outcome; 5] = [
 ];
 const SQL: [Outcome; 5] = WRITES;
 const BATCH: [Outcome; 5] = WRITES;
+const TOLD: [Outcome; 5] = [
+    Code("missing_key"),
+    Code("invalid_key"),
+    NoContent,
+    NoContent,
+    NoContent,
+];
 const OPEN: [Outcome; 5] = [Ok; 5];
 const NOWHERE: [Outcome; 5] = [Code("route_not_found"); 5];
 
@@ -84,6 +91,7 @@ fn table(room: &Room) -> Vec<Row> {
         row("one", Method::GET, &at("/1"), None, READS),
         row("schema", Method::GET, &at("/_schema"), None, READS),
         row("options", Method::OPTIONS, &at(""), None, READS),
+        row("tus", Method::OPTIONS, "/api/v1/media/tus", None, TOLD),
         row(
             "query",
             Method::POST,
