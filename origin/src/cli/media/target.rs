@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use shared::ident::ProjectName;
+use shared::ident::{ProjectName, shown};
 use shared::media::{FilePath, FolderPath, MediaName};
 use shared::operation::media::MediaId;
 
@@ -25,6 +25,10 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(id) = MediaId::parse(text) {
             return Ok(Self::Id(id));
+        }
+        // A folder may be written with a slash behind it, but between it and a name stands only one.
+        if text.contains("//") {
+            return Err(format!("The path {} has an empty part.", shown(text)));
         }
         let (folder, name) = text.rsplit_once('/').unwrap_or(("", text));
         let parsed = FolderPath::parse(folder)
