@@ -8,12 +8,13 @@ use crate::fault::{self, Point};
 use crate::media::intake::Examined;
 use crate::media::store::{ObjectKey, Staged, Store, StoreError};
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use sha2::{Digest as _, Sha256};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaName};
 use shared::upload::Existing;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long storing all files of one upload may take: 10 GiB at 1 MB/s.
@@ -119,13 +120,7 @@ impl Parts {
         let announced = table.announce(&keys, due_at).await;
         announced.map_err(|error| error.into_problem())?;
         fault::reach(Point::Announced);
-        let storing = stream::iter(self.objects)
-            .map(|(key, object)| object.store(store, key))
-            .buffer_unordered(OBJECTS_AT_ONCE)
-            .try_for_each(|()| async {
-                fault::reach(Point::ObjectPublished);
-                Ok(())
-            });
+        let storing = store_all(self.objects, store);
         let stored = match tokio::time::timeout(PUBLISH_TIMEOUT, storing).await {
             Ok(stored) => stored.map_err(StoreError::into_problem),
             Err(_) => Err(Problem::new(
@@ -141,6 +136,27 @@ impl Parts {
         }
         Ok(self.rows)
     }
+}
+
+/// Stores objects, a few at once. After a failure no further one is begun; those that were end before this does, since
+/// the store would finish them behind the back of whoever deletes them.
+async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
+    let has_failed = AtomicBool::new(false);
+    let mut storing = stream::iter(objects)
+        .take_while(|_| std::future::ready(!has_failed.load(Ordering::Relaxed)))
+        .map(|(key, object)| object.store(store, key))
+        .buffer_unordered(OBJECTS_AT_ONCE);
+    let mut outcome = Ok(());
+    while let Some(stored) = storing.next().await {
+        match stored {
+            Ok(()) => fault::reach(Point::ObjectPublished),
+            Err(error) => {
+                has_failed.store(true, Ordering::Relaxed);
+                outcome = outcome.and(Err(error));
+            }
+        }
+    }
+    outcome
 }
 
 impl Object {
