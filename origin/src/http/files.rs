@@ -70,8 +70,12 @@ async fn answer(app: &App, parts: &Parts, record: &mut RequestRecord) -> Result<
         // Replaced or deleted since it was looked up. The table tells which.
         app.library.doubt(&call.path);
     }
+    // Not 404, which caches and callers would take for a deletion: the directory or the bucket may be gone for a while.
     tracing::error!("the store lacks an object that a row names");
-    Err(FilePath::not_found())
+    Err(Problem::new(
+        ErrorCode::StorageUnavailable,
+        "The file is known, but the store does not have its bytes now.",
+    ))
 }
 
 /// How often a file is looked up whose object is gone by then: it may be replaced again and again.

@@ -114,6 +114,21 @@ impl Intake {
             None => extension.as_deref(),
         };
         let verdict = sniff::judge(label, claim.kind, name, head)?;
+        let claims_medium = ["image/", "video/", "audio/"]
+            .iter()
+            .any(|family| verdict.mime.starts_with(family));
+        // A label that nothing in the bytes bears out would pass for one of the types that are allowed.
+        if verdict.sniffed.is_none() && claims_medium && claim.label.is_some() {
+            return Err(Problem::new(
+                ErrorCode::InvalidMedia,
+                format!(
+                    "Nothing in the bytes of {} says that it is of the type {}.",
+                    shown(name),
+                    verdict.mime
+                ),
+            )
+            .with_hint("Label it application/octet-stream to keep it as it is."));
+        }
         if self.types.allow(&verdict.mime) {
             return Ok(verdict);
         }

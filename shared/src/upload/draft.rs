@@ -126,7 +126,8 @@ impl Draft {
             visibility: match (item.private_folder, item.private.or(self.private)) {
                 (Some(true), _) => Visibility::PrivateFolder,
                 (_, Some(true)) => Visibility::Private,
-                _ => Visibility::Public,
+                (_, Some(false)) => Visibility::MadePublic,
+                (_, None) => Visibility::Public,
             },
         });
         Ok(UploadForm {

@@ -35,8 +35,10 @@ pub enum Existing {
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Everybody who has its URL.
+    /// Everybody who has its URL. One that replaces a private file stays private.
     Public,
+    /// The same, said in so many words (`private: false`): also if it replaces a private one.
+    MadePublic,
     /// Keys of its project, and whom they sign a URL for.
     Private,
     /// The same, and its folder is asked to be private (`privateFolder: true`).
@@ -47,7 +49,7 @@ impl Visibility {
     /// Whether the file needs a key or a signed URL.
     #[must_use]
     pub fn is_private(self) -> bool {
-        self != Self::Public
+        matches!(self, Self::Private | Self::PrivateFolder)
     }
 }
 

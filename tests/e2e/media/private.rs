@@ -22,6 +22,7 @@ cases! {
         a_signature_ends,
         a_signature_outlives_a_replacement,
         a_file_that_becomes_private_is_so_at_once,
+        a_private_file_becomes_public_only_in_so_many_words,
     ],
 }
 
@@ -247,4 +248,19 @@ async fn a_file_that_becomes_private_is_so_at_once(door: Door) {
         .fetch(&file["url"])
         .await
         .refused(ErrorCode::MediaNotFound);
+}
+
+async fn a_private_file_becomes_public_only_in_so_many_words(door: Door) {
+    let shelf = Shelf::new(door);
+    let file = put(&shelf, "a.txt", "x").await;
+    let mut again = body(&shelf, "a.txt", "x");
+    again.as_object_mut().unwrap().remove("private");
+    shelf.send(&again).await.payload();
+    shelf
+        .fetch(&file["url"])
+        .await
+        .refused(ErrorCode::MediaNotFound);
+    again["private"] = json!(false);
+    shelf.send(&again).await.payload();
+    assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
 }

@@ -137,6 +137,7 @@ async fn bytes_decide_and_not_labels(door: Door) {
             b"<html><script>alert(1)</script></html>",
         ),
         ("a.pdf", "file", "application/pdf", &jpeg),
+        ("a.foo", "file", "image/foo", b"nothing that is known"),
     ] {
         let answer = shelf.upload(name, kind, mime, bytes).send().await;
         refused(&shelf, answer, ErrorCode::InvalidMedia, name).await;

@@ -49,7 +49,8 @@ pub struct NewRow {
     pub name: MediaName,
     /// What it was uploaded as.
     pub kind: MediaKind,
-    /// Who may read it. In a private folder it is private in any case; one that replaces a private one is, too.
+    /// Who may read it. In a private folder it is private in any case; one that replaces a private one is, too, unless it
+    /// is made public.
     pub visibility: Visibility,
     /// Pixels across, of a picture.
     pub width: Option<u32>,
@@ -101,7 +102,9 @@ impl MediaTable {
         for place in places {
             let item = &files.items[place];
             let mut row = new_row(files, item, is_folder_private);
-            if let Some(old) = put(&mut transaction, files.existing, &mut row).await? {
+            if let Some(old) =
+                put(&mut transaction, files.existing, item.visibility, &mut row).await?
+            {
                 replaced.extend(old);
             }
             written[place] = Some(row);
@@ -291,6 +294,7 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
 async fn put(
     transaction: &mut Transaction<'_>,
     existing: Existing,
+    visibility: Visibility,
     row: &mut MediaRow,
 ) -> Result<Option<Vec<ObjectKey>>, WriteError> {
     if existing == Existing::IsReplaced {
@@ -302,8 +306,8 @@ async fn put(
         if let Some(old) = found.map(read).transpose()? {
             row.id = old.id;
             row.created_at = old.created_at;
-            // Replacing the bytes shows nobody what was hidden.
-            row.private |= old.private;
+            // Replacing the bytes shows nobody what was hidden, unless that is asked.
+            row.private |= old.private && visibility != Visibility::MadePublic;
             update(transaction, row).await?;
             return Ok(Some(old.objects().collect()));
         }

@@ -81,6 +81,8 @@ impl From<io::Error> for StoreError {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => Self::Full(Box::new(error)),
+            // Our own directories are made at the start: the disk was taken away.
+            io::ErrorKind::NotFound => Self::Unavailable(Box::new(error)),
             _ => Self::Other(Box::new(error)),
         }
     }

@@ -165,7 +165,8 @@ fn item(text: &str, kind: MediaKind, private: Option<bool>) -> Option<(bool, Ite
         ) {
             (Some(true), _) => Visibility::PrivateFolder,
             (_, Some(true)) => Visibility::Private,
-            _ => Visibility::Public,
+            (_, Some(false)) => Visibility::MadePublic,
+            (_, None) => Visibility::Public,
         };
         let item = Item {
             name,
