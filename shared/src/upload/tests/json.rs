@@ -88,7 +88,7 @@ fn what_an_item_says_of_its_privacy_goes_before_what_the_upload_says() {
         said,
         [
             Visibility::Private,
-            Visibility::Public,
+            Visibility::MadePublic,
             Visibility::PrivateFolder
         ]
     );
