@@ -67,6 +67,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
+    // Fails only where one is named already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let groups = [
         architecture::cases(),
         around::cases(),
