@@ -29,6 +29,9 @@ impl MariaDb {
     pub(crate) async fn start() -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
         let data = directory.path().join("data");
+        // Its own: a MariaDB that starts removes the temporary tables of all others from a shared one.
+        let temporary = directory.path().join("tmp");
+        fs::create_dir(&temporary)?;
         let log = directory.path().join("mariadb.log");
         let user = user_of_this_process()?;
         let install = Command::new("mariadb-install-db")
@@ -38,6 +41,7 @@ impl MariaDb {
                 "--skip-test-db",
             ])
             .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--tmpdir={}", temporary.display()))
             .arg(format!("--user={user}"))
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)
@@ -56,6 +60,7 @@ impl MariaDb {
             command
                 .arg("--no-defaults")
                 .arg(format!("--datadir={}", data.display()))
+                .arg(format!("--tmpdir={}", temporary.display()))
                 .arg(format!(
                     "--socket={}",
                     socket_in(directory.path()).display()

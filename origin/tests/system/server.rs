@@ -17,13 +17,15 @@ use tempfile::TempDir;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Installs, runs, and cleans up after MariaDB, until standard input ends.
+/// Installs, runs, and cleans up after MariaDB, until standard input ends. Its temporary directory is
+/// its own: a MariaDB that starts removes the temporary tables of all others from a shared one.
 const SCRIPT: &str = r#"
 cd "$1"
-mariadb-install-db --no-defaults --datadir="$1/data" --auth-root-authentication-method=normal \
-    --skip-test-db --user="$(id -un)" >install.log 2>&1 </dev/null || exit 1
-mariadbd --no-defaults --user="$(id -un)" --datadir="$1/data" --socket="$1/s" --pid-file="$1/pid" \
-    $2 --innodb-buffer-pool-size=16M --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=0 \
+mkdir tmp
+mariadb-install-db --no-defaults --datadir="$1/data" --tmpdir="$1/tmp" --skip-test-db \
+    --auth-root-authentication-method=normal --user="$(id -un)" >log 2>&1 </dev/null || exit 1
+mariadbd --no-defaults --user="$(id -un)" --datadir="$1/data" --tmpdir="$1/tmp" --socket="$1/s" \
+    --pid-file="$1/pid" $2 --innodb-buffer-pool-size=16M --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=0 \
     --performance-schema=OFF >log 2>&1 </dev/null &
 cat >/dev/null
 kill -9 $!
@@ -56,25 +58,28 @@ impl Server {
             Some(port) => format!("--bind-address=127.0.0.1 --port={port}"),
             None => "--skip-networking".to_owned(),
         };
-        let guard = Command::new("sh")
+        let mut guard = Command::new("sh")
             .args(["-c", SCRIPT, "sh"])
             .arg(&directory)
             .arg(network)
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let server = Self {
+        let deadline = Instant::now() + START_TIMEOUT;
+        while std::os::unix::net::UnixStream::connect(directory.join("s")).is_err() {
+            let gone = guard.try_wait().unwrap().is_some();
+            let log = std::fs::read_to_string(directory.join("log")).unwrap_or_default();
+            assert!(
+                !gone && Instant::now() < deadline,
+                "MariaDB does not start: {log}"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Self {
             directory,
             port,
             _guard: guard,
-        };
-        let deadline = Instant::now() + START_TIMEOUT;
-        while std::os::unix::net::UnixStream::connect(server.directory.join("s")).is_err() {
-            let log = std::fs::read_to_string(server.directory.join("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "MariaDB does not start: {log}");
-            std::thread::sleep(Duration::from_millis(50));
         }
-        server
     }
 
     pub(crate) fn address(&self) -> DatabaseAddress {
