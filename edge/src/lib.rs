@@ -16,7 +16,7 @@ use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
 use std::rc::Rc;
-use worker::js_sys::{Date, Uint8Array};
+use worker::js_sys::{Date, Reflect, Uint8Array};
 use worker::web_sys::{Headers, Request, Response, ResponseInit};
 use worker::{Context, Env, Result, console_error, event};
 
@@ -123,7 +123,8 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
     if let Some(gateway) = GATEWAY.with(|cell| cell.get().cloned()) {
         return Ok(gateway);
     }
-    let variable = |name| env.var(name).ok().map(|value| value.to_string());
+    // Asked as a value: a variable that is bound but not set is null under plain workerd.
+    let variable = |name: &str| Reflect::get(env, &name.into()).ok()?.as_string();
     let config = Config::read(variable).map_err(|error| {
         console_error!("the worker is not configured: {error}");
         Problem::new(

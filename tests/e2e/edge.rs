@@ -3,12 +3,14 @@
 use crate::door::{Answer, Call, Door, option};
 use crate::room::Room;
 use crate::service::{Edge, Service, shared};
+use crate::worker::Worker;
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
 cases! {
+    Own: [the_worker_runs_under_plain_workerd],
     Edge: [both_doors_give_the_same_answers, the_edge_refuses_by_itself_and_says_when_the_origin_is_silent],
 }
 
@@ -185,4 +187,13 @@ async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Door) 
         .await
         .unwrap()
         .unwrap();
+}
+
+async fn the_worker_runs_under_plain_workerd(_: Door) {
+    let worker = Worker::start(&[("ORIGIN_URL", &shared().origin)]);
+    let posts = "/api/v1/crud/demo/posts";
+    let call = Call::new(&worker.url, Method::GET, &format!("{posts}/1"));
+    call.clone().send().await.refused(ErrorCode::MissingKey);
+    let record = call.key(&shared().read_key).send().await.payload();
+    assert_eq!(record["id"], 1);
 }

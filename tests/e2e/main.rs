@@ -25,6 +25,7 @@ mod raw;
 mod room;
 mod second;
 mod service;
+mod worker;
 
 mod architecture;
 mod around;

@@ -1,0 +1,31 @@
+# The edge without Cloudflare: the same worker under plain workerd.
+#
+#   node_modules/.bin/workerd serve edge/workerd.capnp --socket-addr http=127.0.0.1:8787
+#
+# Run `make edge` first. Variables come from the environment; docs/self-hosting.md tells which.
+using Workerd = import "/workerd/workerd.capnp";
+
+const config :Workerd.Config = (
+  services = [
+    (name = "edge", worker = .edge),
+    # Where the worker may connect to: the origins may be anywhere, also on this machine.
+    (name = "internet", network = (allow = ["public", "private", "local"], tlsOptions = (trustBrowserCas = true))),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:8787", http = (), service = "edge")],
+);
+
+const edge :Workerd.Worker = (
+  modules = [
+    (name = "index.js", esModule = embed "build/index.js"),
+    (name = "./index_bg.wasm", wasm = embed "build/index_bg.wasm"),
+  ],
+  compatibilityDate = "2026-04-26", # as in wrangler.toml
+  bindings = [
+    (name = "ORIGIN_URL", fromEnvironment = "ORIGIN_URL"),
+    (name = "ORIGIN_TIMEOUT_MS", fromEnvironment = "ORIGIN_TIMEOUT_MS"),
+    (name = "JWKS", fromEnvironment = "JWKS"),
+    (name = "CORS_ORIGINS", fromEnvironment = "CORS_ORIGINS"),
+    (name = "UPLOAD_MAX_BYTES", fromEnvironment = "UPLOAD_MAX_BYTES"),
+    (name = "UPLOAD_MAX_ITEMS", fromEnvironment = "UPLOAD_MAX_ITEMS"),
+  ],
+);

@@ -1,0 +1,97 @@
+//! A worker of a case's own, under plain workerd: with variables of its own, before an origin of the case's
+//! choice. Starts within a fraction of a second. What only wrangler brings along (the Cache API, bindings
+//! for limits) is not here.
+
+use crate::service::{free_port, is_alive, kill, shared, workspace};
+use rustix::process::Signal;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const START_MAX: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// One running workerd, killed when it is dropped.
+pub(crate) struct Worker {
+    child: Child,
+    directory: TempDir,
+    /// `http://127.0.0.1:port`.
+    pub(crate) url: String,
+}
+
+impl Worker {
+    /// Starts one with these variables; `JWKS` is the shared service's unless it is among them.
+    pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("selkie-worker-")
+            .tempdir()
+            .expect("a directory");
+        let log = File::create(directory.path().join("log")).expect("a log");
+        let port = free_port();
+        let mut command = Command::new(workerd());
+        command
+            .env_clear()
+            .args(["serve", "edge/workerd.capnp"])
+            .arg(format!("--socket-addr=http=127.0.0.1:{port}"))
+            .current_dir(workspace())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a log"))
+            .stderr(log);
+        if !variables.iter().any(|(name, _)| *name == "JWKS") {
+            command.env("JWKS", shared().cli_ok(&["key", "jwks"]).trim());
+        }
+        command.envs(variables.iter().copied());
+        let child = command
+            .spawn()
+            .expect("workerd, which `make setup` installs");
+        let mut worker = Self {
+            child,
+            directory,
+            url: format!("http://127.0.0.1:{port}"),
+        };
+        worker.wait_until_alive();
+        worker
+    }
+
+    fn wait_until_alive(&mut self) {
+        let deadline = Instant::now() + START_MAX;
+        while !is_alive(&self.url) {
+            let ended = self.child.try_wait().expect("a child");
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "workerd does not answer: {}",
+                self.log()
+            );
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// All that it wrote.
+    pub(crate) fn log(&self) -> String {
+        let bytes = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        kill(
+            i32::try_from(self.child.id()).expect("a process id"),
+            Signal::KILL,
+        );
+        let _ = self.child.wait();
+    }
+}
+
+/// The program itself, which npm keeps in the package of its platform.
+fn workerd() -> PathBuf {
+    let packages = workspace().join("node_modules/@cloudflare");
+    let entries = std::fs::read_dir(&packages).expect("node_modules, which `make setup` fills");
+    entries
+        .flatten()
+        .map(|entry| entry.path().join("bin/workerd"))
+        .find(|program| program.is_file())
+        .expect("workerd, which `make setup` installs")
+}
