@@ -13,6 +13,7 @@
 //! nobody.
 
 pub mod admission;
+pub mod conditional;
 pub mod cors;
 pub mod envelope;
 pub mod error;
@@ -24,5 +25,6 @@ pub mod limits;
 pub mod media;
 pub mod operation;
 pub mod policy;
+pub mod range;
 pub mod request_id;
 pub mod upload;
