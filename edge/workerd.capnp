@@ -28,5 +28,6 @@ const edge :Workerd.Worker = (
     (name = "LOG_REQUESTS", fromEnvironment = "LOG_REQUESTS"),
     (name = "UPLOAD_MAX_BYTES", fromEnvironment = "UPLOAD_MAX_BYTES"),
     (name = "UPLOAD_MAX_ITEMS", fromEnvironment = "UPLOAD_MAX_ITEMS"),
+    (name = "MEDIA_REVALIDATE_SECONDS", fromEnvironment = "MEDIA_REVALIDATE_SECONDS"),
   ],
 );

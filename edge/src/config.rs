@@ -23,6 +23,12 @@ const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 /// What `UPLOAD_MAX_ITEMS` may be: what the origin's `upload_max_items` may be.
 const UPLOAD_ITEMS: RangeInclusive<u64> = 1..=10_000;
 
+/// Seconds for which a public file is given without asking the origin whether it is still there.
+const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
+
+/// What `MEDIA_REVALIDATE_SECONDS` may be: an hour is long for a file that was deleted.
+const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
+
 /// Everything that the worker is told.
 #[derive(Debug)]
 pub struct Config {
@@ -38,6 +44,8 @@ pub struct Config {
     pub logs_requests: bool,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
+    /// Seconds for which a public file that is kept is given without asking the origin.
+    pub media_revalidate_seconds: u64,
 }
 
 /// A variable that the worker can't work with. Names it; shows none of its value.
@@ -55,9 +63,9 @@ pub enum ConfigError {
     /// `LOG_REQUESTS` is neither.
     #[error("the variable LOG_REQUESTS is neither on nor off")]
     LogRequests,
-    /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
+    /// A variable that is a number is none, or too small or too large.
     #[error("the variable {0} is not a number from {1} to {2}")]
-    UploadLimit(&'static str, u64, u64),
+    Number(&'static str, u64, u64),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -68,7 +76,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGIN_URL`, `ORIGIN_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
+    /// `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS` and `MEDIA_REVALIDATE_SECONDS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -94,6 +102,11 @@ impl Config {
         if let Some(text) = set(variable("UPLOAD_MAX_ITEMS")) {
             upload_limits.items = parse_limit("UPLOAD_MAX_ITEMS", &text, UPLOAD_ITEMS)? as usize;
         }
+        const SECONDS: &str = "MEDIA_REVALIDATE_SECONDS";
+        let media_revalidate_seconds = match set(variable(SECONDS)) {
+            Some(text) => parse_limit(SECONDS, &text, MEDIA_REVALIDATE_SECONDS)?,
+            None => MEDIA_REVALIDATE_DEFAULT_SECONDS,
+        };
         Ok(Self {
             origin_url: parse_origin(&required("ORIGIN_URL")?)?,
             origin_timeout,
@@ -101,6 +114,7 @@ impl Config {
             cors,
             logs_requests,
             upload_limits,
+            media_revalidate_seconds,
         })
     }
 }
@@ -144,7 +158,7 @@ fn parse_limit(
     range: RangeInclusive<u64>,
 ) -> Result<u64, ConfigError> {
     let limit = text.parse().ok().filter(|limit| range.contains(limit));
-    limit.ok_or(ConfigError::UploadLimit(name, *range.start(), *range.end()))
+    limit.ok_or(ConfigError::Number(name, *range.start(), *range.end()))
 }
 
 #[cfg(test)]
@@ -179,6 +193,7 @@ mod tests {
         assert_eq!(config.cors, CorsOrigins::any());
         assert!(config.logs_requests);
         assert_eq!(config.upload_limits, UploadLimits::default());
+        assert_eq!(config.media_revalidate_seconds, 60);
     }
 
     #[test]
@@ -208,6 +223,7 @@ mod tests {
             ("LOG_REQUESTS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
+            ("MEDIA_REVALIDATE_SECONDS", "0"),
             ("UPLOAD_MAX_ITEMS", "0"),
             ("UPLOAD_MAX_ITEMS", "10001"),
         ] {

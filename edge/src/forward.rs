@@ -8,6 +8,7 @@ use crate::gateway::{self, BodyPlan, Call, Fault, Upload};
 use crate::{get, report};
 use futures_util::future::{Either, ready, select};
 use shared::error::Problem;
+use shared::media::FORGETS_HEADER;
 use shared::operation::Pending;
 use shared::request_id;
 use std::pin::pin;
@@ -33,6 +34,10 @@ impl<'a> Forwarding<'a> {
             inlet: None,
             origin_ms: None,
         }
+    }
+
+    pub(crate) fn request(&self) -> &'a Request {
+        self.request
     }
 
     pub(crate) fn call(&self) -> &'a Call {
@@ -185,6 +190,9 @@ fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Hea
     if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
         headers.set(gateway::FORWARDED_PROTO, scheme)?;
         headers.set(gateway::FORWARDED_HOST, host)?;
+    }
+    if call.may_change_media() {
+        headers.set(FORGETS_HEADER, "1")?;
     }
     Ok(headers)
 }

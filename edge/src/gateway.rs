@@ -6,6 +6,7 @@
 mod answer;
 mod call;
 mod headers;
+pub mod media_cache;
 mod origin;
 mod record;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 
 use crate::config::Config;
+use media_cache::KeptFile;
 use shared::admission::{check_body_length, knock};
 use shared::cors::is_preflight;
 use shared::envelope;
@@ -44,6 +46,8 @@ pub enum Decision {
     Answer(Answer),
     /// The origin answers.
     Forward(BodyPlan),
+    /// What is kept of a file answers, else the origin.
+    File(KeptFile),
 }
 
 /// What of a request's body is forwarded.
@@ -110,7 +114,9 @@ impl Gateway {
             path if path.starts_with(FilePath::PREFIX) => {
                 record.route("/media/{path}");
                 // Whether there is such a file, and who may have it, the origin knows.
-                route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
+                let path = route::file(&call.head())?;
+                let kept = KeptFile::asked(&path, call.query.as_deref());
+                Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
             _ => self.admit(call, now, record).map(Decision::Forward),
         }

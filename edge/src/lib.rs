@@ -4,19 +4,20 @@
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
-#[expect(dead_code, reason = "what uses it comes next")]
 mod cache;
 pub mod config;
 mod forward;
 pub mod gateway;
 mod report;
 
+use cache::media::{self, Asked};
 use config::Config;
 use forward::Forwarding;
 use gateway::{
-    Answer, BodyLength, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
+    Answer, BodyLength, BodyPlan, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
 };
 use shared::error::{ErrorCode, Problem};
+use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
@@ -33,7 +34,8 @@ thread_local! {
 /// A reply, before the headers that every answer has.
 enum Reply {
     Own(Answer),
-    Origin(Response),
+    /// Another's: the origin's, or one that was kept.
+    Passed(Response),
 }
 
 /// Answers one request.
@@ -48,7 +50,7 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
     let mut forwarding = Forwarding::new(&request, &call);
     let (gateway, reply) = match gateway(&env) {
         Ok(gateway) => {
-            let reply = reply(&gateway, &mut forwarding, &mut record).await;
+            let reply = reply(&gateway, &mut forwarding, &mut record, &context).await;
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),
@@ -62,7 +64,7 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
             let length = BodyLength::Known(answer.body().len() as u64);
             (own_response(&answer)?, length)
         }
-        Reply::Origin(response) => {
+        Reply::Passed(response) => {
             let length = get(&response.headers(), "content-length");
             let length = BodyLength::announced(length.as_deref());
             (passed_response(&response)?, length)
@@ -84,6 +86,9 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         "server-timing",
         &gateway::server_timing(ending.total_ms, origin_ms),
     )?;
+    if call.may_change_media() {
+        headers.delete(FORGET_HEADER)?;
+    }
     for (name, value) in tus::answer_headers(&call.path, response.status()) {
         headers.set(name, value)?;
     }
@@ -103,15 +108,25 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
 }
 
 async fn reply(
-    gateway: &Gateway,
+    gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
     record: &mut RequestRecord,
+    context: &Context,
 ) -> core::result::Result<Reply, Problem> {
     let call = forwarding.call();
     let now = (Date::now() / 1000.0) as u64;
+    let mut asked = None;
     let plan = match gateway.decide(call, now, record)? {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
+        Decision::File(file) => {
+            let file = Asked::new(gateway, (forwarding.request(), call), context, file);
+            if let Some(reply) = file.find().await {
+                return reply;
+            }
+            asked = Some(file);
+            BodyPlan::Drop
+        }
     };
     let response = forwarding.send(gateway.config(), plan).await?;
     let headers = response.headers();
@@ -125,7 +140,15 @@ async fn reply(
         request_id: request_id.as_deref(),
     };
     match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
-        Ok(()) => Ok(Reply::Origin(response)),
+        Ok(()) => {
+            if let Some(asked) = asked {
+                asked.keep(&response);
+            }
+            if call.may_change_media() {
+                media::forget(&response).await;
+            }
+            Ok(Reply::Passed(response))
+        }
         Err(problem) => {
             discard(&response);
             report::fault(&call.request_id, &problem, "");

@@ -1,5 +1,7 @@
 //! The headers between the edge and the origin, by name.
 
+use shared::media::FORGETS_HEADER;
+
 /// Set by Cloudflare (and by `wrangler dev`) to the caller's address; a caller can't forge it.
 pub const CLIENT_ADDRESS: &str = "cf-connecting-ip";
 
@@ -14,7 +16,7 @@ pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// What of a request's headers stops here: those of the connection (RFC 9110, 7.6.1), what the runtime
 /// writes by itself, and what a caller could use to pass for somebody else.
-pub const NOT_FORWARDED: [&str; 18] = [
+pub const NOT_FORWARDED: [&str; 19] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -33,6 +35,7 @@ pub const NOT_FORWARDED: [&str; 18] = [
     "x-real-ip",
     "true-client-ip",
     CLIENT_ADDRESS,
+    FORGETS_HEADER,
 ];
 
 /// Whether a header that is a list has an item already.

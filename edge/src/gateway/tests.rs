@@ -32,6 +32,7 @@ fn gateway() -> Gateway {
             body_bytes: 4_096,
             items: 2,
         },
+        media_revalidate_seconds: 60,
     })
 }
 
@@ -190,6 +191,23 @@ fn files_are_asked_of_the_origin_with_and_without_a_key() {
     ] {
         assert_eq!(code(&call(method, url, None)), expected, "{method} {url}");
     }
+}
+
+#[test]
+fn a_file_of_a_version_is_looked_for_in_the_cache_first() {
+    let version = "0123456789abcdef0123456789abcdef";
+    let of = |method, path: &str, query: &str| {
+        let file = call(method, &format!("{path}?v={version}{query}"), None);
+        gateway().decide(&file, NOW, &mut RequestRecord::begin(method))
+    };
+    for method in ["GET", "HEAD"] {
+        let decision = of(method, "/media/default/a.png", "");
+        assert!(matches!(decision, Ok(Decision::File(_))), "{method}");
+    }
+    let signed = of("GET", "/media/default/a.png", "&expires=1&signature=x");
+    assert!(matches!(signed, Ok(Decision::Forward(BodyPlan::Drop))));
+    let elsewhere = of("POST", "/media/default/a.png", "").unwrap_err();
+    assert_eq!(elsewhere.code(), ErrorCode::MethodNotAllowed);
 }
 
 #[test]
