@@ -11,7 +11,7 @@ use crate::gateway::media_cache::{
 };
 use crate::gateway::{self, Answer, BodyPlan, Call, Fault, Form, Gateway, OriginHead};
 use crate::{Reply, discard, get};
-use futures_util::future::{Either, join, join_all, select};
+use futures_util::future::{Either, join, select};
 use shared::conditional::{self, Conditions};
 use shared::error::Problem;
 use shared::media::{FORGET_HEADER, KeptName};
@@ -79,7 +79,7 @@ impl<'a> Asked<'a> {
                 Word::None => check.prolonged(now()),
                 Word::Gone => {
                     discard(&entry);
-                    remove(self.file.place()).await;
+                    remove(&[self.file.place()]).await;
                     return None;
                 }
             };
@@ -261,7 +261,8 @@ pub(crate) async fn forget(answer: &Response) {
             places
         })
         .collect();
-    join_all(places.iter().map(|place| remove(place))).await;
+    let places: Vec<_> = places.iter().map(String::as_str).collect();
+    remove(&places).await;
 }
 
 /// Keeps an entry, unless its file was forgotten since it was asked for.
@@ -273,7 +274,7 @@ async fn store(file: &KeptFile, entry: &Response, moment: u64) {
     }
     // While its bytes come, it may be forgotten too.
     if put(file.place(), entry).await && is_outdated() {
-        remove(file.place()).await;
+        remove(&[file.place()]).await;
     }
 }
 
