@@ -10,7 +10,7 @@ pub mod gateway;
 
 use config::Config;
 use forward::Forwarding;
-use gateway::{Answer, BodyLength, Call, Decision, Form, Gateway, OriginHead};
+use gateway::{Answer, BodyLength, Call, Decision, Gateway};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
@@ -97,25 +97,7 @@ async fn reply(
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
     };
-    let response = forwarding.send(gateway.config(), plan).await?;
-    let headers = response.headers();
-    let (content_type, request_id) = (
-        get(&headers, "content-type"),
-        get(&headers, request_id::HEADER),
-    );
-    let head = OriginHead {
-        status: response.status(),
-        content_type: content_type.as_deref(),
-        request_id: request_id.as_deref(),
-    };
-    match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
-        Ok(()) => Ok(Reply::Origin(response)),
-        Err(problem) => {
-            discard(&response);
-            log(&call.request_id, &problem, "");
-            Err(problem)
-        }
-    }
+    forwarding.send(gateway, plan).await.map(Reply::Origin)
 }
 
 /// The isolate's gateway, made at its first request.

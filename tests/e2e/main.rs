@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         differential::cases(),
         docs::cases(),
         edge::cases(),
+        edge::origins::cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),

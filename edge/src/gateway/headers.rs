@@ -35,6 +35,13 @@ pub const NOT_FORWARDED: [&str; 18] = [
     CLIENT_ADDRESS,
 ];
 
+/// An address without its port: `127.0.0.1:80`, `[::1]:80`.
+#[must_use]
+pub fn without_port(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
 /// Whether a header that is a list has an item already.
 #[must_use]
 pub fn lists(header: Option<&str>, item: &str) -> bool {
