@@ -25,6 +25,7 @@ mod raw;
 mod room;
 mod second;
 mod service;
+mod stand_in;
 mod worker;
 
 mod architecture;
