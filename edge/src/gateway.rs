@@ -15,8 +15,8 @@ mod upload;
 pub use answer::Answer;
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
-    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists,
-    server_timing, without_port,
+    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED,
+    lists, server_timing, without_port,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
 pub use origins::{Blame, Miss, Origins, Pick, Place, Repeat, Tried};

@@ -174,10 +174,11 @@ fn passed_response(response: &Response) -> Result<Response> {
     let init = ResponseInit::new();
     init.set_status(response.status());
     init.set_headers(&response.headers());
-    Ok(Response::new_with_opt_readable_stream_and_init(
-        response.body().as_ref(),
-        &init,
-    )?)
+    let passed = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), &init)?;
+    for name in gateway::NOT_ANSWERED {
+        passed.headers().delete(name)?;
+    }
+    Ok(passed)
 }
 
 /// Tells the origin's side that nobody reads on.

@@ -10,6 +10,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
+/// Between two drops.
+const DRIP: Duration = Duration::from_millis(50);
+
 /// What it does with a request, once it has read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -23,8 +26,8 @@ pub(crate) enum Manner {
     Hang,
     /// Gives these bytes and closes; `REQUEST_ID` in them becomes the request's id.
     Raw(&'static str),
-    /// Gives these bytes, and then nothing, for as long as the connection lives.
-    RawThenHang(&'static str),
+    /// Gives the first bytes, and then the others from time to time, for as long as the connection lives.
+    Drip(&'static str, &'static str),
     /// Gives the request to a real origin, waits for its answer, and closes the connection.
     Swallow(String),
     /// Does the other thing with everything but `/healthz`.
@@ -220,10 +223,14 @@ async fn serve(
             well()
         }
         Manner::Raw(text) => text.replace("REQUEST_ID", &id),
-        Manner::RawThenHang(text) => {
-            let text = text.replace("REQUEST_ID", &id);
-            stream.write_all(text.as_bytes()).await?;
-            return stay(stream, memory).await;
+        Manner::Drip(first, drop) => {
+            let mut text = first.replace("REQUEST_ID", &id);
+            while stream.write_all(text.as_bytes()).await.is_ok() {
+                drop.clone_into(&mut text);
+                tokio::time::sleep(DRIP).await;
+            }
+            memory.lock().unwrap().left += 1;
+            return Ok(());
         }
         Manner::Hang => return stay(stream, memory).await,
         Manner::Swallow(origin) => {

@@ -35,6 +35,10 @@ pub const NOT_FORWARDED: [&str; 18] = [
     CLIENT_ADDRESS,
 ];
 
+/// What of an answer's headers stops here. The runtime has kept back the others of the connection; what a
+/// `Connection` named besides can't be known any more, and Selkie's origin names none.
+pub const NOT_ANSWERED: [&str; 2] = ["proxy-authenticate", "proxy-connection"];
+
 /// An address without its port: `127.0.0.1:80`, `[::1]:80`.
 #[must_use]
 pub fn without_port(address: &str) -> &str {
