@@ -5,6 +5,7 @@ use crate::room::Room;
 use crate::service::{Edge, Service, shared};
 use crate::worker::Worker;
 
+pub(crate) mod forwarding;
 pub(crate) mod origins;
 
 use reqwest::Method;
