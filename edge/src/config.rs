@@ -44,6 +44,8 @@ pub struct Config {
     pub keys: KeySet,
     /// Which web origins browsers may call from.
     pub cors: CorsOrigins,
+    /// Whether each request gets a line in the log.
+    pub logs_requests: bool,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
 }
@@ -69,6 +71,9 @@ pub enum ConfigError {
     /// `ORIGIN_TIMEOUT_MS` or `ORIGIN_CONNECT_TIMEOUT_MS` is no time.
     #[error("the variable {0} is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
     Timeout(&'static str),
+    /// `LOG_REQUESTS` is neither.
+    #[error("the variable LOG_REQUESTS is neither on nor off")]
+    LogRequests,
     /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
     #[error("the variable {0} is not a number from {1} to {2}")]
     UploadLimit(&'static str, u64, u64),
@@ -82,7 +87,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`,
-    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
+    /// `LOG_REQUESTS`, `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -95,6 +100,11 @@ impl Config {
         let cors = match set(variable("CORS_ORIGINS")) {
             Some(text) => CorsOrigins::parse(&text).map_err(ConfigError::Cors)?,
             None => CorsOrigins::any(),
+        };
+        let logs_requests = match set(variable("LOG_REQUESTS")).as_deref() {
+            Some("off") => false,
+            None | Some("on") => true,
+            Some(_) => return Err(ConfigError::LogRequests),
         };
         let mut upload_limits = UploadLimits::default();
         if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
@@ -112,6 +122,7 @@ impl Config {
             )?,
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
+            logs_requests,
             upload_limits,
         })
     }
@@ -172,6 +183,7 @@ mod tests {
         assert_eq!(config.origin_timeout, Duration::from_secs(35));
         assert_eq!(config.origin_connect_timeout, Duration::from_secs(2));
         assert_eq!(config.cors, CorsOrigins::any());
+        assert!(config.logs_requests);
         assert_eq!(config.upload_limits, UploadLimits::default());
     }
 
@@ -208,6 +220,7 @@ mod tests {
             ("JWKS", "secret"),
             ("JWKS", r#"{"keys":[]}"#),
             ("CORS_ORIGINS", "https://*"),
+            ("LOG_REQUESTS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
             ("UPLOAD_MAX_ITEMS", "0"),

@@ -11,7 +11,7 @@ use crate::gateway::{
     self, Blame, BodyPlan, Call, Fault, Form, Gateway, Miss, OriginHead, Pick, Repeat, Tried,
     Upload,
 };
-use crate::{discard, get, log};
+use crate::{discard, get, report};
 use futures_util::future::{Either, ready, select};
 use question::Question;
 use shared::error::Problem;
@@ -144,7 +144,7 @@ impl<'a> Forwarding<'a> {
     /// The runtime refused something that no input can make it refuse.
     fn fault(&self, error: &JsValue) -> Problem {
         let problem = Fault::Unreachable.problem();
-        log(&self.call.request_id, &problem, &js_message(error));
+        report::fault(&self.call.request_id, &problem, &js_message(error));
         problem
     }
 }
@@ -326,7 +326,7 @@ impl Turn<'_> {
             self.gateway.origins().failed(pick, now());
         }
         let cause = format!("origin={} {}", pick.number(), miss.cause);
-        log(&self.forwarding.call.request_id, &miss.problem, &cause);
+        report::fault(&self.forwarding.call.request_id, &miss.problem, &cause);
     }
 
     /// When the head of an answer must be there, in milliseconds since 1970.

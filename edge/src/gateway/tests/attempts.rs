@@ -36,7 +36,7 @@ fn what_does_no_harm_twice_may_be_repeated() {
         (call("POST", "/api/v1/batch", body), Repeat::IfUntaken),
         (call("POST", "/api/v1/media", body), Repeat::Never),
     ] {
-        let Ok(Decision::Forward(plan)) = gateway().decide(&call, NOW) else {
+        let Ok(Decision::Forward(plan)) = decide(&gateway(), &call, NOW) else {
             panic!("not forwarded: {call:?}")
         };
         assert_eq!(plan.repeat(&call), expected, "{call:?}");
