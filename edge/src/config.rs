@@ -56,9 +56,6 @@ pub enum ConfigError {
     /// A variable without a default is not set.
     #[error("the variable {0} is not set")]
     Missing(&'static str),
-    /// `LOG_REQUESTS` is neither.
-    #[error("the variable LOG_REQUESTS is neither on nor off")]
-    LogRequests,
     /// `ORIGINS` is no list of servers; the number is that of the entry at fault, counted from 1.
     #[error(
         "the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF], where `near` lists codes of \
@@ -74,6 +71,9 @@ pub enum ConfigError {
     /// `ORIGIN_TIMEOUT_MS` or `ORIGIN_CONNECT_TIMEOUT_MS` is no time.
     #[error("the variable {0} is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
     Timeout(&'static str),
+    /// `LOG_REQUESTS` is neither.
+    #[error("the variable LOG_REQUESTS is neither on nor off")]
+    LogRequests,
     /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
     #[error("the variable {0} is not a number from {1} to {2}")]
     UploadLimit(&'static str, u64, u64),
@@ -86,8 +86,8 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
+    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`,
+    /// `LOG_REQUESTS`, `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.

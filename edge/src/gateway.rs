@@ -4,6 +4,7 @@
 //! bytes that it is shown.
 
 mod answer;
+mod attempt;
 mod call;
 mod headers;
 mod origin;
@@ -14,13 +15,14 @@ mod tests;
 mod upload;
 
 pub use answer::Answer;
+pub use attempt::{Blame, Miss, Repeat};
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
     CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED,
     lists, server_timing, without_port,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
-pub use origins::{Blame, Miss, Origins, Pick, Place, Repeat, Tried};
+pub use origins::{Origins, Pick, Place, Tried};
 pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 

@@ -1,5 +1,7 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
+pub(crate) mod forwarding;
+pub(crate) mod origins;
 mod tap;
 
 use crate::case::eventually;
@@ -10,9 +12,6 @@ use crate::service::{Edge, Service, shared, workspace};
 use crate::worker::Worker;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-
-pub(crate) mod origins;
-
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};

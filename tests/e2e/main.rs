@@ -79,6 +79,7 @@ fn main() -> ExitCode {
         differential::cases(),
         docs::cases(),
         edge::cases(),
+        edge::forwarding::cases(),
         edge::origins::cases(),
         envelope::cases(),
         faults::cases(),

@@ -9,6 +9,8 @@ use shared::request_id::RequestId;
 use shared::upload::UploadLimits;
 use std::time::Duration;
 
+mod attempts;
+
 const NOW: u64 = 1_790_000_000;
 
 fn signer() -> SigningKey {
