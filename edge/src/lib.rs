@@ -13,9 +13,7 @@ mod report;
 use cache::media::{self, Asked};
 use config::Config;
 use forward::Forwarding;
-use gateway::{
-    Answer, BodyLength, BodyPlan, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
-};
+use gateway::{Answer, BodyLength, BodyPlan, Call, Decision, Ending, Gateway, RequestRecord};
 use shared::error::{ErrorCode, Problem};
 use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
@@ -128,33 +126,14 @@ async fn reply(
             BodyPlan::Drop
         }
     };
-    let response = forwarding.send(gateway.config(), plan).await?;
-    let headers = response.headers();
-    let (content_type, request_id) = (
-        get(&headers, "content-type"),
-        get(&headers, request_id::HEADER),
-    );
-    let head = OriginHead {
-        status: response.status(),
-        content_type: content_type.as_deref(),
-        request_id: request_id.as_deref(),
-    };
-    match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
-        Ok(()) => {
-            if let Some(asked) = asked {
-                asked.keep(&response);
-            }
-            if call.may_change_media() {
-                media::forget(&response).await;
-            }
-            Ok(Reply::Passed(response))
-        }
-        Err(problem) => {
-            discard(&response);
-            report::fault(&call.request_id, &problem, "");
-            Err(problem)
-        }
+    let response = forwarding.send(gateway, plan).await?;
+    if let Some(asked) = asked {
+        asked.keep(&response);
     }
+    if call.may_change_media() {
+        media::forget(&response).await;
+    }
+    Ok(Reply::Passed(response))
 }
 
 /// The isolate's gateway, made at its first request.
@@ -231,10 +210,11 @@ fn passed_response(response: &Response) -> Result<Response> {
     let init = ResponseInit::new();
     init.set_status(response.status());
     init.set_headers(&response.headers());
-    Ok(Response::new_with_opt_readable_stream_and_init(
-        response.body().as_ref(),
-        &init,
-    )?)
+    let passed = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), &init)?;
+    for name in gateway::NOT_ANSWERED {
+        passed.headers().delete(name)?;
+    }
+    Ok(passed)
 }
 
 /// Tells the origin's side that nobody reads on.

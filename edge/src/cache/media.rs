@@ -9,18 +9,17 @@ use crate::gateway::media_cache::{
     CHECK_HEADER, CHECK_TIMEOUT, Check, Desk, Entry, FileHead, Filling, KEPT_HEADERS, KeptFile,
     NOT_MODIFIED_HEADERS, Serving, Word, content_range, places, range_header,
 };
-use crate::gateway::{self, Answer, BodyPlan, Call, Fault, Form, Gateway, OriginHead};
+use crate::gateway::{self, Answer, BodyPlan, Call, Gateway};
 use crate::{Reply, discard, get};
 use futures_util::future::{Either, join, select};
 use shared::conditional::{self, Conditions};
 use shared::error::Problem;
 use shared::media::{FORGET_HEADER, KeptName};
-use shared::request_id;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
-use worker::js_sys::Date;
+use worker::js_sys::{Date, Reflect};
 use worker::wasm_bindgen::JsValue;
 use worker::web_sys::{Headers, Request, RequestInit, Response, ResponseInit};
 use worker::{Context, Delay};
@@ -95,37 +94,21 @@ impl<'a> Asked<'a> {
             return Word::None;
         };
         let mut forwarding = Forwarding::new(&request, &call);
-        let asking = pin!(forwarding.send(self.gateway.config(), BodyPlan::Drop));
-        let answer = match select(asking, Delay::from(CHECK_TIMEOUT)).await {
-            Either::Left((answer, _)) => answer,
-            Either::Right(_) => Err(Fault::Timeout.problem()),
-        };
-        match answer {
-            Err(problem) => Word::of(Err(&problem)),
-            Ok(answer) => {
-                let word = believed(&answer, &call, |head| Word::of(Ok(head)));
+        let asking = pin!(forwarding.send(self.gateway, BodyPlan::Drop));
+        match select(asking, Delay::from(CHECK_TIMEOUT)).await {
+            Either::Left((Ok(answer), _)) => {
                 discard(&answer);
-                word.unwrap_or_else(|problem| Word::of(Err(&problem)))
+                Word::of(answer.status())
             }
+            Either::Left((Err(_), _)) | Either::Right(_) => Word::None,
         }
     }
 
     /// Notes beside the entry, behind the answer, for how long it need not be asked for again.
     fn note(&self, check: Check) {
-        let (place, tag) = (self.file.check_place(), self.file.tag().to_owned());
+        let file = self.file.clone();
         self.context.wait_until(async move {
-            let entry = || {
-                let headers = Headers::new()?;
-                headers.set("etag", &tag)?;
-                headers.set("cache-control", &check.lifetime(now()))?;
-                headers.set(CHECK_HEADER, &check.to_string())?;
-                let init = ResponseInit::new();
-                init.set_headers(&headers);
-                Response::new_with_opt_str_and_init(Some(""), &init)
-            };
-            if let Ok(entry) = entry() {
-                put(&place, &entry).await;
-            }
+            note(&file, check).await;
         });
     }
 
@@ -218,12 +201,18 @@ impl<'a> Asked<'a> {
         let moment = DESK.with_borrow(Desk::moment);
         self.context.wait_until(async move {
             let _fill = fill;
-            let mut forwarding = Forwarding::new(&request, &call);
-            let Ok(answer) = forwarding.send(gateway.config(), BodyPlan::Drop).await else {
+            // Where nothing is kept, no origin is asked twice for it.
+            let check = Check::confirmed(now(), gateway.config().media_revalidate_seconds);
+            note(&file, check).await;
+            let Some(noted) = lookup(&file.check_place(), None).await else {
                 return;
             };
-            let is_it = believed(&answer, &call, |head| head.status == 200) == Ok(true)
-                && filling(&file, &answer) != Filling::None;
+            discard(&noted);
+            let mut forwarding = Forwarding::new(&request, &call);
+            let Ok(answer) = forwarding.send(&gateway, BodyPlan::Drop).await else {
+                return;
+            };
+            let is_it = answer.status() == 200 && filling(&file, &answer) != Filling::None;
             let check = Check::confirmed(now(), gateway.config().media_revalidate_seconds);
             match entry_of(&answer, check) {
                 Ok(entry) if is_it => store(&file, &entry, moment).await,
@@ -265,6 +254,22 @@ pub(crate) async fn forget(answer: &Response) {
     remove(&places).await;
 }
 
+/// Notes beside an entry when the origin spoke for it.
+async fn note(file: &KeptFile, check: Check) {
+    let entry = || {
+        let headers = Headers::new()?;
+        headers.set("etag", file.tag())?;
+        headers.set("cache-control", &check.lifetime(now()))?;
+        headers.set(CHECK_HEADER, &check.to_string())?;
+        let init = ResponseInit::new();
+        init.set_headers(&headers);
+        Response::new_with_opt_str_and_init(Some(""), &init)
+    };
+    if let Ok(entry) = entry() {
+        put(&file.check_place(), &entry).await;
+    }
+}
+
 /// Keeps an entry, unless its file was forgotten since it was asked for.
 async fn store(file: &KeptFile, entry: &Response, moment: u64) {
     let is_outdated = || DESK.with_borrow(|desk| desk.was_forgotten(file.name(), moment));
@@ -272,30 +277,12 @@ async fn store(file: &KeptFile, entry: &Response, moment: u64) {
         discard(entry);
         return;
     }
-    // While its bytes come, it may be forgotten too.
-    if put(file.place(), entry).await && is_outdated() {
+    if !put(file.place(), entry).await {
+        discard(entry);
+    } else if is_outdated() {
+        // While its bytes came.
         remove(&[file.place()]).await;
     }
-}
-
-/// What an answer of the origin's address says, if it is Selkie's own.
-fn believed<T>(
-    answer: &Response,
-    call: &Call,
-    says: impl FnOnce(&OriginHead<'_>) -> T,
-) -> Result<T, Problem> {
-    let headers = answer.headers();
-    let (content_type, request_id) = (
-        get(&headers, "content-type"),
-        get(&headers, request_id::HEADER),
-    );
-    let head = OriginHead {
-        status: answer.status(),
-        content_type: content_type.as_deref(),
-        request_id: request_id.as_deref(),
-    };
-    gateway::judge(&head, Form::File, &call.request_id)?;
-    Ok(says(&head))
 }
 
 fn filling(file: &KeptFile, answer: &Response) -> Filling {
@@ -337,6 +324,9 @@ fn request_for_everybody(request: &Request, known_tag: Option<&str>) -> Result<R
     }
     let init = RequestInit::new();
     init.set_headers(&headers);
+    // What the platform tells of the caller: who that is, and which origin is near.
+    let platform = Reflect::get(request, &"cf".into())?;
+    Reflect::set(&init, &"cf".into(), &platform)?;
     Request::new_with_str_and_init(&request.url(), &init)
 }
 

@@ -9,9 +9,8 @@ mod desk;
 
 pub use desk::{Desk, FILL_TIMEOUT};
 
-use super::{Answer, Call, OriginHead};
+use super::{Answer, BodyLength, Call};
 use shared::conditional::{Conditions, Validators, Verdict};
-use shared::error::Problem;
 use shared::media::{FilePath, KeptName, Rendition};
 use shared::range::{self, Extent};
 use shared::request_id::RequestId;
@@ -273,13 +272,13 @@ pub enum Word {
 }
 
 impl Word {
-    /// Reads the answer to the question whether the version has changed: an answer of Selkie's own, or the lack of one.
+    /// Reads the status of an answer of Selkie's own to the question whether the version has changed.
     #[must_use]
-    pub fn of(answer: Result<&OriginHead<'_>, &Problem>) -> Self {
-        match answer.map(|head| head.status) {
-            Ok(304) => Self::Holds,
-            Ok(429 | 500..) | Err(_) => Self::None,
-            Ok(_) => Self::Gone,
+    pub fn of(status: u16) -> Self {
+        match status {
+            304 => Self::Holds,
+            429 | 500.. => Self::None,
+            _ => Self::Gone,
         }
     }
 }
@@ -368,7 +367,7 @@ impl Call {
             authorization: None,
             if_match: None,
             if_none_match: None,
-            body: super::BodyLength::Known(0),
+            body: BodyLength::Known(0),
             ..self.clone()
         }
     }

@@ -9,6 +9,8 @@ use shared::request_id::RequestId;
 use shared::upload::UploadLimits;
 use std::time::Duration;
 
+mod attempts;
+
 const NOW: u64 = 1_790_000_000;
 
 fn signer() -> SigningKey {
@@ -23,8 +25,9 @@ fn key(access: Access) -> String {
 
 fn gateway() -> Gateway {
     Gateway::new(Config {
-        origin_url: "http://127.0.0.1:1".to_owned(),
+        origins: Vec::new(),
         origin_timeout: Duration::from_secs(1),
+        origin_connect_timeout: Duration::from_secs(1),
         keys: KeySet::new(vec![signer().public()]).unwrap(),
         cors: CorsOrigins::any(),
         logs_requests: true,
