@@ -35,6 +35,10 @@ impl<'a> Forwarding<'a> {
         }
     }
 
+    pub(crate) fn request(&self) -> &'a Request {
+        self.request
+    }
+
     pub(crate) fn call(&self) -> &'a Call {
         self.call
     }
@@ -69,6 +73,20 @@ impl<'a> Forwarding<'a> {
             BodyPlan::Stream => self.pass(config, None).await,
             BodyPlan::Upload(upload) => self.pass(config, Some(upload)).await,
         }
+    }
+
+    /// Sends the request with a body that was read whole before, or without one.
+    pub(crate) async fn send_whole(
+        &mut self,
+        config: &Config,
+        body: JsValue,
+    ) -> Result<Response, Problem> {
+        self.ask(config, body, ready(Ok(()))).await
+    }
+
+    /// Another one asked the origin on behalf of this, and waited so long.
+    pub(crate) fn asked_for_it(&mut self, origin_ms: Option<f64>) {
+        self.origin_ms = origin_ms;
     }
 
     /// A body that was read whole and found right: the same bytes, from where the runtime holds them.

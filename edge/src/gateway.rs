@@ -7,6 +7,7 @@ mod answer;
 mod call;
 mod headers;
 mod origin;
+mod read_cache;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,10 @@ pub use headers::{
     server_timing,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
+pub use read_cache::{
+    ASKED_AT, KEPT_MAX_BYTES, Lead, Lookup, Moment, Question, ReadCache, Suits, Turn, Wish, age_ms,
+    is_kept, pauses,
+};
 pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 
@@ -32,6 +37,7 @@ use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -44,6 +50,8 @@ pub enum Decision {
     Answer(Answer),
     /// The origin answers.
     Forward(BodyPlan),
+    /// The cache answers, or the origin. A body is read whole; the question then says what is looked for.
+    Read(Question),
 }
 
 /// What of a request's body is forwarded.
@@ -64,6 +72,8 @@ pub enum BodyPlan {
 pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
+    /// Shared with the reads that are under way.
+    reads: Option<Rc<ReadCache>>,
 }
 
 impl Gateway {
@@ -72,6 +82,7 @@ impl Gateway {
     pub fn new(config: Config) -> Self {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
         Self {
+            reads: ReadCache::new(&config).map(Rc::new),
             config,
             tokens: RefCell::new(tokens),
         }
@@ -81,6 +92,12 @@ impl Gateway {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the configuration allows reads to be kept.
+    #[must_use]
+    pub fn keeps_reads(&self) -> bool {
+        self.reads.is_some()
     }
 
     /// Decides about a request; `now` is in seconds since 1970. What it learns goes to `record`.
@@ -112,7 +129,7 @@ impl Gateway {
                 // Whether there is such a file, and who may have it, the origin knows.
                 route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
             }
-            _ => self.admit(call, now, record).map(Decision::Forward),
+            _ => self.admit(call, now, record),
         }
     }
 
@@ -121,7 +138,7 @@ impl Gateway {
         call: &Call,
         now: u64,
         record: &mut RequestRecord,
-    ) -> Result<BodyPlan, Problem> {
+    ) -> Result<Decision, Problem> {
         let knock = knock(&call.head())?;
         if let Some(action) = knock.action() {
             record.action(action);
@@ -130,7 +147,18 @@ impl Gateway {
             .tokens
             .borrow_mut()
             .verify(call.authorization.as_deref(), now)?;
-        let pending = knock.admit(record.caller(principal))?;
+        let principal = record.caller(principal);
+        let pending = knock.admit(principal)?;
+        if let Some(reads) = &self.reads
+            && let Some(wish) = reads.wish(call, principal, &pending)
+        {
+            let question = Question::new(reads, principal, pending, wish);
+            return Ok(Decision::Read(question));
+        }
+        self.plan(call, pending).map(Decision::Forward)
+    }
+
+    fn plan(&self, call: &Call, pending: Pending) -> Result<BodyPlan, Problem> {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {

@@ -1,11 +1,12 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward`, `body`, `cache` and `report` know the worker's API. This one turns requests into
+//! Only this file, `forward`, `body`, `cache`, `cached_read` and `report` know the worker's API. This one turns requests into
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
-#[expect(dead_code, reason = "what uses it comes next")]
+#[expect(dead_code, reason = "what uses all of it comes next")]
 mod cache;
+mod cached_read;
 pub mod config;
 mod forward;
 pub mod gateway;
@@ -34,6 +35,8 @@ thread_local! {
 enum Reply {
     Own(Answer),
     Origin(Response),
+    /// One whose headers can be added to.
+    Ready(Response),
 }
 
 /// Answers one request.
@@ -43,12 +46,13 @@ enum Reply {
 #[event(fetch)]
 pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
-    let call = read_call(&request)?;
+    let gateway = gateway(&env);
+    let call = read_call(&request, gateway.as_deref().ok())?;
     let mut record = RequestRecord::begin(&call.method);
     let mut forwarding = Forwarding::new(&request, &call);
-    let (gateway, reply) = match gateway(&env) {
+    let (gateway, reply) = match gateway {
         Ok(gateway) => {
-            let reply = reply(&gateway, &mut forwarding, &mut record).await;
+            let reply = reply(&gateway, &mut forwarding, &mut record, &context).await;
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),
@@ -67,6 +71,7 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
             let length = BodyLength::announced(length.as_deref());
             (passed_response(&response)?, length)
         }
+        Reply::Ready(response) => (response, BodyLength::Unknown),
     };
     let origin_ms = forwarding.origin_ms();
     let response = match forwarding.unread()? {
@@ -103,17 +108,26 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
 }
 
 async fn reply(
-    gateway: &Gateway,
+    gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
     record: &mut RequestRecord,
+    context: &Context,
 ) -> core::result::Result<Reply, Problem> {
     let call = forwarding.call();
     let now = (Date::now() / 1000.0) as u64;
     let plan = match gateway.decide(call, now, record)? {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
+        Decision::Read(question) => {
+            return cached_read::answer(gateway, forwarding, question, context).await;
+        }
     };
     let response = forwarding.send(gateway.config(), plan).await?;
+    believe(response, call).map(Reply::Origin)
+}
+
+/// The origin's answer, if it is one.
+fn believe(response: Response, call: &Call) -> core::result::Result<Response, Problem> {
     let headers = response.headers();
     let (content_type, request_id) = (
         get(&headers, "content-type"),
@@ -125,7 +139,7 @@ async fn reply(
         request_id: request_id.as_deref(),
     };
     match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
-        Ok(()) => Ok(Reply::Origin(response)),
+        Ok(()) => Ok(response),
         Err(problem) => {
             discard(&response);
             report::fault(&call.request_id, &problem, "");
@@ -151,7 +165,7 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
 }
 
-fn read_call(request: &Request) -> Result<Call> {
+fn read_call(request: &Request, gateway: Option<&Gateway>) -> Result<Call> {
     let headers = request.headers();
     let url = request.url();
     let (path, query) = gateway::split_url(&url);
@@ -171,6 +185,9 @@ fn read_call(request: &Request) -> Result<Call> {
         authorization: get(&headers, "authorization"),
         content_type: get(&headers, "content-type"),
         accept: get(&headers, "accept"),
+        cache_control: gateway
+            .filter(|gateway| gateway.keeps_reads())
+            .and_then(|_| get(&headers, "cache-control")),
         idempotency_key: get(&headers, "idempotency-key"),
         if_match: get(&headers, "if-match"),
         if_none_match: get(&headers, "if-none-match"),

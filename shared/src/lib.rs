@@ -16,6 +16,7 @@ pub mod admission;
 pub mod cors;
 pub mod envelope;
 pub mod error;
+pub mod etag;
 pub mod fingerprint;
 pub mod format;
 pub mod ident;

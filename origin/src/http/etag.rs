@@ -1,7 +1,7 @@
-//! Tags of answers, of single records and of files, and whether a caller's list names them (RFC 9110,
-//! sections 8.8.3, 13.1.1 and 13.1.2).
+//! Tags of answers, of single records and of files.
 
 use axum::http::HeaderValue;
+use shared::etag;
 use std::fmt::Write as _;
 use twox_hash::XxHash3_128;
 
@@ -29,39 +29,15 @@ impl ETag {
         HeaderValue::from_str(&self.0).ok()
     }
 
-    /// Whether an `If-None-Match` names it: by `*`, or in a list, weak or strong. What is no list of
-    /// tags names nothing.
+    /// Whether an `If-None-Match` names it.
     pub(super) fn is_named_by(&self, if_none_match: &str) -> bool {
-        if_none_match.trim() == "*" || tags(if_none_match).any(|(tag, _)| tag == self.0)
+        etag::names(if_none_match, &self.0)
     }
 
     /// Whether an `If-Match` or an `If-Range` names it: a weak tag, which may stand for other bytes, does not.
     pub(super) fn is_named_strongly_by(&self, if_match: &str) -> bool {
-        if_match.trim() == "*"
-            || tags(if_match).any(|(tag, strength)| tag == self.0 && strength == Strength::Strong)
+        etag::names_strongly(if_match, &self.0)
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Strength {
-    Weak,
-    Strong,
-}
-
-/// The tags of a list, each in its quotes and without its `W/`, until something is none.
-fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
-    let mut rest = list;
-    std::iter::from_fn(move || {
-        let tag = rest.trim_start_matches([' ', '\t', ',']);
-        let (tag, strength) = match tag.strip_prefix("W/") {
-            Some(tag) => (tag, Strength::Weak),
-            None => (tag, Strength::Strong),
-        };
-        let end = tag.strip_prefix('"')?.find('"')? + 2;
-        let (tag, behind) = tag.split_at(end);
-        rest = behind;
-        Some((tag, strength))
-    })
 }
 
 #[cfg(test)]
