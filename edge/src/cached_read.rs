@@ -64,8 +64,7 @@ pub(crate) async fn answer(
         false => (JsValue::UNDEFINED, Vec::new()),
     };
     let Some(lookup) = question.finish(&bytes)? else {
-        let response = forwarding.send_whole(gateway.config(), body).await?;
-        return believe(response, call).map(Reply::Origin);
+        return alone(gateway, forwarding, body).await.map(Reply::Origin);
     };
     let fetch = |cache: Rc<ReadCache>| Fetch {
         gateway: Rc::clone(gateway),
@@ -115,10 +114,19 @@ pub(crate) async fn answer(
         }
     }
     let asked_ms = now_ms();
-    let response = forwarding.send_whole(gateway.config(), body).await?;
-    let response = believe(response, call)?;
+    let response = alone(gateway, forwarding, body).await?;
     read_cache.learn(lookup.key_id, response.status(), asked_ms);
     Ok(Reply::Origin(response))
+}
+
+/// Asks the origin for nobody else.
+async fn alone(
+    gateway: &Gateway,
+    forwarding: &mut Forwarding<'_>,
+    body: JsValue,
+) -> Outcome<Response> {
+    let response = forwarding.send_whole(gateway.config(), body).await?;
+    believe(response, forwarding.call())
 }
 
 /// What the cache holds for a key that the origin took lately.

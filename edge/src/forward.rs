@@ -6,7 +6,7 @@ use crate::body::{self, Inlet, Passage, Stop};
 use crate::config::Config;
 use crate::gateway::{self, BodyPlan, Call, Fault, Upload};
 use crate::{get, report};
-use futures_util::future::{Either, ready, select};
+use futures_util::future::{Either, LocalBoxFuture, ready, select};
 use shared::error::Problem;
 use shared::operation::Pending;
 use shared::request_id;
@@ -63,12 +63,11 @@ impl<'a> Forwarding<'a> {
         config: &Config,
         plan: BodyPlan,
     ) -> Result<Response, Problem> {
-        let nothing_more = ready(Ok(()));
         match plan {
-            BodyPlan::Drop => self.ask(config, JsValue::UNDEFINED, nothing_more).await,
+            BodyPlan::Drop => self.send_whole(config, JsValue::UNDEFINED).await,
             BodyPlan::Check(pending) => {
                 let body = self.checked(pending).await?;
-                self.ask(config, body, nothing_more).await
+                self.send_whole(config, body).await
             }
             BodyPlan::Stream => self.pass(config, None).await,
             BodyPlan::Upload(upload) => self.pass(config, Some(upload)).await,
@@ -81,7 +80,9 @@ impl<'a> Forwarding<'a> {
         config: &Config,
         body: JsValue,
     ) -> Result<Response, Problem> {
-        self.ask(config, body, ready(Ok(()))).await
+        // Boxed, so that it becomes part of the worker once, not with each of its callers.
+        let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(config, body, ready(Ok(()))));
+        asking.await
     }
 
     /// Another one asked the origin on behalf of this, and waited so long.

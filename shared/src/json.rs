@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 /// A JSON value, one level deep.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// `null`.
     Null,

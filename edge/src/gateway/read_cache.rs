@@ -238,7 +238,7 @@ impl ReadCache {
     pub(super) fn new(config: &Config) -> Option<Self> {
         // Workers of one zone share a cache; only the keys tell their installations apart, and the version what
         // a fingerprint is made of.
-        let installation = (env!("CARGO_PKG_VERSION"), config.keys.to_jwks());
+        let installation = (env!("CARGO_PKG_VERSION"), config.keys.fingerprint());
         (config.read_cache_max_seconds > 0).then(|| Self {
             most_seconds: config.read_cache_max_seconds,
             installation: Fingerprint::of(&installation),

@@ -8,7 +8,7 @@ mod parse;
 
 use super::field::FieldRef;
 use crate::error::{ErrorCode, Problem};
-use crate::fingerprint::{sorted, unordered};
+use crate::fingerprint::unordered;
 use crate::json::{self, Value};
 use crate::limits::CONDITION_COMMAS_MAX_COUNT;
 use std::hash::{Hash, Hasher};
@@ -135,7 +135,7 @@ impl Hash for Test {
         discriminant(self).hash(state);
         match self {
             Self::Compare(comparison, value) => (comparison, value).hash(state),
-            Self::In(values) => sorted(values, state),
+            Self::In(values) => unordered(values, state),
             Self::Between(low, high) => (low, high).hash(state),
             Self::IsNull => {}
             Self::Like(value) | Self::Regexp(value) => value.hash(state),

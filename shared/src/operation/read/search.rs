@@ -1,7 +1,7 @@
 //! `fullTextSearch`: records that hold the words of a term, the best ones first.
 
 use crate::error::Problem;
-use crate::fingerprint::sorted;
+use crate::fingerprint::unordered;
 use crate::ident::FieldName;
 use crate::json::Value;
 use crate::operation::field::FieldRef;
@@ -31,7 +31,7 @@ impl Hash for Search {
             mode,
             score_alias,
         } = self;
-        sorted(fields, state);
+        unordered(fields, state);
         (term, mode, score_alias).hash(state);
     }
 }

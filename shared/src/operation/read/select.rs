@@ -2,7 +2,7 @@
 
 use super::order::of_table;
 use crate::error::{Problem, nearest};
-use crate::fingerprint::sorted;
+use crate::fingerprint::unordered;
 use crate::ident::{FieldName, TableName, shown};
 use crate::json::Value;
 use crate::operation::field::FieldRef;
@@ -29,7 +29,7 @@ impl Hash for Selection {
         match self {
             Self::All => {}
             Self::Only(fields) => fields.hash(state),
-            Self::Except(fields) => sorted(fields, state),
+            Self::Except(fields) => unordered(fields, state),
         }
     }
 }
