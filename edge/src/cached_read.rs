@@ -5,16 +5,16 @@
 
 use crate::forward::Forwarding;
 use crate::gateway::{
-    self, ASKED_AT, BodyLength, Call, Fault, Gateway, Lead, Lookup, Question, ReadCache, Suits,
-    Turn, pauses,
+    self, ASKED_AT, BodyLength, Call, Fault, Gateway, Lead, Lookup, Question, ReadCache, Repeat,
+    Suits, Turn, pauses,
 };
-use crate::{Reply, believe, body, cache, discard, get, report};
+use crate::{Reply, body, cache, discard, get, report};
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use shared::error::Problem;
 use std::pin::pin;
 use std::rc::Rc;
-use worker::js_sys::{Date, Object};
+use worker::js_sys::{Date, Object, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{Headers, Request, RequestInit, Response, ResponseInit};
@@ -64,7 +64,8 @@ pub(crate) async fn answer(
         false => (JsValue::UNDEFINED, Vec::new()),
     };
     let Some(lookup) = question.finish(&bytes)? else {
-        return alone(gateway, forwarding, body).await.map(Reply::Origin);
+        let asking = forwarding.send_whole(gateway, body, Repeat::Always);
+        return asking.await.map(Reply::Origin);
     };
     let fetch = |cache: Rc<ReadCache>| Fetch {
         gateway: Rc::clone(gateway),
@@ -114,19 +115,10 @@ pub(crate) async fn answer(
         }
     }
     let asked_ms = now_ms();
-    let response = alone(gateway, forwarding, body).await?;
+    let asking = forwarding.send_whole(gateway, body, Repeat::Always);
+    let response = asking.await?;
     read_cache.learn(lookup.key_id, response.status(), asked_ms);
     Ok(Reply::Origin(response))
-}
-
-/// Asks the origin for nobody else.
-async fn alone(
-    gateway: &Gateway,
-    forwarding: &mut Forwarding<'_>,
-    body: JsValue,
-) -> Outcome<Response> {
-    let response = forwarding.send_whole(gateway.config(), body).await?;
-    believe(response, forwarding.call())
 }
 
 /// What the cache holds for a key that the origin took lately.
@@ -207,10 +199,10 @@ impl Fetch {
             .unconditional()
             .map_err(|_| Fault::Unreachable.problem())?;
         let mut forwarding = Forwarding::new(&request, &self.call);
-        let asked = forwarding.send_whole(self.gateway.config(), self.body.clone());
-        let response = asked.await;
+        let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
+        let response = asking.await;
         *origin_ms = forwarding.origin_ms();
-        believe(response?, &self.call)
+        response
     }
 
     /// The caller's request without what the caller alone has: an answer that it holds already.
@@ -219,6 +211,11 @@ impl Fetch {
         headers.delete("if-none-match")?;
         let init = RequestInit::new();
         init.set_headers(headers.as_ref());
+        // Tells where the caller is, and so which origin is near.
+        let place = Reflect::get(&self.request, &"cf".into())?;
+        if place.is_object() {
+            Reflect::set(&init, &"cf".into(), &place)?;
+        }
         Request::new_with_str_and_init(&self.request.url(), &init)
     }
 

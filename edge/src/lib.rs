@@ -14,9 +14,7 @@ mod report;
 
 use config::Config;
 use forward::Forwarding;
-use gateway::{
-    Answer, BodyLength, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
-};
+use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
@@ -122,30 +120,7 @@ async fn reply(
             return cached_read::answer(gateway, forwarding, question, context).await;
         }
     };
-    let response = forwarding.send(gateway.config(), plan).await?;
-    believe(response, call).map(Reply::Origin)
-}
-
-/// The origin's answer, if it is one.
-fn believe(response: Response, call: &Call) -> core::result::Result<Response, Problem> {
-    let headers = response.headers();
-    let (content_type, request_id) = (
-        get(&headers, "content-type"),
-        get(&headers, request_id::HEADER),
-    );
-    let head = OriginHead {
-        status: response.status(),
-        content_type: content_type.as_deref(),
-        request_id: request_id.as_deref(),
-    };
-    match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
-        Ok(()) => Ok(response),
-        Err(problem) => {
-            discard(&response);
-            report::fault(&call.request_id, &problem, "");
-            Err(problem)
-        }
-    }
+    forwarding.send(gateway, plan).await.map(Reply::Origin)
 }
 
 /// The isolate's gateway, made at its first request.
@@ -225,10 +200,11 @@ fn passed_response(response: &Response) -> Result<Response> {
     let init = ResponseInit::new();
     init.set_status(response.status());
     init.set_headers(&response.headers());
-    Ok(Response::new_with_opt_readable_stream_and_init(
-        response.body().as_ref(),
-        &init,
-    )?)
+    let passed = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), &init)?;
+    for name in gateway::NOT_ANSWERED {
+        passed.headers().delete(name)?;
+    }
+    Ok(passed)
 }
 
 /// Tells the origin's side that nobody reads on.
