@@ -295,7 +295,7 @@ fn kept_reply(call: &Call, lookup: &Lookup, found: &Found) -> Outcome<Reply> {
 /// Whether the caller holds the answer of this tag already.
 fn has_it(call: &Call, etag: Option<&str>) -> bool {
     let listed = call.if_none_match.as_deref().zip(etag);
-    listed.is_some_and(|(listed, etag)| shared::etag::names(listed, etag))
+    listed.is_some_and(|(listed, etag)| shared::conditional::names(listed, etag))
 }
 
 fn not_modified<'a>(

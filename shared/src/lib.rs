@@ -13,10 +13,10 @@
 //! nobody.
 
 pub mod admission;
+pub mod conditional;
 pub mod cors;
 pub mod envelope;
 pub mod error;
-pub mod etag;
 pub mod fingerprint;
 pub mod format;
 pub mod ident;
@@ -26,5 +26,6 @@ pub mod limits;
 pub mod media;
 pub mod operation;
 pub mod policy;
+pub mod range;
 pub mod request_id;
 pub mod upload;
