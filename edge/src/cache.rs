@@ -4,8 +4,6 @@
 //! [`gateway`](mod@crate::gateway)'s. There may be no cache at all (plain workerd without `cacheApiOutbound`) or one
 //! that fails: then nothing is found and nothing is kept, and no request fails of it.
 
-pub(crate) mod media;
-
 use futures_util::future::{Either, select};
 use std::time::Duration;
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -37,6 +37,9 @@ const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
 /// What `MEDIA_REVALIDATE_SECONDS` may be: an hour is long for a file that was deleted.
 const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
 
+/// What `READ_CACHE_MAX_SECONDS` may be, in seconds: up to a day.
+const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
+
 /// Everything that the worker is told.
 #[derive(Debug)]
 pub struct Config {
@@ -52,6 +55,8 @@ pub struct Config {
     pub cors: CorsOrigins,
     /// Whether each request gets a line in the log.
     pub logs_requests: bool,
+    /// Seconds for which records may be kept for callers who ask for it; 0 is never.
+    pub read_cache_max_seconds: u32,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
     /// Seconds for which a public file that is kept is given without asking the origin.
@@ -84,7 +89,7 @@ pub enum ConfigError {
     LogRequests,
     /// A variable that is a number is none, or too small or too large.
     #[error("the variable {0} is not a number from {1} to {2}")]
-    Number(&'static str, u64, u64),
+    Limit(&'static str, u64, u64),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -94,8 +99,8 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`,
-    /// `LOG_REQUESTS`, `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS` and `MEDIA_REVALIDATE_SECONDS`.
+    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS` and `MEDIA_REVALIDATE_SECONDS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -113,6 +118,10 @@ impl Config {
             Some("off") => false,
             None | Some("on") => true,
             Some(_) => return Err(ConfigError::LogRequests),
+        };
+        let read_cache_max_seconds = match set(variable("READ_CACHE_MAX_SECONDS")) {
+            Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
+            None => 0,
         };
         let mut upload_limits = UploadLimits::default();
         if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
@@ -136,6 +145,7 @@ impl Config {
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
             logs_requests,
+            read_cache_max_seconds,
             upload_limits,
             media_revalidate_seconds,
         })
@@ -162,7 +172,7 @@ fn parse_limit(
     range: RangeInclusive<u64>,
 ) -> Result<u64, ConfigError> {
     let limit = text.parse().ok().filter(|limit| range.contains(limit));
-    limit.ok_or(ConfigError::Number(name, *range.start(), *range.end()))
+    limit.ok_or(ConfigError::Limit(name, *range.start(), *range.end()))
 }
 
 #[cfg(test)]
@@ -198,6 +208,7 @@ mod tests {
         assert_eq!(config.origin_connect_timeout, Duration::from_secs(2));
         assert_eq!(config.cors, CorsOrigins::any());
         assert!(config.logs_requests);
+        assert_eq!(config.read_cache_max_seconds, 0);
         assert_eq!(config.upload_limits, UploadLimits::default());
         assert_eq!(config.media_revalidate_seconds, 60);
     }
@@ -236,6 +247,8 @@ mod tests {
             ("JWKS", r#"{"keys":[]}"#),
             ("CORS_ORIGINS", "https://*"),
             ("LOG_REQUESTS", "secret"),
+            ("READ_CACHE_MAX_SECONDS", "86401"),
+            ("READ_CACHE_MAX_SECONDS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
             ("MEDIA_REVALIDATE_SECONDS", "0"),

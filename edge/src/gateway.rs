@@ -10,6 +10,7 @@ mod headers;
 pub mod media_cache;
 mod origin;
 mod origins;
+mod read_cache;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,10 @@ pub use headers::{
 };
 pub use origin::{Fault, Form, OriginHead, judge};
 pub use origins::{Origins, Pick, Place, Tried};
+pub use read_cache::{
+    ASKED_AT, KEPT_MAX_BYTES, Lead, Lookup, Moment, Question, ReadCache, Suits, Turn, Wish, age_ms,
+    is_kept, pauses,
+};
 pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 
@@ -39,6 +44,7 @@ use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
 use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -53,6 +59,8 @@ pub enum Decision {
     Forward(BodyPlan),
     /// What is kept of a file answers, else the origin.
     File(KeptFile),
+    /// The cache answers, or the origin. A body is read whole; the question then says what is looked for.
+    Read(Question),
 }
 
 /// What of a request's body is forwarded.
@@ -94,6 +102,8 @@ pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
     origins: RefCell<Origins>,
+    /// Shared with the reads that are under way.
+    reads: Option<Rc<ReadCache>>,
 }
 
 impl Gateway {
@@ -104,6 +114,7 @@ impl Gateway {
         let silence_max = config.origin_connect_timeout.as_millis() as u64;
         let origins = Origins::new(config.origins.clone(), silence_max);
         Self {
+            reads: ReadCache::new(&config).map(Rc::new),
             config,
             tokens: RefCell::new(tokens),
             origins: RefCell::new(origins),
@@ -114,6 +125,12 @@ impl Gateway {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the configuration allows reads to be kept.
+    #[must_use]
+    pub fn keeps_reads(&self) -> bool {
+        self.reads.is_some()
     }
 
     /// What is known of the origins. To be let go before anything is waited for.
@@ -156,7 +173,7 @@ impl Gateway {
                 let kept = KeptFile::asked(&path, call.query.as_deref());
                 Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
-            _ => self.admit(call, now, record).map(Decision::Forward),
+            _ => self.admit(call, now, record),
         }
     }
 
@@ -165,7 +182,7 @@ impl Gateway {
         call: &Call,
         now: u64,
         record: &mut RequestRecord,
-    ) -> Result<BodyPlan, Problem> {
+    ) -> Result<Decision, Problem> {
         let knock = knock(&call.head())?;
         if let Some(action) = knock.action() {
             record.action(action);
@@ -174,7 +191,18 @@ impl Gateway {
             .tokens
             .borrow_mut()
             .verify(call.authorization.as_deref(), now)?;
-        let pending = knock.admit(record.caller(principal))?;
+        let principal = record.caller(principal);
+        let pending = knock.admit(principal)?;
+        if let Some(reads) = &self.reads
+            && let Some(wish) = reads.wish(call, principal, &pending)
+        {
+            let question = Question::new(reads, principal, pending, wish);
+            return Ok(Decision::Read(question));
+        }
+        self.plan(call, pending).map(Decision::Forward)
+    }
+
+    fn plan(&self, call: &Call, pending: Pending) -> Result<BodyPlan, Problem> {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {

@@ -1,19 +1,20 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward`, `body`, `cache` and `report` know the worker's API. This one turns requests into
+//! Only this file, `forward`, `body`, `cache`, `cached_read` and `report` know the worker's API. This one turns requests into
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
 mod cache;
+mod cached_file;
+mod cached_read;
 pub mod config;
 mod forward;
 pub mod gateway;
 mod report;
 
-use cache::media::{self, Asked};
 use config::Config;
 use forward::Forwarding;
-use gateway::{Answer, BodyLength, BodyPlan, Call, Decision, Ending, Gateway, RequestRecord};
+use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
 use shared::error::{ErrorCode, Problem};
 use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
@@ -32,8 +33,9 @@ thread_local! {
 /// A reply, before the headers that every answer has.
 enum Reply {
     Own(Answer),
-    /// Another's: the origin's, or one that was kept.
-    Passed(Response),
+    Origin(Response),
+    /// One whose headers can be added to.
+    Ready(Response),
 }
 
 /// Answers one request.
@@ -43,10 +45,11 @@ enum Reply {
 #[event(fetch)]
 pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
-    let call = read_call(&request)?;
+    let gateway = gateway(&env);
+    let call = read_call(&request, gateway.as_deref().ok())?;
     let mut record = RequestRecord::begin(&call.method);
     let mut forwarding = Forwarding::new(&request, &call);
-    let (gateway, reply) = match gateway(&env) {
+    let (gateway, reply) = match gateway {
         Ok(gateway) => {
             let reply = reply(&gateway, &mut forwarding, &mut record, &context).await;
             (Some(gateway), reply)
@@ -62,11 +65,12 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
             let length = BodyLength::Known(answer.body().len() as u64);
             (own_response(&answer)?, length)
         }
-        Reply::Passed(response) => {
+        Reply::Origin(response) => {
             let length = get(&response.headers(), "content-length");
             let length = BodyLength::announced(length.as_deref());
             (passed_response(&response)?, length)
         }
+        Reply::Ready(response) => (response, BodyLength::Unknown),
     };
     let origin_ms = forwarding.origin_ms();
     let response = match forwarding.unread()? {
@@ -113,27 +117,21 @@ async fn reply(
 ) -> core::result::Result<Reply, Problem> {
     let call = forwarding.call();
     let now = (Date::now() / 1000.0) as u64;
-    let mut asked = None;
     let plan = match gateway.decide(call, now, record)? {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
         Decision::File(file) => {
-            let file = Asked::new(gateway, (forwarding.request(), call), context, file);
-            if let Some(reply) = file.find().await {
-                return reply;
-            }
-            asked = Some(file);
-            BodyPlan::Drop
+            return cached_file::answer(gateway, forwarding, file, context).await;
+        }
+        Decision::Read(question) => {
+            return cached_read::answer(gateway, forwarding, question, context).await;
         }
     };
     let response = forwarding.send(gateway, plan).await?;
-    if let Some(asked) = asked {
-        asked.keep(&response);
-    }
     if call.may_change_media() {
-        media::forget(&response).await;
+        cached_file::forget(&response).await;
     }
-    Ok(Reply::Passed(response))
+    Ok(Reply::Origin(response))
 }
 
 /// The isolate's gateway, made at its first request.
@@ -153,7 +151,7 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
 }
 
-fn read_call(request: &Request) -> Result<Call> {
+fn read_call(request: &Request, gateway: Option<&Gateway>) -> Result<Call> {
     let headers = request.headers();
     let url = request.url();
     let (path, query) = gateway::split_url(&url);
@@ -173,6 +171,9 @@ fn read_call(request: &Request) -> Result<Call> {
         authorization: get(&headers, "authorization"),
         content_type: get(&headers, "content-type"),
         accept: get(&headers, "accept"),
+        cache_control: gateway
+            .filter(|gateway| gateway.keeps_reads())
+            .and_then(|_| get(&headers, "cache-control")),
         idempotency_key: get(&headers, "idempotency-key"),
         if_match: get(&headers, "if-match"),
         if_none_match: get(&headers, "if-none-match"),

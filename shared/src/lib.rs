@@ -17,6 +17,7 @@ pub mod conditional;
 pub mod cors;
 pub mod envelope;
 pub mod error;
+pub mod fingerprint;
 pub mod format;
 pub mod ident;
 pub mod json;

@@ -3,7 +3,7 @@
 //! Knows the worker's API; what is kept, for how long, and what of it a request gets is
 //! [`media_cache`](mod@crate::gateway::media_cache)'s to say.
 
-use super::{lookup, put, remove};
+use crate::cache::{lookup, put, remove};
 use crate::forward::Forwarding;
 use crate::gateway::media_cache::{
     CHECK_HEADER, CHECK_TIMEOUT, Check, Desk, Entry, FileHead, Filling, KEPT_HEADERS, KeptFile,
@@ -29,35 +29,42 @@ thread_local! {
 }
 
 /// A request for a file that may be answered from what is kept.
-pub(crate) struct Asked<'a> {
-    pub(crate) gateway: &'a Rc<Gateway>,
-    pub(crate) request: &'a Request,
-    pub(crate) call: &'a Call,
-    pub(crate) context: &'a Context,
-    pub(crate) file: KeptFile,
+struct Asked<'a> {
+    gateway: &'a Rc<Gateway>,
+    request: &'a Request,
+    call: &'a Call,
+    context: &'a Context,
+    file: KeptFile,
     /// What [`Desk`] calls the moment before the origin was asked.
     moment: u64,
 }
 
-impl<'a> Asked<'a> {
-    pub(crate) fn new(
-        gateway: &'a Rc<Gateway>,
-        (request, call): (&'a Request, &'a Call),
-        context: &'a Context,
-        file: KeptFile,
-    ) -> Self {
-        Self {
-            gateway,
-            request,
-            call,
-            context,
-            file,
-            moment: DESK.with_borrow(Desk::moment),
-        }
+/// Answers a request for a file: from what is kept, else the origin does, and its answer is kept.
+pub(crate) async fn answer(
+    gateway: &Rc<Gateway>,
+    forwarding: &mut Forwarding<'_>,
+    file: KeptFile,
+    context: &Context,
+) -> Result<Reply, Problem> {
+    let asked = Asked {
+        gateway,
+        request: forwarding.request(),
+        call: forwarding.call(),
+        context,
+        file,
+        moment: DESK.with_borrow(Desk::moment),
+    };
+    if let Some(reply) = asked.find().await {
+        return reply;
     }
+    let answer = forwarding.send(gateway, BodyPlan::Drop).await?;
+    asked.keep(&answer);
+    Ok(Reply::Origin(answer))
+}
 
+impl Asked<'_> {
     /// The answer from what is kept; none if this version is not, or is no more.
-    pub(crate) async fn find(&self) -> Option<Result<Reply, Problem>> {
+    async fn find(&self) -> Option<Result<Reply, Problem>> {
         let check_place = self.file.check_place();
         let found = join(lookup(self.file.place(), None), lookup(&check_place, None)).await;
         let (entry, checked) = (found.0?, found.1);
@@ -150,7 +157,7 @@ impl<'a> Asked<'a> {
                 return Some(Ok(Reply::Own(Answer::beyond(size, &self.call.request_id))));
             }
         };
-        Some(Ok(Reply::Passed(response.ok()?)))
+        Some(Ok(Reply::Ready(response.ok()?)))
     }
 
     fn conditions(&self, asked: &Headers) -> Conditions<'_> {
@@ -165,7 +172,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Has what the origin answered kept, if it may be. The answer goes to its caller as it is.
-    pub(crate) fn keep(self, answer: &Response) {
+    fn keep(self, answer: &Response) {
         if self.call.method != "GET" {
             return;
         }
