@@ -6,17 +6,25 @@ use crate::case::eventually;
 use crate::door::{Answer, Call, Door, option};
 use crate::raw::Wire;
 use crate::room::Room;
-use crate::service::{Edge, Service, shared};
+use crate::service::{Edge, Service, shared, workspace};
 use crate::worker::Worker;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
+use std::io::Write as _;
 use std::time::Duration;
 use tap::Tap;
 
 cases! {
-    Own: [the_worker_runs_under_plain_workerd, a_tap_sees_what_the_origin_is_asked],
+    Own: [
+        the_worker_runs_under_plain_workerd,
+        the_worker_is_small,
+        each_request_gets_one_line_in_the_workers_log,
+        a_tap_sees_what_the_origin_is_asked,
+    ],
     Edge: [both_doors_give_the_same_answers, the_edge_refuses_by_itself_and_says_when_the_origin_is_silent],
 }
 
@@ -202,6 +210,50 @@ async fn the_worker_runs_under_plain_workerd(_: Door) {
     call.clone().send().await.refused(ErrorCode::MissingKey);
     let record = call.key(&shared().read_key).send().await.payload();
     assert_eq!(record["id"], 1);
+}
+
+/// Bytes of the worker's wasm, compressed: what an isolate loads at its start.
+const WORKER_MAX_BYTES: usize = 300_000;
+
+async fn the_worker_is_small(_: Door) {
+    let wasm = std::fs::read(workspace().join("edge/build/index_bg.wasm")).expect("`make edge`");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(&wasm).unwrap();
+    let bytes = gzip.finish().unwrap().len();
+    assert!(bytes < WORKER_MAX_BYTES, "{bytes} bytes");
+}
+
+async fn each_request_gets_one_line_in_the_workers_log(_: Door) {
+    let worker = Worker::start(&[("ORIGIN_URL", &shared().origin)]);
+    let call = |method: Method, path: &str, id: &str| {
+        Call::new(&worker.url, method, path)
+            .key(&shared().read_key)
+            .header("x-request-id", id)
+    };
+    let record = "/api/v1/crud/demo/posts/1";
+    call(Method::GET, record, "line-1").send().await.payload();
+    let refused = call(Method::DELETE, record, "line-2").send().await;
+    refused.refused(ErrorCode::FullAccessRequired);
+    let log = worker.log();
+    let line = |id: &str| -> Value {
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(id)).collect();
+        assert_eq!(lines.len(), 1, "{log}");
+        serde_json::from_str(lines[0]).unwrap_or_else(|error| panic!("{error}: {log}"))
+    };
+    let key = crate::forged::claims(&shared().read_key)["sub"].clone();
+    let (read, refused) = (line("line-1"), line("line-2"));
+    assert_eq!(read["status"], 200);
+    assert_eq!(read["route"], "/api/v1/crud/{db}/{table}/{id}");
+    assert_eq!(read["key"], key);
+    assert_eq!(refused["status"], 403);
+    assert_eq!(refused["key"], key);
+    assert_eq!(refused["code"], "full_access_required");
+    assert!(!log.contains(&shared().read_key));
+
+    let silent = Worker::start(&[("ORIGIN_URL", &shared().origin), ("LOG_REQUESTS", "off")]);
+    let read = Call::new(&silent.url, Method::GET, record).key(&shared().read_key);
+    read.send().await.payload();
+    assert_eq!(silent.log(), "");
 }
 
 /// What every count of requests at the origin stands on.
