@@ -2,9 +2,9 @@
 //!
 //! Knows the worker's API; must not decide what is forwarded, which is [`gateway`](mod@crate::gateway)'s.
 
-use crate::body::{self, Inlet, Passage, Stop};
+use crate::body::{self, Beginning, Inlet, Passage, Stop};
 use crate::config::Config;
-use crate::gateway::{self, BodyPlan, Call, Fault, Upload};
+use crate::gateway::{self, BodyPlan, Call, Fault, Inspector};
 use crate::{get, report};
 use futures_util::future::{Either, ready, select};
 use shared::error::Problem;
@@ -67,7 +67,7 @@ impl<'a> Forwarding<'a> {
                 self.ask(config, body, nothing_more).await
             }
             BodyPlan::Stream => self.pass(config, None).await,
-            BodyPlan::Upload(upload) => self.pass(config, Some(upload)).await,
+            BodyPlan::Inspect(inspector) => self.pass(config, Some(inspector)).await,
         }
     }
 
@@ -83,20 +83,41 @@ impl<'a> Forwarding<'a> {
     }
 
     /// Sends the body on while it arrives.
-    async fn pass(&mut self, config: &Config, upload: Option<Upload>) -> Result<Response, Problem> {
+    async fn pass(
+        &mut self,
+        config: &Config,
+        inspector: Option<Inspector>,
+    ) -> Result<Response, Problem> {
         let Some(body) = self.request.body() else {
-            if let Some(upload) = upload {
-                upload.finish()?;
+            if let Some(inspector) = inspector {
+                inspector.finish_held(b"")?;
             }
             return self.ask(config, JsValue::UNDEFINED, ready(Ok(()))).await;
         };
         let mut inlet = Inlet::open(&body).map_err(|error| self.unreachable(&error))?;
-        let passage =
-            Passage::new(&mut inlet, self.call.body).map_err(|error| self.unreachable(&error))?;
-        let readable = JsValue::from(passage.readable());
-        let outcome = self.ask(config, readable, passage.run(upload)).await;
+        let outcome = self.pass_from(config, &mut inlet, inspector).await;
         self.inlet = Some(inlet);
         outcome
+    }
+
+    /// Sends on what an inlet gives. Where it is inspected, nobody is asked before its beginning is right.
+    async fn pass_from(
+        &mut self,
+        config: &Config,
+        inlet: &mut Inlet,
+        inspector: Option<Inspector>,
+    ) -> Result<Response, Problem> {
+        let (first, inspector) = match inspector {
+            None => (None, None),
+            Some(inspector) => match inlet.begin(inspector).await? {
+                Beginning::Whole(body) => return self.ask(config, body, ready(Ok(()))).await,
+                Beginning::Part(first, inspector) => (Some(first), Some(inspector)),
+            },
+        };
+        let passage =
+            Passage::new(inlet, first, self.call.body).map_err(|error| self.unreachable(&error))?;
+        let readable = JsValue::from(passage.readable());
+        self.ask(config, readable, passage.run(inspector)).await
     }
 
     /// Asks the origin. Its time runs only once `sending` is over; if it answers before, that is the answer.

@@ -6,11 +6,11 @@
 mod answer;
 mod call;
 mod headers;
+mod inspector;
 mod origin;
 mod record;
 #[cfg(test)]
 mod tests;
-mod upload;
 
 pub use answer::Answer;
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
@@ -18,9 +18,9 @@ pub use headers::{
     CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists,
     server_timing,
 };
+pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge};
 pub use record::{Ending, RequestRecord};
-pub use upload::Upload;
 
 use crate::config::Config;
 use shared::admission::{check_body_length, knock};
@@ -51,12 +51,12 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Nothing: the operation has none.
     Drop,
-    /// Everything, as it arrives. The origin checks it.
+    /// Everything, as it arrives: bytes of a file, whatever they are.
     Stream,
     /// Everything, after [`check_body`] found no fault in it.
     Check(Pending),
     /// Everything, as it arrives, and checked as it passes.
-    Upload(Upload),
+    Inspect(Inspector),
 }
 
 /// An isolate's gateway: its configuration and the keys that it verified lately.
@@ -134,7 +134,8 @@ impl Gateway {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {
-                return Upload::begin(call, self.config.upload_limits).map(BodyPlan::Upload);
+                return Inspector::of_upload(call, self.config.upload_limits)
+                    .map(BodyPlan::Inspect);
             }
             BodyUse::Bytes => return Ok(BodyPlan::Stream),
             BodyUse::Json => {}
@@ -146,10 +147,10 @@ impl Gateway {
                 Ok(if small {
                     BodyPlan::Check(pending)
                 } else {
-                    BodyPlan::Stream
+                    BodyPlan::Inspect(Inspector::of_large_json())
                 })
             }
-            BodyLength::Unknown => Ok(BodyPlan::Stream),
+            BodyLength::Unknown => Ok(BodyPlan::Inspect(Inspector::of_json(pending))),
         }
     }
 }

@@ -184,6 +184,12 @@ impl Checker {
         self.top.is_some_and(|kind| kind != OBJECT)
     }
 
+    /// Whether there was nothing but white space, which some operations take for no body.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        !self.lexer.has_begun() && !self.lexer.is_within_token()
+    }
+
     /// Looks at the body as a whole.
     ///
     /// # Errors
