@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         differential::cases(),
         docs::cases(),
         edge::cases(),
+        edge::refusals::all_cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),
