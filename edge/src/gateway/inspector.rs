@@ -6,6 +6,7 @@ use shared::error::Problem;
 use shared::json::Checker;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::operation::Pending;
+use shared::policy::Action;
 use shared::upload::{Parser, UploadLimits};
 
 /// Bytes of a body that must be right before the origin is asked, where it is longer than that.
@@ -46,6 +47,11 @@ impl Inspector {
         let parser = Parser::new(call.content_type.as_deref(), limits)?;
         let form = Form::Upload(Box::new(parser));
         Ok(Self { form })
+    }
+
+    /// Whether the body is that of a read.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(&self.form, Form::Json(_, Some(pending)) if pending.action() == Action::Query)
     }
 
     /// Bytes that are kept, and must be right, before anybody is asked. A body that ends within them is

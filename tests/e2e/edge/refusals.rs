@@ -124,7 +124,7 @@ struct Bench {
 impl Bench {
     async fn start() -> Self {
         let tap = Tap::before(&shared().origin).await;
-        let worker = Worker::start(&[("ORIGIN_URL", &tap.url)]);
+        let worker = Worker::start(&[("ORIGINS", &tap.url)]);
         Self { worker, tap }
     }
 
