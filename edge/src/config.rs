@@ -31,6 +31,9 @@ const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 /// What `UPLOAD_MAX_ITEMS` may be: what the origin's `upload_max_items` may be.
 const UPLOAD_ITEMS: RangeInclusive<u64> = 1..=10_000;
 
+/// What `READ_CACHE_MAX_SECONDS` may be, in seconds: up to a day.
+const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
+
 /// Everything that the worker is told.
 #[derive(Debug)]
 pub struct Config {
@@ -46,6 +49,8 @@ pub struct Config {
     pub cors: CorsOrigins,
     /// Whether each request gets a line in the log.
     pub logs_requests: bool,
+    /// Seconds for which records may be kept for callers who ask for it; 0 is never.
+    pub read_cache_max_seconds: u32,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
 }
@@ -74,9 +79,9 @@ pub enum ConfigError {
     /// `LOG_REQUESTS` is neither.
     #[error("the variable LOG_REQUESTS is neither on nor off")]
     LogRequests,
-    /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
     #[error("the variable {0} is not a number from {1} to {2}")]
-    UploadLimit(&'static str, u64, u64),
+    Limit(&'static str, u64, u64),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -86,8 +91,8 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`,
-    /// `LOG_REQUESTS`, `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
+    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -106,6 +111,10 @@ impl Config {
             None | Some("on") => true,
             Some(_) => return Err(ConfigError::LogRequests),
         };
+        let read_cache_max_seconds = match set(variable("READ_CACHE_MAX_SECONDS")) {
+            Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
+            None => 0,
+        };
         let mut upload_limits = UploadLimits::default();
         if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
             upload_limits.body_bytes = parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?;
@@ -123,6 +132,7 @@ impl Config {
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
             logs_requests,
+            read_cache_max_seconds,
             upload_limits,
         })
     }
@@ -148,7 +158,7 @@ fn parse_limit(
     range: RangeInclusive<u64>,
 ) -> Result<u64, ConfigError> {
     let limit = text.parse().ok().filter(|limit| range.contains(limit));
-    limit.ok_or(ConfigError::UploadLimit(name, *range.start(), *range.end()))
+    limit.ok_or(ConfigError::Limit(name, *range.start(), *range.end()))
 }
 
 #[cfg(test)]
@@ -184,6 +194,7 @@ mod tests {
         assert_eq!(config.origin_connect_timeout, Duration::from_secs(2));
         assert_eq!(config.cors, CorsOrigins::any());
         assert!(config.logs_requests);
+        assert_eq!(config.read_cache_max_seconds, 0);
         assert_eq!(config.upload_limits, UploadLimits::default());
     }
 
@@ -221,6 +232,8 @@ mod tests {
             ("JWKS", r#"{"keys":[]}"#),
             ("CORS_ORIGINS", "https://*"),
             ("LOG_REQUESTS", "secret"),
+            ("READ_CACHE_MAX_SECONDS", "86401"),
+            ("READ_CACHE_MAX_SECONDS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
             ("UPLOAD_MAX_ITEMS", "0"),

@@ -39,6 +39,8 @@ pub struct Call {
     pub content_type: Option<String>,
     /// `Accept`.
     pub accept: Option<String>,
+    /// `Cache-Control`, where records are kept for who asks for it.
+    pub cache_control: Option<String>,
     /// `Idempotency-Key`.
     pub idempotency_key: Option<String>,
     /// `If-Match`.
