@@ -323,10 +323,13 @@ impl Turn<'_> {
     }
 
     fn broken(&self, error: &JsValue) -> Miss {
-        // Who refuses a body before its end, and closes, breaks the connection too.
-        let blame = match self.repeat {
-            Repeat::Never => Blame::Unsure,
-            Repeat::Always | Repeat::IfUntaken => Blame::Origin,
+        // Who refuses a body before its end, and closes, breaks the connection too. And the only origin is not
+        // shut to everybody for a connection that both sides happened to use and to close at one time.
+        let is_unsure = self.repeat == Repeat::Never || self.gateway.origins().is_one();
+        let blame = if is_unsure {
+            Blame::Unsure
+        } else {
+            Blame::Origin
         };
         Miss::broken(blame, js_message(error))
     }
