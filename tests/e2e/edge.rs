@@ -12,6 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 pub(crate) mod origins;
+pub(crate) mod read_cache;
 
 use reqwest::Method;
 use rustix::process::Signal;

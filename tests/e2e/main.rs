@@ -80,6 +80,7 @@ fn main() -> ExitCode {
         docs::cases(),
         edge::cases(),
         edge::origins::cases(),
+        edge::read_cache::cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),
