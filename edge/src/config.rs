@@ -70,10 +70,7 @@ pub enum ConfigError {
     #[error("the variable {0} is not set")]
     Missing(&'static str),
     /// `ORIGINS` is no list of servers; the number is that of the entry at fault, counted from 1.
-    #[error(
-        "the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF], where `near` lists codes of \
-         continents and countries"
-    )]
+    #[error("the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF]")]
     Origin(usize),
     /// `ORIGINS` names one server twice; the number is that of the second entry.
     #[error("the variable ORIGINS: entry {0} is there already")]

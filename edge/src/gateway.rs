@@ -7,6 +7,7 @@ mod answer;
 mod attempt;
 mod call;
 mod headers;
+mod inspector;
 pub mod media_cache;
 mod origin;
 mod origins;
@@ -14,7 +15,6 @@ mod read_cache;
 mod record;
 #[cfg(test)]
 mod tests;
-mod upload;
 
 pub use answer::Answer;
 pub use attempt::{Blame, Miss, Repeat};
@@ -23,6 +23,7 @@ pub use headers::{
     CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED,
     lists, server_timing, without_port,
 };
+pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge};
 pub use origins::{Origins, Pick, Place, Tried};
 pub use read_cache::{
@@ -30,7 +31,6 @@ pub use read_cache::{
     is_kept, pauses,
 };
 pub use record::{Ending, RequestRecord};
-pub use upload::Upload;
 
 use crate::config::Config;
 use media_cache::KeptFile;
@@ -68,17 +68,17 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Nothing: the operation has none.
     Drop,
-    /// Everything, as it arrives. The origin checks it.
+    /// Everything, as it arrives: bytes of a file, whatever they are.
     Stream,
     /// Everything, after [`check_body`] found no fault in it.
     Check(Pending),
     /// Everything, as it arrives, and checked as it passes.
-    Upload(Upload),
+    Inspect(Inspector),
 }
 
 impl BodyPlan {
-    /// When the request may be sent to another origin. An `Idempotency-Key` was let through only where it is
-    /// heeded.
+    /// When the request may be sent to another origin, if its body is there as a whole: one that passes as it
+    /// arrives is there once. An `Idempotency-Key` was let through only where it is heeded.
     #[must_use]
     pub fn repeat(&self, call: &Call) -> Repeat {
         let is_harmless = match self {
@@ -86,7 +86,8 @@ impl BodyPlan {
             Self::Check(pending) => {
                 pending.action() == Action::Query || call.idempotency_key.is_some()
             }
-            Self::Stream | Self::Upload(_) => return Repeat::Never,
+            Self::Inspect(inspector) => inspector.is_read() || call.idempotency_key.is_some(),
+            Self::Stream => return Repeat::Never,
         };
         if is_harmless {
             Repeat::Always
@@ -206,7 +207,8 @@ impl Gateway {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {
-                return Upload::begin(call, self.config.upload_limits).map(BodyPlan::Upload);
+                return Inspector::of_upload(call, self.config.upload_limits)
+                    .map(BodyPlan::Inspect);
             }
             BodyUse::Bytes => return Ok(BodyPlan::Stream),
             BodyUse::Json => {}
@@ -218,10 +220,10 @@ impl Gateway {
                 Ok(if small {
                     BodyPlan::Check(pending)
                 } else {
-                    BodyPlan::Stream
+                    BodyPlan::Inspect(Inspector::of_large_json())
                 })
             }
-            BodyLength::Unknown => Ok(BodyPlan::Stream),
+            BodyLength::Unknown => Ok(BodyPlan::Inspect(Inspector::of_json(pending))),
         }
     }
 }

@@ -4,6 +4,8 @@ mod dev;
 pub(crate) mod forwarding;
 pub(crate) mod media_cache;
 pub(crate) mod origins;
+pub(crate) mod read_cache;
+pub(crate) mod refusals;
 mod tap;
 
 use crate::case::eventually;

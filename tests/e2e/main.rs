@@ -82,6 +82,8 @@ fn main() -> ExitCode {
         edge::forwarding::cases(),
         edge::media_cache::cases(),
         edge::origins::cases(),
+        edge::read_cache::cases(),
+        edge::refusals::all_cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),
