@@ -4,8 +4,8 @@
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
-#[expect(dead_code, reason = "what uses all of it comes next")]
 mod cache;
+mod cached_file;
 mod cached_read;
 pub mod config;
 mod forward;
@@ -16,6 +16,7 @@ use config::Config;
 use forward::Forwarding;
 use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
 use shared::error::{ErrorCode, Problem};
+use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
@@ -87,6 +88,9 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         "server-timing",
         &gateway::server_timing(ending.total_ms, origin_ms),
     )?;
+    if call.may_change_media() {
+        headers.delete(FORGET_HEADER)?;
+    }
     for (name, value) in tus::answer_headers(&call.path, response.status()) {
         headers.set(name, value)?;
     }
@@ -116,11 +120,18 @@ async fn reply(
     let plan = match gateway.decide(call, now, record)? {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
+        Decision::File(file) => {
+            return cached_file::answer(gateway, forwarding, file, context).await;
+        }
         Decision::Read(question) => {
             return cached_read::answer(gateway, forwarding, question, context).await;
         }
     };
-    forwarding.send(gateway, plan).await.map(Reply::Origin)
+    let response = forwarding.send(gateway, plan).await?;
+    if call.may_change_media() {
+        cached_file::forget(&response).await;
+    }
+    Ok(Reply::Origin(response))
 }
 
 /// The isolate's gateway, made at its first request.

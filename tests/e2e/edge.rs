@@ -1,5 +1,9 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
+pub(crate) mod forwarding;
+pub(crate) mod origins;
+pub(crate) mod read_cache;
+pub(crate) mod refusals;
 mod tap;
 
 use crate::case::eventually;
@@ -10,10 +14,6 @@ use crate::service::{Edge, Service, shared, workspace};
 use crate::worker::Worker;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-
-pub(crate) mod origins;
-pub(crate) mod read_cache;
-
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 
 use crate::gateway::{self, Call, Place};
 use crate::{config::Region, get};
+use shared::media::FORGETS_HEADER;
 use shared::request_id;
 use std::cell::Cell;
 use std::pin::Pin;
@@ -102,6 +103,9 @@ fn forwarded_headers(request: &Request, call: &Call) -> Result<Headers, JsValue>
     if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
         headers.set(gateway::FORWARDED_PROTO, scheme)?;
         headers.set(gateway::FORWARDED_HOST, host)?;
+    }
+    if call.may_change_media() {
+        headers.set(FORGETS_HEADER, "1")?;
     }
     Ok(headers)
 }
