@@ -5,6 +5,7 @@
 //! `Problem` in one place.
 
 use crate::limits::IDENTIFIER_MAX_CHARS;
+use crate::rate::Allowance;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -183,6 +184,7 @@ struct Inner {
     hint: Option<Cow<'static, str>>,
     details: Option<Details>,
     allow: Option<&'static str>,
+    allowance: Option<Allowance>,
 }
 
 impl Problem {
@@ -196,6 +198,7 @@ impl Problem {
                 hint: None,
                 details: None,
                 allow: None,
+                allowance: None,
             }),
         }
     }
@@ -242,6 +245,13 @@ impl Problem {
         self
     }
 
+    /// Says what is left of a rate limit, and when there is more.
+    #[must_use]
+    pub fn with_allowance(mut self, allowance: Allowance) -> Self {
+        self.inner.allowance = Some(allowance);
+        self
+    }
+
     /// The code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -273,22 +283,29 @@ impl Problem {
     }
 
     /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
-    /// `Cache-Control`.
+    /// `Cache-Control`, `RateLimit-Policy`, `RateLimit`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self
             .inner
             .allow
             .map(|methods| ("allow", Cow::Borrowed(methods)));
+        let allowance = self.inner.allowance.as_ref();
+        let wait = allowance.map(Allowance::seconds);
         let retry = self
             .code()
             .retry_after_seconds()
+            .map(|usual| wait.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge =
             (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
         // Caches on the way keep a 404 for minutes if nothing forbids it: a file may be there the next moment.
         let unkept = (self.code() == ErrorCode::MediaNotFound)
             .then_some(("cache-control", Cow::Borrowed("no-store")));
-        [allow, retry, challenge, unkept].into_iter().flatten()
+        let allowance = allowance.into_iter().flat_map(Allowance::headers);
+        [allow, retry, challenge, unkept]
+            .into_iter()
+            .flatten()
+            .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
     /// The envelope's bytes: `{"success":false,"payload":null,"error":{…}}`.

@@ -24,5 +24,7 @@ pub mod limits;
 pub mod media;
 pub mod operation;
 pub mod policy;
+pub mod rate;
 pub mod request_id;
+pub mod security;
 pub mod upload;

@@ -42,6 +42,7 @@ async fn answer(
     let authorization = texts.authorization.as_deref();
     let principal = app.keys.authenticate(authorization).await?;
     record.caller(Arc::clone(&principal));
+    record.count(&principal)?;
     let pending = knock.admit(&principal)?;
     record.action(pending.action());
     let held = match pending.body() {

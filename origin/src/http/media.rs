@@ -1,7 +1,8 @@
 //! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
 
 pub(super) mod payload;
-pub mod receive;
+pub mod places;
+pub(super) mod receive;
 
 use super::links::links;
 use super::respond;
@@ -49,7 +50,7 @@ async fn upload(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let _turn = app.uploads.enter()?;
+    let _turn = app.uploads.enter(principal.key_id())?;
     let terms = Terms {
         limits: app.bounds.upload,
         pause_max: app.bounds.body_timeout,

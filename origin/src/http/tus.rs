@@ -56,13 +56,14 @@ pub(super) async fn run(
     content: &mut Body,
 ) -> Result<Response, Problem> {
     let links = links(app, parts);
-    let project = principal.project();
     match call {
         TusCall::Describe => Ok(describe(app)),
-        TusCall::Create(new) => create(app, project, &links, &new, content).await,
-        TusCall::Status(id) => status(app, project, &links, id).await,
-        TusCall::Append { id, offset } => append(app, project, &links, (id, offset), content).await,
-        TusCall::Terminate(id) => terminate(app, project, id).await,
+        TusCall::Create(new) => create(app, principal, &links, &new, content).await,
+        TusCall::Status(id) => status(app, principal, &links, id).await,
+        TusCall::Append { id, offset } => {
+            append(app, principal, &links, (id, offset), content).await
+        }
+        TusCall::Terminate(id) => terminate(app, principal.project(), id).await,
     }
 }
 
@@ -77,11 +78,12 @@ fn describe(app: &App) -> Response {
 
 async fn create(
     app: &Arc<App>,
-    project: &ProjectName,
+    principal: &Principal,
     links: &Links,
     new: &TusNew,
     content: &mut Body,
 ) -> Result<Response, Problem> {
+    let project = principal.project();
     let row = app.resumable.begin(project, new).await?;
     let id = TusId::from(row.id);
     let mut response = empty(StatusCode::CREATED);
@@ -89,7 +91,7 @@ async fn create(
         let begun = async {
             let turn = app.resumable.take(project, id, Manner::Yields).await?;
             turn.expect(0, content.size_hint().exact())?;
-            arrive(app, turn, content).await
+            arrive(app, principal, turn, content).await
         };
         match begun.await {
             Ok(outcome) => tell(response.headers_mut(), &outcome, links),
@@ -113,14 +115,15 @@ async fn create(
 
 async fn status(
     app: &Arc<App>,
-    project: &ProjectName,
+    principal: &Principal,
     links: &Links,
     id: TusId,
 ) -> Result<Response, Problem> {
+    let project = principal.project();
     let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
     // A crash, or a store that failed, came between the last byte and the file.
     let outcome = if turn.is_complete() {
-        arrive(app, turn, &mut Body::empty()).await?
+        arrive(app, principal, turn, &mut Body::empty()).await?
     } else {
         reached(app, &turn).await?
     };
@@ -137,16 +140,17 @@ async fn status(
 
 async fn append(
     app: &Arc<App>,
-    project: &ProjectName,
+    principal: &Principal,
     links: &Links,
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
+    let project = principal.project();
     let turn = app.resumable.take(project, id, Manner::Yields).await?;
     turn.expect(offset, content.size_hint().exact())?;
     let outcome = match turn.file() {
         Some(_) => reached(app, &turn).await?,
-        None => arrive(app, turn, content).await?,
+        None => arrive(app, principal, turn, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
     tell(response.headers_mut(), &outcome, links);
@@ -174,9 +178,14 @@ async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
 }
 
 /// Takes a body, to its end or as far as it comes, whatever becomes of this request.
-async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcome, Problem> {
+async fn arrive(
+    app: &Arc<App>,
+    principal: &Principal,
+    turn: Turn,
+    content: &mut Body,
+) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
-    let task = tokio::spawn(arrive::run(Arc::clone(app), turn, body));
+    let task = tokio::spawn(arrive::run(Arc::clone(app), principal.key_id(), turn, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
         tracing::error!(%error, "the task of an upload failed");
         Problem::new(
