@@ -3,6 +3,10 @@
 //! Where they come from (wrangler.toml, secrets, a file for `wrangler dev`) is not known here:
 //! [`Config::read`] asks a function for each by name.
 
+mod door;
+
+pub use door::{Door, EdgeSecret};
+
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
 use shared::key::{KeySet, KeySetError};
@@ -38,6 +42,8 @@ pub struct Config {
     pub logs_requests: bool,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
+    /// Who may call, and how often.
+    pub door: Door,
 }
 
 /// A variable that the worker can't work with. Names it; shows none of its value.
@@ -58,6 +64,9 @@ pub enum ConfigError {
     /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
     #[error("the variable {0} is not a number from {1} to {2}")]
     UploadLimit(&'static str, u64, u64),
+    /// A variable of the door; the second is what it must be.
+    #[error("the variable {0} is not {1}")]
+    Door(&'static str, &'static str),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -68,7 +77,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGIN_URL`, `ORIGIN_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
+    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`, and those of the [`Door`].
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -101,6 +110,7 @@ impl Config {
             cors,
             logs_requests,
             upload_limits,
+            door: Door::read(variable)?,
         })
     }
 }

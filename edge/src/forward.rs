@@ -10,6 +10,7 @@ use futures_util::future::{Either, ready, select};
 use shared::error::Problem;
 use shared::operation::Pending;
 use shared::request_id;
+use shared::security::EDGE_SECRET_HEADER;
 use std::pin::pin;
 use worker::Delay;
 use worker::js_sys::{self, Date};
@@ -122,7 +123,7 @@ impl<'a> Forwarding<'a> {
         let controller = AbortController::new().map_err(unreachable)?;
         let init = web_sys::RequestInit::new();
         init.set_method(&self.call.method);
-        let headers = forwarded_headers(self.request, self.call).map_err(unreachable)?;
+        let headers = forwarded_headers(self.request, self.call, config).map_err(unreachable)?;
         init.set_headers(headers.as_ref());
         init.set_redirect(web_sys::RequestRedirect::Manual);
         // Cloudflare keeps what looks like a file by itself, and would give it under another request's id.
@@ -166,9 +167,14 @@ impl<'a> Forwarding<'a> {
     }
 }
 
-fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Headers, JsValue> {
+fn forwarded_headers(
+    request: &Request,
+    call: &Call,
+    config: &Config,
+) -> core::result::Result<Headers, JsValue> {
     let headers = Headers::new_with_headers(&request.headers())?;
-    let client = get(&headers, gateway::CLIENT_ADDRESS);
+    let client_address = config.door.client_address.as_deref();
+    let client = client_address.and_then(|name| get(&headers, name));
     let connection = get(&headers, "connection").unwrap_or_default();
     let named = connection
         .split(',')
@@ -181,6 +187,9 @@ fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Hea
     headers.set(request_id::HEADER, call.request_id.as_str())?;
     if let Some(client) = client {
         headers.set(gateway::FORWARDED_FOR, &client)?;
+    }
+    if let Some(secret) = &config.door.edge_secret {
+        headers.set(EDGE_SECRET_HEADER, secret.text())?;
     }
     if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
         headers.set(gateway::FORWARDED_PROTO, scheme)?;

@@ -15,8 +15,7 @@ mod upload;
 pub use answer::Answer;
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
-    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists,
-    server_timing,
+    FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists, server_timing,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
 pub use record::{Ending, RequestRecord};
@@ -27,7 +26,7 @@ use shared::admission::{check_body_length, knock};
 use shared::cors::is_preflight;
 use shared::envelope;
 use shared::error::{ErrorCode, Problem};
-use shared::key::TokenCache;
+use shared::key::{Principal, TokenCache};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
@@ -109,11 +108,28 @@ impl Gateway {
             }
             path if path.starts_with(FilePath::PREFIX) => {
                 record.route("/media/{path}");
+                route::file(&call.head())?;
+                if call.authorization.is_some()
+                    && let Ok(principal) = self.verify(call, now)
+                {
+                    self.greet(call, record.caller(principal))?;
+                }
                 // Whether there is such a file, and who may have it, the origin knows.
-                route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
+                Ok(Decision::Forward(BodyPlan::Drop))
             }
             _ => self.admit(call, now, record).map(Decision::Forward),
         }
+    }
+
+    fn verify(&self, call: &Call, now: u64) -> Result<Principal, Problem> {
+        let authorization = call.authorization.as_deref();
+        self.tokens.borrow_mut().verify(authorization, now)
+    }
+
+    /// Whether a key that holds may be used from where it is used.
+    fn greet(&self, call: &Call, principal: &Principal) -> Result<(), Problem> {
+        let origin = call.origin.as_deref();
+        self.config.door.check_page(origin, principal.access())
     }
 
     fn admit(
@@ -126,11 +142,9 @@ impl Gateway {
         if let Some(action) = knock.action() {
             record.action(action);
         }
-        let principal = self
-            .tokens
-            .borrow_mut()
-            .verify(call.authorization.as_deref(), now)?;
-        let pending = knock.admit(record.caller(principal))?;
+        let principal = record.caller(self.verify(call, now)?);
+        self.greet(call, principal)?;
+        let pending = knock.admit(principal)?;
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {

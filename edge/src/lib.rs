@@ -1,12 +1,13 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward`, `body` and `report` know the worker's API. This one turns requests into
+//! Only this file, `forward`, `body`, `limit` and `report` know the worker's API. This one turns requests into
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
 pub mod config;
 mod forward;
 pub mod gateway;
+mod limit;
 mod report;
 
 use config::Config;
@@ -17,6 +18,7 @@ use gateway::{
 use shared::error::{ErrorCode, Problem};
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
+use shared::security;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use worker::js_sys::{Date, Reflect, Uint8Array};
@@ -46,7 +48,7 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
     let mut forwarding = Forwarding::new(&request, &call);
     let (gateway, reply) = match gateway(&env) {
         Ok(gateway) => {
-            let reply = reply(&gateway, &mut forwarding, &mut record).await;
+            let reply = reply(&gateway, &env, &mut forwarding, &mut record).await;
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),
@@ -82,6 +84,10 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         "server-timing",
         &gateway::server_timing(ending.total_ms, origin_ms),
     )?;
+    if call.is_https {
+        let (name, value) = security::HTTPS_HEADER;
+        headers.set(name, value)?;
+    }
     for (name, value) in tus::answer_headers(&call.path, response.status()) {
         headers.set(name, value)?;
     }
@@ -102,6 +108,7 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
 
 async fn reply(
     gateway: &Gateway,
+    env: &Env,
     forwarding: &mut Forwarding<'_>,
     record: &mut RequestRecord,
 ) -> core::result::Result<Reply, Problem> {
@@ -111,6 +118,9 @@ async fn reply(
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
     };
+    if let Some(limit) = gateway.config().door.rate_limit {
+        limit::check(env, limit, record, &call.request_id).await?;
+    }
     let response = forwarding.send(gateway.config(), plan).await?;
     let headers = response.headers();
     let (content_type, request_id) = (
@@ -164,6 +174,7 @@ fn read_call(request: &Request) -> Result<Call> {
     };
     Ok(Call {
         method: request.method(),
+        is_https: url.starts_with("https:"),
         path: path.to_owned(),
         query: query.map(str::to_owned),
         authorization: get(&headers, "authorization"),
@@ -189,6 +200,10 @@ fn new_request_id() -> Result<RequestId> {
 fn own_response(answer: &Answer) -> Result<Response> {
     let headers = Headers::new()?;
     for (name, value) in answer.headers() {
+        headers.set(name, value)?;
+    }
+    // The origin's answers have theirs already.
+    for (name, value) in security::HEADERS {
         headers.set(name, value)?;
     }
     let init = ResponseInit::new();

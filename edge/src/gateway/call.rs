@@ -29,6 +29,8 @@ impl BodyLength {
 pub struct Call {
     /// The method, in upper case.
     pub method: String,
+    /// Whether it came by https, as far as the runtime knows.
+    pub is_https: bool,
     /// The path, percent-encoded.
     pub path: String,
     /// The query without its `?`, percent-encoded.

@@ -1,7 +1,6 @@
 //! The headers between the edge and the origin, by name.
 
-/// Set by Cloudflare (and by `wrangler dev`) to the caller's address; a caller can't forge it.
-pub const CLIENT_ADDRESS: &str = "cf-connecting-ip";
+use shared::security::EDGE_SECRET_HEADER;
 
 /// Tells the origin the caller's address.
 pub const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -14,7 +13,7 @@ pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// What of a request's headers stops here: those of the connection (RFC 9110, 7.6.1), what the runtime
 /// writes by itself, and what a caller could use to pass for somebody else.
-pub const NOT_FORWARDED: [&str; 18] = [
+pub const NOT_FORWARDED: [&str; 19] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -32,7 +31,8 @@ pub const NOT_FORWARDED: [&str; 18] = [
     FORWARDED_PROTO,
     "x-real-ip",
     "true-client-ip",
-    CLIENT_ADDRESS,
+    "cf-connecting-ip",
+    EDGE_SECRET_HEADER,
 ];
 
 /// Whether a header that is a list has an item already.

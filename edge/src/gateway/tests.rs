@@ -1,7 +1,7 @@
 //! The gateway's decisions, without a worker.
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, Door};
 use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
 use shared::key::{Access, Claims, KeySet, SigningKey};
@@ -32,6 +32,7 @@ fn gateway() -> Gateway {
             body_bytes: 4_096,
             items: 2,
         },
+        door: Door::default(),
     })
 }
 
@@ -48,6 +49,7 @@ fn call(method: &str, url: &str, key: Option<String>) -> Call {
         if_match: None,
         if_none_match: None,
         tus: None,
+        is_https: true,
         origin: None,
         access_control_request_method: None,
         body: BodyLength::Known(0),
@@ -89,6 +91,27 @@ fn what_is_plainly_wrong_never_reaches_the_origin() {
         ("POST", "/healthz", None, "method_not_allowed"),
     ] {
         assert_eq!(code(&call(method, url, key)), expected, "{method} {url}");
+    }
+}
+
+#[test]
+fn a_full_key_is_refused_to_pages_whatever_they_ask_for() {
+    for origin in ["https://a.example", "null", ""] {
+        for (method, url) in [
+            ("GET", POSTS),
+            ("GET", "/media/default/private.jpg"),
+            ("POST", "/api/v1/sql"),
+            ("GET", "/api/v1/crud/demo/posts?limit=x"),
+        ] {
+            let page = |access| Call {
+                origin: Some(origin.to_owned()),
+                ..call(method, url, Some(key(access)))
+            };
+            assert_eq!(code(&page(Access::Full)), "permission_denied", "{url}");
+            let read = decide(&gateway(), &page(Access::Read), NOW);
+            let denied = read.is_err_and(|problem| problem.code() == ErrorCode::PermissionDenied);
+            assert!(!denied, "{url}");
+        }
     }
 }
 
