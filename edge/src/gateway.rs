@@ -92,6 +92,14 @@ impl Gateway {
         now: u64,
         record: &mut RequestRecord,
     ) -> Result<Decision, Problem> {
+        if call.has_two_ends {
+            // Whoever stands before or behind might see the other one (RFC 9112, 6.1).
+            return Err(Problem::new(
+                ErrorCode::InvalidBody,
+                "The request has both Content-Length and Transfer-Encoding.",
+            )
+            .with_hint("Send one of them."));
+        }
         let requested_method = call.access_control_request_method.as_deref();
         if is_preflight(&call.method, call.origin.as_deref(), requested_method) {
             record.route("preflight");

@@ -163,9 +163,12 @@ fn read_call(request: &Request) -> Result<Call> {
     let headers = request.headers();
     let url = request.url();
     let (path, query) = gateway::split_url(&url);
-    let body = match request.body() {
+    let length = request.body().map(|_| get(&headers, "content-length"));
+    let has_two_ends =
+        matches!(length, Some(Some(_))) && get(&headers, "transfer-encoding").is_some();
+    let body = match length {
         None => BodyLength::Known(0),
-        Some(_) => BodyLength::announced(get(&headers, "content-length").as_deref()),
+        Some(length) => BodyLength::announced(length.as_deref()),
     };
     let incoming = get(&headers, request_id::HEADER);
     let request_id = match incoming.as_deref().and_then(RequestId::from_incoming) {
@@ -187,6 +190,7 @@ fn read_call(request: &Request) -> Result<Call> {
         origin: get(&headers, "origin"),
         access_control_request_method: get(&headers, "access-control-request-method"),
         body,
+        has_two_ends,
         request_id,
     })
 }

@@ -1,5 +1,6 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
+pub(crate) mod entrance;
 mod tap;
 
 use crate::case::eventually;

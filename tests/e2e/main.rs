@@ -38,6 +38,7 @@ mod envelope;
 mod forged;
 mod formats;
 mod freshness;
+mod hostile;
 mod input;
 mod isolation;
 mod keys;
@@ -46,6 +47,7 @@ mod media;
 mod properties;
 mod protocol;
 mod records;
+mod smuggling;
 mod sql;
 mod streaming;
 mod validators;
@@ -78,6 +80,9 @@ fn main() -> ExitCode {
         differential::cases(),
         docs::cases(),
         edge::cases(),
+        edge::entrance::cases(),
+        smuggling::cases(),
+        hostile::cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),

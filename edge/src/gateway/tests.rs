@@ -53,6 +53,7 @@ fn call(method: &str, url: &str, key: Option<String>) -> Call {
         origin: None,
         access_control_request_method: None,
         body: BodyLength::Known(0),
+        has_two_ends: false,
         request_id: RequestId::from_incoming("r1").unwrap(),
     }
 }
