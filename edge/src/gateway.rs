@@ -7,6 +7,7 @@ mod answer;
 mod call;
 mod headers;
 mod origin;
+mod origins;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -15,9 +16,11 @@ mod upload;
 pub use answer::Answer;
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
-    FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists, server_timing,
+    FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED, lists,
+    server_timing, without_port,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
+pub use origins::{Blame, Miss, Origins, Pick, Place, Repeat, Tried};
 pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 
@@ -30,7 +33,8 @@ use shared::key::{Principal, TokenCache};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
-use std::cell::RefCell;
+use shared::policy::Action;
+use std::cell::{RefCell, RefMut};
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -58,21 +62,45 @@ pub enum BodyPlan {
     Upload(Upload),
 }
 
-/// An isolate's gateway: its configuration and the keys that it verified lately.
+impl BodyPlan {
+    /// When the request may be sent to another origin. An `Idempotency-Key` was let through only where it is
+    /// heeded.
+    #[must_use]
+    pub fn repeat(&self, call: &Call) -> Repeat {
+        let is_harmless = match self {
+            Self::Drop => matches!(call.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+            Self::Check(pending) => {
+                pending.action() == Action::Query || call.idempotency_key.is_some()
+            }
+            Self::Stream | Self::Upload(_) => return Repeat::Never,
+        };
+        if is_harmless {
+            Repeat::Always
+        } else {
+            Repeat::IfUntaken
+        }
+    }
+}
+
+/// An isolate's gateway: its configuration, the keys that it verified lately, and what it knows of the origins.
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
+    origins: RefCell<Origins>,
 }
 
 impl Gateway {
-    /// A gateway with nothing verified yet.
+    /// A gateway with nothing verified and nothing known yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
+        let silence_max = config.origin_connect_timeout.as_millis() as u64;
+        let origins = Origins::new(config.origins.clone(), silence_max);
         Self {
             config,
             tokens: RefCell::new(tokens),
+            origins: RefCell::new(origins),
         }
     }
 
@@ -80,6 +108,12 @@ impl Gateway {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What is known of the origins. To be let go before anything is waited for.
+    #[must_use]
+    pub fn origins(&self) -> RefMut<'_, Origins> {
+        self.origins.borrow_mut()
     }
 
     /// Decides about a request; `now` is in seconds since 1970. What it learns goes to `record`.
@@ -108,7 +142,10 @@ impl Gateway {
         match call.path.as_str() {
             "/healthz" => {
                 record.route("/healthz");
-                only_get(call).map(|()| Decision::Answer(Answer::alive()))
+                only_get(call).map(|()| {
+                    let payload = self.origins().describe(now * 1_000);
+                    Decision::Answer(Answer::json(200, envelope::success(&payload)))
+                })
             }
             "/readyz" => {
                 record.route("/readyz");
@@ -194,14 +231,4 @@ fn only_get(call: &Call) -> Result<(), Problem> {
         "Only GET and HEAD are allowed here.",
     )
     .with_allow(METHODS))
-}
-
-/// The payload of `/healthz`.
-const ALIVE: &[u8] = br#"{"status":"ok"}"#;
-
-impl Answer {
-    /// The edge runs. Says nothing about the origin: that is `/readyz`.
-    fn alive() -> Self {
-        Self::json(200, envelope::success(ALIVE))
-    }
 }

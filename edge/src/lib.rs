@@ -12,9 +12,7 @@ mod report;
 
 use config::Config;
 use forward::Forwarding;
-use gateway::{
-    Answer, BodyLength, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
-};
+use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
@@ -121,25 +119,7 @@ async fn reply(
     if let Some(limit) = gateway.config().door.rate_limit {
         limit::check(env, limit, record, &call.request_id).await?;
     }
-    let response = forwarding.send(gateway.config(), plan).await?;
-    let headers = response.headers();
-    let (content_type, request_id) = (
-        get(&headers, "content-type"),
-        get(&headers, request_id::HEADER),
-    );
-    let head = OriginHead {
-        status: response.status(),
-        content_type: content_type.as_deref(),
-        request_id: request_id.as_deref(),
-    };
-    match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
-        Ok(()) => Ok(Reply::Origin(response)),
-        Err(problem) => {
-            discard(&response);
-            report::fault(&call.request_id, &problem, "");
-            Err(problem)
-        }
-    }
+    forwarding.send(gateway, plan).await.map(Reply::Origin)
 }
 
 /// The isolate's gateway, made at its first request.
@@ -225,10 +205,11 @@ fn passed_response(response: &Response) -> Result<Response> {
     let init = ResponseInit::new();
     init.set_status(response.status());
     init.set_headers(&response.headers());
-    Ok(Response::new_with_opt_readable_stream_and_init(
-        response.body().as_ref(),
-        &init,
-    )?)
+    let passed = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), &init)?;
+    for name in gateway::NOT_ANSWERED {
+        passed.headers().delete(name)?;
+    }
+    Ok(passed)
 }
 
 /// Tells the origin's side that nobody reads on.

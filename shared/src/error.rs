@@ -120,6 +120,8 @@ codes! {
     BadOriginAnswer = "bad_origin_answer", 502, Some(1);
     /// The origin could not be reached.
     OriginUnreachable = "origin_unreachable", 502, Some(2);
+    /// No origin can be asked: each of them failed just now.
+    OriginUnavailable = "origin_unavailable", 503, Some(1);
     /// MariaDB can't be reached or is shutting down.
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
     /// Too much waits already.
@@ -185,6 +187,7 @@ struct Inner {
     details: Option<Details>,
     allow: Option<&'static str>,
     allowance: Option<Allowance>,
+    retry_after_seconds: Option<u32>,
 }
 
 impl Problem {
@@ -199,6 +202,7 @@ impl Problem {
                 details: None,
                 allow: None,
                 allowance: None,
+                retry_after_seconds: None,
             }),
         }
     }
@@ -249,6 +253,14 @@ impl Problem {
     #[must_use]
     pub fn with_allowance(mut self, allowance: Allowance) -> Self {
         self.inner.allowance = Some(allowance);
+        self.with_retry_after(allowance.seconds())
+    }
+
+    /// Says when to try again, where that is known better than the code's usual time. For codes that pass by
+    /// themselves only.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.inner.retry_after_seconds = Some(seconds);
         self
     }
 
@@ -290,11 +302,10 @@ impl Problem {
             .allow
             .map(|methods| ("allow", Cow::Borrowed(methods)));
         let allowance = self.inner.allowance.as_ref();
-        let wait = allowance.map(Allowance::seconds);
         let retry = self
             .code()
             .retry_after_seconds()
-            .map(|usual| wait.unwrap_or(usual))
+            .map(|usual| self.inner.retry_after_seconds.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge =
             (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));

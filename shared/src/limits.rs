@@ -9,6 +9,10 @@ pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// origin, which checks them. An isolate has 128 MiB for all its requests.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
+/// Origins that one edge knows: one for each region that Cloudflare names, with some to spare. Keeps the choice
+/// among them, which every request makes, a short loop.
+pub const ORIGINS_MAX_COUNT: usize = 16;
+
 /// Bytes of a request's path and query: a longer one is 414, which names the POST twin.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 

@@ -25,6 +25,7 @@ mod raw;
 mod room;
 mod second;
 mod service;
+mod stand_in;
 mod worker;
 
 mod architecture;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         edge::entrance::cases(),
         smuggling::cases(),
         hostile::cases(),
+        edge::origins::cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),

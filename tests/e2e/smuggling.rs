@@ -212,7 +212,7 @@ async fn answers(url: &str, request: &[u8]) -> String {
 }
 
 async fn a_request_with_two_ends_hides_no_other_one(_: Door) {
-    let worker = Worker::start(&[("ORIGIN_URL", &shared().origin)]);
+    let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     let mut wrong = Vec::new();
     for url in [&shared().origin, &worker.url] {
         let key = &shared().read_key;

@@ -23,8 +23,9 @@ fn key(access: Access) -> String {
 
 fn gateway() -> Gateway {
     Gateway::new(Config {
-        origin_url: "http://127.0.0.1:1".to_owned(),
+        origins: Vec::new(),
         origin_timeout: Duration::from_secs(1),
+        origin_connect_timeout: Duration::from_secs(1),
         keys: KeySet::new(vec![signer().public()]).unwrap(),
         cors: CorsOrigins::any(),
         logs_requests: true,

@@ -54,7 +54,7 @@ pub(super) fn write(
 ) -> Result<(), DevError> {
     let timeout = (config.query_timeout + EDGE_PATIENCE).as_millis();
     let vars = [
-        ("ORIGIN_URL", running.origin_url.clone()),
+        ("ORIGINS", running.origin_url.clone()),
         ("JWKS", format!("'{jwks}'")),
         ("EDGE_SECRET", secret.text().to_owned()),
         ("ORIGIN_TIMEOUT_MS", timeout.to_string()),

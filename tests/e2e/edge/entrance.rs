@@ -184,7 +184,7 @@ async fn the_edge_holds_keys_to_a_limit_and_refuses_as_the_origin_does(_: Door) 
     let limited = origin(&[("SELKIE_RATE_LIMIT", "1/1m")]).await;
     let config = "tests/e2e/edge/limited.capnp";
     let tap = Tap::before(&shared().origin).await;
-    let worker = Worker::serve(config, &[("ORIGIN_URL", &tap.url)]);
+    let worker = Worker::serve(config, &[("ORIGINS", &tap.url)]);
     let (read, full) = (&shared().read_key, &shared().full_key);
     // The simulation counts by the minute of the clock, which may end in between.
     let mut answers = Vec::new();
@@ -220,9 +220,9 @@ async fn the_edge_holds_keys_to_a_limit_and_refuses_as_the_origin_does(_: Door) 
 
 async fn without_a_working_binding_the_edge_limits_nobody(_: Door) {
     let read = &shared().read_key;
-    let without = Worker::start(&[("ORIGIN_URL", &shared().origin), ("RATE_LIMIT", "1/1m")]);
+    let without = Worker::start(&[("ORIGINS", &shared().origin), ("RATE_LIMIT", "1/1m")]);
     let config = "tests/e2e/edge/failing.capnp";
-    let failing = Worker::serve(config, &[("ORIGIN_URL", &shared().origin)]);
+    let failing = Worker::serve(config, &[("ORIGINS", &shared().origin)]);
     for worker in [&without, &failing] {
         for _ in 0..3 {
             get(&worker.url, read).send().await.payload();
@@ -253,7 +253,7 @@ async fn full_keys_are_refused_to_pages(door: Door) {
 
 async fn full_keys_work_in_pages_only_where_that_is_wanted(_: Door) {
     let variables = [
-        ("ORIGIN_URL", shared().origin.as_str()),
+        ("ORIGINS", shared().origin.as_str()),
         ("ALLOW_FULL_KEYS_FROM_BROWSERS", "true"),
     ];
     let worker = Worker::start(&variables);
@@ -292,15 +292,15 @@ async fn an_origin_behind_its_edge_answers_nobody_else(_: Door) {
     let large = Call::new(&guarded.origin, Method::POST, "/api/v1/sql").key(key);
     let large = large.bytes(vec![b' '; 1 << 20]).send().await;
     large.refused(ErrorCode::PermissionDenied);
-    let knows = Worker::start(&[("ORIGIN_URL", &guarded.origin), ("EDGE_SECRET", &secret)]);
+    let knows = Worker::start(&[("ORIGINS", &guarded.origin), ("EDGE_SECRET", &secret)]);
     get(&knows.url, key).send().await.payload();
     let ready = Call::new(&knows.url, Method::GET, "/readyz").send().await;
     ready.payload();
     // Through an edge without it, a caller who has it does not pass for the edge.
     let other = "A".repeat(43);
     for variables in [
-        &[("ORIGIN_URL", guarded.origin.as_str())][..],
-        &[("ORIGIN_URL", &guarded.origin), ("EDGE_SECRET", &other)],
+        &[("ORIGINS", guarded.origin.as_str())][..],
+        &[("ORIGINS", &guarded.origin), ("EDGE_SECRET", &other)],
     ] {
         let worker = Worker::start(variables);
         let call = get(&worker.url, key).header("x-selkie-edge", &secret);
@@ -366,7 +366,7 @@ async fn a_callers_own_word_for_his_address_is_not_passed_on(_: Door) {
         }
         call
     };
-    let deaf = Worker::start(&[("ORIGIN_URL", &tap.url)]);
+    let deaf = Worker::start(&[("ORIGINS", &tap.url)]);
     forged(&deaf).send().await.payload();
     let passed = tap.requests().pop().expect("a request");
     assert!(
@@ -378,7 +378,7 @@ async fn a_callers_own_word_for_his_address_is_not_passed_on(_: Door) {
     );
     assert_eq!(passed.header("x-selkie-edge"), None);
     let told = Worker::start(&[
-        ("ORIGIN_URL", &tap.url),
+        ("ORIGINS", &tap.url),
         ("CLIENT_ADDRESS_HEADER", "X-Real-IP"),
     ]);
     forged(&told).send().await.payload();
@@ -399,7 +399,7 @@ async fn the_edges_secret_is_never_told(_: Door) {
     let secret = edge_secret();
     ledger::keep_secret(&secret);
     let variables = [
-        ("ORIGIN_URL", shared().origin.as_str()),
+        ("ORIGINS", shared().origin.as_str()),
         ("EDGE_SECRET", &secret),
         ("RATE_LIMIT", "5/1m"),
     ];
@@ -429,7 +429,7 @@ async fn the_edges_secret_is_never_told(_: Door) {
     // An origin that can't be had, and one that answers as nobody should.
     let log = worker.log();
     let gone = [
-        ("ORIGIN_URL", "http://127.0.0.1:9"),
+        ("ORIGINS", "http://127.0.0.1:9"),
         ("EDGE_SECRET", secret.as_str()),
     ];
     let lost = Worker::start(&gone);

@@ -21,7 +21,7 @@ const edge :Workerd.Worker = (
   ],
   compatibilityDate = "2026-04-26",
   bindings = [
-    (name = "ORIGIN_URL", fromEnvironment = "ORIGIN_URL"),
+    (name = "ORIGINS", fromEnvironment = "ORIGINS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
     (name = "RATE_LIMIT", text = "5/1m"),
     (name = "RATE_LIMITER", wrapped = (
