@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Where workerd sees one end, and reads on: it takes apart what arrives before the worker hears of it, and the worker
 /// can't close the connection. All that a caller gets by it are two answers to requests of its own; a proxy that stands
-/// before workerd must refuse such requests, as nginx does. Where both ends stand in the head, the edge refuses too.
+/// before workerd must refuse such requests or write them anew, as the usual ones do. Where both ends stand in the head, the edge refuses too.
 const WORKERD_READS_ON: [&str; 5] = [
     "length, then chunks",
     "chunks, then length",
