@@ -33,6 +33,9 @@ const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 /// What `UPLOAD_MAX_ITEMS` may be: what the origin's `upload_max_items` may be.
 const UPLOAD_ITEMS: RangeInclusive<u64> = 1..=10_000;
 
+/// What `READ_CACHE_MAX_SECONDS` may be, in seconds: up to a day.
+const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
+
 /// Everything that the worker is told.
 #[derive(Debug)]
 pub struct Config {
@@ -48,6 +51,8 @@ pub struct Config {
     pub cors: CorsOrigins,
     /// Whether each request gets a line in the log.
     pub logs_requests: bool,
+    /// Seconds for which records may be kept for callers who ask for it; 0 is never.
+    pub read_cache_max_seconds: u32,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
     /// Who may call, and how often.
@@ -60,9 +65,6 @@ pub enum ConfigError {
     /// A variable without a default is not set.
     #[error("the variable {0} is not set")]
     Missing(&'static str),
-    /// `LOG_REQUESTS` is neither.
-    #[error("the variable LOG_REQUESTS is neither on nor off")]
-    LogRequests,
     /// `ORIGINS` is no list of servers; the number is that of the entry at fault, counted from 1.
     #[error(
         "the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF], where `near` lists codes of \
@@ -78,9 +80,12 @@ pub enum ConfigError {
     /// `ORIGIN_TIMEOUT_MS` or `ORIGIN_CONNECT_TIMEOUT_MS` is no time.
     #[error("the variable {0} is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
     Timeout(&'static str),
-    /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
+    /// `LOG_REQUESTS` is neither.
+    #[error("the variable LOG_REQUESTS is neither on nor off")]
+    LogRequests,
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
     #[error("the variable {0} is not a number from {1} to {2}")]
-    UploadLimit(&'static str, u64, u64),
+    Limit(&'static str, u64, u64),
     /// A variable of the door; the second is what it must be.
     #[error("the variable {0} is not {1}")]
     Door(&'static str, &'static str),
@@ -94,7 +99,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`, and those of the [`Door`].
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`, and those of the [`Door`].
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -113,6 +118,10 @@ impl Config {
             None | Some("on") => true,
             Some(_) => return Err(ConfigError::LogRequests),
         };
+        let read_cache_max_seconds = match set(variable("READ_CACHE_MAX_SECONDS")) {
+            Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
+            None => 0,
+        };
         let mut upload_limits = UploadLimits::default();
         if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
             upload_limits.body_bytes = parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?;
@@ -130,6 +139,7 @@ impl Config {
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
             logs_requests,
+            read_cache_max_seconds,
             upload_limits,
             door: Door::read(variable)?,
         })
@@ -156,7 +166,7 @@ fn parse_limit(
     range: RangeInclusive<u64>,
 ) -> Result<u64, ConfigError> {
     let limit = text.parse().ok().filter(|limit| range.contains(limit));
-    limit.ok_or(ConfigError::UploadLimit(name, *range.start(), *range.end()))
+    limit.ok_or(ConfigError::Limit(name, *range.start(), *range.end()))
 }
 
 #[cfg(test)]
@@ -192,6 +202,7 @@ mod tests {
         assert_eq!(config.origin_connect_timeout, Duration::from_secs(2));
         assert_eq!(config.cors, CorsOrigins::any());
         assert!(config.logs_requests);
+        assert_eq!(config.read_cache_max_seconds, 0);
         assert_eq!(config.upload_limits, UploadLimits::default());
     }
 
@@ -229,6 +240,8 @@ mod tests {
             ("JWKS", r#"{"keys":[]}"#),
             ("CORS_ORIGINS", "https://*"),
             ("LOG_REQUESTS", "secret"),
+            ("READ_CACHE_MAX_SECONDS", "86401"),
+            ("READ_CACHE_MAX_SECONDS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
             ("UPLOAD_MAX_ITEMS", "0"),

@@ -12,7 +12,7 @@ use crate::gateway::{
     Upload,
 };
 use crate::{discard, get, report};
-use futures_util::future::{Either, ready, select};
+use futures_util::future::{Either, LocalBoxFuture, ready, select};
 use question::Question;
 use shared::error::Problem;
 use shared::operation::Pending;
@@ -45,6 +45,10 @@ impl<'a> Forwarding<'a> {
         }
     }
 
+    pub(crate) fn request(&self) -> &'a Request {
+        self.request
+    }
+
     pub(crate) fn call(&self) -> &'a Call {
         self.call
     }
@@ -70,19 +74,33 @@ impl<'a> Forwarding<'a> {
         plan: BodyPlan,
     ) -> Result<Response, Problem> {
         let repeat = plan.repeat(self.call);
-        let nothing_more = ready(Ok(()));
         match plan {
-            BodyPlan::Drop => {
-                self.ask(gateway, JsValue::UNDEFINED, nothing_more, repeat)
-                    .await
-            }
+            BodyPlan::Drop => self.send_whole(gateway, JsValue::UNDEFINED, repeat).await,
             BodyPlan::Check(pending) => {
                 let body = self.checked(pending).await?;
-                self.ask(gateway, body, nothing_more, repeat).await
+                self.send_whole(gateway, body, repeat).await
             }
             BodyPlan::Stream => self.pass(gateway, None).await,
             BodyPlan::Upload(upload) => self.pass(gateway, Some(upload)).await,
         }
+    }
+
+    /// Sends the request with a body that was read whole before, or without one.
+    pub(crate) async fn send_whole(
+        &mut self,
+        gateway: &Gateway,
+        body: JsValue,
+        repeat: Repeat,
+    ) -> Result<Response, Problem> {
+        // Boxed, so that it becomes part of the worker once, not with each of its callers.
+        let asking: LocalBoxFuture<'_, _> =
+            Box::pin(self.ask(gateway, body, ready(Ok(())), repeat));
+        asking.await
+    }
+
+    /// Another one asked the origin on behalf of this, and waited so long.
+    pub(crate) fn asked_for_it(&mut self, origin_ms: Option<f64>) {
+        self.origin_ms = origin_ms;
     }
 
     /// A body that was read whole and found right: the same bytes, from where the runtime holds them.

@@ -4,23 +4,30 @@
 //! bytes that it is shown.
 
 mod answer;
+mod attempt;
 mod call;
 mod headers;
 mod origin;
 mod origins;
+mod read_cache;
 mod record;
 #[cfg(test)]
 mod tests;
 mod upload;
 
 pub use answer::Answer;
+pub use attempt::{Blame, Miss, Repeat};
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
     FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED, lists,
     server_timing, without_port,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
-pub use origins::{Blame, Miss, Origins, Pick, Place, Repeat, Tried};
+pub use origins::{Origins, Pick, Place, Tried};
+pub use read_cache::{
+    ASKED_AT, KEPT_MAX_BYTES, Lead, Lookup, Moment, Question, ReadCache, Suits, Turn, Wish, age_ms,
+    is_kept, pauses,
+};
 pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 
@@ -35,6 +42,7 @@ use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
 use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -47,6 +55,8 @@ pub enum Decision {
     Answer(Answer),
     /// The origin answers.
     Forward(BodyPlan),
+    /// The cache answers, or the origin. A body is read whole; the question then says what is looked for.
+    Read(Question),
 }
 
 /// What of a request's body is forwarded.
@@ -88,6 +98,8 @@ pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
     origins: RefCell<Origins>,
+    /// Shared with the reads that are under way.
+    reads: Option<Rc<ReadCache>>,
 }
 
 impl Gateway {
@@ -98,6 +110,7 @@ impl Gateway {
         let silence_max = config.origin_connect_timeout.as_millis() as u64;
         let origins = Origins::new(config.origins.clone(), silence_max);
         Self {
+            reads: ReadCache::new(&config).map(Rc::new),
             config,
             tokens: RefCell::new(tokens),
             origins: RefCell::new(origins),
@@ -108,6 +121,12 @@ impl Gateway {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the configuration allows reads to be kept.
+    #[must_use]
+    pub fn keeps_reads(&self) -> bool {
+        self.reads.is_some()
     }
 
     /// What is known of the origins. To be let go before anything is waited for.
@@ -162,7 +181,7 @@ impl Gateway {
                 // Whether there is such a file, and who may have it, the origin knows.
                 Ok(Decision::Forward(BodyPlan::Drop))
             }
-            _ => self.admit(call, now, record).map(Decision::Forward),
+            _ => self.admit(call, now, record),
         }
     }
 
@@ -182,7 +201,7 @@ impl Gateway {
         call: &Call,
         now: u64,
         record: &mut RequestRecord,
-    ) -> Result<BodyPlan, Problem> {
+    ) -> Result<Decision, Problem> {
         let knock = knock(&call.head())?;
         if let Some(action) = knock.action() {
             record.action(action);
@@ -190,6 +209,16 @@ impl Gateway {
         let principal = record.caller(self.verify(call, now)?);
         self.greet(call, principal)?;
         let pending = knock.admit(principal)?;
+        if let Some(reads) = &self.reads
+            && let Some(wish) = reads.wish(call, principal, &pending)
+        {
+            let question = Question::new(reads, principal, pending, wish);
+            return Ok(Decision::Read(question));
+        }
+        self.plan(call, pending).map(Decision::Forward)
+    }
+
+    fn plan(&self, call: &Call, pending: Pending) -> Result<BodyPlan, Problem> {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {

@@ -145,6 +145,10 @@ pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Files of one upload: each may have a decoder, a thumbnail and a row to itself.
 pub const UPLOAD_MAX_ITEMS: usize = 64;
 
+/// Files that one answer has an edge forget: four times the default of an upload's files. Their names are 8.5 kB of a
+/// header then, of which Cloudflare takes 128 kB and other proxies 16.
+pub const FORGOTTEN_MAX_COUNT: usize = 256;
+
 /// Bytes of a key or short text of an upload (a name, a folder) as it is written: a name of
 /// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 where each is an escape like `\u0061`. Keeps a name without an end
 /// out of memory.

@@ -144,7 +144,7 @@ fn must_be_empty(rule: &str, breaches: &[String]) {
     assert!(breaches.is_empty(), "{rule}:\n  {}", breaches.join("\n  "));
 }
 
-/// The edge's host: a handler, the way to the origin, bodies, what is kept and what is told.
+/// The edge's host: a handler, the way to the origins, bodies, what is kept and what is told.
 const EDGE_HOST: [&str; 7] = [
     "edge/src/lib.rs",
     "edge/src/forward.rs",

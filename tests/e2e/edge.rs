@@ -1,6 +1,8 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
 pub(crate) mod entrance;
+pub(crate) mod forwarding;
+pub(crate) mod origins;
 mod tap;
 
 use crate::case::eventually;
@@ -11,9 +13,6 @@ use crate::service::{Edge, Service, shared, workspace};
 use crate::worker::Worker;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-
-pub(crate) mod origins;
-
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};

@@ -84,6 +84,7 @@ fn main() -> ExitCode {
         edge::entrance::cases(),
         smuggling::cases(),
         hostile::cases(),
+        edge::forwarding::cases(),
         edge::origins::cases(),
         envelope::cases(),
         faults::cases(),
