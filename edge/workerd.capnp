@@ -31,5 +31,9 @@ const edge :Workerd.Worker = (
     (name = "UPLOAD_MAX_BYTES", fromEnvironment = "UPLOAD_MAX_BYTES"),
     (name = "UPLOAD_MAX_ITEMS", fromEnvironment = "UPLOAD_MAX_ITEMS"),
     (name = "MEDIA_REVALIDATE_SECONDS", fromEnvironment = "MEDIA_REVALIDATE_SECONDS"),
+    (name = "ALLOW_FULL_KEYS_FROM_BROWSERS", fromEnvironment = "ALLOW_FULL_KEYS_FROM_BROWSERS"),
+    (name = "EDGE_SECRET", fromEnvironment = "EDGE_SECRET"),
+    # Unless a proxy before this sets it on every request, no header tells a caller's address: callers could set it too.
+    (name = "CLIENT_ADDRESS_HEADER", fromEnvironment = "CLIENT_ADDRESS_HEADER"),
   ],
 );

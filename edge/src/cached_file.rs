@@ -9,7 +9,7 @@ use crate::gateway::media_cache::{
     CHECK_HEADER, CHECK_TIMEOUT, Check, Desk, Entry, FileHead, Filling, KEPT_HEADERS, KeptFile,
     NOT_MODIFIED_HEADERS, Serving, Word, content_range, places, range_header,
 };
-use crate::gateway::{self, Answer, BodyPlan, Call, Gateway};
+use crate::gateway::{Answer, BodyPlan, Call, Gateway};
 use crate::{Reply, discard, get};
 use futures_util::future::{Either, join, select};
 use shared::conditional::{self, Conditions};
@@ -97,7 +97,7 @@ impl Asked<'_> {
     /// Asks the origin, as everybody would, whether the version is what it was.
     async fn ask_whether_it_holds(&self) -> Word {
         let call = self.call.for_everybody();
-        let Ok(request) = request_for_everybody(self.request, Some(self.file.tag())) else {
+        let Ok(request) = self.request_for_everybody(Some(self.file.tag())) else {
             return Word::None;
         };
         let mut forwarding = Forwarding::new(&request, &call);
@@ -195,12 +195,32 @@ impl Asked<'_> {
         entry_of(answer, check).ok()
     }
 
+    /// A request for the same file without what makes it one caller's, but for where that one is.
+    fn request_for_everybody(&self, known_tag: Option<&str>) -> Result<Request, JsValue> {
+        let (asked, headers) = (self.request.headers(), Headers::new()?);
+        let client_address = self.gateway.config().door.client_address.as_deref();
+        for name in client_address.into_iter().chain(["traceparent"]) {
+            if let Some(value) = get(&asked, name) {
+                headers.set(name, &value)?;
+            }
+        }
+        if let Some(tag) = known_tag {
+            headers.set("if-none-match", tag)?;
+        }
+        let init = RequestInit::new();
+        init.set_headers(&headers);
+        // What the platform tells of the caller: who that is, and which origin is near.
+        let platform = Reflect::get(self.request, &"cf".into())?;
+        Reflect::set(&init, &"cf".into(), &platform)?;
+        Request::new_with_str_and_init(&self.request.url(), &init)
+    }
+
     /// Fetches the file for the cache alone.
     fn fill(self) {
         let Some(fill) = Fill::begin(self.file.place()) else {
             return;
         };
-        let Ok(request) = request_for_everybody(self.request, None) else {
+        let Ok(request) = self.request_for_everybody(None) else {
             return;
         };
         let (gateway, call) = (Rc::clone(self.gateway), self.call.for_everybody());
@@ -316,25 +336,6 @@ fn filling(file: &KeptFile, answer: &Response) -> Filling {
         content_length: content_length.as_deref(),
         content_range: content_range.as_deref(),
     })
-}
-
-/// A request for the same file without what makes it one caller's, but for where that one is.
-fn request_for_everybody(request: &Request, known_tag: Option<&str>) -> Result<Request, JsValue> {
-    let (asked, headers) = (request.headers(), Headers::new()?);
-    for name in [gateway::CLIENT_ADDRESS, "traceparent"] {
-        if let Some(value) = get(&asked, name) {
-            headers.set(name, &value)?;
-        }
-    }
-    if let Some(tag) = known_tag {
-        headers.set("if-none-match", tag)?;
-    }
-    let init = RequestInit::new();
-    init.set_headers(&headers);
-    // What the platform tells of the caller: who that is, and which origin is near.
-    let platform = Reflect::get(request, &"cf".into())?;
-    Reflect::set(&init, &"cf".into(), &platform)?;
-    Request::new_with_str_and_init(&request.url(), &init)
 }
 
 /// An answer of the origin as it is kept.

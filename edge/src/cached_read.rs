@@ -12,6 +12,7 @@ use crate::{Reply, body, cache, discard, get, report};
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use shared::error::Problem;
+use shared::security;
 use std::pin::pin;
 use std::rc::Rc;
 use worker::js_sys::{Date, Object, Reflect};
@@ -315,6 +316,9 @@ fn headers<'a>(
     more: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<Headers, JsValue> {
     let headers = Headers::new()?;
+    for (name, value) in security::HEADERS {
+        headers.set(name, value)?;
+    }
     for (name, value) in [("content-type", content_type), ("etag", etag)] {
         if let Some(value) = value {
             headers.set(name, value)?;

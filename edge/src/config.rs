@@ -3,8 +3,10 @@
 //! Where they come from (wrangler.toml, secrets, a file for `wrangler dev`) is not known here:
 //! [`Config::read`] asks a function for each by name.
 
+mod door;
 mod origins;
 
+pub use door::{Door, EdgeSecret};
 pub use origins::{Origin, Region};
 
 use shared::cors::CorsOrigins;
@@ -61,6 +63,8 @@ pub struct Config {
     pub upload_limits: UploadLimits,
     /// Seconds for which a public file that is kept is given without asking the origin.
     pub media_revalidate_seconds: u64,
+    /// Who may call, and how often.
+    pub door: Door,
 }
 
 /// A variable that the worker can't work with. Names it; shows none of its value.
@@ -87,6 +91,9 @@ pub enum ConfigError {
     /// A variable that is a number is none, or too small or too large.
     #[error("the variable {0} is not a number from {1} to {2}")]
     Limit(&'static str, u64, u64),
+    /// A variable of the door; the second is what it must be.
+    #[error("the variable {0} is not {1}")]
+    Door(&'static str, &'static str),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -97,7 +104,8 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS` and `MEDIA_REVALIDATE_SECONDS`.
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS`, `MEDIA_REVALIDATE_SECONDS`, and those of the
+    /// [`Door`].
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -145,6 +153,7 @@ impl Config {
             read_cache_max_seconds,
             upload_limits,
             media_revalidate_seconds,
+            door: Door::read(variable)?,
         })
     }
 }

@@ -213,7 +213,8 @@ impl From<Miss> for End {
 impl Turn<'_> {
     async fn run(&self, body: &JsValue, sending: Sending<'_>) -> Result<Response, Problem> {
         let forwarding = self.forwarding;
-        let init = question::forwarded(forwarding.request, forwarding.call, body)
+        let door = &self.gateway.config().door;
+        let init = question::forwarded(forwarding.request, forwarding.call, door, body)
             .map_err(|error| forwarding.fault(&error))?;
         let place = if self.gateway.origins().have_regions() {
             question::place(forwarding.request)

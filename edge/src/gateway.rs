@@ -20,8 +20,8 @@ pub use answer::Answer;
 pub use attempt::{Blame, Miss, Repeat};
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
-    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED,
-    lists, server_timing, without_port,
+    FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED, lists,
+    server_timing, without_port,
 };
 pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge};
@@ -38,7 +38,7 @@ use shared::admission::{check_body_length, knock};
 use shared::cors::is_preflight;
 use shared::envelope;
 use shared::error::{ErrorCode, Problem};
-use shared::key::TokenCache;
+use shared::key::{Principal, TokenCache};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
@@ -150,6 +150,14 @@ impl Gateway {
         now: u64,
         record: &mut RequestRecord,
     ) -> Result<Decision, Problem> {
+        if call.has_two_ends {
+            // Whoever stands before or behind might see the other one (RFC 9112, 6.1).
+            return Err(Problem::new(
+                ErrorCode::InvalidBody,
+                "The request has both Content-Length and Transfer-Encoding.",
+            )
+            .with_hint("Send one of them."));
+        }
         let requested_method = call.access_control_request_method.as_deref();
         if is_preflight(&call.method, call.origin.as_deref(), requested_method) {
             record.route("preflight");
@@ -169,13 +177,29 @@ impl Gateway {
             }
             path if path.starts_with(FilePath::PREFIX) => {
                 record.route("/media/{path}");
-                // Whether there is such a file, and who may have it, the origin knows.
                 let path = route::file(&call.head())?;
+                if call.authorization.is_some()
+                    && let Ok(principal) = self.verify(call, now)
+                {
+                    self.greet(call, record.caller(principal))?;
+                }
+                // Whether there is such a file, and who may have it, the origin knows.
                 let kept = KeptFile::asked(&path, call.query.as_deref());
                 Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
             _ => self.admit(call, now, record),
         }
+    }
+
+    fn verify(&self, call: &Call, now: u64) -> Result<Principal, Problem> {
+        let authorization = call.authorization.as_deref();
+        self.tokens.borrow_mut().verify(authorization, now)
+    }
+
+    /// Whether a key that holds may be used from where it is used.
+    fn greet(&self, call: &Call, principal: &Principal) -> Result<(), Problem> {
+        let origin = call.origin.as_deref();
+        self.config.door.check_page(origin, principal.access())
     }
 
     fn admit(
@@ -188,11 +212,8 @@ impl Gateway {
         if let Some(action) = knock.action() {
             record.action(action);
         }
-        let principal = self
-            .tokens
-            .borrow_mut()
-            .verify(call.authorization.as_deref(), now)?;
-        let principal = record.caller(principal);
+        let principal = record.caller(self.verify(call, now)?);
+        self.greet(call, principal)?;
         let pending = knock.admit(principal)?;
         if let Some(reads) = &self.reads
             && let Some(wish) = reads.wish(call, principal, &pending)

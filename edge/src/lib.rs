@@ -1,6 +1,6 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward`, `body`, `cache`, `cached_read` and `report` know the worker's API. This one turns requests into
+//! Only this file, `forward`, `body`, `cache`, `cached_read`, `limit` and `report` know the worker's API. This one turns requests into
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
@@ -10,6 +10,7 @@ mod cached_read;
 pub mod config;
 mod forward;
 pub mod gateway;
+mod limit;
 mod report;
 
 use config::Config;
@@ -19,6 +20,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
+use shared::security;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use worker::js_sys::{Date, Reflect, Uint8Array};
@@ -51,7 +53,7 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
     let mut forwarding = Forwarding::new(&request, &call);
     let (gateway, reply) = match gateway {
         Ok(gateway) => {
-            let reply = reply(&gateway, &mut forwarding, &mut record, &context).await;
+            let reply = reply(&gateway, &env, &mut forwarding, &mut record, &context).await;
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),
@@ -91,6 +93,10 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
     if call.may_change_media() {
         headers.delete(FORGET_HEADER)?;
     }
+    if call.is_https {
+        let (name, value) = security::HTTPS_HEADER;
+        headers.set(name, value)?;
+    }
     for (name, value) in tus::answer_headers(&call.path, response.status()) {
         headers.set(name, value)?;
     }
@@ -111,13 +117,18 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
 
 async fn reply(
     gateway: &Rc<Gateway>,
+    env: &Env,
     forwarding: &mut Forwarding<'_>,
     record: &mut RequestRecord,
     context: &Context,
 ) -> core::result::Result<Reply, Problem> {
     let call = forwarding.call();
     let now = (Date::now() / 1000.0) as u64;
-    let plan = match gateway.decide(call, now, record)? {
+    let decision = gateway.decide(call, now, record)?;
+    if let Some(limit) = gateway.config().door.rate_limit {
+        limit::check(env, limit, record, &call.request_id).await?;
+    }
+    let plan = match decision {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
         Decision::File(file) => {
@@ -155,9 +166,12 @@ fn read_call(request: &Request, gateway: Option<&Gateway>) -> Result<Call> {
     let headers = request.headers();
     let url = request.url();
     let (path, query) = gateway::split_url(&url);
-    let body = match request.body() {
+    let length = request.body().map(|_| get(&headers, "content-length"));
+    let has_two_ends =
+        matches!(length, Some(Some(_))) && get(&headers, "transfer-encoding").is_some();
+    let body = match length {
         None => BodyLength::Known(0),
-        Some(_) => BodyLength::announced(get(&headers, "content-length").as_deref()),
+        Some(length) => BodyLength::announced(length.as_deref()),
     };
     let incoming = get(&headers, request_id::HEADER);
     let request_id = match incoming.as_deref().and_then(RequestId::from_incoming) {
@@ -166,6 +180,7 @@ fn read_call(request: &Request, gateway: Option<&Gateway>) -> Result<Call> {
     };
     Ok(Call {
         method: request.method(),
+        is_https: url.starts_with("https:"),
         path: path.to_owned(),
         query: query.map(str::to_owned),
         authorization: get(&headers, "authorization"),
@@ -181,6 +196,7 @@ fn read_call(request: &Request, gateway: Option<&Gateway>) -> Result<Call> {
         origin: get(&headers, "origin"),
         access_control_request_method: get(&headers, "access-control-request-method"),
         body,
+        has_two_ends,
         request_id,
     })
 }
@@ -194,6 +210,10 @@ fn new_request_id() -> Result<RequestId> {
 fn own_response(answer: &Answer) -> Result<Response> {
     let headers = Headers::new()?;
     for (name, value) in answer.headers() {
+        headers.set(name, value)?;
+    }
+    // The origin's answers have theirs already.
+    for (name, value) in security::HEADERS {
         headers.set(name, value)?;
     }
     let init = ResponseInit::new();

@@ -27,5 +27,7 @@ pub mod media;
 pub mod operation;
 pub mod policy;
 pub mod range;
+pub mod rate;
 pub mod request_id;
+pub mod security;
 pub mod upload;

@@ -102,6 +102,20 @@ pub const CLOCK_SKEW_MAX_SECONDS: u64 = 300;
 /// Bytes of an incoming `X-Request-Id` that is kept.
 pub const REQUEST_ID_MAX_BYTES: usize = 128;
 
+/// Requests of one rate limit: no more than any installation answers within its period.
+pub const RATE_REQUESTS_MAX_COUNT: u32 = 10_000_000;
+
+/// Seconds of the period of one rate limit: an hour. Who is refused must not have to wait for a day.
+pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
+
+/// Keys whose requests are counted at once: about 150 bytes each, so 10 MB at most. Of more keys that are in use at
+/// the same time, the least busy begin to count anew.
+pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
+
+/// Uploads of one key that arrive or are examined at once: a quarter of all, so that one that lets its bytes drip
+/// leaves room to the others.
+pub const UPLOADS_PER_KEY_MAX_COUNT: usize = 64;
+
 /// Parameters of one `/sql` statement: MariaDB's prepared statements count them in 16 bits.
 pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
 

@@ -1,6 +1,7 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
 mod dev;
+pub(crate) mod entrance;
 pub(crate) mod forwarding;
 pub(crate) mod media_cache;
 pub(crate) mod origins;

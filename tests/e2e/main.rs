@@ -39,6 +39,7 @@ mod envelope;
 mod forged;
 mod formats;
 mod freshness;
+mod hostile;
 mod input;
 mod isolation;
 mod keys;
@@ -47,6 +48,7 @@ mod media;
 mod properties;
 mod protocol;
 mod records;
+mod smuggling;
 mod sql;
 mod streaming;
 mod validators;
@@ -79,6 +81,9 @@ fn main() -> ExitCode {
         differential::cases(),
         docs::cases(),
         edge::cases(),
+        edge::entrance::cases(),
+        smuggling::cases(),
+        hostile::cases(),
         edge::forwarding::cases(),
         edge::media_cache::cases(),
         edge::origins::cases(),

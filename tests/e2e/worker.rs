@@ -27,6 +27,11 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts one with these variables; `JWKS` is the shared service's unless it is among them.
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+        Self::serve("edge/workerd.capnp", variables)
+    }
+
+    /// The same with another configuration file.
+    pub(crate) fn serve(configuration: &str, variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("selkie-worker-")
             .tempdir()
@@ -36,8 +41,9 @@ impl Worker {
         let mut command = Command::new(workerd());
         command
             .env_clear()
-            .args(["serve", "edge/workerd.capnp"])
+            .arg("serve")
             .arg(format!("--socket-addr=http=127.0.0.1:{port}"))
+            .arg(configuration)
             .current_dir(workspace())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log"))

@@ -1,11 +1,12 @@
 //! One question to an origin, as the worker's `fetch` has it: the head that goes out, and the wait for the head
 //! that comes back. Knows the worker's API; must not know which origin is asked, or whether another one will be.
 
+use crate::config::{Door, Region};
 use crate::gateway::{self, Call, Place};
-use crate::{config::Region, get};
+use crate::get;
 use shared::media::FORGETS_HEADER;
 use shared::request_id;
-use std::cell::Cell;
+use shared::security::EDGE_SECRET_HEADER;
 use std::pin::Pin;
 use std::task::{self, Poll};
 use worker::js_sys::{self, Reflect};
@@ -58,9 +59,10 @@ impl Drop for Question {
 pub(super) fn forwarded(
     request: &Request,
     call: &Call,
+    door: &Door,
     body: &JsValue,
 ) -> Result<RequestInit, JsValue> {
-    let init = plain(&forwarded_headers(request, call)?);
+    let init = plain(&forwarded_headers(request, call, door)?);
     init.set_method(&call.method);
     if !body.is_undefined() {
         init.set_body(body);
@@ -84,9 +86,9 @@ fn plain(headers: &Headers) -> RequestInit {
     init
 }
 
-fn forwarded_headers(request: &Request, call: &Call) -> Result<Headers, JsValue> {
+fn forwarded_headers(request: &Request, call: &Call, door: &Door) -> Result<Headers, JsValue> {
     let headers = Headers::new_with_headers(&request.headers())?;
-    let client = client_address(request, &headers);
+    let client = client_address(request, &headers, door);
     let connection = get(&headers, "connection").unwrap_or_default();
     let named = connection
         .split(',')
@@ -100,6 +102,9 @@ fn forwarded_headers(request: &Request, call: &Call) -> Result<Headers, JsValue>
     if let Some(client) = client {
         headers.set(gateway::FORWARDED_FOR, &client)?;
     }
+    if let Some(secret) = &door.edge_secret {
+        headers.set(EDGE_SECRET_HEADER, secret.text())?;
+    }
     if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
         headers.set(gateway::FORWARDED_PROTO, scheme)?;
         headers.set(gateway::FORWARDED_HOST, host)?;
@@ -110,20 +115,13 @@ fn forwarded_headers(request: &Request, call: &Call) -> Result<Headers, JsValue>
     Ok(headers)
 }
 
-/// The address that the runtime saw, which no caller can choose.
-fn client_address(request: &Request, headers: &Headers) -> Option<String> {
-    thread_local! {
-        /// Whether the runtime is plain workerd: there the header would be the caller's own word.
-        static IS_PLAIN: Cell<Option<bool>> = const { Cell::new(None) };
+/// The caller's address: as the header says whom the configuration believes, else as plain workerd saw it.
+fn client_address(request: &Request, headers: &Headers, door: &Door) -> Option<String> {
+    if let Some(name) = &door.client_address {
+        return get(headers, name);
     }
-    if IS_PLAIN.get() != Some(false) {
-        let address = property(&platform(request), "clientIp");
-        IS_PLAIN.set(Some(address.is_some()));
-        if let Some(address) = address {
-            return Some(gateway::without_port(&address).to_owned());
-        }
-    }
-    get(headers, gateway::CLIENT_ADDRESS)
+    let address = property(&platform(request), "clientIp")?;
+    Some(gateway::without_port(&address).to_owned())
 }
 
 /// Where the caller is, as far as the platform tells.

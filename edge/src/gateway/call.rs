@@ -29,6 +29,8 @@ impl BodyLength {
 pub struct Call {
     /// The method, in upper case.
     pub method: String,
+    /// Whether it came by https, as far as the runtime knows.
+    pub is_https: bool,
     /// The path, percent-encoded.
     pub path: String,
     /// The query without its `?`, percent-encoded.
@@ -55,6 +57,8 @@ pub struct Call {
     pub access_control_request_method: Option<String>,
     /// The body's length.
     pub body: BodyLength,
+    /// Whether the head tells two ends of the body, by `Content-Length` and by `Transfer-Encoding`.
+    pub has_two_ends: bool,
     /// The caller's own id if it was well-formed, else a new one.
     pub request_id: RequestId,
 }

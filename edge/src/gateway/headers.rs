@@ -1,9 +1,7 @@
 //! The headers between the edge and the origin, by name.
 
 use shared::media::FORGETS_HEADER;
-
-/// Set by Cloudflare (and by `wrangler dev`) to the caller's address; a caller can't forge it.
-pub const CLIENT_ADDRESS: &str = "cf-connecting-ip";
+use shared::security::EDGE_SECRET_HEADER;
 
 /// Tells the origin the caller's address.
 pub const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -16,7 +14,7 @@ pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// What of a request's headers stops here: those of the connection (RFC 9110, 7.6.1), what the runtime
 /// writes by itself, and what a caller could use to pass for somebody else.
-pub const NOT_FORWARDED: [&str; 19] = [
+pub const NOT_FORWARDED: [&str; 20] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -34,8 +32,9 @@ pub const NOT_FORWARDED: [&str; 19] = [
     FORWARDED_PROTO,
     "x-real-ip",
     "true-client-ip",
-    CLIENT_ADDRESS,
     FORGETS_HEADER,
+    "cf-connecting-ip",
+    EDGE_SECRET_HEADER,
 ];
 
 /// What of an answer's headers stops here. The runtime has kept back the others of the connection; what a

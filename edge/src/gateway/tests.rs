@@ -1,7 +1,7 @@
 //! The gateway's decisions, without a worker.
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, Door};
 use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
 use shared::key::{Access, Claims, KeySet, SigningKey};
@@ -46,6 +46,7 @@ pub(super) fn gateway_with(change: impl FnOnce(&mut Config)) -> Gateway {
             items: 2,
         },
         media_revalidate_seconds: 60,
+        door: Door::default(),
     };
     change(&mut config);
     Gateway::new(config)
@@ -65,9 +66,11 @@ pub(super) fn call(method: &str, url: &str, key: Option<String>) -> Call {
         if_match: None,
         if_none_match: None,
         tus: None,
+        is_https: true,
         origin: None,
         access_control_request_method: None,
         body: BodyLength::Known(0),
+        has_two_ends: false,
         request_id: RequestId::from_incoming("r1").unwrap(),
     }
 }
@@ -106,6 +109,27 @@ fn what_is_plainly_wrong_never_reaches_the_origin() {
         ("POST", "/healthz", None, "method_not_allowed"),
     ] {
         assert_eq!(code(&call(method, url, key)), expected, "{method} {url}");
+    }
+}
+
+#[test]
+fn a_full_key_is_refused_to_pages_whatever_they_ask_for() {
+    for origin in ["https://a.example", "null", ""] {
+        for (method, url) in [
+            ("GET", POSTS),
+            ("GET", "/media/default/private.jpg"),
+            ("POST", "/api/v1/sql"),
+            ("GET", "/api/v1/crud/demo/posts?limit=x"),
+        ] {
+            let page = |access| Call {
+                origin: Some(origin.to_owned()),
+                ..call(method, url, Some(key(access)))
+            };
+            assert_eq!(code(&page(Access::Full)), "permission_denied", "{url}");
+            let read = decide(&gateway(), &page(Access::Read), NOW);
+            let denied = read.is_err_and(|problem| problem.code() == ErrorCode::PermissionDenied);
+            assert!(!denied, "{url}");
+        }
     }
 }
 

@@ -154,7 +154,7 @@ impl Call<'_> {
             query: &self.query,
             authorization: authorization.as_deref(),
         };
-        let admitted = access::to_private(app, &self.path, &credentials).await?;
+        let admitted = access::to_private(app, record, &self.path, &credentials).await?;
         match (file, admitted) {
             (Some(file), Some((access, caller))) => {
                 if let Some(caller) = caller {

@@ -2,7 +2,8 @@
 
 pub(super) mod forget;
 pub(super) mod payload;
-pub mod receive;
+pub mod places;
+pub(super) mod receive;
 
 use super::links::links;
 use super::respond;
@@ -51,7 +52,7 @@ async fn upload(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let _turn = app.uploads.enter()?;
+    let _turn = app.uploads.enter(principal.key_id())?;
     let terms = Terms {
         limits: app.bounds.upload,
         pause_max: app.bounds.body_timeout,
