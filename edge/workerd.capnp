@@ -25,6 +25,7 @@ const edge :Workerd.Worker = (
     (name = "ORIGIN_TIMEOUT_MS", fromEnvironment = "ORIGIN_TIMEOUT_MS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
     (name = "CORS_ORIGINS", fromEnvironment = "CORS_ORIGINS"),
+    (name = "LOG_REQUESTS", fromEnvironment = "LOG_REQUESTS"),
     (name = "UPLOAD_MAX_BYTES", fromEnvironment = "UPLOAD_MAX_BYTES"),
     (name = "UPLOAD_MAX_ITEMS", fromEnvironment = "UPLOAD_MAX_ITEMS"),
   ],

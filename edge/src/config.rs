@@ -34,6 +34,8 @@ pub struct Config {
     pub keys: KeySet,
     /// Which web origins browsers may call from.
     pub cors: CorsOrigins,
+    /// Whether each request gets a line in the log.
+    pub logs_requests: bool,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
 }
@@ -50,6 +52,9 @@ pub enum ConfigError {
     /// `ORIGIN_TIMEOUT_MS` is no time.
     #[error("the variable ORIGIN_TIMEOUT_MS is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
     OriginTimeout,
+    /// `LOG_REQUESTS` is neither.
+    #[error("the variable LOG_REQUESTS is neither on nor off")]
+    LogRequests,
     /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
     #[error("the variable {0} is not a number from {1} to {2}")]
     UploadLimit(&'static str, u64, u64),
@@ -62,8 +67,8 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads the variables `ORIGIN_URL`, `ORIGIN_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `UPLOAD_MAX_BYTES` and
-    /// `UPLOAD_MAX_ITEMS`.
+    /// Reads the variables `ORIGIN_URL`, `ORIGIN_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
+    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -77,6 +82,11 @@ impl Config {
             Some(text) => CorsOrigins::parse(&text).map_err(ConfigError::Cors)?,
             None => CorsOrigins::any(),
         };
+        let logs_requests = match set(variable("LOG_REQUESTS")).as_deref() {
+            Some("off") => false,
+            None | Some("on") => true,
+            Some(_) => return Err(ConfigError::LogRequests),
+        };
         let mut upload_limits = UploadLimits::default();
         if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
             upload_limits.body_bytes = parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?;
@@ -89,6 +99,7 @@ impl Config {
             origin_timeout,
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
+            logs_requests,
             upload_limits,
         })
     }
@@ -166,6 +177,7 @@ mod tests {
         assert_eq!(config.origin_url, "http://127.0.0.1:8080");
         assert_eq!(config.origin_timeout, Duration::from_secs(35));
         assert_eq!(config.cors, CorsOrigins::any());
+        assert!(config.logs_requests);
         assert_eq!(config.upload_limits, UploadLimits::default());
     }
 
@@ -193,6 +205,7 @@ mod tests {
             ("JWKS", "secret"),
             ("JWKS", r#"{"keys":[]}"#),
             ("CORS_ORIGINS", "https://*"),
+            ("LOG_REQUESTS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
             ("UPLOAD_MAX_ITEMS", "0"),

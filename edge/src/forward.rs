@@ -5,7 +5,7 @@
 use crate::body::{self, Inlet, Passage, Stop};
 use crate::config::Config;
 use crate::gateway::{self, BodyPlan, Call, Fault, Upload};
-use crate::{get, log};
+use crate::{get, report};
 use futures_util::future::{Either, ready, select};
 use shared::error::Problem;
 use shared::operation::Pending;
@@ -153,7 +153,7 @@ impl<'a> Forwarding<'a> {
             Stop::Refused(problem) => problem,
             Stop::Stalled => {
                 let problem = Fault::Timeout.problem();
-                log(&self.call.request_id, &problem, "");
+                report::fault(&self.call.request_id, &problem, "");
                 problem
             }
         })
@@ -161,7 +161,7 @@ impl<'a> Forwarding<'a> {
 
     fn unreachable(&self, error: &JsValue) -> Problem {
         let problem = Fault::Unreachable.problem();
-        log(&self.call.request_id, &problem, &js_message(error));
+        report::fault(&self.call.request_id, &problem, &js_message(error));
         problem
     }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod call;
 mod headers;
 mod origin;
+mod record;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -18,10 +19,11 @@ pub use headers::{
     server_timing,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
+pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 
 use crate::config::Config;
-use shared::admission::{admit, check_body_length};
+use shared::admission::{check_body_length, knock};
 use shared::cors::is_preflight;
 use shared::envelope;
 use shared::error::{ErrorCode, Problem};
@@ -81,33 +83,54 @@ impl Gateway {
         &self.config
     }
 
-    /// Decides about a request; `now` is in seconds since 1970.
+    /// Decides about a request; `now` is in seconds since 1970. What it learns goes to `record`.
     ///
     /// # Errors
     /// Whatever the shared parsers, the key and the policy refuse, and `body_too_large`.
-    pub fn decide(&self, call: &Call, now: u64) -> Result<Decision, Problem> {
+    pub fn decide(
+        &self,
+        call: &Call,
+        now: u64,
+        record: &mut RequestRecord,
+    ) -> Result<Decision, Problem> {
         let requested_method = call.access_control_request_method.as_deref();
         if is_preflight(&call.method, call.origin.as_deref(), requested_method) {
+            record.route("preflight");
             return Ok(Decision::Answer(Answer::preflight(&self.config.cors)));
         }
         match call.path.as_str() {
-            "/healthz" => only_get(call).map(|()| Decision::Answer(Answer::alive())),
-            "/readyz" => only_get(call).map(|()| Decision::Forward(BodyPlan::Drop)),
+            "/healthz" => {
+                record.route("/healthz");
+                only_get(call).map(|()| Decision::Answer(Answer::alive()))
+            }
+            "/readyz" => {
+                record.route("/readyz");
+                only_get(call).map(|()| Decision::Forward(BodyPlan::Drop))
+            }
             path if path.starts_with(FilePath::PREFIX) => {
+                record.route("/media/{path}");
                 // Whether there is such a file, and who may have it, the origin knows.
                 route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
             }
-            _ => self.admit(call, now).map(Decision::Forward),
+            _ => self.admit(call, now, record).map(Decision::Forward),
         }
     }
 
-    fn admit(&self, call: &Call, now: u64) -> Result<BodyPlan, Problem> {
-        let verify = || {
-            self.tokens
-                .borrow_mut()
-                .verify(call.authorization.as_deref(), now)
-        };
-        let (_, pending) = admit(&call.head(), verify)?.into_parts();
+    fn admit(
+        &self,
+        call: &Call,
+        now: u64,
+        record: &mut RequestRecord,
+    ) -> Result<BodyPlan, Problem> {
+        let knock = knock(&call.head())?;
+        if let Some(action) = knock.action() {
+            record.action(action);
+        }
+        let principal = self
+            .tokens
+            .borrow_mut()
+            .verify(call.authorization.as_deref(), now)?;
+        let pending = knock.admit(record.caller(principal))?;
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {

@@ -1,16 +1,19 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward` and `body` know the worker's API. This one turns requests into
+//! Only this file, `forward`, `body` and `report` know the worker's API. This one turns requests into
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
 pub mod config;
 mod forward;
 pub mod gateway;
+mod report;
 
 use config::Config;
 use forward::Forwarding;
-use gateway::{Answer, BodyLength, Call, Decision, Form, Gateway, OriginHead};
+use gateway::{
+    Answer, BodyLength, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
+};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
@@ -39,16 +42,19 @@ enum Reply {
 pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
     let call = read_call(&request)?;
+    let mut record = RequestRecord::begin(&call.method);
     let mut forwarding = Forwarding::new(&request, &call);
     let (gateway, reply) = match gateway(&env) {
         Ok(gateway) => {
-            let reply = reply(&gateway, &mut forwarding).await;
+            let reply = reply(&gateway, &mut forwarding, &mut record).await;
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),
     };
-    let reply =
-        reply.unwrap_or_else(|problem| Reply::Own(Answer::problem(&problem, &call.request_id)));
+    let reply = reply.unwrap_or_else(|problem| {
+        record.refused(&problem);
+        Reply::Own(Answer::problem(&problem, &call.request_id))
+    });
     let (response, length) = match reply {
         Reply::Own(answer) => {
             let length = BodyLength::Known(answer.body().len() as u64);
@@ -65,16 +71,21 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         Some(rest) => body::answer_early(response, length, rest, &context)?,
         None => response,
     };
+    let ending = Ending {
+        status: response.status(),
+        total_ms: Date::now() - started,
+        origin_ms,
+    };
     let headers = response.headers();
     headers.set(request_id::HEADER, call.request_id.as_str())?;
     headers.append(
         "server-timing",
-        &gateway::server_timing(Date::now() - started, origin_ms),
+        &gateway::server_timing(ending.total_ms, origin_ms),
     )?;
     for (name, value) in tus::answer_headers(&call.path, response.status()) {
         headers.set(name, value)?;
     }
-    if let Some(gateway) = gateway {
+    if let Some(gateway) = &gateway {
         for (name, value) in gateway.config().cors.answer_headers(call.origin.as_deref()) {
             match name {
                 // The origin's answer may depend on more.
@@ -84,16 +95,19 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
             }
         }
     }
+    let config = gateway.as_deref().map(Gateway::config);
+    report::answered(&env, config, &call.request_id, &record, &ending);
     Ok(response)
 }
 
 async fn reply(
     gateway: &Gateway,
     forwarding: &mut Forwarding<'_>,
+    record: &mut RequestRecord,
 ) -> core::result::Result<Reply, Problem> {
     let call = forwarding.call();
     let now = (Date::now() / 1000.0) as u64;
-    let plan = match gateway.decide(call, now)? {
+    let plan = match gateway.decide(call, now, record)? {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
     };
@@ -112,7 +126,7 @@ async fn reply(
         Ok(()) => Ok(Reply::Origin(response)),
         Err(problem) => {
             discard(&response);
-            log(&call.request_id, &problem, "");
+            report::fault(&call.request_id, &problem, "");
             Err(problem)
         }
     }
@@ -204,11 +218,6 @@ fn discard(response: &Response) {
         // Nobody is left to tell if even that fails.
         let _ = body.cancel();
     }
-}
-
-/// One line of the worker's log. `cause` is the runtime's own message: it holds no key and no value.
-fn log(request_id: &RequestId, problem: &Problem, cause: &str) {
-    console_error!("requestId={request_id} {problem} {cause}");
 }
 
 /// A header's value; none for one that is not there.

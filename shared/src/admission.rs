@@ -7,7 +7,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::key::Principal;
 use crate::limits::JSON_BODY_MAX_BYTES;
 use crate::operation::{Pending, RequestHead, parse_head};
-use crate::policy::permit;
+use crate::policy::{Action, permit};
 
 /// A request that may proceed to its body: who calls, and what for.
 #[derive(Clone, Debug)]
@@ -47,6 +47,12 @@ pub fn knock(head: &RequestHead<'_>) -> Result<Knock, Problem> {
 }
 
 impl Knock {
+    /// What is asked for, if the head is right.
+    #[must_use]
+    pub fn action(&self) -> Option<Action> {
+        self.0.as_ref().ok().map(Pending::action)
+    }
+
     /// Lets a caller in whose key is verified: the rest of the head, then the policy.
     ///
     /// # Errors

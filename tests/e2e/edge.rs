@@ -1,16 +1,30 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
+mod tap;
+
+use crate::case::eventually;
 use crate::door::{Answer, Call, Door, option};
+use crate::raw::Wire;
 use crate::room::Room;
-use crate::service::{Edge, Service, shared};
+use crate::service::{Edge, Service, shared, workspace};
 use crate::worker::Worker;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
+use std::io::Write as _;
+use std::time::Duration;
+use tap::Tap;
 
 cases! {
-    Own: [the_worker_runs_under_plain_workerd],
+    Own: [
+        the_worker_runs_under_plain_workerd,
+        the_worker_is_small,
+        each_request_gets_one_line_in_the_workers_log,
+        a_tap_sees_what_the_origin_is_asked,
+    ],
     Edge: [both_doors_give_the_same_answers, the_edge_refuses_by_itself_and_says_when_the_origin_is_silent],
 }
 
@@ -174,9 +188,9 @@ async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Door) 
     let silent = call(Method::GET, "/api/v1/crud/demo/posts/1").send().await;
     silent.refused(ErrorCode::OriginTimeout);
     service.signal(Signal::CONT);
-    let works = crate::case::eventually(
+    let works = eventually(
         "the origin answers again",
-        std::time::Duration::from_secs(20),
+        Duration::from_secs(20),
         || async {
             let answer = call(Method::GET, "/api/v1/crud/demo/posts/1").send().await;
             (answer.code() == "ok").then_some(())
@@ -196,4 +210,106 @@ async fn the_worker_runs_under_plain_workerd(_: Door) {
     call.clone().send().await.refused(ErrorCode::MissingKey);
     let record = call.key(&shared().read_key).send().await.payload();
     assert_eq!(record["id"], 1);
+}
+
+/// Bytes of the worker's wasm, compressed: what an isolate loads at its start.
+const WORKER_MAX_BYTES: usize = 300_000;
+
+async fn the_worker_is_small(_: Door) {
+    let wasm = std::fs::read(workspace().join("edge/build/index_bg.wasm")).expect("`make edge`");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(&wasm).unwrap();
+    let bytes = gzip.finish().unwrap().len();
+    assert!(bytes < WORKER_MAX_BYTES, "{bytes} bytes");
+}
+
+async fn each_request_gets_one_line_in_the_workers_log(_: Door) {
+    let worker = Worker::start(&[("ORIGIN_URL", &shared().origin)]);
+    let call = |method: Method, path: &str, id: &str| {
+        Call::new(&worker.url, method, path)
+            .key(&shared().read_key)
+            .header("x-request-id", id)
+    };
+    let record = "/api/v1/crud/demo/posts/1";
+    call(Method::GET, record, "line-1").send().await.payload();
+    let refused = call(Method::DELETE, record, "line-2").send().await;
+    refused.refused(ErrorCode::FullAccessRequired);
+    let log = worker.log();
+    let line = |id: &str| -> Value {
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(id)).collect();
+        assert_eq!(lines.len(), 1, "{log}");
+        serde_json::from_str(lines[0]).unwrap_or_else(|error| panic!("{error}: {log}"))
+    };
+    let key = crate::forged::claims(&shared().read_key)["sub"].clone();
+    let (read, refused) = (line("line-1"), line("line-2"));
+    assert_eq!(read["status"], 200);
+    assert_eq!(read["route"], "/api/v1/crud/{db}/{table}/{id}");
+    assert_eq!(read["key"], key);
+    assert_eq!(refused["status"], 403);
+    assert_eq!(refused["key"], key);
+    assert_eq!(refused["code"], "full_access_required");
+    assert!(!log.contains(&shared().read_key));
+
+    let silent = Worker::start(&[("ORIGIN_URL", &shared().origin), ("LOG_REQUESTS", "off")]);
+    let read = Call::new(&silent.url, Method::GET, record).key(&shared().read_key);
+    read.send().await.payload();
+    assert_eq!(silent.log(), "");
+}
+
+/// What every count of requests at the origin stands on.
+async fn a_tap_sees_what_the_origin_is_asked(_: Door) {
+    let tap = Tap::before(&shared().origin).await;
+    let call = |method, path: &str| Call::new(&tap.url, method, path).key(&shared().full_key);
+    let read = call(Method::GET, "/api/v1/crud/demo/posts/1").send().await;
+    assert_eq!(read.payload()["id"], 1);
+    let large = json!({"query": format!("SELECT LENGTH('{}') AS v", "x".repeat(200_000))});
+    let sql = || call(Method::POST, "/api/v1/sql");
+    let counted = sql().json(&large).send().await;
+    let pieces = large.to_string().into_bytes();
+    let pieces: Vec<_> = pieces
+        .chunks(30_000)
+        .map(|piece| Ok::<_, std::io::Error>(piece.to_vec()))
+        .collect();
+    let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
+    let chunked = sql().request().body(chunked).send().await.unwrap();
+    assert_eq!(chunked.status(), 200);
+    assert_eq!(counted.payload(), json!([{"v": 200_000}]));
+    let mut cut = Wire::open(&tap.url).await;
+    cut.send(b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        .await;
+    drop(cut);
+    let seen = eventually("the last one is seen", Duration::from_secs(10), || async {
+        Some(tap.requests()).filter(|seen| seen.len() == 4)
+    })
+    .await;
+    let bytes = large.to_string().len() as u64;
+    let told: Vec<_> = seen
+        .iter()
+        .map(|one| {
+            (
+                one.method.as_str(),
+                one.target.as_str(),
+                one.body_bytes,
+                one.is_complete,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("GET", "/api/v1/crud/demo/posts/1", 0, true),
+            ("POST", "/api/v1/sql", bytes, true),
+            ("POST", "/api/v1/sql", bytes, true),
+            ("POST", "/api/v1/sql", 1, false),
+        ]
+    );
+    assert_eq!(seen[3].header("content-length"), Some("100"));
+    assert_eq!(tap.complete(), 3);
+    assert!(
+        (2..=4).contains(&tap.connections()),
+        "{}",
+        tap.connections()
+    );
+    tap.forget();
+    assert_eq!(tap.requests().len(), 0);
 }

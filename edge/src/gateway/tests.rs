@@ -27,6 +27,7 @@ fn gateway() -> Gateway {
         origin_timeout: Duration::from_secs(1),
         keys: KeySet::new(vec![signer().public()]).unwrap(),
         cors: CorsOrigins::any(),
+        logs_requests: true,
         upload_limits: UploadLimits {
             body_bytes: 4_096,
             items: 2,
@@ -54,8 +55,12 @@ fn call(method: &str, url: &str, key: Option<String>) -> Call {
     }
 }
 
+fn decide(gateway: &Gateway, call: &Call, now: u64) -> Result<Decision, Problem> {
+    gateway.decide(call, now, &mut RequestRecord::begin(&call.method))
+}
+
 fn code(call: &Call) -> &'static str {
-    gateway().decide(call, NOW).unwrap_err().code().as_str()
+    decide(&gateway(), call, NOW).unwrap_err().code().as_str()
 }
 
 const POSTS: &str = "/api/v1/crud/demo/posts";
@@ -91,8 +96,8 @@ fn what_is_plainly_wrong_never_reaches_the_origin() {
 fn a_key_is_refused_once_its_lifetime_is_over_though_it_was_verified_before() {
     let gateway = gateway();
     let read = call("GET", POSTS, Some(key(Access::Read)));
-    assert!(gateway.decide(&read, NOW).is_ok());
-    let refused = gateway.decide(&read, NOW + 10).unwrap_err();
+    assert!(decide(&gateway, &read, NOW).is_ok());
+    let refused = decide(&gateway, &read, NOW + 10).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ExpiredKey);
 }
 
@@ -101,7 +106,7 @@ fn a_preflight_needs_no_key_and_is_cached_a_day() {
     let mut preflight = call("OPTIONS", POSTS, None);
     preflight.origin = Some("https://app.example".to_owned());
     preflight.access_control_request_method = Some("DELETE".to_owned());
-    let Ok(Decision::Answer(answer)) = gateway().decide(&preflight, NOW) else {
+    let Ok(Decision::Answer(answer)) = decide(&gateway(), &preflight, NOW) else {
         panic!("not answered at the edge")
     };
     assert_eq!((answer.status(), answer.body()), (204, &b""[..]));
@@ -119,7 +124,7 @@ fn a_small_body_is_checked_a_large_one_streamed_and_a_huge_one_refused() {
     let mut insert = call("POST", POSTS, Some(key(Access::Full)));
     let mut plan = |body| {
         insert.body = body;
-        gateway().decide(&insert, NOW)
+        decide(&gateway(), &insert, NOW)
     };
     let checked = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Check(_))));
     let streamed = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Stream)));
@@ -134,7 +139,7 @@ fn a_small_body_is_checked_a_large_one_streamed_and_a_huge_one_refused() {
 #[test]
 fn a_checked_body_is_refused_for_the_reason_that_the_origin_would_give() {
     let insert = call("POST", POSTS, Some(key(Access::Full)));
-    let Ok(Decision::Forward(BodyPlan::Check(pending))) = gateway().decide(&insert, NOW) else {
+    let Ok(Decision::Forward(BodyPlan::Check(pending))) = decide(&gateway(), &insert, NOW) else {
         panic!("not checked")
     };
     assert!(check_body(pending.clone(), br#"{"title":"x"}"#).is_ok());
@@ -153,7 +158,7 @@ fn a_batch_is_refused_by_the_operation_that_is_wrong() {
     let batch = |access| call("POST", "/api/v1/batch", Some(key(access)));
     assert_eq!(code(&batch(Access::Read)), "full_access_required");
     let Ok(Decision::Forward(BodyPlan::Check(pending))) =
-        gateway().decide(&batch(Access::Full), NOW)
+        decide(&gateway(), &batch(Access::Full), NOW)
     else {
         panic!("not checked")
     };
@@ -171,7 +176,7 @@ fn files_are_asked_of_the_origin_with_and_without_a_key() {
         for method in ["GET", "HEAD"] {
             let file = call(method, "/media/default/a%20b/%C3%BC.png?v=1&x", key.clone());
             assert!(matches!(
-                gateway().decide(&file, NOW),
+                decide(&gateway(), &file, NOW),
                 Ok(Decision::Forward(BodyPlan::Drop))
             ));
         }
@@ -264,7 +269,7 @@ fn reads_and_readiness_are_forwarded_without_a_body() {
         call("GET", "/readyz", None),
     ] {
         assert!(matches!(
-            gateway().decide(&read, NOW),
+            decide(&gateway(), &read, NOW),
             Ok(Decision::Forward(BodyPlan::Drop))
         ));
     }
@@ -350,7 +355,7 @@ fn upload(content_type: Option<&str>, body: BodyLength) -> Result<Upload, Proble
     let mut call = call("POST", MEDIA, Some(key(Access::Full)));
     call.content_type = content_type.map(str::to_owned);
     call.body = body;
-    match gateway().decide(&call, NOW)? {
+    match decide(&gateway(), &call, NOW)? {
         Decision::Forward(BodyPlan::Upload(upload)) => Ok(upload),
         other => panic!("not an upload: {other:?}"),
     }
@@ -428,4 +433,37 @@ fn an_upload_takes_a_full_key_and_a_type_that_is_read() {
     }
     let refused = upload(Some("multipart/form-data"), BodyLength::Known(10)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::InvalidBody);
+}
+
+#[test]
+fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
+    let gateway = gateway();
+    let line = |call: &Call, status, origin_ms| {
+        let mut record = RequestRecord::begin(&call.method);
+        if let Err(problem) = gateway.decide(call, NOW, &mut record) {
+            record.refused(&problem);
+        }
+        let ending = Ending {
+            status,
+            total_ms: 12.7,
+            origin_ms,
+        };
+        record.line(&call.request_id, &ending)
+    };
+    let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";
+    let read = line(&call("GET", path, Some(key(Access::Read))), 200, Some(9.2));
+    assert_eq!(
+        read,
+        r#"{"message":"request","id":"r1","method":"GET","route":"/api/v1/crud/{db}/{table}/{id}","status":200,"key":"01936f2a-7b3c-7def-8abc-0123456789ab","project":"default","upstream_ms":9,"total_ms":12}"#
+    );
+    let refused = line(&call("DELETE", path, Some(key(Access::Read))), 400, None);
+    assert!(
+        refused.contains(r#""code":"invalid_query_option","#),
+        "{refused}"
+    );
+    let stranger = line(&call("BREW", path, None), 405, None);
+    assert_eq!(
+        stranger,
+        r#"{"message":"request","id":"r1","method":"OTHER","route":"none","status":405,"code":"method_not_allowed","total_ms":12}"#
+    );
 }

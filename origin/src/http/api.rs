@@ -39,11 +39,13 @@ async fn answer(
 ) -> Result<Response, Problem> {
     let texts = Texts::of(parts);
     let knock = admission::knock(&texts.head(parts))?;
+    if let Some(action) = knock.action() {
+        record.action(action);
+    }
     let authorization = texts.authorization.as_deref();
     let principal = app.keys.authenticate(authorization).await?;
     record.caller(Arc::clone(&principal));
     let pending = knock.admit(&principal)?;
-    record.action(pending.action());
     let held = match pending.body() {
         BodyUse::Json => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
         BodyUse::None | BodyUse::Upload | BodyUse::Bytes => Held::nothing(&app.bodies),

@@ -1,0 +1,66 @@
+//! What is told of a request once it is answered: a line in the worker's log, and a data point for Workers
+//! Analytics Engine where one is bound. What a line holds is [`gateway`](mod@crate::gateway)'s to say.
+
+use crate::config::Config;
+use crate::gateway::{Ending, RequestRecord};
+use shared::error::Problem;
+use shared::request_id::RequestId;
+use worker::js_sys::{self, Array, Reflect};
+use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::worker_sys::AnalyticsEngineDataset;
+use worker::{Env, console_error, console_log};
+
+/// The binding of Analytics Engine, if there is one.
+const ANALYTICS: &str = "ANALYTICS";
+
+/// Tells of a request that is answered.
+pub(crate) fn answered(
+    env: &Env,
+    config: Option<&Config>,
+    id: &RequestId,
+    record: &RequestRecord,
+    ending: &Ending,
+) {
+    if config.is_none_or(|config| config.logs_requests) {
+        console_log!("{}", record.line(id, ending));
+    }
+    if let Some(dataset) = analytics(env)
+        && dataset
+            .write_data_point(data_point(record, ending))
+            .is_err()
+    {
+        console_error!("a data point was not taken");
+    }
+}
+
+/// Tells of a fault behind the edge. `cause` is the runtime's own message: it holds no key and no value.
+pub(crate) fn fault(request_id: &RequestId, problem: &Problem, cause: &str) {
+    console_error!("requestId={request_id} {problem} {cause}");
+}
+
+fn analytics(env: &Env) -> Option<AnalyticsEngineDataset> {
+    let bound = Reflect::get(env, &ANALYTICS.into()).ok()?;
+    bound.is_object().then(|| bound.unchecked_into())
+}
+
+/// `index1` is the project, since samples are taken by it; blobs are labels, doubles are measures. In the
+/// order that docs/operations.md tells, which queries depend on: new ones go to the end.
+fn data_point(record: &RequestRecord, ending: &Ending) -> JsValue {
+    let index = Array::of1(&record.project().unwrap_or("none").into());
+    let blobs = Array::of3(
+        &record.method().into(),
+        &record.route_name().into(),
+        &record.code().unwrap_or_default().into(),
+    );
+    let doubles = Array::of3(
+        &ending.status.into(),
+        &ending.total_ms.into(),
+        &ending.origin_ms.unwrap_or(0.0).into(),
+    );
+    let point = js_sys::Object::new();
+    for (name, values) in [("indexes", index), ("blobs", blobs), ("doubles", doubles)] {
+        // A plain object takes any property.
+        let _ = Reflect::set(&point, &name.into(), &values);
+    }
+    point.into()
+}
