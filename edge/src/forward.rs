@@ -5,7 +5,8 @@
 use crate::body::{self, Inlet, Passage, Stop};
 use crate::config::Config;
 use crate::gateway::{self, BodyPlan, Call, Fault, Upload};
-use crate::{get, report};
+use crate::headers::{Changes, Head};
+use crate::report;
 use futures_util::future::{Either, ready, select};
 use shared::error::Problem;
 use shared::operation::Pending;
@@ -20,15 +21,17 @@ use worker::web_sys::{self, AbortController, Headers, Request, Response};
 /// One request on its way.
 pub(crate) struct Forwarding<'a> {
     request: &'a Request,
+    head: &'a Head,
     call: &'a Call,
     inlet: Option<Inlet>,
     origin_ms: Option<f64>,
 }
 
 impl<'a> Forwarding<'a> {
-    pub(crate) fn new(request: &'a Request, call: &'a Call) -> Self {
+    pub(crate) fn new(request: &'a Request, head: &'a Head, call: &'a Call) -> Self {
         Self {
             request,
+            head,
             call,
             inlet: None,
             origin_ms: None,
@@ -46,6 +49,9 @@ impl<'a> Forwarding<'a> {
 
     /// What the caller still sends, or may send.
     pub(crate) fn unread(self) -> Result<Option<Inlet>, JsValue> {
+        if !self.head.has_body() {
+            return Ok(None);
+        }
         match (self.inlet, self.request.body()) {
             (Some(inlet), _) => Ok(Some(inlet).filter(Inlet::is_open)),
             (None, Some(body)) if !self.request.body_used() => Inlet::open(&body).map(Some),
@@ -122,7 +128,7 @@ impl<'a> Forwarding<'a> {
         let controller = AbortController::new().map_err(unreachable)?;
         let init = web_sys::RequestInit::new();
         init.set_method(&self.call.method);
-        let headers = forwarded_headers(self.request, self.call).map_err(unreachable)?;
+        let headers = forwarded_headers(self.request, self.head, self.call).map_err(unreachable)?;
         init.set_headers(headers.as_ref());
         init.set_redirect(web_sys::RequestRedirect::Manual);
         // Cloudflare keeps what looks like a file by itself, and would give it under another request's id.
@@ -166,27 +172,24 @@ impl<'a> Forwarding<'a> {
     }
 }
 
-fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Headers, JsValue> {
-    let headers = Headers::new_with_headers(&request.headers())?;
-    let client = get(&headers, gateway::CLIENT_ADDRESS);
-    let connection = get(&headers, "connection").unwrap_or_default();
-    let named = connection
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty());
+fn forwarded_headers(request: &Request, head: &Head, call: &Call) -> Result<Headers, JsValue> {
+    let mut changes = Changes::default();
+    let connection = head.get("connection").unwrap_or_default();
+    let named = connection.split(',').map(str::trim);
     for name in gateway::NOT_FORWARDED.into_iter().chain(named) {
-        // A name that no header can have names none.
-        let _ = headers.delete(name);
+        if head.has(&name.to_ascii_lowercase()) {
+            changes.delete(name);
+        }
     }
-    headers.set(request_id::HEADER, call.request_id.as_str())?;
-    if let Some(client) = client {
-        headers.set(gateway::FORWARDED_FOR, &client)?;
+    changes.set(request_id::HEADER, call.request_id.as_str());
+    if let Some(client) = head.get(gateway::CLIENT_ADDRESS) {
+        changes.set(gateway::FORWARDED_FOR, client);
     }
-    if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
-        headers.set(gateway::FORWARDED_PROTO, scheme)?;
-        headers.set(gateway::FORWARDED_HOST, host)?;
+    if let Some((scheme, host)) = gateway::scheme_and_host(head.url()) {
+        changes.set(gateway::FORWARDED_PROTO, scheme);
+        changes.set(gateway::FORWARDED_HOST, host);
     }
-    Ok(headers)
+    changes.of_request(request)
 }
 
 fn js_message(error: &JsValue) -> String {

@@ -1,12 +1,13 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward`, `body` and `report` know the worker's API. This one turns requests into
+//! Only this file, `forward`, `body`, `headers` and `report` know the worker's API. This one turns requests into
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
 pub mod config;
 mod forward;
 pub mod gateway;
+mod headers;
 mod report;
 
 use config::Config;
@@ -14,13 +15,14 @@ use forward::Forwarding;
 use gateway::{
     Answer, BodyLength, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
 };
+use headers::{Changes, Head};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use worker::js_sys::{Date, Reflect, Uint8Array};
-use worker::web_sys::{Headers, Request, Response, ResponseInit};
+use worker::web_sys::{Headers, Request, Response};
 use worker::{Context, Env, Result, console_error, event};
 
 thread_local! {
@@ -41,9 +43,10 @@ enum Reply {
 #[event(fetch)]
 pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
-    let call = read_call(&request)?;
+    let head = Head::read(&request);
+    let call = read_call(&head)?;
     let mut record = RequestRecord::begin(&call.method);
-    let mut forwarding = Forwarding::new(&request, &call);
+    let mut forwarding = Forwarding::new(&request, &head, &call);
     let (gateway, reply) = match gateway(&env) {
         Ok(gateway) => {
             let reply = reply(&gateway, &mut forwarding, &mut record).await;
@@ -55,46 +58,64 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         record.refused(&problem);
         Reply::Own(Answer::problem(&problem, &call.request_id))
     });
-    let (response, length) = match reply {
-        Reply::Own(answer) => {
-            let length = BodyLength::Known(answer.body().len() as u64);
-            (own_response(&answer)?, length)
-        }
-        Reply::Origin(response) => {
-            let length = get(&response.headers(), "content-length");
-            let length = BodyLength::announced(length.as_deref());
-            (passed_response(&response)?, length)
-        }
-    };
     let origin_ms = forwarding.origin_ms();
-    let response = match forwarding.unread()? {
-        Some(rest) => body::answer_early(response, length, rest, &context)?,
-        None => response,
-    };
     let ending = Ending {
-        status: response.status(),
+        status: match &reply {
+            Reply::Own(answer) => answer.status(),
+            Reply::Origin(response) => response.status(),
+        },
         total_ms: Date::now() - started,
         origin_ms,
     };
-    let headers = response.headers();
-    headers.set(request_id::HEADER, call.request_id.as_str())?;
-    headers.append(
+    let mut changes = Changes::default();
+    if let Reply::Own(answer) = &reply {
+        for (name, value) in answer.headers() {
+            changes.set(name, value);
+        }
+    }
+    changes.set(request_id::HEADER, call.request_id.as_str());
+    changes.append(
         "server-timing",
         &gateway::server_timing(ending.total_ms, origin_ms),
-    )?;
-    for (name, value) in tus::answer_headers(&call.path, response.status()) {
-        headers.set(name, value)?;
+    );
+    for (name, value) in tus::answer_headers(&call.path, ending.status) {
+        changes.set(name, value);
     }
     if let Some(gateway) = &gateway {
         for (name, value) in gateway.config().cors.answer_headers(call.origin.as_deref()) {
-            match name {
+            match (name, &reply) {
                 // The origin's answer may depend on more.
-                "vary" if gateway::lists(get(&headers, name).as_deref(), value) => {}
-                "vary" => headers.append(name, value)?,
-                _ => headers.set(name, value)?,
+                ("vary", Reply::Origin(response)) => {
+                    let vary = get(&response.headers(), name);
+                    if !gateway::lists(vary.as_deref(), value) {
+                        changes.append(name, value);
+                    }
+                }
+                ("vary", Reply::Own(_)) => changes.append(name, value),
+                _ => changes.set(name, value),
             }
         }
     }
+    let response = match &reply {
+        Reply::Own(answer) => {
+            let body = (!answer.body().is_empty()).then(|| Uint8Array::from(answer.body()));
+            changes.response(answer.status(), &body.into())?
+        }
+        Reply::Origin(response) => changes.of_response(response)?,
+    };
+    let response = match forwarding.unread()? {
+        Some(rest) => {
+            let length = match &reply {
+                Reply::Own(answer) => BodyLength::Known(answer.body().len() as u64),
+                Reply::Origin(response) => {
+                    let length = get(&response.headers(), "content-length");
+                    BodyLength::announced(length.as_deref())
+                }
+            };
+            body::answer_early(response, length, rest, &context)?
+        }
+        None => response,
+    };
     let config = gateway.as_deref().map(Gateway::config);
     report::answered(&env, config, &call.request_id, &record, &ending);
     Ok(response)
@@ -149,32 +170,32 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
 }
 
-fn read_call(request: &Request) -> Result<Call> {
-    let headers = request.headers();
-    let url = request.url();
-    let (path, query) = gateway::split_url(&url);
-    let body = match request.body() {
-        None => BodyLength::Known(0),
-        Some(_) => BodyLength::announced(get(&headers, "content-length").as_deref()),
+fn read_call(head: &Head) -> Result<Call> {
+    let (path, query) = gateway::split_url(head.url());
+    let body = if head.has_body() {
+        BodyLength::announced(head.get("content-length"))
+    } else {
+        BodyLength::Known(0)
     };
-    let incoming = get(&headers, request_id::HEADER);
-    let request_id = match incoming.as_deref().and_then(RequestId::from_incoming) {
+    let incoming = head.get(request_id::HEADER);
+    let request_id = match incoming.and_then(RequestId::from_incoming) {
         Some(id) => id,
         None => new_request_id()?,
     };
+    let get = |name: &str| head.get(name).map(str::to_owned);
     Ok(Call {
-        method: request.method(),
+        method: head.method().to_owned(),
         path: path.to_owned(),
         query: query.map(str::to_owned),
-        authorization: get(&headers, "authorization"),
-        content_type: get(&headers, "content-type"),
-        accept: get(&headers, "accept"),
-        idempotency_key: get(&headers, "idempotency-key"),
-        if_match: get(&headers, "if-match"),
-        if_none_match: get(&headers, "if-none-match"),
-        tus: TusHeaders::read(path, |name| get(&headers, name)),
-        origin: get(&headers, "origin"),
-        access_control_request_method: get(&headers, "access-control-request-method"),
+        authorization: get("authorization"),
+        content_type: get("content-type"),
+        accept: get("accept"),
+        idempotency_key: get("idempotency-key"),
+        if_match: get("if-match"),
+        if_none_match: get("if-none-match"),
+        tus: TusHeaders::read(path, get),
+        origin: get("origin"),
+        access_control_request_method: get("access-control-request-method"),
         body,
         request_id,
     })
@@ -184,32 +205,6 @@ fn new_request_id() -> Result<RequestId> {
     let mut random = [0; 10];
     getrandom::getrandom(&mut random).map_err(|error| error.to_string())?;
     Ok(RequestId::generate(Date::now() as u64, &random))
-}
-
-fn own_response(answer: &Answer) -> Result<Response> {
-    let headers = Headers::new()?;
-    for (name, value) in answer.headers() {
-        headers.set(name, value)?;
-    }
-    let init = ResponseInit::new();
-    init.set_status(answer.status());
-    init.set_headers(&headers);
-    let body = (!answer.body().is_empty()).then(|| Uint8Array::from(answer.body()));
-    Ok(Response::new_with_opt_js_u8_array_and_init(
-        body.as_ref(),
-        &init,
-    )?)
-}
-
-/// The origin's answer with headers that can be added to; its body is never touched.
-fn passed_response(response: &Response) -> Result<Response> {
-    let init = ResponseInit::new();
-    init.set_status(response.status());
-    init.set_headers(&response.headers());
-    Ok(Response::new_with_opt_readable_stream_and_init(
-        response.body().as_ref(),
-        &init,
-    )?)
 }
 
 /// Tells the origin's side that nobody reads on.

@@ -60,9 +60,18 @@ pub(crate) struct Edge {
     /// Measure only requests with a key that is known, over many connections.
     #[arg(long)]
     briefly: bool,
+    /// Let the edge write its line for every request, which the other worker does not.
+    #[arg(long)]
+    log: bool,
     /// Also write every measurement and the medians to this file.
     #[arg(long)]
     json: Option<PathBuf>,
+}
+
+impl Edge {
+    const fn log_requests(&self) -> &'static str {
+        if self.log { "on" } else { "off" }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -109,6 +118,7 @@ async fn fixed(asked: &Edge, report: &mut Report) -> Result<()> {
     let setting = Setting {
         origin: origin::start(asked.megabytes * 1_000_000)?,
         jwks,
+        log_requests: asked.log_requests(),
         directory: directory.path().to_owned(),
     };
     let warm = keys[..1].to_vec();
@@ -142,6 +152,7 @@ async fn own(asked: &Edge, report: &mut Report) -> Result<()> {
     let setting = Setting {
         origin: door.address,
         jwks: selkie::jwks(&binary, &mariadb, &door).await?,
+        log_requests: asked.log_requests(),
         directory: mariadb.directory().to_owned(),
     };
     let keys = vec![door.requests.key.clone()];

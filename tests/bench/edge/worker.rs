@@ -46,6 +46,8 @@ impl Kind {
 pub(super) struct Setting {
     pub(super) origin: SocketAddr,
     pub(super) jwks: String,
+    /// `on` or `off`.
+    pub(super) log_requests: &'static str,
     /// A directory for logs.
     pub(super) directory: PathBuf,
 }
@@ -75,6 +77,7 @@ impl Worker {
                 .arg(format!("--socket-addr=http={address}"))
                 .env("ORIGIN_URL", format!("http://{}", setting.origin))
                 .env("JWKS", &setting.jwks)
+                .env("LOG_REQUESTS", setting.log_requests)
                 .current_dir(&root);
             if let Ok(other) = log.try_clone() {
                 command.stdout(other);
