@@ -21,8 +21,9 @@ const edge :Workerd.Worker = (
   ],
   compatibilityDate = "2026-04-26", # as in wrangler.toml
   bindings = [
-    (name = "ORIGIN_URL", fromEnvironment = "ORIGIN_URL"),
+    (name = "ORIGINS", fromEnvironment = "ORIGINS"),
     (name = "ORIGIN_TIMEOUT_MS", fromEnvironment = "ORIGIN_TIMEOUT_MS"),
+    (name = "ORIGIN_CONNECT_TIMEOUT_MS", fromEnvironment = "ORIGIN_CONNECT_TIMEOUT_MS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
     (name = "CORS_ORIGINS", fromEnvironment = "CORS_ORIGINS"),
     (name = "LOG_REQUESTS", fromEnvironment = "LOG_REQUESTS"),

@@ -4,21 +4,30 @@
 //! bytes that it is shown.
 
 mod answer;
+mod attempt;
 mod call;
 mod headers;
 mod origin;
+mod origins;
+mod read_cache;
 mod record;
 #[cfg(test)]
 mod tests;
 mod upload;
 
 pub use answer::Answer;
+pub use attempt::{Blame, Miss, Repeat};
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
-    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists,
-    server_timing,
+    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED,
+    lists, server_timing, without_port,
 };
 pub use origin::{Fault, Form, OriginHead, judge};
+pub use origins::{Origins, Pick, Place, Tried};
+pub use read_cache::{
+    ASKED_AT, KEPT_MAX_BYTES, Lead, Lookup, Moment, Question, ReadCache, Suits, Turn, Wish, age_ms,
+    is_kept, pauses,
+};
 pub use record::{Ending, RequestRecord};
 pub use upload::Upload;
 
@@ -31,7 +40,9 @@ use shared::key::TokenCache;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
-use std::cell::RefCell;
+use shared::policy::Action;
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -44,6 +55,8 @@ pub enum Decision {
     Answer(Answer),
     /// The origin answers.
     Forward(BodyPlan),
+    /// The cache answers, or the origin. A body is read whole; the question then says what is looked for.
+    Read(Question),
 }
 
 /// What of a request's body is forwarded.
@@ -59,21 +72,48 @@ pub enum BodyPlan {
     Upload(Upload),
 }
 
-/// An isolate's gateway: its configuration and the keys that it verified lately.
+impl BodyPlan {
+    /// When the request may be sent to another origin. An `Idempotency-Key` was let through only where it is
+    /// heeded.
+    #[must_use]
+    pub fn repeat(&self, call: &Call) -> Repeat {
+        let is_harmless = match self {
+            Self::Drop => matches!(call.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+            Self::Check(pending) => {
+                pending.action() == Action::Query || call.idempotency_key.is_some()
+            }
+            Self::Stream | Self::Upload(_) => return Repeat::Never,
+        };
+        if is_harmless {
+            Repeat::Always
+        } else {
+            Repeat::IfUntaken
+        }
+    }
+}
+
+/// An isolate's gateway: its configuration, the keys that it verified lately, and what it knows of the origins.
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
+    origins: RefCell<Origins>,
+    /// Shared with the reads that are under way.
+    reads: Option<Rc<ReadCache>>,
 }
 
 impl Gateway {
-    /// A gateway with nothing verified yet.
+    /// A gateway with nothing verified and nothing known yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
+        let silence_max = config.origin_connect_timeout.as_millis() as u64;
+        let origins = Origins::new(config.origins.clone(), silence_max);
         Self {
+            reads: ReadCache::new(&config).map(Rc::new),
             config,
             tokens: RefCell::new(tokens),
+            origins: RefCell::new(origins),
         }
     }
 
@@ -81,6 +121,18 @@ impl Gateway {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the configuration allows reads to be kept.
+    #[must_use]
+    pub fn keeps_reads(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// What is known of the origins. To be let go before anything is waited for.
+    #[must_use]
+    pub fn origins(&self) -> RefMut<'_, Origins> {
+        self.origins.borrow_mut()
     }
 
     /// Decides about a request; `now` is in seconds since 1970. What it learns goes to `record`.
@@ -101,7 +153,10 @@ impl Gateway {
         match call.path.as_str() {
             "/healthz" => {
                 record.route("/healthz");
-                only_get(call).map(|()| Decision::Answer(Answer::alive()))
+                only_get(call).map(|()| {
+                    let payload = self.origins().describe(now * 1_000);
+                    Decision::Answer(Answer::json(200, envelope::success(&payload)))
+                })
             }
             "/readyz" => {
                 record.route("/readyz");
@@ -112,7 +167,7 @@ impl Gateway {
                 // Whether there is such a file, and who may have it, the origin knows.
                 route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
             }
-            _ => self.admit(call, now, record).map(Decision::Forward),
+            _ => self.admit(call, now, record),
         }
     }
 
@@ -121,7 +176,7 @@ impl Gateway {
         call: &Call,
         now: u64,
         record: &mut RequestRecord,
-    ) -> Result<BodyPlan, Problem> {
+    ) -> Result<Decision, Problem> {
         let knock = knock(&call.head())?;
         if let Some(action) = knock.action() {
             record.action(action);
@@ -130,7 +185,18 @@ impl Gateway {
             .tokens
             .borrow_mut()
             .verify(call.authorization.as_deref(), now)?;
-        let pending = knock.admit(record.caller(principal))?;
+        let principal = record.caller(principal);
+        let pending = knock.admit(principal)?;
+        if let Some(reads) = &self.reads
+            && let Some(wish) = reads.wish(call, principal, &pending)
+        {
+            let question = Question::new(reads, principal, pending, wish);
+            return Ok(Decision::Read(question));
+        }
+        self.plan(call, pending).map(Decision::Forward)
+    }
+
+    fn plan(&self, call: &Call, pending: Pending) -> Result<BodyPlan, Problem> {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {
@@ -172,14 +238,4 @@ fn only_get(call: &Call) -> Result<(), Problem> {
         "Only GET and HEAD are allowed here.",
     )
     .with_allow(METHODS))
-}
-
-/// The payload of `/healthz`.
-const ALIVE: &[u8] = br#"{"status":"ok"}"#;
-
-impl Answer {
-    /// The edge runs. Says nothing about the origin: that is `/readyz`.
-    fn alive() -> Self {
-        Self::json(200, envelope::success(ALIVE))
-    }
 }

@@ -24,9 +24,14 @@ export function changedResponse(response, changes) {
   return copy;
 }
 
-/** An answer of our own. */
+/** Changes an answer that can be changed. */
+export function changeResponse(response, changes) {
+  change(response.headers, changes);
+}
+
+/** An answer of our own; the body is wasm's memory, of which the runtime needs a copy. */
 export function newResponse(status, changes, body) {
-  const response = new Response(body, { status });
+  const response = new Response(body?.slice(), { status });
   change(response.headers, changes);
   return response;
 }

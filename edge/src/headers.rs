@@ -14,7 +14,9 @@ extern "C" {
     #[wasm_bindgen(js_name = changedResponse, catch)]
     fn changed_response(response: &Response, changes: &str) -> Result<Response, JsValue>;
     #[wasm_bindgen(js_name = newResponse, catch)]
-    fn new_response(status: u16, changes: &str, body: &JsValue) -> Result<Response, JsValue>;
+    fn new_response(status: u16, changes: &str, body: Option<&[u8]>) -> Result<Response, JsValue>;
+    #[wasm_bindgen(js_name = changeResponse, catch)]
+    fn change_response(response: &Response, changes: &str) -> Result<(), JsValue>;
 }
 
 /// The head of a request: one piece of text, in lines, since no part of it can hold a line's end.
@@ -67,10 +69,6 @@ impl Head {
         let at = names.find(|at| self.line(*at) == name)?;
         Some(self.line(at + 1))
     }
-
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
 }
 
 /// Changes to headers, in their order.
@@ -115,8 +113,13 @@ impl Changes {
         changed_response(response, &self.lines)
     }
 
-    /// An answer with these headers only.
-    pub(crate) fn response(&self, status: u16, body: &JsValue) -> Result<Response, JsValue> {
-        new_response(status, &self.lines, body)
+    /// Changes an answer that can be changed.
+    pub(crate) fn apply(&self, response: &Response) -> Result<(), JsValue> {
+        change_response(response, &self.lines)
+    }
+
+    /// An answer with these headers only; an empty body is none.
+    pub(crate) fn response(&self, status: u16, body: &[u8]) -> Result<Response, JsValue> {
+        new_response(status, &self.lines, (!body.is_empty()).then_some(body))
     }
 }

@@ -119,6 +119,8 @@ codes! {
     BadOriginAnswer = "bad_origin_answer", 502, Some(1);
     /// The origin could not be reached.
     OriginUnreachable = "origin_unreachable", 502, Some(2);
+    /// No origin can be asked: each of them failed just now.
+    OriginUnavailable = "origin_unavailable", 503, Some(1);
     /// MariaDB can't be reached or is shutting down.
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
     /// Too much waits already.
@@ -183,6 +185,7 @@ struct Inner {
     hint: Option<Cow<'static, str>>,
     details: Option<Details>,
     allow: Option<&'static str>,
+    retry_after_seconds: Option<u32>,
 }
 
 impl Problem {
@@ -196,6 +199,7 @@ impl Problem {
                 hint: None,
                 details: None,
                 allow: None,
+                retry_after_seconds: None,
             }),
         }
     }
@@ -242,6 +246,14 @@ impl Problem {
         self
     }
 
+    /// Says when to try again, where that is known better than the code's usual time. For codes that pass by
+    /// themselves only.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.inner.retry_after_seconds = Some(seconds);
+        self
+    }
+
     /// The code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -282,6 +294,7 @@ impl Problem {
         let retry = self
             .code()
             .retry_after_seconds()
+            .map(|usual| self.inner.retry_after_seconds.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge =
             (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 /// A JSON value, one level deep.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// `null`.
     Null,

@@ -9,6 +9,10 @@ pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// origin, which checks them. An isolate has 128 MiB for all its requests.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
+/// Origins that one edge knows: one for each region that Cloudflare names, with some to spare. Keeps the choice
+/// among them, which every request makes, a short loop.
+pub const ORIGINS_MAX_COUNT: usize = 16;
+
 /// Bytes of a request's path and query: a longer one is 414, which names the POST twin.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
@@ -126,6 +130,10 @@ pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Files of one upload: each may have a decoder, a thumbnail and a row to itself.
 pub const UPLOAD_MAX_ITEMS: usize = 64;
+
+/// Files that one answer has an edge forget: four times the default of an upload's files. Their names are 8.5 kB of a
+/// header then, of which Cloudflare takes 128 kB and other proxies 16.
+pub const FORGOTTEN_MAX_COUNT: usize = 256;
 
 /// Bytes of a key or short text of an upload (a name, a folder) as it is written: a name of
 /// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 where each is an escape like `\u0061`. Keeps a name without an end

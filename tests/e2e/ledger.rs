@@ -60,14 +60,6 @@ pub(crate) const NOT_PRODUCED: &[(ErrorCode, &str)] = &[
         "a fault of ours: there is no request known that gives it",
     ),
     (
-        ErrorCode::OriginUnreachable,
-        "under `selkie dev` the edge ends with its origin; unit tests of the edge feed its gateway the failure",
-    ),
-    (
-        ErrorCode::BadOriginAnswer,
-        "unit tests of the edge feed its gateway such answers",
-    ),
-    (
         ErrorCode::StorageFull,
         "unit tests of the store fill what they write to",
     ),

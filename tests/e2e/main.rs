@@ -25,6 +25,7 @@ mod raw;
 mod room;
 mod second;
 mod service;
+mod stand_in;
 mod worker;
 
 mod architecture;
@@ -78,6 +79,8 @@ fn main() -> ExitCode {
         differential::cases(),
         docs::cases(),
         edge::cases(),
+        edge::forwarding::cases(),
+        edge::origins::cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),

@@ -39,6 +39,8 @@ pub struct Call {
     pub content_type: Option<String>,
     /// `Accept`.
     pub accept: Option<String>,
+    /// `Cache-Control`, where records are kept for who asks for it.
+    pub cache_control: Option<String>,
     /// `Idempotency-Key`.
     pub idempotency_key: Option<String>,
     /// `If-Match`.
@@ -72,12 +74,12 @@ impl Call {
         }
     }
 
-    /// The address to forward to. `origin_url` has no path.
+    /// The address to forward to. `base` has no path.
     #[must_use]
-    pub fn target(&self, origin_url: &str) -> String {
+    pub fn target(&self, base: &str) -> String {
         match &self.query {
-            Some(query) => format!("{origin_url}{}?{query}", self.path),
-            None => format!("{origin_url}{}", self.path),
+            Some(query) => format!("{base}{}?{query}", self.path),
+            None => format!("{base}{}", self.path),
         }
     }
 }

@@ -35,6 +35,17 @@ pub const NOT_FORWARDED: [&str; 18] = [
     CLIENT_ADDRESS,
 ];
 
+/// What of an answer's headers stops here. The runtime has kept back the others of the connection; what a
+/// `Connection` named besides can't be known any more, and Selkie's origin names none.
+pub const NOT_ANSWERED: [&str; 2] = ["proxy-authenticate", "proxy-connection"];
+
+/// An address without its port: `127.0.0.1:80`, `[::1]:80`.
+#[must_use]
+pub fn without_port(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
 /// Whether a header that is a list has an item already.
 #[must_use]
 pub fn lists(header: Option<&str>, item: &str) -> bool {

@@ -9,33 +9,47 @@ use shared::request_id::RequestId;
 use shared::upload::UploadLimits;
 use std::time::Duration;
 
-const NOW: u64 = 1_790_000_000;
+mod attempts;
+
+pub(super) const NOW: u64 = 1_790_000_000;
 
 fn signer() -> SigningKey {
     SigningKey::from_seed("k1", &[7; 32])
 }
 
 fn key(access: Access) -> String {
+    key_of("default", access)
+}
+
+pub(super) fn key_of(project: &str, access: Access) -> String {
     let id = "01936f2a-7b3c-7def-8abc-0123456789ab".parse().unwrap();
-    let project = ProjectName::parse("default").unwrap();
+    let project = ProjectName::parse(project).unwrap();
     signer().sign(&Claims::new(id, &project, access, NOW - 10, Some(NOW + 10)))
 }
 
 fn gateway() -> Gateway {
-    Gateway::new(Config {
-        origin_url: "http://127.0.0.1:1".to_owned(),
+    gateway_with(|_| {})
+}
+
+pub(super) fn gateway_with(change: impl FnOnce(&mut Config)) -> Gateway {
+    let mut config = Config {
+        origins: Vec::new(),
         origin_timeout: Duration::from_secs(1),
+        origin_connect_timeout: Duration::from_secs(1),
         keys: KeySet::new(vec![signer().public()]).unwrap(),
         cors: CorsOrigins::any(),
         logs_requests: true,
+        read_cache_max_seconds: 0,
         upload_limits: UploadLimits {
             body_bytes: 4_096,
             items: 2,
         },
-    })
+    };
+    change(&mut config);
+    Gateway::new(config)
 }
 
-fn call(method: &str, url: &str, key: Option<String>) -> Call {
+pub(super) fn call(method: &str, url: &str, key: Option<String>) -> Call {
     let (path, query) = split_url(url);
     Call {
         method: method.to_owned(),
@@ -44,6 +58,7 @@ fn call(method: &str, url: &str, key: Option<String>) -> Call {
         authorization: key.map(|key| format!("Bearer {key}")),
         content_type: None,
         accept: None,
+        cache_control: None,
         idempotency_key: None,
         if_match: None,
         if_none_match: None,

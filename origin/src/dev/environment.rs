@@ -48,7 +48,7 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
 pub(super) fn write(config: &Config, running: &Running, jwks: &str) -> Result<(), DevError> {
     let timeout = (config.query_timeout + EDGE_PATIENCE).as_millis();
     let vars = [
-        ("ORIGIN_URL", running.origin_url.clone()),
+        ("ORIGINS", running.origin_url.clone()),
         ("JWKS", format!("'{jwks}'")),
         ("ORIGIN_TIMEOUT_MS", timeout.to_string()),
         ("CORS_ORIGINS", config.cors_origins.to_string()),

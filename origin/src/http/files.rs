@@ -4,10 +4,8 @@
 
 mod access;
 mod answer;
-mod condition;
 mod disposition;
 mod query;
-mod range;
 
 use super::api::header;
 use super::etag::ETag;
@@ -26,13 +24,13 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use bytes::Bytes;
-use condition::{Conditions, Validators, Verdict};
 use futures_util::{Stream, StreamExt as _};
 use query::Query;
-use range::Extent;
+use shared::conditional::{Conditions, Verdict};
 use shared::error::{ErrorCode, Problem};
 use shared::media::FilePath;
 use shared::operation::{RequestHead, route};
+use shared::range::{self, Extent};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -105,13 +103,11 @@ impl Call<'_> {
             query: &self.query,
             object,
             access,
-            validators: Validators {
-                tag: ETag::of_sha256(&object.sha256),
-                modified: file.updated_at,
-            },
+            tag: ETag::of_sha256(&object.sha256),
+            modified: answer::date(file.updated_at),
         };
         let conditions = self.conditions();
-        match conditions.judge(&served.validators) {
+        match conditions.judge(&served.validators()) {
             Verdict::Send => {}
             Verdict::NotModified => return Ok(Some(served.not_modified())),
             Verdict::Failed => {
@@ -125,7 +121,7 @@ impl Call<'_> {
             return Ok(Some(served.whole(Body::empty())));
         }
         let extent = match header(self.parts, "range") {
-            Some(range) if conditions.range_holds(&served.validators) => {
+            Some(range) if conditions.range_holds(&served.validators()) => {
                 range::extent(&range, object.size)
             }
             _ => Extent::Whole,

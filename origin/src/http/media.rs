@@ -1,5 +1,6 @@
 //! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
 
+pub(super) mod forget;
 pub(super) mod payload;
 pub mod receive;
 
@@ -12,6 +13,7 @@ use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::url::{Links, signed};
 use axum::body::Body;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use payload::{Brief, Signed, Urls, Whole};
@@ -20,7 +22,7 @@ use shared::envelope::{self, Trailer};
 use shared::error::Problem;
 use shared::key::Principal;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
-use shared::upload::Shape;
+use shared::upload::{Existing, Shape};
 use std::sync::Arc;
 
 /// Does what is asked of the library. Only an upload looks at the body.
@@ -37,7 +39,7 @@ pub(super) async fn run(
         MediaCall::List(list) => self::list(app, principal, &links, &list).await,
         MediaCall::Describe(id) => describe(app, principal, &links, id).await,
         MediaCall::Sign(id, valid) => sign(app, principal, &links, id, valid).await,
-        MediaCall::Delete(id) => delete(app, principal, id).await,
+        MediaCall::Delete(id) => delete(app, principal, id, &parts.headers).await,
     }
 }
 
@@ -80,7 +82,11 @@ async fn upload(
             payload::text(&urls)?
         }
     };
-    Ok(respond::payload(&payload))
+    let mut response = respond::payload(&payload);
+    if existing == Existing::IsReplaced {
+        forget::tell(&mut response, &parts.headers, &rows);
+    }
+    Ok(response)
 }
 
 async fn list(
@@ -125,12 +131,17 @@ async fn sign(
     Ok(respond::payload(&payload))
 }
 
-async fn delete(app: &App, principal: &Principal, id: MediaId) -> Result<Response, Problem> {
-    app.library
-        .delete(principal.project(), id)
-        .await?
-        .ok_or_else(|| id.unknown())?;
-    Ok(respond::payload(format!("{{\"id\":{id}}}").as_bytes()))
+async fn delete(
+    app: &App,
+    principal: &Principal,
+    id: MediaId,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let deleted = app.library.delete(principal.project(), id).await?;
+    let row = deleted.ok_or_else(|| id.unknown())?;
+    let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());
+    forget::tell(&mut response, headers, &[row]);
+    Ok(response)
 }
 
 async fn find(app: &App, principal: &Principal, id: MediaId) -> Result<MediaRow, Problem> {

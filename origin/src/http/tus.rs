@@ -6,7 +6,7 @@
 mod arrive;
 
 use super::links::links;
-use super::media::payload;
+use super::media::{forget, payload};
 use crate::app::App;
 use crate::db::media::{MediaRow, UploadRow};
 use crate::media::resumable::{Manner, Turn};
@@ -55,15 +55,24 @@ pub(super) async fn run(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let links = links(app, parts);
+    let asker = Asker {
+        links: links(app, parts),
+        headers: &parts.headers,
+    };
     let project = principal.project();
     match call {
         TusCall::Describe => Ok(describe(app)),
-        TusCall::Create(new) => create(app, project, &links, &new, content).await,
-        TusCall::Status(id) => status(app, project, &links, id).await,
-        TusCall::Append { id, offset } => append(app, project, &links, (id, offset), content).await,
+        TusCall::Create(new) => create(app, project, &asker, &new, content).await,
+        TusCall::Status(id) => status(app, project, &asker, id).await,
+        TusCall::Append { id, offset } => append(app, project, &asker, (id, offset), content).await,
         TusCall::Terminate(id) => terminate(app, project, id).await,
     }
+}
+
+/// What answers need of the request.
+struct Asker<'a> {
+    links: Links,
+    headers: &'a HeaderMap,
 }
 
 fn describe(app: &App) -> Response {
@@ -78,7 +87,7 @@ fn describe(app: &App) -> Response {
 async fn create(
     app: &Arc<App>,
     project: &ProjectName,
-    links: &Links,
+    asker: &Asker<'_>,
     new: &TusNew,
     content: &mut Body,
 ) -> Result<Response, Problem> {
@@ -92,7 +101,7 @@ async fn create(
             arrive(app, turn, content).await
         };
         match begun.await {
-            Ok(outcome) => tell(response.headers_mut(), &outcome, links),
+            Ok(outcome) => tell(&mut response, &outcome, asker),
             Err(problem) => {
                 // Its caller never learns where it is.
                 if let Err(error) = terminate(app, project, id).await {
@@ -114,7 +123,7 @@ async fn create(
 async fn status(
     app: &Arc<App>,
     project: &ProjectName,
-    links: &Links,
+    asker: &Asker<'_>,
     id: TusId,
 ) -> Result<Response, Problem> {
     let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
@@ -125,8 +134,8 @@ async fn status(
         reached(app, &turn).await?
     };
     let mut response = empty(StatusCode::OK);
+    tell(&mut response, &outcome, asker);
     let headers = response.headers_mut();
-    tell(headers, &outcome, links);
     headers.insert(UPLOAD_LENGTH, outcome.row.length.into());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Ok(metadata) = HeaderValue::try_from(&outcome.row.metadata) {
@@ -138,7 +147,7 @@ async fn status(
 async fn append(
     app: &Arc<App>,
     project: &ProjectName,
-    links: &Links,
+    asker: &Asker<'_>,
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
@@ -149,7 +158,7 @@ async fn append(
         None => arrive(app, turn, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
-    tell(response.headers_mut(), &outcome, links);
+    tell(&mut response, &outcome, asker);
     Ok(response)
 }
 
@@ -189,11 +198,14 @@ async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcom
     outcome
 }
 
-fn tell(headers: &mut HeaderMap, outcome: &Outcome, links: &Links) {
+fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
+    let headers = response.headers_mut();
     headers.insert(UPLOAD_OFFSET, outcome.offset.into());
     expires(headers, &outcome.row);
     if let Some(file) = &outcome.file {
-        name(headers, file, links);
+        name(headers, file, &asker.links);
+        // It may have replaced another.
+        forget::tell(response, asker.headers, std::slice::from_ref(file));
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// What of the bytes is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub enum Extent {
     /// All of them.
     Whole,
     /// These, of which there is at least one.
@@ -17,7 +17,8 @@ pub(super) enum Extent {
 
 /// Reads a `Range` of something that is `size` bytes long. What is malformed, of another unit, or of several parts is
 /// answered with everything, as the RFC allows.
-pub(super) fn extent(range: &str, size: u64) -> Extent {
+#[must_use]
+pub fn extent(range: &str, size: u64) -> Extent {
     let Some((unit, spec)) = range.split_once('=') else {
         return Extent::Whole;
     };
