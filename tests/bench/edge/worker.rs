@@ -69,13 +69,15 @@ impl Worker {
         let workerd = workerd(&root)?;
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log = File::create(setting.directory.join(kind.title()))?;
+        let origin = format!("http://{}", setting.origin);
         let began = Instant::now();
         let process = Started::new(&workerd, |command| {
             command
                 .env_clear()
                 .args(["serve", kind.configuration()])
                 .arg(format!("--socket-addr=http={address}"))
-                .env("ORIGIN_URL", format!("http://{}", setting.origin))
+                .env("ORIGINS", &origin)
+                .env("ORIGIN_URL", &origin)
                 .env("JWKS", &setting.jwks)
                 .env("LOG_REQUESTS", setting.log_requests)
                 .current_dir(&root);
