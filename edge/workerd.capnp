@@ -27,7 +27,9 @@ const edge :Workerd.Worker = (
     (name = "JWKS", fromEnvironment = "JWKS"),
     (name = "CORS_ORIGINS", fromEnvironment = "CORS_ORIGINS"),
     (name = "LOG_REQUESTS", fromEnvironment = "LOG_REQUESTS"),
+    (name = "READ_CACHE_MAX_SECONDS", fromEnvironment = "READ_CACHE_MAX_SECONDS"),
     (name = "UPLOAD_MAX_BYTES", fromEnvironment = "UPLOAD_MAX_BYTES"),
     (name = "UPLOAD_MAX_ITEMS", fromEnvironment = "UPLOAD_MAX_ITEMS"),
+    (name = "MEDIA_REVALIDATE_SECONDS", fromEnvironment = "MEDIA_REVALIDATE_SECONDS"),
   ],
 );

@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use std::time::Duration;
 use wasm_bindgen::prelude::wasm_bindgen;
 use worker::Delay;
-use worker::js_sys::Promise;
+use worker::js_sys::{Array, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{Headers, Request, RequestInit, Response};
@@ -58,10 +58,13 @@ pub(crate) async fn put(key: &str, response: &Response) -> bool {
         .is_some()
 }
 
-/// Forgets what is kept under a URL, here. Whether there was something.
-pub(crate) async fn remove(key: &str) -> bool {
-    let removed = settled(cache_delete(key), LOOKUP_TIMEOUT).await;
-    removed.is_some_and(|removed| removed.is_truthy())
+/// Forgets what is kept under these URLs, here.
+pub(crate) async fn remove(keys: &[&str]) {
+    let removals: Array = keys
+        .iter()
+        .filter_map(|key| cache_delete(key).ok())
+        .collect();
+    settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
 }
 
 /// What a promise came to; none if it failed, or not in time.

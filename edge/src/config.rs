@@ -31,6 +31,12 @@ const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 /// What `UPLOAD_MAX_ITEMS` may be: what the origin's `upload_max_items` may be.
 const UPLOAD_ITEMS: RangeInclusive<u64> = 1..=10_000;
 
+/// Seconds for which a public file is given without asking the origin whether it is still there.
+const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
+
+/// What `MEDIA_REVALIDATE_SECONDS` may be: an hour is long for a file that was deleted.
+const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
+
 /// What `READ_CACHE_MAX_SECONDS` may be, in seconds: up to a day.
 const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 
@@ -53,6 +59,8 @@ pub struct Config {
     pub read_cache_max_seconds: u32,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
+    /// Seconds for which a public file that is kept is given without asking the origin.
+    pub media_revalidate_seconds: u64,
 }
 
 /// A variable that the worker can't work with. Names it; shows none of its value.
@@ -62,10 +70,7 @@ pub enum ConfigError {
     #[error("the variable {0} is not set")]
     Missing(&'static str),
     /// `ORIGINS` is no list of servers; the number is that of the entry at fault, counted from 1.
-    #[error(
-        "the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF], where `near` lists codes of \
-         continents and countries"
-    )]
+    #[error("the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF]")]
     Origin(usize),
     /// `ORIGINS` names one server twice; the number is that of the second entry.
     #[error("the variable ORIGINS: entry {0} is there already")]
@@ -79,7 +84,7 @@ pub enum ConfigError {
     /// `LOG_REQUESTS` is neither.
     #[error("the variable LOG_REQUESTS is neither on nor off")]
     LogRequests,
-    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
+    /// A variable that is a number is none, or too small or too large.
     #[error("the variable {0} is not a number from {1} to {2}")]
     Limit(&'static str, u64, u64),
     /// `JWKS` is no set of public keys.
@@ -92,7 +97,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS` and `MEDIA_REVALIDATE_SECONDS`.
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -122,6 +127,11 @@ impl Config {
         if let Some(text) = set(variable("UPLOAD_MAX_ITEMS")) {
             upload_limits.items = parse_limit("UPLOAD_MAX_ITEMS", &text, UPLOAD_ITEMS)? as usize;
         }
+        const SECONDS: &str = "MEDIA_REVALIDATE_SECONDS";
+        let media_revalidate_seconds = match set(variable(SECONDS)) {
+            Some(text) => parse_limit(SECONDS, &text, MEDIA_REVALIDATE_SECONDS)?,
+            None => MEDIA_REVALIDATE_DEFAULT_SECONDS,
+        };
         Ok(Self {
             origins: origins::parse(&required("ORIGINS")?)?,
             origin_timeout: timeout("ORIGIN_TIMEOUT_MS", ORIGIN_TIMEOUT_DEFAULT_MS)?,
@@ -134,6 +144,7 @@ impl Config {
             logs_requests,
             read_cache_max_seconds,
             upload_limits,
+            media_revalidate_seconds,
         })
     }
 }
@@ -196,6 +207,7 @@ mod tests {
         assert!(config.logs_requests);
         assert_eq!(config.read_cache_max_seconds, 0);
         assert_eq!(config.upload_limits, UploadLimits::default());
+        assert_eq!(config.media_revalidate_seconds, 60);
     }
 
     #[test]
@@ -236,6 +248,7 @@ mod tests {
             ("READ_CACHE_MAX_SECONDS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
+            ("MEDIA_REVALIDATE_SECONDS", "0"),
             ("UPLOAD_MAX_ITEMS", "0"),
             ("UPLOAD_MAX_ITEMS", "10001"),
         ] {

@@ -6,10 +6,10 @@
 
 mod question;
 
-use crate::body::{self, Inlet, Passage, Stop};
+use crate::body::{self, Beginning, Inlet, Passage, Stop};
 use crate::gateway::{
-    self, Blame, BodyPlan, Call, Fault, Form, Gateway, Miss, OriginHead, Pick, Repeat, Tried,
-    Upload,
+    self, Blame, BodyPlan, Call, Fault, Form, Gateway, Inspector, Miss, OriginHead, Pick, Repeat,
+    Tried,
 };
 use crate::headers::Head;
 use crate::{discard, get, report};
@@ -86,8 +86,8 @@ impl<'a> Forwarding<'a> {
                 let body = self.checked(pending).await?;
                 self.send_whole(gateway, body, repeat).await
             }
-            BodyPlan::Stream => self.pass(gateway, None).await,
-            BodyPlan::Upload(upload) => self.pass(gateway, Some(upload)).await,
+            BodyPlan::Stream => self.pass(gateway, None, repeat).await,
+            BodyPlan::Inspect(inspector) => self.pass(gateway, Some(inspector), repeat).await,
         }
     }
 
@@ -124,11 +124,12 @@ impl<'a> Forwarding<'a> {
     async fn pass(
         &mut self,
         gateway: &Gateway,
-        upload: Option<Upload>,
+        inspector: Option<Inspector>,
+        repeat: Repeat,
     ) -> Result<Response, Problem> {
         let Some(body) = self.request.body() else {
-            if let Some(upload) = upload {
-                upload.finish()?;
+            if let Some(inspector) = inspector {
+                inspector.finish_held(b"")?;
             }
             let (body, nothing_more) = (JsValue::UNDEFINED, ready(Ok(())));
             return self
@@ -136,14 +137,32 @@ impl<'a> Forwarding<'a> {
                 .await;
         };
         let mut inlet = Inlet::open(&body).map_err(|error| self.fault(&error))?;
-        let passage =
-            Passage::new(&mut inlet, self.call.body).map_err(|error| self.fault(&error))?;
-        let readable = JsValue::from(passage.readable());
-        let outcome = self
-            .ask(gateway, readable, passage.run(upload), Repeat::Never)
-            .await;
+        let outcome = self.pass_from(gateway, &mut inlet, inspector, repeat).await;
         self.inlet = Some(inlet);
         outcome
+    }
+
+    /// Sends on what an inlet gives. Where it is inspected, nobody is asked before its beginning is right; what
+    /// turns out to be there as a whole may be sent again.
+    async fn pass_from(
+        &mut self,
+        gateway: &Gateway,
+        inlet: &mut Inlet,
+        inspector: Option<Inspector>,
+        repeat: Repeat,
+    ) -> Result<Response, Problem> {
+        let (first, inspector) = match inspector {
+            None => (None, None),
+            Some(inspector) => match inlet.begin(inspector).await? {
+                Beginning::Whole(body) => return self.send_whole(gateway, body, repeat).await,
+                Beginning::Part(first, inspector) => (Some(first), Some(inspector)),
+            },
+        };
+        let passage =
+            Passage::new(inlet, first, self.call.body).map_err(|error| self.fault(&error))?;
+        let readable = JsValue::from(passage.readable());
+        self.ask(gateway, readable, passage.run(inspector), Repeat::Never)
+            .await
     }
 
     /// Asks the origins. Their time runs only once `sending` is over; if one answers before, that is the answer.
@@ -310,10 +329,13 @@ impl Turn<'_> {
     }
 
     fn broken(&self, error: &JsValue) -> Miss {
-        // Who refuses a body before its end, and closes, breaks the connection too.
-        let blame = match self.repeat {
-            Repeat::Never => Blame::Unsure,
-            Repeat::Always | Repeat::IfUntaken => Blame::Origin,
+        // Who refuses a body before its end, and closes, breaks the connection too. And the only origin is not
+        // shut to everybody for a connection that both sides happened to use and to close at one time.
+        let is_unsure = self.repeat == Repeat::Never || self.gateway.origins().is_one();
+        let blame = if is_unsure {
+            Blame::Unsure
+        } else {
+            Blame::Origin
         };
         Miss::broken(blame, js_message(error))
     }

@@ -7,13 +7,14 @@ mod answer;
 mod attempt;
 mod call;
 mod headers;
+mod inspector;
+pub mod media_cache;
 mod origin;
 mod origins;
 mod read_cache;
 mod record;
 #[cfg(test)]
 mod tests;
-mod upload;
 
 pub use answer::Answer;
 pub use attempt::{Blame, Miss, Repeat};
@@ -22,6 +23,7 @@ pub use headers::{
     CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED,
     lists, server_timing, without_port,
 };
+pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge};
 pub use origins::{Origins, Pick, Place, Tried};
 pub use read_cache::{
@@ -29,9 +31,9 @@ pub use read_cache::{
     is_kept, pauses,
 };
 pub use record::{Ending, RequestRecord};
-pub use upload::Upload;
 
 use crate::config::Config;
+use media_cache::KeptFile;
 use shared::admission::{check_body_length, knock};
 use shared::cors::is_preflight;
 use shared::envelope;
@@ -55,6 +57,8 @@ pub enum Decision {
     Answer(Answer),
     /// The origin answers.
     Forward(BodyPlan),
+    /// What is kept of a file answers, else the origin.
+    File(KeptFile),
     /// The cache answers, or the origin. A body is read whole; the question then says what is looked for.
     Read(Question),
 }
@@ -64,17 +68,17 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Nothing: the operation has none.
     Drop,
-    /// Everything, as it arrives. The origin checks it.
+    /// Everything, as it arrives: bytes of a file, whatever they are.
     Stream,
     /// Everything, after [`check_body`] found no fault in it.
     Check(Pending),
     /// Everything, as it arrives, and checked as it passes.
-    Upload(Upload),
+    Inspect(Inspector),
 }
 
 impl BodyPlan {
-    /// When the request may be sent to another origin. An `Idempotency-Key` was let through only where it is
-    /// heeded.
+    /// When the request may be sent to another origin, if its body is there as a whole: one that passes as it
+    /// arrives is there once. An `Idempotency-Key` was let through only where it is heeded.
     #[must_use]
     pub fn repeat(&self, call: &Call) -> Repeat {
         let is_harmless = match self {
@@ -82,7 +86,8 @@ impl BodyPlan {
             Self::Check(pending) => {
                 pending.action() == Action::Query || call.idempotency_key.is_some()
             }
-            Self::Stream | Self::Upload(_) => return Repeat::Never,
+            Self::Inspect(inspector) => inspector.is_read() || call.idempotency_key.is_some(),
+            Self::Stream => return Repeat::Never,
         };
         if is_harmless {
             Repeat::Always
@@ -165,7 +170,9 @@ impl Gateway {
             path if path.starts_with(FilePath::PREFIX) => {
                 record.route("/media/{path}");
                 // Whether there is such a file, and who may have it, the origin knows.
-                route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
+                let path = route::file(&call.head())?;
+                let kept = KeptFile::asked(&path, call.query.as_deref());
+                Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
             _ => self.admit(call, now, record),
         }
@@ -200,7 +207,8 @@ impl Gateway {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {
-                return Upload::begin(call, self.config.upload_limits).map(BodyPlan::Upload);
+                return Inspector::of_upload(call, self.config.upload_limits)
+                    .map(BodyPlan::Inspect);
             }
             BodyUse::Bytes => return Ok(BodyPlan::Stream),
             BodyUse::Json => {}
@@ -212,10 +220,10 @@ impl Gateway {
                 Ok(if small {
                     BodyPlan::Check(pending)
                 } else {
-                    BodyPlan::Stream
+                    BodyPlan::Inspect(Inspector::of_large_json())
                 })
             }
-            BodyLength::Unknown => Ok(BodyPlan::Stream),
+            BodyLength::Unknown => Ok(BodyPlan::Inspect(Inspector::of_json(pending))),
         }
     }
 }

@@ -5,8 +5,8 @@
 //! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
-#[expect(dead_code, reason = "what uses all of it comes next")]
 mod cache;
+mod cached_file;
 mod cached_read;
 pub mod config;
 mod forward;
@@ -20,6 +20,7 @@ use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord
 use headers::{Changes, Head};
 use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
+use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
 use std::cell::OnceCell;
@@ -127,6 +128,9 @@ fn dress(
         "server-timing",
         &gateway::server_timing(ending.total_ms, ending.origin_ms),
     );
+    if call.may_change_media() {
+        changes.delete(FORGET_HEADER);
+    }
     for (name, value) in tus::answer_headers(&call.path, ending.status) {
         changes.set(name, value);
     }
@@ -166,11 +170,18 @@ async fn reply(
     let plan = match gateway.decide(call, now, record)? {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
+        Decision::File(file) => {
+            return cached_file::answer(gateway, forwarding, file, context).await;
+        }
         Decision::Read(question) => {
             return cached_read::answer(gateway, forwarding, question, context).await;
         }
     };
-    forwarding.send(gateway, plan).await.map(Reply::Origin)
+    let response = forwarding.send(gateway, plan).await?;
+    if call.may_change_media() {
+        cached_file::forget(&response).await;
+    }
+    Ok(Reply::Origin(response))
 }
 
 /// The isolate's gateway, made at its first request.

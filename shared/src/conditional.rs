@@ -1,6 +1,7 @@
 //! The conditions of a request for something that has a tag and a date (RFC 9110, section 13), as both the origin and
 //! what keeps files before it judge them. Compares texts; knows neither files nor their bytes.
 
+use crate::error::{ErrorCode, Problem};
 use httpdate::HttpDate;
 use std::borrow::Cow;
 
@@ -76,6 +77,15 @@ impl Conditions<'_> {
             Some(date) => read(date) == Some(validators.modified),
         }
     }
+}
+
+/// What is said where a condition does not hold for a file.
+#[must_use]
+pub fn failed() -> Problem {
+    Problem::new(
+        ErrorCode::PreconditionFailed,
+        "The file is not the one that the condition names.",
+    )
 }
 
 /// A date of HTTP, in any of its three forms.

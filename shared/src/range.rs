@@ -2,6 +2,7 @@
 //!
 //! Knows no file: only how long it is.
 
+use crate::error::{ErrorCode, Problem};
 use std::ops::Range;
 
 /// What of the bytes is sent.
@@ -50,6 +51,15 @@ pub fn extent(range: &str, size: u64) -> Extent {
             }
         }
     }
+}
+
+/// What is said of a range behind the end.
+#[must_use]
+pub fn beyond(size: u64) -> Problem {
+    Problem::new(
+        ErrorCode::RangeNotSatisfiable,
+        format!("The file has {size} bytes; the range begins behind them."),
+    )
 }
 
 /// Digits; more than 64 bits of them are as many as can be.

@@ -2,6 +2,8 @@
 
 pub(crate) mod forwarding;
 pub(crate) mod origins;
+pub(crate) mod read_cache;
+pub(crate) mod refusals;
 mod tap;
 
 use crate::case::eventually;

@@ -81,6 +81,8 @@ fn main() -> ExitCode {
         edge::cases(),
         edge::forwarding::cases(),
         edge::origins::cases(),
+        edge::read_cache::cases(),
+        edge::refusals::all_cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),

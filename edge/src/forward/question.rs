@@ -4,6 +4,7 @@
 use crate::config::Region;
 use crate::gateway::{self, Call, Place};
 use crate::headers::{Changes, Head};
+use shared::media::FORGETS_HEADER;
 use shared::request_id;
 use std::cell::Cell;
 use std::pin::Pin;
@@ -102,6 +103,9 @@ fn forwarded_headers(request: &Request, head: &Head, call: &Call) -> Result<Head
     if let Some((scheme, host)) = gateway::scheme_and_host(head.url()) {
         changes.set(gateway::FORWARDED_PROTO, scheme);
         changes.set(gateway::FORWARDED_HOST, host);
+    }
+    if call.may_change_media() {
+        changes.set(FORGETS_HEADER, "1");
     }
     changes.of_request(request)
 }

@@ -121,6 +121,6 @@ impl Miss {
             return self.problem;
         }
         self.problem
-            .with_hint("It may have been done. Look, or send inserts with an Idempotency-Key, which happen once.")
+            .with_hint("It may have been done. An insert with an Idempotency-Key happens once.")
     }
 }

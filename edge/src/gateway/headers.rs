@@ -1,5 +1,7 @@
 //! The headers between the edge and the origin, by name.
 
+use shared::media::FORGETS_HEADER;
+
 /// Set by Cloudflare (and by `wrangler dev`) to the caller's address; a caller can't forge it.
 pub const CLIENT_ADDRESS: &str = "cf-connecting-ip";
 
@@ -14,7 +16,7 @@ pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// What of a request's headers stops here: those of the connection (RFC 9110, 7.6.1), what the runtime
 /// writes by itself, and what a caller could use to pass for somebody else.
-pub const NOT_FORWARDED: [&str; 18] = [
+pub const NOT_FORWARDED: [&str; 19] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -33,6 +35,7 @@ pub const NOT_FORWARDED: [&str; 18] = [
     "x-real-ip",
     "true-client-ip",
     CLIENT_ADDRESS,
+    FORGETS_HEADER,
 ];
 
 /// What of an answer's headers stops here. The runtime has kept back the others of the connection; what a
@@ -57,11 +60,14 @@ pub fn lists(header: Option<&str>, item: &str) -> bool {
 /// head if it was asked.
 #[must_use]
 pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
+    // Whole ones, which is all that the runtime's clock gives: to write fractions takes some kilobytes of code.
+    let whole = |ms: f64| ms.max(0.0) as u32;
     match origin_ms {
         Some(origin) => format!(
-            "edge;dur={:.0}, upstream;dur={origin:.0}",
-            (total_ms - origin).max(0.0)
+            "edge;dur={}, upstream;dur={}",
+            whole(total_ms - origin),
+            whole(origin)
         ),
-        None => format!("edge;dur={total_ms:.0}"),
+        None => format!("edge;dur={}", whole(total_ms)),
     }
 }

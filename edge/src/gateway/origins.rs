@@ -5,6 +5,7 @@
 
 use crate::config::{Origin, Region};
 use shared::error::{ErrorCode, Problem};
+use std::fmt::Write as _;
 
 /// Milliseconds for which an origin is left alone after its first failure: a restart takes a few of them.
 const COOL_DOWN_MIN_MS: u64 = 1_000;
@@ -216,10 +217,9 @@ impl Origins {
     pub fn describe(&self, now: u64) -> Vec<u8> {
         let mut text = String::from(r#"{"status":"ok","origins":["#);
         for (index, (origin, health)) in self.list.iter().enumerate() {
-            if index > 0 {
-                text.push(',');
-            }
-            text.push_str(&format!(r#"{{"origin":{}"#, index + 1));
+            text.push_str(if index > 0 { "," } else { "" });
+            // Writing to a string can't fail.
+            let _ = write!(text, r#"{{"origin":{}"#, index + 1);
             for (nth, region) in origin.near().iter().enumerate() {
                 text.push_str(if nth == 0 { r#","near":[""# } else { r#"",""# });
                 text.extend(region.code());
@@ -233,10 +233,8 @@ impl Origins {
                 Health { seen_at: 0, .. } => "unknown",
                 _ => "healthy",
             };
-            text.push_str(&format!(
-                r#","state":"{state}","failures":{}}}"#,
-                health.failures
-            ));
+            let failures = health.failures;
+            let _ = write!(text, r#","state":"{state}","failures":{failures}}}"#);
         }
         text.push_str("]}");
         text.into_bytes()

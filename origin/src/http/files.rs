@@ -26,7 +26,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use query::Query;
-use shared::conditional::{Conditions, Verdict};
+use shared::conditional::{self, Conditions, Verdict};
 use shared::error::{ErrorCode, Problem};
 use shared::media::FilePath;
 use shared::operation::{RequestHead, route};
@@ -110,12 +110,7 @@ impl Call<'_> {
         match conditions.judge(&served.validators()) {
             Verdict::Send => {}
             Verdict::NotModified => return Ok(Some(served.not_modified())),
-            Verdict::Failed => {
-                return Err(Problem::new(
-                    ErrorCode::PreconditionFailed,
-                    "The file is not the one that the condition names.",
-                ));
-            }
+            Verdict::Failed => return Err(conditional::failed()),
         }
         if self.parts.method == Method::HEAD {
             return Ok(Some(served.whole(Body::empty())));
@@ -184,11 +179,7 @@ impl Call<'_> {
 
 /// 416, which tells how long the file is.
 fn beyond(size: u64, record: &RequestRecord) -> Response {
-    let problem = Problem::new(
-        ErrorCode::RangeNotSatisfiable,
-        format!("The file has {size} bytes; the range begins behind them."),
-    );
-    let mut response = respond::problem(&problem, record.id());
+    let mut response = respond::problem(&range::beyond(size), record.id());
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
         response.headers_mut().insert(CONTENT_RANGE, range);
     }

@@ -29,10 +29,9 @@ async fn a_body_that_is_cut_is_never_asked_for_again(_: Door) {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"succes\r\n",
     ] {
         let pair = Pair::start(Manner::Raw(answer), Manner::Well).await;
-        let response = call(&pair.worker, Method::GET, POSTS)
-            .request()
-            .send()
-            .await;
+        // A connection of its own, since it is closed.
+        let cut = call(&pair.worker, Method::GET, POSTS).header("connection", "close");
+        let response = cut.request().send().await;
         // A local workerd may end it properly: docs/operations.md, "What the local edge can't".
         if let Ok(body) = response.expect("a head").bytes().await {
             assert!(serde_json::from_slice::<Value>(&body).is_err(), "{body:?}");

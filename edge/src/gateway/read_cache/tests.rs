@@ -111,7 +111,7 @@ fn lookup(gateway: &Gateway, call: &Call, body: &str) -> Option<Lookup> {
     match decide(gateway, call) {
         Decision::Read(question) => question.finish(body.as_bytes()).unwrap(),
         Decision::Forward(_) => None,
-        other @ Decision::Answer(_) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
