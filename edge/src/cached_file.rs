@@ -10,6 +10,7 @@ use crate::gateway::media_cache::{
     NOT_MODIFIED_HEADERS, Serving, Word, content_range, places, range_header,
 };
 use crate::gateway::{Answer, BodyPlan, Call, Gateway};
+use crate::headers::Head;
 use crate::{Reply, discard, get};
 use futures_util::future::{Either, join, select};
 use shared::conditional::{self, Conditions};
@@ -100,7 +101,8 @@ impl Asked<'_> {
         let Ok(request) = self.request_for_everybody(Some(self.file.tag())) else {
             return Word::None;
         };
-        let mut forwarding = Forwarding::new(&request, &call);
+        let head = Head::read(&request);
+        let mut forwarding = Forwarding::new(&request, &head, &call);
         let asking = pin!(forwarding.send(self.gateway, BodyPlan::Drop));
         match select(asking, Delay::from(CHECK_TIMEOUT)).await {
             Either::Left((Ok(answer), _)) => {
@@ -235,7 +237,8 @@ impl Asked<'_> {
                 return;
             };
             discard(&noted);
-            let mut forwarding = Forwarding::new(&request, &call);
+            let head = Head::read(&request);
+            let mut forwarding = Forwarding::new(&request, &head, &call);
             let Ok(answer) = forwarding.send(&gateway, BodyPlan::Drop).await else {
                 return;
             };

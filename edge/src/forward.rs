@@ -11,6 +11,7 @@ use crate::gateway::{
     self, Blame, BodyPlan, Call, Fault, Form, Gateway, Inspector, Miss, OriginHead, Pick, Repeat,
     Tried,
 };
+use crate::headers::Head;
 use crate::{discard, get, report};
 use futures_util::future::{Either, LocalBoxFuture, ready, select};
 use question::Question;
@@ -30,15 +31,17 @@ const ATTEMPTS_MAX: u32 = 2;
 /// One request on its way.
 pub(crate) struct Forwarding<'a> {
     request: &'a Request,
+    head: &'a Head,
     call: &'a Call,
     inlet: Option<Inlet>,
     origin_ms: Option<f64>,
 }
 
 impl<'a> Forwarding<'a> {
-    pub(crate) fn new(request: &'a Request, call: &'a Call) -> Self {
+    pub(crate) fn new(request: &'a Request, head: &'a Head, call: &'a Call) -> Self {
         Self {
             request,
+            head,
             call,
             inlet: None,
             origin_ms: None,
@@ -60,6 +63,9 @@ impl<'a> Forwarding<'a> {
 
     /// What the caller still sends, or may send.
     pub(crate) fn unread(self) -> Result<Option<Inlet>, JsValue> {
+        if !self.head.has_body() {
+            return Ok(None);
+        }
         match (self.inlet, self.request.body()) {
             (Some(inlet), _) => Ok(Some(inlet).filter(Inlet::is_open)),
             (None, Some(body)) if !self.request.body_used() => Inlet::open(&body).map(Some),
@@ -214,8 +220,14 @@ impl Turn<'_> {
     async fn run(&self, body: &JsValue, sending: Sending<'_>) -> Result<Response, Problem> {
         let forwarding = self.forwarding;
         let door = &self.gateway.config().door;
-        let init = question::forwarded(forwarding.request, forwarding.call, door, body)
-            .map_err(|error| forwarding.fault(&error))?;
+        let init = question::forwarded(
+            forwarding.request,
+            forwarding.head,
+            forwarding.call,
+            door,
+            body,
+        )
+        .map_err(|error| forwarding.fault(&error))?;
         let place = if self.gateway.origins().have_regions() {
             question::place(forwarding.request)
         } else {

@@ -1,7 +1,7 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward`, `body`, `cache`, `cached_read`, `limit` and `report` know the worker's API. This one turns requests into
-//! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
+//! Only the files beside this one know the worker's API, but for `config` and `gateway`. This one turns requests
+//! into [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
 mod cache;
@@ -10,12 +10,15 @@ mod cached_read;
 pub mod config;
 mod forward;
 pub mod gateway;
+mod headers;
 mod limit;
 mod report;
 
 use config::Config;
 use forward::Forwarding;
 use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
+use headers::{Changes, Head};
+use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
 use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
@@ -23,8 +26,8 @@ use shared::request_id::{self, RequestId};
 use shared::security;
 use std::cell::OnceCell;
 use std::rc::Rc;
-use worker::js_sys::{Date, Reflect, Uint8Array};
-use worker::web_sys::{Headers, Request, Response, ResponseInit};
+use worker::js_sys::{Date, Reflect};
+use worker::web_sys::{Headers, Request, Response};
 use worker::{Context, Env, Result, console_error, event};
 
 thread_local! {
@@ -40,6 +43,26 @@ enum Reply {
     Ready(Response),
 }
 
+impl Reply {
+    fn status(&self) -> u16 {
+        match self {
+            Self::Own(answer) => answer.status(),
+            Self::Origin(response) | Self::Ready(response) => response.status(),
+        }
+    }
+
+    fn length(&self) -> BodyLength {
+        match self {
+            Self::Own(answer) => BodyLength::Known(answer.body().len() as u64),
+            Self::Origin(response) => {
+                let length = get(&response.headers(), "content-length");
+                BodyLength::announced(length.as_deref())
+            }
+            Self::Ready(_) => BodyLength::Unknown,
+        }
+    }
+}
+
 /// Answers one request.
 ///
 /// # Errors
@@ -48,9 +71,10 @@ enum Reply {
 pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
     let gateway = gateway(&env);
-    let call = read_call(&request, gateway.as_deref().ok())?;
+    let head = Head::read(&request);
+    let call = read_call(&head, gateway.as_deref().ok())?;
     let mut record = RequestRecord::begin(&call.method);
-    let mut forwarding = Forwarding::new(&request, &call);
+    let mut forwarding = Forwarding::new(&request, &head, &call);
     let (gateway, reply) = match gateway {
         Ok(gateway) => {
             let reply = reply(&gateway, &env, &mut forwarding, &mut record, &context).await;
@@ -62,57 +86,83 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         record.refused(&problem);
         Reply::Own(Answer::problem(&problem, &call.request_id))
     });
-    let (response, length) = match reply {
-        Reply::Own(answer) => {
-            let length = BodyLength::Known(answer.body().len() as u64);
-            (own_response(&answer)?, length)
-        }
-        Reply::Origin(response) => {
-            let length = get(&response.headers(), "content-length");
-            let length = BodyLength::announced(length.as_deref());
-            (passed_response(&response)?, length)
-        }
-        Reply::Ready(response) => (response, BodyLength::Unknown),
-    };
     let origin_ms = forwarding.origin_ms();
-    let response = match forwarding.unread()? {
-        Some(rest) => body::answer_early(response, length, rest, &context)?,
-        None => response,
-    };
     let ending = Ending {
-        status: response.status(),
+        status: reply.status(),
         total_ms: Date::now() - started,
         origin_ms,
     };
-    let headers = response.headers();
-    headers.set(request_id::HEADER, call.request_id.as_str())?;
-    headers.append(
-        "server-timing",
-        &gateway::server_timing(ending.total_ms, origin_ms),
-    )?;
-    if call.may_change_media() {
-        headers.delete(FORGET_HEADER)?;
-    }
-    if call.is_https {
-        let (name, value) = security::HTTPS_HEADER;
-        headers.set(name, value)?;
-    }
-    for (name, value) in tus::answer_headers(&call.path, response.status()) {
-        headers.set(name, value)?;
-    }
-    if let Some(gateway) = &gateway {
-        for (name, value) in gateway.config().cors.answer_headers(call.origin.as_deref()) {
-            match name {
-                // The origin's answer may depend on more.
-                "vary" if gateway::lists(get(&headers, name).as_deref(), value) => {}
-                "vary" => headers.append(name, value)?,
-                _ => headers.set(name, value)?,
-            }
-        }
-    }
+    let cors = gateway.as_deref().map(|gateway| &gateway.config().cors);
+    let response = dress(&reply, &call, cors, &ending)?;
+    let response = match forwarding.unread()? {
+        Some(rest) => body::answer_early(response, reply.length(), rest, &context)?,
+        None => response,
+    };
     let config = gateway.as_deref().map(Gateway::config);
     report::answered(&env, config, &call.request_id, &record, &ending);
     Ok(response)
+}
+
+/// The answer with the headers that every answer has.
+fn dress(
+    reply: &Reply,
+    call: &Call,
+    cors: Option<&CorsOrigins>,
+    ending: &Ending,
+) -> Result<Response> {
+    let mut changes = Changes::default();
+    match reply {
+        Reply::Own(answer) => {
+            // The origin's answers have theirs already.
+            for (name, value) in answer.headers().chain(security::HEADERS) {
+                changes.set(name, value);
+            }
+        }
+        Reply::Origin(_) => {
+            for name in gateway::NOT_ANSWERED {
+                changes.delete(name);
+            }
+        }
+        Reply::Ready(_) => {}
+    }
+    changes.set(request_id::HEADER, call.request_id.as_str());
+    changes.append(
+        "server-timing",
+        &gateway::server_timing(ending.total_ms, ending.origin_ms),
+    );
+    if call.may_change_media() {
+        changes.delete(FORGET_HEADER);
+    }
+    if call.is_https {
+        let (name, value) = security::HTTPS_HEADER;
+        changes.set(name, value);
+    }
+    for (name, value) in tus::answer_headers(&call.path, ending.status) {
+        changes.set(name, value);
+    }
+    let cors = cors.map(|cors| cors.answer_headers(call.origin.as_deref()));
+    for (name, value) in cors.into_iter().flatten() {
+        match (name, reply) {
+            // The origin's answer may depend on more.
+            ("vary", Reply::Origin(response) | Reply::Ready(response)) => {
+                let vary = get(&response.headers(), name);
+                if !gateway::lists(vary.as_deref(), value) {
+                    changes.append(name, value);
+                }
+            }
+            ("vary", Reply::Own(_)) => changes.append(name, value),
+            _ => changes.set(name, value),
+        }
+    }
+    Ok(match reply {
+        Reply::Own(answer) => changes.response(answer.status(), answer.body())?,
+        Reply::Origin(response) => changes.of_response(response)?,
+        Reply::Ready(response) => {
+            changes.apply(response)?;
+            // The same one: a response's own `clone` splits its body.
+            Clone::clone(response)
+        }
+    })
 }
 
 async fn reply(
@@ -162,39 +212,39 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
 }
 
-fn read_call(request: &Request, gateway: Option<&Gateway>) -> Result<Call> {
-    let headers = request.headers();
-    let url = request.url();
-    let (path, query) = gateway::split_url(&url);
-    let length = request.body().map(|_| get(&headers, "content-length"));
-    let has_two_ends =
-        matches!(length, Some(Some(_))) && get(&headers, "transfer-encoding").is_some();
-    let body = match length {
-        None => BodyLength::Known(0),
-        Some(length) => BodyLength::announced(length.as_deref()),
+fn read_call(head: &Head, gateway: Option<&Gateway>) -> Result<Call> {
+    let (path, query) = gateway::split_url(head.url());
+    let body = if head.has_body() {
+        BodyLength::announced(head.get("content-length"))
+    } else {
+        BodyLength::Known(0)
     };
-    let incoming = get(&headers, request_id::HEADER);
-    let request_id = match incoming.as_deref().and_then(RequestId::from_incoming) {
+    let has_two_ends = head.has_body()
+        && head.get("content-length").is_some()
+        && head.get("transfer-encoding").is_some();
+    let incoming = head.get(request_id::HEADER);
+    let request_id = match incoming.and_then(RequestId::from_incoming) {
         Some(id) => id,
         None => new_request_id()?,
     };
+    let get = |name: &str| head.get(name).map(str::to_owned);
     Ok(Call {
-        method: request.method(),
-        is_https: url.starts_with("https:"),
+        method: head.method().to_owned(),
+        is_https: head.url().starts_with("https:"),
         path: path.to_owned(),
         query: query.map(str::to_owned),
-        authorization: get(&headers, "authorization"),
-        content_type: get(&headers, "content-type"),
-        accept: get(&headers, "accept"),
+        authorization: get("authorization"),
+        content_type: get("content-type"),
+        accept: get("accept"),
         cache_control: gateway
             .filter(|gateway| gateway.keeps_reads())
-            .and_then(|_| get(&headers, "cache-control")),
-        idempotency_key: get(&headers, "idempotency-key"),
-        if_match: get(&headers, "if-match"),
-        if_none_match: get(&headers, "if-none-match"),
-        tus: TusHeaders::read(path, |name| get(&headers, name)),
-        origin: get(&headers, "origin"),
-        access_control_request_method: get(&headers, "access-control-request-method"),
+            .and_then(|_| get("cache-control")),
+        idempotency_key: get("idempotency-key"),
+        if_match: get("if-match"),
+        if_none_match: get("if-none-match"),
+        tus: TusHeaders::read(path, get),
+        origin: get("origin"),
+        access_control_request_method: get("access-control-request-method"),
         body,
         has_two_ends,
         request_id,
@@ -205,37 +255,6 @@ fn new_request_id() -> Result<RequestId> {
     let mut random = [0; 10];
     getrandom::getrandom(&mut random).map_err(|error| error.to_string())?;
     Ok(RequestId::generate(Date::now() as u64, &random))
-}
-
-fn own_response(answer: &Answer) -> Result<Response> {
-    let headers = Headers::new()?;
-    for (name, value) in answer.headers() {
-        headers.set(name, value)?;
-    }
-    // The origin's answers have theirs already.
-    for (name, value) in security::HEADERS {
-        headers.set(name, value)?;
-    }
-    let init = ResponseInit::new();
-    init.set_status(answer.status());
-    init.set_headers(&headers);
-    let body = (!answer.body().is_empty()).then(|| Uint8Array::from(answer.body()));
-    Ok(Response::new_with_opt_js_u8_array_and_init(
-        body.as_ref(),
-        &init,
-    )?)
-}
-
-/// The origin's answer with headers that can be added to; its body is never touched.
-fn passed_response(response: &Response) -> Result<Response> {
-    let init = ResponseInit::new();
-    init.set_status(response.status());
-    init.set_headers(&response.headers());
-    let passed = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), &init)?;
-    for name in gateway::NOT_ANSWERED {
-        passed.headers().delete(name)?;
-    }
-    Ok(passed)
 }
 
 /// Tells the origin's side that nobody reads on.

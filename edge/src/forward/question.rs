@@ -3,10 +3,11 @@
 
 use crate::config::{Door, Region};
 use crate::gateway::{self, Call, Place};
-use crate::get;
+use crate::headers::{Changes, Head};
 use shared::media::FORGETS_HEADER;
 use shared::request_id;
 use shared::security::EDGE_SECRET_HEADER;
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{self, Poll};
 use worker::js_sys::{self, Reflect};
@@ -58,11 +59,12 @@ impl Drop for Question {
 /// A caller's request as it goes to whichever origin.
 pub(super) fn forwarded(
     request: &Request,
+    head: &Head,
     call: &Call,
     door: &Door,
     body: &JsValue,
 ) -> Result<RequestInit, JsValue> {
-    let init = plain(&forwarded_headers(request, call, door)?);
+    let init = plain(&forwarded_headers(request, head, call, door)?);
     init.set_method(&call.method);
     if !body.is_undefined() {
         init.set_body(body);
@@ -86,42 +88,45 @@ fn plain(headers: &Headers) -> RequestInit {
     init
 }
 
-fn forwarded_headers(request: &Request, call: &Call, door: &Door) -> Result<Headers, JsValue> {
-    let headers = Headers::new_with_headers(&request.headers())?;
-    let client = client_address(request, &headers, door);
-    let connection = get(&headers, "connection").unwrap_or_default();
-    let named = connection
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty());
+fn forwarded_headers(
+    request: &Request,
+    head: &Head,
+    call: &Call,
+    door: &Door,
+) -> Result<Headers, JsValue> {
+    let mut changes = Changes::default();
+    let connection = head.get("connection").unwrap_or_default();
+    let named = connection.split(',').map(str::trim);
     for name in gateway::NOT_FORWARDED.into_iter().chain(named) {
-        // A name that no header can have names none.
-        let _ = headers.delete(name);
+        // What is not there, or can't be, needs no deleting.
+        if head.get(&name.to_ascii_lowercase()).is_some() {
+            changes.delete(name);
+        }
     }
-    headers.set(request_id::HEADER, call.request_id.as_str())?;
-    if let Some(client) = client {
-        headers.set(gateway::FORWARDED_FOR, &client)?;
+    changes.set(request_id::HEADER, call.request_id.as_str());
+    if let Some(client) = client_address(request, head, door) {
+        changes.set(gateway::FORWARDED_FOR, &client);
     }
     if let Some(secret) = &door.edge_secret {
-        headers.set(EDGE_SECRET_HEADER, secret.text())?;
+        changes.set(EDGE_SECRET_HEADER, secret.text());
     }
-    if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
-        headers.set(gateway::FORWARDED_PROTO, scheme)?;
-        headers.set(gateway::FORWARDED_HOST, host)?;
+    if let Some((scheme, host)) = gateway::scheme_and_host(head.url()) {
+        changes.set(gateway::FORWARDED_PROTO, scheme);
+        changes.set(gateway::FORWARDED_HOST, host);
     }
     if call.may_change_media() {
-        headers.set(FORGETS_HEADER, "1")?;
+        changes.set(FORGETS_HEADER, "1");
     }
-    Ok(headers)
+    changes.of_request(request)
 }
 
 /// The caller's address: as the header says whom the configuration believes, else as plain workerd saw it.
-fn client_address(request: &Request, headers: &Headers, door: &Door) -> Option<String> {
+fn client_address<'a>(request: &Request, head: &'a Head, door: &Door) -> Option<Cow<'a, str>> {
     if let Some(name) = &door.client_address {
-        return get(headers, name);
+        return head.get(name).map(Cow::Borrowed);
     }
     let address = property(&platform(request), "clientIp")?;
-    Some(gateway::without_port(&address).to_owned())
+    Some(gateway::without_port(&address).to_owned().into())
 }
 
 /// Where the caller is, as far as the platform tells.
