@@ -269,13 +269,13 @@ impl Drop for Fill {
 }
 
 /// Forgets what an answer names, before it goes out.
-pub(crate) async fn forget(answer: &Response) {
+pub(crate) async fn forget(answer: &Response, installation: &str) {
     let Some(names) = get(&answer.headers(), FORGET_HEADER) else {
         return;
     };
     let places: Vec<_> = KeptName::read_list(&names)
         .flat_map(|name| {
-            let places = places(&name);
+            let places = places(&name, installation);
             DESK.with_borrow_mut(|desk| desk.forget(name, now()));
             places
         })

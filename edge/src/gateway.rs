@@ -43,7 +43,7 @@ use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
-use std::cell::{RefCell, RefMut};
+use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
@@ -105,6 +105,7 @@ pub struct Gateway {
     origins: RefCell<Origins>,
     /// Shared with the reads that are under way.
     reads: Option<Rc<ReadCache>>,
+    installation: OnceCell<String>,
 }
 
 impl Gateway {
@@ -119,7 +120,15 @@ impl Gateway {
             config,
             tokens: RefCell::new(tokens),
             origins: RefCell::new(origins),
+            installation: OnceCell::new(),
         }
+    }
+
+    /// What tells its installation from others whose workers share the platform's cache.
+    #[must_use]
+    pub fn installation(&self) -> &str {
+        self.installation
+            .get_or_init(|| self.config.keys.fingerprint().to_hex())
     }
 
     /// The configuration.
@@ -184,7 +193,7 @@ impl Gateway {
                     self.greet(call, record.caller(principal))?;
                 }
                 // Whether there is such a file, and who may have it, the origin knows.
-                let kept = KeptFile::asked(&path, call.query.as_deref());
+                let kept = KeptFile::asked(&path, call.query.as_deref(), self.installation());
                 Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
             _ => self.admit(call, now, record),

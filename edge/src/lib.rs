@@ -190,7 +190,7 @@ async fn reply(
     };
     let response = forwarding.send(gateway, plan).await?;
     if call.may_change_media() {
-        cached_file::forget(&response).await;
+        cached_file::forget(&response, gateway.installation()).await;
     }
     Ok(Reply::Origin(response))
 }

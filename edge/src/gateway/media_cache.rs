@@ -31,7 +31,7 @@ pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Seconds until an origin that could not speak for a file is asked again.
 const RETRY_SECONDS: u64 = 10;
 
-/// Where entries lie: a host that no caller can ask, so that a path of theirs never leads to one.
+/// Where entries lie, by installation: a host that no caller can ask, so that a path of theirs never leads to one.
 const PLACE: &str = "https://selkie-files.invalid/";
 
 /// The header of an entry that holds its [`Check`]. Stays here.
@@ -66,7 +66,7 @@ impl KeptFile {
     /// The file that a GET or a HEAD means; none if its URL says anything besides path, version and thumbnail: a signature
     /// opens what is private, and whatever else there may be, the origin knows what it means.
     #[must_use]
-    pub fn asked(path: &FilePath, query: Option<&str>) -> Option<Self> {
+    pub fn asked(path: &FilePath, query: Option<&str>, installation: &str) -> Option<Self> {
         let (mut version, mut rendition) = (None, None);
         for option in query?.split('&') {
             let before = match option.strip_prefix("v=") {
@@ -83,7 +83,7 @@ impl KeptFile {
         let name = KeptName::of(path);
         let rendition = rendition.map_or(Rendition::Original, |_| Rendition::Thumbnail);
         Some(Self {
-            place: place(&name, rendition),
+            place: place(&name, rendition, installation),
             name,
             tag: format!("\"{version}\""),
         })
@@ -144,14 +144,15 @@ impl KeptFile {
 
 /// Where the renditions of a file are kept.
 #[must_use]
-pub fn places(name: &KeptName) -> [String; 2] {
-    [Rendition::Original, Rendition::Thumbnail].map(|rendition| place(name, rendition))
+pub fn places(name: &KeptName, installation: &str) -> [String; 2] {
+    [Rendition::Original, Rendition::Thumbnail]
+        .map(|rendition| place(name, rendition, installation))
 }
 
-fn place(name: &KeptName, rendition: Rendition) -> String {
+fn place(name: &KeptName, rendition: Rendition, installation: &str) -> String {
     match rendition {
-        Rendition::Original => format!("{PLACE}{name}"),
-        Rendition::Thumbnail => format!("{PLACE}{name}/thumbnail"),
+        Rendition::Original => format!("{PLACE}{installation}/{name}"),
+        Rendition::Thumbnail => format!("{PLACE}{installation}/{name}/thumbnail"),
     }
 }
 

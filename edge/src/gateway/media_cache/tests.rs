@@ -11,7 +11,7 @@ fn path(text: &str) -> FilePath {
 }
 
 fn asked(query: &str) -> Option<KeptFile> {
-    KeptFile::asked(&path("/media/default/a/b.png"), Some(query))
+    KeptFile::asked(&path("/media/default/a/b.png"), Some(query), "i")
 }
 
 fn file() -> KeptFile {
@@ -23,7 +23,7 @@ fn only_a_url_of_nothing_but_a_version_may_be_answered_from_what_is_kept() {
     let thumbnail = asked(&format!("thumbnail=true&v={V}")).unwrap();
     assert_eq!(asked(&format!("v={V}&thumbnail=true")).unwrap(), thumbnail);
     assert_ne!(thumbnail.place(), file().place());
-    assert_eq!(KeptFile::asked(&path("/media/default/a"), None), None);
+    assert_eq!(KeptFile::asked(&path("/media/default/a"), None, "i"), None);
     for query in [
         String::new(),
         "thumbnail=true".to_owned(),
@@ -47,7 +47,7 @@ fn only_a_url_of_nothing_but_a_version_may_be_answered_from_what_is_kept() {
 fn a_file_has_one_place_whatever_its_version_or_spelling() {
     let at = |text: &str, v: char| {
         let query = format!("v={}", v.to_string().repeat(32));
-        KeptFile::asked(&path(text), Some(&query)).unwrap()
+        KeptFile::asked(&path(text), Some(&query), "i").unwrap()
     };
     let (a, b) = (
         at("/media/default/a%62.png", 'a'),
@@ -56,7 +56,8 @@ fn a_file_has_one_place_whatever_its_version_or_spelling() {
     assert_eq!(a.place(), b.place());
     assert_ne!(a.tag(), b.tag());
     assert_ne!(a.place(), at("/media/other/ab.png", 'a').place());
-    assert!(places(a.name()).contains(&a.place().to_owned()));
+    assert!(!places(a.name(), "j").contains(&a.place().to_owned()));
+    assert!(places(a.name(), "i").contains(&a.place().to_owned()));
 }
 
 #[test]
