@@ -253,7 +253,7 @@ pub(crate) async fn forget(answer: &Response) {
     let places: Vec<_> = KeptName::read_list(&names)
         .flat_map(|name| {
             let places = places(&name);
-            DESK.with_borrow_mut(|desk| desk.forget(name));
+            DESK.with_borrow_mut(|desk| desk.forget(name, now()));
             places
         })
         .collect();
@@ -279,7 +279,7 @@ async fn note(file: &KeptFile, check: Check) {
 
 /// Keeps an entry, unless its file was forgotten since it was asked for.
 async fn store(file: &KeptFile, entry: &Response, moment: u64) {
-    let is_outdated = || DESK.with_borrow(|desk| desk.was_forgotten(file.name(), moment));
+    let is_outdated = || DESK.with_borrow(|desk| desk.was_forgotten(file.name(), moment, now()));
     if is_outdated() {
         discard(entry);
         return;

@@ -5,8 +5,8 @@
 /// Bytes of a JSON body: a larger one is 413. Keeps a caller from filling memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of a JSON body that the edge reads and checks by itself; larger ones stream through to the
-/// origin, which checks them. An isolate has 128 MiB for all its requests.
+/// Bytes of a JSON body that the edge reads whole; of larger ones it checks the form while they stream
+/// through to the origin. An isolate has 128 MiB for all its requests.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
 /// Origins that one edge knows: one for each region that Cloudflare names, with some to spare. Keeps the choice

@@ -1,6 +1,8 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
+mod dev;
 pub(crate) mod forwarding;
+pub(crate) mod media_cache;
 pub(crate) mod origins;
 pub(crate) mod read_cache;
 pub(crate) mod refusals;

@@ -80,6 +80,7 @@ fn main() -> ExitCode {
         docs::cases(),
         edge::cases(),
         edge::forwarding::cases(),
+        edge::media_cache::cases(),
         edge::origins::cases(),
         edge::read_cache::cases(),
         edge::refusals::all_cases(),

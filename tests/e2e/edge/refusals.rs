@@ -94,9 +94,10 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::StorageFull => Beyond("the library and its store decide"),
         ErrorCode::RateLimited => Beyond("the platform counts, and plain workerd does not"),
         ErrorCode::Internal | ErrorCode::Overloaded => Beyond("no request's fault"),
-        ErrorCode::BadOriginAnswer | ErrorCode::OriginUnreachable | ErrorCode::OriginTimeout => {
-            Beyond("the origin is at fault")
-        }
+        ErrorCode::BadOriginAnswer
+        | ErrorCode::OriginUnreachable
+        | ErrorCode::OriginUnavailable
+        | ErrorCode::OriginTimeout => Beyond("the origin is at fault"),
     }
 }
 
