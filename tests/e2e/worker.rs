@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const START_MAX: Duration = Duration::from_secs(30);
+/// Wrangler builds the worker first, where its sources changed.
+const START_MAX: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long wrangler may take to end the workerd that it started.

@@ -110,8 +110,8 @@ fn decide(gateway: &Gateway, call: &Call) -> Decision {
 fn lookup(gateway: &Gateway, call: &Call, body: &str) -> Option<Lookup> {
     match decide(gateway, call) {
         Decision::Read(question) => question.finish(body.as_bytes()).unwrap(),
-        Decision::Forward(_) => None,
-        other => panic!("{other:?}"),
+        Decision::Forward(_) | Decision::File(_) => None,
+        other @ Decision::Answer(_) => panic!("{other:?}"),
     }
 }
 
