@@ -57,15 +57,17 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response
 }
 
 /// A panic is a fault of ours: it costs its own request an apology, and no other request anything.
-async fn contained(
+fn contained(
     answer: impl Future<Output = Result<Response, Problem>>,
-) -> Result<Response, Problem> {
-    let caught = AssertUnwindSafe(answer).catch_unwind().await;
-    caught.unwrap_or_else(|_| {
-        Err(Problem::new(
-            ErrorCode::Internal,
-            "Something went wrong in the service itself.",
-        ))
+) -> impl Future<Output = Result<Response, Problem>> {
+    // Not an `async fn`: that would keep room for what it is given twice.
+    AssertUnwindSafe(answer).catch_unwind().map(|caught| {
+        caught.unwrap_or_else(|_| {
+            Err(Problem::new(
+                ErrorCode::Internal,
+                "Something went wrong in the service itself.",
+            ))
+        })
     })
 }
 

@@ -125,7 +125,7 @@ impl Pools {
         let mut got = account.pool.get().await;
         if got.as_ref().is_err_and(is_locked_out) {
             // An account may change its own password, whatever its rights: ours is set again.
-            match self.projects.mend(project).await {
+            match Box::pin(self.projects.mend(project)).await {
                 Ok(()) => got = account.pool.get().await,
                 Err(error) => tracing::error!(%error, "an account could not be mended"),
             }

@@ -14,7 +14,7 @@ use crate::catalog::{Kind, Layout, Table};
 use crate::plan::Param;
 use crate::sql::{Statement, Taken};
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{Encoder, Keys, Shape, write_string};
@@ -224,6 +224,18 @@ async fn attempt(
         settle(lease, leaves).await;
         return written.inspect(|written| progress.add_rows(written.affected));
     }
+    // Boxed, so that a single statement does not carry room for it.
+    Box::pin(together(lease, statements, leaves, limit, progress)).await
+}
+
+/// Statements of one transaction.
+async fn together(
+    lease: &mut Lease,
+    statements: &[Statement],
+    leaves: Leaves,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Written, DbError> {
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
     let outcome = transaction.all(statements, leaves).await;
     transaction.end(outcome).await
@@ -407,20 +419,19 @@ pub(super) async fn settle(lease: &mut Lease, leaves: Leaves) {
     }
 }
 
-/// Waits for a step so long; the lease, still running, kills the statement when it is dropped.
-pub(super) async fn within<T>(
+/// Waits for a step so long; the lease, still running, kills the statement when it is dropped. Not an
+/// `async fn`, which would keep room for the step twice.
+pub(super) fn within<T>(
     limit: Duration,
     step: impl Future<Output = Result<T, DbError>>,
-) -> Result<T, DbError> {
-    tokio::time::timeout(limit, step)
-        .await
-        .unwrap_or(Err(DbError::Timeout))
+) -> impl Future<Output = Result<T, DbError>> {
+    tokio::time::timeout(limit, step).map(|ended| ended.unwrap_or(Err(DbError::Timeout)))
 }
 
-pub(super) async fn driver<T>(
+pub(super) fn driver<T>(
     step: impl Future<Output = mysql_async::Result<T>>,
-) -> Result<T, DbError> {
-    step.await.map_err(DbError::from)
+) -> impl Future<Output = Result<T, DbError>> {
+    step.map(|outcome| outcome.map_err(DbError::from))
 }
 
 /// Marks a connection whose default schema may have changed.

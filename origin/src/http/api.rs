@@ -68,7 +68,7 @@ async fn answer(
         Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
         Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
         Operation::Tus(call) => Box::pin(tus::run(app, &principal, call, parts, content)).await,
-        Operation::Describe(table) => records::describe(app, &principal, &table).await,
+        Operation::Describe(table) => Box::pin(records::describe(app, &principal, &table)).await,
         operation => records::run(app, &principal, operation, terms, record).await,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::config::Config;
+use futures_util::FutureExt as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -37,8 +38,8 @@ pub async fn serve(
     let builder = Arc::new(protocols(config));
     let patience = config.header_read_timeout;
     let service = service_fn(move |request| {
-        let answered = super::entry(Arc::clone(&app), request);
-        async { Ok::<_, Infallible>(answered.await) }
+        // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
+        Box::pin(super::entry(Arc::clone(&app), request).map(Ok::<_, Infallible>))
     });
     let graceful = GracefulShutdown::new();
     loop {
