@@ -22,6 +22,7 @@ use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Method;
+use axum::http::header::ORIGIN;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response {
     let request = request.map(Body::new);
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
-    let origin = request.headers().get("origin").cloned();
+    let origin = request.headers().get(ORIGIN).cloned();
     let path = request.uri().path();
     let upload = protocol::is_at(path).then(|| path.to_owned());
     let wants_body = request.method() != Method::HEAD;

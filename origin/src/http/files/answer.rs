@@ -89,7 +89,13 @@ impl Served<'_> {
 
     /// What a 304 has too.
     fn validate(&self, headers: &mut HeaderMap) {
-        headers.extend(self.validators.tag.header().map(|tag| (header::ETAG, tag)));
+        headers.extend(
+            self.validators
+                .tag
+                .clone()
+                .into_header()
+                .map(|tag| (header::ETAG, tag)),
+        );
         let modified = http_date(self.validators.modified);
         set(headers, header::LAST_MODIFIED, &modified);
         set(headers, header::CACHE_CONTROL, &self.cache_control());

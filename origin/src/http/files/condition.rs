@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn own() -> String {
-        let tag = validators().tag.header().unwrap();
+        let tag = validators().tag.into_header().unwrap();
         tag.to_str().unwrap().to_owned()
     }
 
