@@ -91,3 +91,19 @@ async fn route(
         .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn future_bytes<F: Future>(_: impl FnOnce(Arc<App>, Request<Incoming>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// See docs/decisions/0122: each request allocates as much, and copies it.
+    #[test]
+    fn the_future_of_an_answer_stays_small() {
+        let bytes = future_bytes(entry);
+        assert!(bytes <= 6 * 1024, "{bytes} bytes");
+    }
+}
