@@ -15,7 +15,7 @@ use shared::upload::{Event, Parser, UploadLimits};
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
-use uuid::Uuid;
+use uuid::Builder;
 
 /// One operation: prepared, then done so many times.
 pub(crate) struct Operation {
@@ -146,7 +146,8 @@ const NOW: u64 = 1_790_000_000;
 fn key() -> (KeySet, String) {
     let signing = SigningKey::from_seed("k1", &[7; 32]);
     let project = ProjectName::parse("default").expect("a name");
-    let claims = Claims::new(Uuid::from_u128(1), &project, Access::Full, NOW, None);
+    let id = Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid();
+    let claims = Claims::new(id, &project, Access::Full, NOW, None);
     let keys = KeySet::new(vec![signing.public()]).expect("a key");
     (keys, format!("Bearer {}", signing.sign(&claims)))
 }
