@@ -37,15 +37,11 @@ pub async fn serve(
 ) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
     let patience = config.header_read_timeout;
-    let service = service_fn(move |request| {
-        // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
-        Box::pin(super::entry(Arc::clone(&app), request).map(Ok::<_, Infallible>))
-    });
     let graceful = GracefulShutdown::new();
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) if is_passing(&error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -56,7 +52,12 @@ pub async fn serve(
             () = stop.cancelled() => break,
         };
         prepare(&stream);
-        let (builder, service) = (Arc::clone(&builder), service.clone());
+        let (app, builder) = (Arc::clone(&app), Arc::clone(&builder));
+        let service = service_fn(move |request| {
+            // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
+            let answered = super::entry(Arc::clone(&app), request, peer.ip());
+            Box::pin(answered.map(Ok::<_, Infallible>))
+        });
         let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {
             let spoke = tokio::select! {
