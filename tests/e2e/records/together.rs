@@ -244,7 +244,7 @@ async fn keys_of_every_kind_are_read_right(door: Door) {
             vec!["1", "9223372036854775808", "18446744073709551615"],
             vec!["-1", "18446744073709551616", "2"],
         ),
-        ("YEAR", vec!["1970", "2070"], vec!["70", "1971"]),
+        ("YEAR", vec!["1970", "2070"], vec!["1971", "0"]),
         ("VARCHAR(20)", vec!["1", "01", "a"], vec!["001", "b"]),
         ("DECIMAL(5,1)", vec!["1.0", "2.5"], vec!["3"]),
     ];
@@ -347,15 +347,14 @@ async fn a_table_that_is_dropped_is_gone_for_all(door: Door) {
 }
 
 async fn an_error_of_one_record_is_its_own(door: Door) {
+    // MariaDB works it out when it is read: for the second, it can't.
     let made = [
-        "CREATE TABLE t (id INT PRIMARY KEY, text VARCHAR(20), n INT AS (JSON_VALUE(text, '$.n') + CAST(ST_X(ST_GeomFromText(text)) AS INT)) VIRTUAL)",
+        "CREATE TABLE t (id INT PRIMARY KEY, a BIGINT UNSIGNED, n BIGINT UNSIGNED AS (a - 5) VIRTUAL)",
+        "INSERT INTO t (id, a) VALUES (1, 10), (2, 3), (3, 5)",
     ];
     let room = Room::new(door, &made).await;
-    room.exec(
-        "INSERT INTO t (id, text) VALUES (1, 'POINT(1 2)'), (2, 'broken'), (3, 'POINT(3 4)')",
-    )
-    .await;
     let alone = room.get("t/2").await.code();
+    assert_eq!(alone, "invalid_value");
     let callers = join_all((0..60).map(|n| {
         let id = n % 3 + 1;
         let call = room.call(Method::GET, &format!("t/{id}"));
