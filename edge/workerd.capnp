@@ -21,12 +21,19 @@ const edge :Workerd.Worker = (
   ],
   compatibilityDate = "2026-04-26", # as in wrangler.toml
   bindings = [
-    (name = "ORIGIN_URL", fromEnvironment = "ORIGIN_URL"),
+    (name = "ORIGINS", fromEnvironment = "ORIGINS"),
     (name = "ORIGIN_TIMEOUT_MS", fromEnvironment = "ORIGIN_TIMEOUT_MS"),
+    (name = "ORIGIN_CONNECT_TIMEOUT_MS", fromEnvironment = "ORIGIN_CONNECT_TIMEOUT_MS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
     (name = "CORS_ORIGINS", fromEnvironment = "CORS_ORIGINS"),
     (name = "LOG_REQUESTS", fromEnvironment = "LOG_REQUESTS"),
+    (name = "READ_CACHE_MAX_SECONDS", fromEnvironment = "READ_CACHE_MAX_SECONDS"),
     (name = "UPLOAD_MAX_BYTES", fromEnvironment = "UPLOAD_MAX_BYTES"),
     (name = "UPLOAD_MAX_ITEMS", fromEnvironment = "UPLOAD_MAX_ITEMS"),
+    (name = "MEDIA_REVALIDATE_SECONDS", fromEnvironment = "MEDIA_REVALIDATE_SECONDS"),
+    (name = "ALLOW_FULL_KEYS_FROM_BROWSERS", fromEnvironment = "ALLOW_FULL_KEYS_FROM_BROWSERS"),
+    (name = "EDGE_SECRET", fromEnvironment = "EDGE_SECRET"),
+    # Unless a proxy before this sets it on every request, no header tells a caller's address: callers could set it too.
+    (name = "CLIENT_ADDRESS_HEADER", fromEnvironment = "CLIENT_ADDRESS_HEADER"),
   ],
 );

@@ -3,7 +3,7 @@
 //!
 //! [`gateway`]: mod@crate::gateway
 
-use crate::gateway::{BodyLength, Upload};
+use crate::gateway::{BodyLength, Inspector};
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
 use std::cell::Cell;
@@ -86,7 +86,53 @@ impl Inlet {
 
     /// Takes back a piece that is no longer looked at.
     fn reuse(&mut self, piece: &Uint8Array) {
-        self.spare.push(Uint8Array::new(&piece.buffer()));
+        let buffer = piece.buffer();
+        if buffer.byte_length() == PIECE_BYTES {
+            self.spare.push(Uint8Array::new(&buffer));
+        }
+    }
+
+    /// Takes the beginning of a body that is inspected: as many bytes as the inspector asks for, or all of
+    /// a shorter one. Of one that is sure to be refused, all of it is read and nothing kept.
+    pub(crate) async fn begin(&mut self, inspector: Inspector) -> Result<Beginning, Problem> {
+        let pace = Pace::new();
+        let taking = pin!(self.take_beginning(inspector, &pace));
+        match select(taking, pin!(pace.lost())).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right(_) => Err(paused()),
+        }
+    }
+
+    async fn take_beginning(
+        &mut self,
+        mut inspector: Inspector,
+        pace: &Pace,
+    ) -> Result<Beginning, Problem> {
+        let mut copy = vec![0; PIECE_BYTES as usize];
+        let mut kept: Vec<u8> = Vec::new();
+        while kept.len() < inspector.first_bytes() {
+            pace.waits_for(Side::Caller);
+            let Some(piece) = self.next().await.map_err(|_| broken_off())? else {
+                inspector.finish_held(&kept)?;
+                return Ok(Beginning::Whole(match kept.is_empty() {
+                    true => JsValue::UNDEFINED,
+                    false => Uint8Array::from(kept.as_slice()).into(),
+                }));
+            };
+            let copy = &mut copy[..piece.length() as usize];
+            piece.copy_to(copy);
+            self.reuse(&piece);
+            inspector.check(copy)?;
+            if inspector.is_refused_in_the_end() {
+                kept.clear();
+            } else {
+                kept.extend_from_slice(copy);
+            }
+        }
+        Ok(Beginning::Part(
+            Uint8Array::from(kept.as_slice()),
+            inspector,
+        ))
     }
 
     /// Takes what is left of a body that nobody wants, so that the caller, who is busy sending, gets to read
@@ -105,6 +151,14 @@ impl Inlet {
         // Whether it was taken whole makes no difference to the answer.
         select(pin!(taking), Delay::from(REFUSED_BODY_TIMEOUT)).await;
     }
+}
+
+/// What was read of a body before the origin is asked.
+pub(crate) enum Beginning {
+    /// All of it, found right; undefined if that is nothing.
+    Whole(JsValue),
+    /// The first bytes, and who looks at the rest.
+    Part(Uint8Array, Inspector),
 }
 
 /// A stream of that length, or of any.
@@ -128,17 +182,24 @@ pub(crate) struct Passage<'a> {
     inlet: &'a mut Inlet,
     outlet: WritableStreamDefaultWriter,
     readable: ReadableStream,
+    /// What was taken off the inlet before.
+    first: Option<Uint8Array>,
     is_done: bool,
 }
 
 impl<'a> Passage<'a> {
-    /// A way for a body of that length.
-    pub(crate) fn new(inlet: &'a mut Inlet, length: BodyLength) -> Result<Self, JsValue> {
+    /// A way for a body of that length, of which the first bytes were taken off the inlet already.
+    pub(crate) fn new(
+        inlet: &'a mut Inlet,
+        first: Option<Uint8Array>,
+        length: BodyLength,
+    ) -> Result<Self, JsValue> {
         let pipe = pipe(length)?;
         Ok(Self {
             inlet,
             outlet: pipe.writable().get_writer()?,
             readable: pipe.readable(),
+            first,
             is_done: false,
         })
     }
@@ -148,12 +209,12 @@ impl<'a> Passage<'a> {
         &self.readable
     }
 
-    /// Moves the body. The last piece goes on only after `upload` found the whole to be right: what it
+    /// Moves the body. The last piece goes on only after `inspector` found the whole to be right: what it
     /// refuses, the origin never sees complete. `Ok` too if the origin takes no more: its answer tells why.
-    pub(crate) async fn run(mut self, upload: Option<Upload>) -> Result<(), Stop> {
+    pub(crate) async fn run(mut self, inspector: Option<Inspector>) -> Result<(), Stop> {
         let pace = Pace::new();
         let flow = {
-            let moving = pin!(self.move_all(upload, &pace));
+            let moving = pin!(self.move_all(inspector, &pace));
             match select(moving, pin!(pace.lost())).await {
                 Either::Left((flow, _)) => flow?,
                 Either::Right((stop, _)) => return Err(stop),
@@ -163,18 +224,22 @@ impl<'a> Passage<'a> {
         Ok(())
     }
 
-    async fn move_all(&mut self, mut upload: Option<Upload>, pace: &Pace) -> Result<Flow, Stop> {
+    async fn move_all(
+        &mut self,
+        mut inspector: Option<Inspector>,
+        pace: &Pace,
+    ) -> Result<Flow, Stop> {
         let mut copy = vec![0; PIECE_BYTES as usize];
-        let mut held: Option<Uint8Array> = None;
+        let mut held = self.first.take();
         let mut on_its_way: Option<(Uint8Array, JsFuture)> = None;
         loop {
             pace.waits_for(Side::Caller);
             let piece = self.inlet.next().await.map_err(|_| broken_off())?;
             pace.waits_for(Side::Origin);
-            if let (Some(upload), Some(piece)) = (&mut upload, &piece) {
+            if let (Some(inspector), Some(piece)) = (&mut inspector, &piece) {
                 let copy = &mut copy[..piece.length() as usize];
                 piece.copy_to(copy);
-                upload.check(copy)?;
+                inspector.check(copy)?;
             }
             if let Some((piece, written)) = on_its_way.take() {
                 if written.await.is_err() {
@@ -183,8 +248,8 @@ impl<'a> Passage<'a> {
                 self.inlet.reuse(&piece);
             }
             let is_last = piece.is_none();
-            if is_last && let Some(upload) = upload.take() {
-                upload.finish()?;
+            if is_last && let Some(inspector) = inspector.take() {
+                inspector.finish()?;
             }
             if let Some(held) = std::mem::replace(&mut held, piece) {
                 let written = JsFuture::from(self.outlet.write_with_chunk(&held));

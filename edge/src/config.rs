@@ -3,9 +3,16 @@
 //! Where they come from (wrangler.toml, secrets, a file for `wrangler dev`) is not known here:
 //! [`Config::read`] asks a function for each by name.
 
+mod door;
+mod origins;
+
+pub use door::{Door, EdgeSecret};
+pub use origins::{Origin, Region};
+
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
 use shared::key::{KeySet, KeySetError};
+use shared::limits::ORIGINS_MAX_COUNT;
 use shared::upload::UploadLimits;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,6 +20,9 @@ use std::time::Duration;
 /// Milliseconds until the origin's head must be there. Its statements may run for 30 s; it then
 /// answers by itself.
 const ORIGIN_TIMEOUT_DEFAULT_MS: u32 = 35_000;
+
+/// Milliseconds for which an origin may give no sign of life: ten times a way around the world and back.
+const ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS: u32 = 2_000;
 
 /// The longest that can be asked for, in milliseconds: an hour.
 const ORIGIN_TIMEOUT_MAX_MS: u32 = 3_600_000;
@@ -23,21 +33,38 @@ const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 /// What `UPLOAD_MAX_ITEMS` may be: what the origin's `upload_max_items` may be.
 const UPLOAD_ITEMS: RangeInclusive<u64> = 1..=10_000;
 
+/// Seconds for which a public file is given without asking the origin whether it is still there.
+const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
+
+/// What `MEDIA_REVALIDATE_SECONDS` may be: an hour is long for a file that was deleted.
+const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
+
+/// What `READ_CACHE_MAX_SECONDS` may be, in seconds: up to a day.
+const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
+
 /// Everything that the worker is told.
 #[derive(Debug)]
 pub struct Config {
-    /// Scheme, host and port of the origin, without a path or a trailing slash.
-    pub origin_url: String,
-    /// How long to wait for the head of the origin's answer.
+    /// The origins, in the order of their listing; at least one.
+    pub origins: Vec<Origin>,
+    /// How long to wait for the head of an origin's answer, whichever of them gives it.
     pub origin_timeout: Duration,
+    /// How long an origin may give no sign of life.
+    pub origin_connect_timeout: Duration,
     /// The installation's public keys.
     pub keys: KeySet,
     /// Which web origins browsers may call from.
     pub cors: CorsOrigins,
     /// Whether each request gets a line in the log.
     pub logs_requests: bool,
+    /// Seconds for which records may be kept for callers who ask for it; 0 is never.
+    pub read_cache_max_seconds: u32,
     /// What one upload may take.
     pub upload_limits: UploadLimits,
+    /// Seconds for which a public file that is kept is given without asking the origin.
+    pub media_revalidate_seconds: u64,
+    /// Who may call, and how often.
+    pub door: Door,
 }
 
 /// A variable that the worker can't work with. Names it; shows none of its value.
@@ -46,18 +73,27 @@ pub enum ConfigError {
     /// A variable without a default is not set.
     #[error("the variable {0} is not set")]
     Missing(&'static str),
-    /// `ORIGIN_URL` is no address of a server.
-    #[error("the variable ORIGIN_URL is not of the form https://host[:port]")]
-    OriginUrl,
-    /// `ORIGIN_TIMEOUT_MS` is no time.
-    #[error("the variable ORIGIN_TIMEOUT_MS is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
-    OriginTimeout,
+    /// `ORIGINS` is no list of servers; the number is that of the entry at fault, counted from 1.
+    #[error("the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF]")]
+    Origin(usize),
+    /// `ORIGINS` names one server twice; the number is that of the second entry.
+    #[error("the variable ORIGINS: entry {0} is there already")]
+    OriginTwice(usize),
+    /// `ORIGINS` lists more than are looked at.
+    #[error("the variable ORIGINS lists more than {ORIGINS_MAX_COUNT} addresses")]
+    TooManyOrigins,
+    /// `ORIGIN_TIMEOUT_MS` or `ORIGIN_CONNECT_TIMEOUT_MS` is no time.
+    #[error("the variable {0} is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
+    Timeout(&'static str),
     /// `LOG_REQUESTS` is neither.
     #[error("the variable LOG_REQUESTS is neither on nor off")]
     LogRequests,
-    /// `UPLOAD_MAX_BYTES` or `UPLOAD_MAX_ITEMS` is no limit.
+    /// A variable that is a number is none, or too small or too large.
     #[error("the variable {0} is not a number from {1} to {2}")]
-    UploadLimit(&'static str, u64, u64),
+    Limit(&'static str, u64, u64),
+    /// A variable of the door; the second is what it must be.
+    #[error("the variable {0} is not {1}")]
+    Door(&'static str, &'static str),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -67,16 +103,17 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads the variables `ORIGIN_URL`, `ORIGIN_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `UPLOAD_MAX_BYTES` and `UPLOAD_MAX_ITEMS`.
+    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS`, `MEDIA_REVALIDATE_SECONDS`, and those of the
+    /// [`Door`].
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
     pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let required = |name| set(variable(name)).ok_or(ConfigError::Missing(name));
-        let origin_timeout = match set(variable("ORIGIN_TIMEOUT_MS")) {
-            Some(text) => parse_timeout(&text)?,
-            None => Duration::from_millis(ORIGIN_TIMEOUT_DEFAULT_MS.into()),
+        let timeout = |name, default| match set(variable(name)) {
+            Some(text) => parse_timeout(name, &text),
+            None => Ok(Duration::from_millis(u64::from(default))),
         };
         let cors = match set(variable("CORS_ORIGINS")) {
             Some(text) => CorsOrigins::parse(&text).map_err(ConfigError::Cors)?,
@@ -87,6 +124,10 @@ impl Config {
             None | Some("on") => true,
             Some(_) => return Err(ConfigError::LogRequests),
         };
+        let read_cache_max_seconds = match set(variable("READ_CACHE_MAX_SECONDS")) {
+            Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
+            None => 0,
+        };
         let mut upload_limits = UploadLimits::default();
         if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
             upload_limits.body_bytes = parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?;
@@ -94,13 +135,25 @@ impl Config {
         if let Some(text) = set(variable("UPLOAD_MAX_ITEMS")) {
             upload_limits.items = parse_limit("UPLOAD_MAX_ITEMS", &text, UPLOAD_ITEMS)? as usize;
         }
+        const SECONDS: &str = "MEDIA_REVALIDATE_SECONDS";
+        let media_revalidate_seconds = match set(variable(SECONDS)) {
+            Some(text) => parse_limit(SECONDS, &text, MEDIA_REVALIDATE_SECONDS)?,
+            None => MEDIA_REVALIDATE_DEFAULT_SECONDS,
+        };
         Ok(Self {
-            origin_url: parse_origin(&required("ORIGIN_URL")?)?,
-            origin_timeout,
+            origins: origins::parse(&required("ORIGINS")?)?,
+            origin_timeout: timeout("ORIGIN_TIMEOUT_MS", ORIGIN_TIMEOUT_DEFAULT_MS)?,
+            origin_connect_timeout: timeout(
+                "ORIGIN_CONNECT_TIMEOUT_MS",
+                ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS,
+            )?,
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
             logs_requests,
+            read_cache_max_seconds,
             upload_limits,
+            media_revalidate_seconds,
+            door: Door::read(variable)?,
         })
     }
 }
@@ -112,29 +165,10 @@ fn set(value: Option<String>) -> Option<String> {
         .filter(|text| !text.is_empty())
 }
 
-fn parse_origin(text: &str) -> Result<String, ConfigError> {
-    let url = text.strip_suffix('/').unwrap_or(text);
-    let host = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"));
-    // Callers' paths are appended to it, and an `@` would send them, keys and all, somewhere else.
-    let well_formed = host.is_some_and(|host| {
-        !host.is_empty()
-            && host
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
-    });
-    if well_formed {
-        Ok(url.to_owned())
-    } else {
-        Err(ConfigError::OriginUrl)
-    }
-}
-
-fn parse_timeout(text: &str) -> Result<Duration, ConfigError> {
+fn parse_timeout(name: &'static str, text: &str) -> Result<Duration, ConfigError> {
     match text.parse::<u32>() {
         Ok(millis @ 1..=ORIGIN_TIMEOUT_MAX_MS) => Ok(Duration::from_millis(millis.into())),
-        _ => Err(ConfigError::OriginTimeout),
+        _ => Err(ConfigError::Timeout(name)),
     }
 }
 
@@ -144,7 +178,7 @@ fn parse_limit(
     range: RangeInclusive<u64>,
 ) -> Result<u64, ConfigError> {
     let limit = text.parse().ok().filter(|limit| range.contains(limit));
-    limit.ok_or(ConfigError::UploadLimit(name, *range.start(), *range.end()))
+    limit.ok_or(ConfigError::Limit(name, *range.start(), *range.end()))
 }
 
 #[cfg(test)]
@@ -163,7 +197,7 @@ mod tests {
                 .map(|(_, value)| *value);
             given
                 .or(match name {
-                    "ORIGIN_URL" => Some("http://127.0.0.1:8080/"),
+                    "ORIGINS" => Some("http://127.0.0.1:8080/"),
                     "JWKS" => Some(&jwks),
                     _ => None,
                 })
@@ -174,11 +208,15 @@ mod tests {
     #[test]
     fn what_is_not_set_has_its_default() {
         let config = read(&[]).unwrap();
-        assert_eq!(config.origin_url, "http://127.0.0.1:8080");
+        assert_eq!(config.origins.len(), 1);
+        assert_eq!(config.origins[0].url(), "http://127.0.0.1:8080");
         assert_eq!(config.origin_timeout, Duration::from_secs(35));
+        assert_eq!(config.origin_connect_timeout, Duration::from_secs(2));
         assert_eq!(config.cors, CorsOrigins::any());
         assert!(config.logs_requests);
+        assert_eq!(config.read_cache_max_seconds, 0);
         assert_eq!(config.upload_limits, UploadLimits::default());
+        assert_eq!(config.media_revalidate_seconds, 60);
     }
 
     #[test]
@@ -194,20 +232,32 @@ mod tests {
     #[test]
     fn the_variable_at_fault_is_named_and_its_value_is_not() {
         for (name, value) in [
-            ("ORIGIN_URL", ""),
-            ("ORIGIN_URL", "origin.example"),
-            ("ORIGIN_URL", "https://user@secret.example"),
-            ("ORIGIN_URL", "https://origin.example/secret"),
-            ("ORIGIN_URL", "ftp://origin.secret"),
+            ("ORIGINS", ""),
+            ("ORIGINS", ","),
+            ("ORIGINS", "origin.example"),
+            ("ORIGINS", "https://user@secret.example"),
+            ("ORIGINS", "https://origin.example/secret"),
+            ("ORIGINS", "ftp://origin.secret"),
+            ("ORIGINS", "https://origin.example,https://secret/x"),
+            ("ORIGINS", "https://secret.example;near="),
+            ("ORIGINS", "https://secret.example;near=EU|"),
+            ("ORIGINS", "https://secret.example;near=Europe"),
+            ("ORIGINS", "https://secret.example;far=EU"),
+            ("ORIGINS", "https://secret.example;near=EU;near=AF"),
+            ("ORIGINS", "https://secret.example,https://Secret.example/"),
             ("ORIGIN_TIMEOUT_MS", "0"),
             ("ORIGIN_TIMEOUT_MS", "secret"),
+            ("ORIGIN_CONNECT_TIMEOUT_MS", "3600001"),
             ("JWKS", ""),
             ("JWKS", "secret"),
             ("JWKS", r#"{"keys":[]}"#),
             ("CORS_ORIGINS", "https://*"),
             ("LOG_REQUESTS", "secret"),
+            ("READ_CACHE_MAX_SECONDS", "86401"),
+            ("READ_CACHE_MAX_SECONDS", "secret"),
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
+            ("MEDIA_REVALIDATE_SECONDS", "0"),
             ("UPLOAD_MAX_ITEMS", "0"),
             ("UPLOAD_MAX_ITEMS", "10001"),
         ] {

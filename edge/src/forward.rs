@@ -1,51 +1,71 @@
-//! A request's way to the origin: its head, its body as planned, and the wait for the head of the answer.
+//! A request's way to the origins: its body as planned, one origin after the other, and the waits for the head of
+//! an answer.
 //!
-//! Knows the worker's API; must not decide what is forwarded, which is [`gateway`](mod@crate::gateway)'s.
+//! Knows the worker's API; must not decide what is forwarded or to whom, which is
+//! [`gateway`](mod@crate::gateway)'s.
 
-use crate::body::{self, Inlet, Passage, Stop};
-use crate::config::Config;
-use crate::gateway::{self, BodyPlan, Call, Fault, Upload};
-use crate::{get, report};
-use futures_util::future::{Either, ready, select};
+mod question;
+
+use crate::body::{self, Beginning, Inlet, Passage, Stop};
+use crate::gateway::{
+    self, Blame, BodyPlan, Call, Fault, Form, Gateway, Inspector, Miss, OriginHead, Pick, Repeat,
+    Tried,
+};
+use crate::headers::Head;
+use crate::{discard, get, report};
+use futures_util::future::{Either, LocalBoxFuture, ready, select};
+use question::Question;
 use shared::error::Problem;
 use shared::operation::Pending;
 use shared::request_id;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::time::Duration;
 use worker::Delay;
 use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::wasm_bindgen_futures::JsFuture;
-use worker::web_sys::{self, AbortController, Headers, Request, Response};
+use worker::web_sys::{Request, RequestInit, Response};
+
+/// Origins to which one request is sent: a second one, if the first failed and it does no harm.
+const ATTEMPTS_MAX: u32 = 2;
 
 /// One request on its way.
 pub(crate) struct Forwarding<'a> {
     request: &'a Request,
+    head: &'a Head,
     call: &'a Call,
     inlet: Option<Inlet>,
     origin_ms: Option<f64>,
 }
 
 impl<'a> Forwarding<'a> {
-    pub(crate) fn new(request: &'a Request, call: &'a Call) -> Self {
+    pub(crate) fn new(request: &'a Request, head: &'a Head, call: &'a Call) -> Self {
         Self {
             request,
+            head,
             call,
             inlet: None,
             origin_ms: None,
         }
     }
 
+    pub(crate) fn request(&self) -> &'a Request {
+        self.request
+    }
+
     pub(crate) fn call(&self) -> &'a Call {
         self.call
     }
 
-    /// Milliseconds from the question to the head of the answer, if the origin was asked.
+    /// Milliseconds from the first question to the head of the answer, if an origin was asked.
     pub(crate) fn origin_ms(&self) -> Option<f64> {
         self.origin_ms
     }
 
     /// What the caller still sends, or may send.
     pub(crate) fn unread(self) -> Result<Option<Inlet>, JsValue> {
+        if !self.head.has_body() {
+            return Ok(None);
+        }
         match (self.inlet, self.request.body()) {
             (Some(inlet), _) => Ok(Some(inlet).filter(Inlet::is_open)),
             (None, Some(body)) if !self.request.body_used() => Inlet::open(&body).map(Some),
@@ -53,22 +73,40 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request and gives the head of the answer.
+    /// Sends the request and gives the head of an answer of Selkie's own.
     pub(crate) async fn send(
         &mut self,
-        config: &Config,
+        gateway: &Gateway,
         plan: BodyPlan,
     ) -> Result<Response, Problem> {
-        let nothing_more = ready(Ok(()));
+        let repeat = plan.repeat(self.call);
         match plan {
-            BodyPlan::Drop => self.ask(config, JsValue::UNDEFINED, nothing_more).await,
+            BodyPlan::Drop => self.send_whole(gateway, JsValue::UNDEFINED, repeat).await,
             BodyPlan::Check(pending) => {
                 let body = self.checked(pending).await?;
-                self.ask(config, body, nothing_more).await
+                self.send_whole(gateway, body, repeat).await
             }
-            BodyPlan::Stream => self.pass(config, None).await,
-            BodyPlan::Upload(upload) => self.pass(config, Some(upload)).await,
+            BodyPlan::Stream => self.pass(gateway, None, repeat).await,
+            BodyPlan::Inspect(inspector) => self.pass(gateway, Some(inspector), repeat).await,
         }
+    }
+
+    /// Sends the request with a body that was read whole before, or without one.
+    pub(crate) async fn send_whole(
+        &mut self,
+        gateway: &Gateway,
+        body: JsValue,
+        repeat: Repeat,
+    ) -> Result<Response, Problem> {
+        // Boxed, so that it becomes part of the worker once, not with each of its callers.
+        let asking: LocalBoxFuture<'_, _> =
+            Box::pin(self.ask(gateway, body, ready(Ok(())), repeat));
+        asking.await
+    }
+
+    /// Another one asked the origin on behalf of this, and waited so long.
+    pub(crate) fn asked_for_it(&mut self, origin_ms: Option<f64>) {
+        self.origin_ms = origin_ms;
     }
 
     /// A body that was read whole and found right: the same bytes, from where the runtime holds them.
@@ -83,110 +121,298 @@ impl<'a> Forwarding<'a> {
     }
 
     /// Sends the body on while it arrives.
-    async fn pass(&mut self, config: &Config, upload: Option<Upload>) -> Result<Response, Problem> {
+    async fn pass(
+        &mut self,
+        gateway: &Gateway,
+        inspector: Option<Inspector>,
+        repeat: Repeat,
+    ) -> Result<Response, Problem> {
         let Some(body) = self.request.body() else {
-            if let Some(upload) = upload {
-                upload.finish()?;
+            if let Some(inspector) = inspector {
+                inspector.finish_held(b"")?;
             }
-            return self.ask(config, JsValue::UNDEFINED, ready(Ok(()))).await;
+            let (body, nothing_more) = (JsValue::UNDEFINED, ready(Ok(())));
+            return self
+                .ask(gateway, body, nothing_more, Repeat::IfUntaken)
+                .await;
         };
-        let mut inlet = Inlet::open(&body).map_err(|error| self.unreachable(&error))?;
-        let passage =
-            Passage::new(&mut inlet, self.call.body).map_err(|error| self.unreachable(&error))?;
-        let readable = JsValue::from(passage.readable());
-        let outcome = self.ask(config, readable, passage.run(upload)).await;
+        let mut inlet = Inlet::open(&body).map_err(|error| self.fault(&error))?;
+        let outcome = self.pass_from(gateway, &mut inlet, inspector, repeat).await;
         self.inlet = Some(inlet);
         outcome
     }
 
-    /// Asks the origin. Its time runs only once `sending` is over; if it answers before, that is the answer.
+    /// Sends on what an inlet gives. Where it is inspected, nobody is asked before its beginning is right; what
+    /// turns out to be there as a whole may be sent again.
+    async fn pass_from(
+        &mut self,
+        gateway: &Gateway,
+        inlet: &mut Inlet,
+        inspector: Option<Inspector>,
+        repeat: Repeat,
+    ) -> Result<Response, Problem> {
+        let (first, inspector) = match inspector {
+            None => (None, None),
+            Some(inspector) => match inlet.begin(inspector).await? {
+                Beginning::Whole(body) => return self.send_whole(gateway, body, repeat).await,
+                Beginning::Part(first, inspector) => (Some(first), Some(inspector)),
+            },
+        };
+        let passage =
+            Passage::new(inlet, first, self.call.body).map_err(|error| self.fault(&error))?;
+        let readable = JsValue::from(passage.readable());
+        self.ask(gateway, readable, passage.run(inspector), Repeat::Never)
+            .await
+    }
+
+    /// Asks the origins. Their time runs only once `sending` is over; if one answers before, that is the answer.
     async fn ask(
         &mut self,
-        config: &Config,
+        gateway: &Gateway,
         body: JsValue,
         sending: impl Future<Output = Result<(), Stop>>,
+        repeat: Repeat,
     ) -> Result<Response, Problem> {
         let asked = Date::now();
-        let outcome = self.converse(config, &body, sending).await;
+        let turn = Turn {
+            gateway,
+            forwarding: self,
+            repeat,
+        };
+        let outcome = turn.run(&body, pin!(sending)).await;
         self.origin_ms = Some(Date::now() - asked);
         outcome
     }
 
-    async fn converse(
-        &self,
-        config: &Config,
-        body: &JsValue,
-        sending: impl Future<Output = Result<(), Stop>>,
-    ) -> Result<Response, Problem> {
-        let unreachable = |error| self.unreachable(&error);
-        let controller = AbortController::new().map_err(unreachable)?;
-        let init = web_sys::RequestInit::new();
-        init.set_method(&self.call.method);
-        let headers = forwarded_headers(self.request, self.call).map_err(unreachable)?;
-        init.set_headers(headers.as_ref());
-        init.set_redirect(web_sys::RequestRedirect::Manual);
-        // Cloudflare keeps what looks like a file by itself, and would give it under another request's id.
-        init.set_cache(web_sys::RequestCache::NoStore);
-        init.set_signal(Some(&controller.signal()));
-        if !body.is_undefined() {
-            init.set_body(body);
-        }
-        let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
-        let target = self.call.target(&config.origin_url);
-        let answer = JsFuture::from(scope.fetch_with_str_and_init(&target, &init));
-        let stop = match select(answer, pin!(sending)).await {
-            Either::Left((answer, _)) => {
-                return answer.and_then(JsValue::dyn_into).map_err(unreachable);
-            }
-            Either::Right((Err(stop), _)) => stop,
-            Either::Right((Ok(()), answer)) => {
-                match select(answer, Delay::from(config.origin_timeout)).await {
-                    Either::Left((answer, _)) => {
-                        return answer.and_then(JsValue::dyn_into).map_err(unreachable);
-                    }
-                    Either::Right(_) => Stop::Stalled,
-                }
-            }
-        };
-        controller.abort();
-        Err(match stop {
-            Stop::Refused(problem) => problem,
-            Stop::Stalled => {
-                let problem = Fault::Timeout.problem();
-                report::fault(&self.call.request_id, &problem, "");
-                problem
-            }
-        })
-    }
-
-    fn unreachable(&self, error: &JsValue) -> Problem {
+    /// The runtime refused something that no input can make it refuse.
+    fn fault(&self, error: &JsValue) -> Problem {
         let problem = Fault::Unreachable.problem();
         report::fault(&self.call.request_id, &problem, &js_message(error));
         problem
     }
 }
 
-fn forwarded_headers(request: &Request, call: &Call) -> core::result::Result<Headers, JsValue> {
-    let headers = Headers::new_with_headers(&request.headers())?;
-    let client = get(&headers, gateway::CLIENT_ADDRESS);
-    let connection = get(&headers, "connection").unwrap_or_default();
-    let named = connection
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty());
-    for name in gateway::NOT_FORWARDED.into_iter().chain(named) {
-        // A name that no header can have names none.
-        let _ = headers.delete(name);
+/// The body on its way; all kinds of bodies as one, for a smaller worker.
+type Sending<'a> = Pin<&'a mut dyn Future<Output = Result<(), Stop>>>;
+
+/// One request, and the origins in turn.
+struct Turn<'a> {
+    gateway: &'a Gateway,
+    forwarding: &'a Forwarding<'a>,
+    repeat: Repeat,
+}
+
+/// Why an attempt gave no answer.
+enum End {
+    /// The body is at fault, or its caller.
+    Refused(Problem),
+    /// The origin is.
+    Missed(Miss),
+}
+
+impl From<Miss> for End {
+    fn from(miss: Miss) -> Self {
+        Self::Missed(miss)
     }
-    headers.set(request_id::HEADER, call.request_id.as_str())?;
-    if let Some(client) = client {
-        headers.set(gateway::FORWARDED_FOR, &client)?;
+}
+
+impl Turn<'_> {
+    async fn run(&self, body: &JsValue, sending: Sending<'_>) -> Result<Response, Problem> {
+        let forwarding = self.forwarding;
+        let door = &self.gateway.config().door;
+        let init = question::forwarded(
+            forwarding.request,
+            forwarding.head,
+            forwarding.call,
+            door,
+            body,
+        )
+        .map_err(|error| forwarding.fault(&error))?;
+        let place = if self.gateway.origins().have_regions() {
+            question::place(forwarding.request)
+        } else {
+            [None; 2]
+        };
+        let mut sending = Some(sending);
+        let mut until = self.time_out();
+        let mut tried = Tried::default();
+        let mut attempts = 0;
+        loop {
+            let pick = self.gateway.origins().choose(tried, place, now());
+            let Some(pick) = pick else {
+                return Err(self.gateway.origins().unavailable(now()));
+            };
+            tried.add(pick);
+            let miss = if self.wants_sign(pick) && !self.gives_sign(pick, until).await {
+                Miss::untaken()
+            } else {
+                attempts += 1;
+                match self.attempt(pick, &init, sending.take(), &mut until).await {
+                    Ok(response) => {
+                        self.gateway.origins().answered(pick, now());
+                        return Ok(response);
+                    }
+                    Err(End::Refused(problem)) => return Err(problem),
+                    Err(End::Missed(miss)) => miss,
+                }
+            };
+            self.note(pick, &miss, until).await;
+            let may_be_repeated = attempts == 0 || miss.may_be_repeated(self.repeat);
+            if self.gateway.origins().is_one() || !may_be_repeated {
+                return Err(miss.problem(self.repeat));
+            }
+            if attempts == ATTEMPTS_MAX || left(until).is_zero() {
+                return Err(self.gateway.origins().unavailable(now()));
+            }
+        }
     }
-    if let Some((scheme, host)) = gateway::scheme_and_host(&request.url()) {
-        headers.set(gateway::FORWARDED_PROTO, scheme)?;
-        headers.set(gateway::FORWARDED_HOST, host)?;
+
+    /// What can't be repeated is sent only to an origin that is known to live, if there is a choice; and one that
+    /// failed is not asked for more than a sign of life before it gave one.
+    fn wants_sign(&self, pick: Pick) -> bool {
+        let origins = self.gateway.origins();
+        let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
+        is_risky && !origins.is_one() && !origins.is_seen(pick, now())
     }
-    Ok(headers)
+
+    /// Sends the request to one origin.
+    async fn attempt(
+        &self,
+        pick: Pick,
+        init: &RequestInit,
+        sending: Option<Sending<'_>>,
+        until: &mut f64,
+    ) -> Result<Response, End> {
+        let target = self
+            .forwarding
+            .call
+            .target(self.gateway.origins().url(pick));
+        let question = Question::ask(&target, init).map_err(|error| self.broken(&error))?;
+        let question = match sending {
+            None => question,
+            Some(sending) => match select(question, sending).await {
+                Either::Left((answer, _)) => return self.judged(answer),
+                Either::Right((Ok(()), question)) => question,
+                Either::Right((Err(Stop::Refused(problem)), _)) => {
+                    return Err(End::Refused(problem));
+                }
+                Either::Right((Err(Stop::Stalled), _)) => return Err(Miss::stalled().into()),
+            },
+        };
+        if self.repeat == Repeat::Never {
+            // All of the body is out only now.
+            *until = self.time_out();
+        }
+        let patience = self.patience(*until);
+        let question = match select(question, Delay::from(patience)).await {
+            Either::Left((answer, _)) => return self.judged(answer),
+            Either::Right((_, question)) => question,
+        };
+        let is_seen = self.gateway.origins().is_seen_since(pick);
+        let question = if is_seen || left(*until).is_zero() {
+            question
+        } else {
+            match select(question, pin!(self.gives_sign(pick, *until))).await {
+                Either::Left((answer, _)) => return self.judged(answer),
+                Either::Right((true, question)) => question,
+                Either::Right((false, _)) => return Err(Miss::silent().into()),
+            }
+        };
+        match select(question, Delay::from(left(*until))).await {
+            Either::Left((answer, _)) => self.judged(answer),
+            Either::Right(_) => Err(Miss::slow().into()),
+        }
+    }
+
+    /// Lets an answer of Selkie's own pass.
+    fn judged(&self, answer: Result<Response, JsValue>) -> Result<Response, End> {
+        let response = answer.map_err(|error| self.broken(&error))?;
+        let call = self.forwarding.call;
+        judge(&response, Form::at(&call.path), call).map_err(|problem| {
+            discard(&response);
+            Miss::foreign(response.status(), problem)
+        })?;
+        Ok(response)
+    }
+
+    fn broken(&self, error: &JsValue) -> Miss {
+        // Who refuses a body before its end, and closes, breaks the connection too. And the only origin is not
+        // shut to everybody for a connection that both sides happened to use and to close at one time.
+        let is_unsure = self.repeat == Repeat::Never || self.gateway.origins().is_one();
+        let blame = if is_unsure {
+            Blame::Unsure
+        } else {
+            Blame::Origin
+        };
+        Miss::broken(blame, js_message(error))
+    }
+
+    /// Whether the origin answers the simplest of questions.
+    async fn gives_sign(&self, pick: Pick, until: f64) -> bool {
+        let call = self.forwarding.call;
+        let url = format!("{}/healthz", self.gateway.origins().url(pick));
+        let question = question::sign_of_life(call).and_then(|init| Question::ask(&url, &init));
+        let Ok(question) = question else {
+            return false;
+        };
+        let Either::Left((Ok(response), _)) =
+            select(question, Delay::from(self.patience(until))).await
+        else {
+            return false;
+        };
+        let lives = judge(&response, Form::Interface, call).is_ok();
+        discard(&response);
+        if lives {
+            self.gateway.origins().lives(pick, now());
+        }
+        lives
+    }
+
+    /// Remembers and logs a failed attempt.
+    async fn note(&self, pick: Pick, miss: &Miss, until: f64) {
+        let is_dead = match miss.blame {
+            Blame::Origin => true,
+            Blame::Unsure => !self.gives_sign(pick, until).await,
+            Blame::Nobody => false,
+        };
+        if is_dead {
+            self.gateway.origins().failed(pick, now());
+        }
+        let cause = format!("origin={} {}", pick.number(), miss.cause);
+        report::fault(&self.forwarding.call.request_id, &miss.problem, &cause);
+    }
+
+    /// When the head of an answer must be there, in milliseconds since 1970.
+    fn time_out(&self) -> f64 {
+        Date::now() + self.gateway.config().origin_timeout.as_millis() as f64
+    }
+
+    /// How long an origin may give no sign of life.
+    fn patience(&self, until: f64) -> Duration {
+        left(until).min(self.gateway.config().origin_connect_timeout)
+    }
+}
+
+fn judge(response: &Response, form: Form, call: &Call) -> Result<(), Problem> {
+    let headers = response.headers();
+    let (content_type, request_id) = (
+        get(&headers, "content-type"),
+        get(&headers, request_id::HEADER),
+    );
+    let head = OriginHead {
+        status: response.status(),
+        content_type: content_type.as_deref(),
+        request_id: request_id.as_deref(),
+    };
+    gateway::judge(&head, form, &call.request_id)
+}
+
+fn now() -> u64 {
+    Date::now() as u64
+}
+
+fn left(until: f64) -> Duration {
+    Duration::from_millis((until - Date::now()).max(0.0) as u64)
 }
 
 fn js_message(error: &JsValue) -> String {

@@ -4,34 +4,47 @@
 //! bytes that it is shown.
 
 mod answer;
+mod attempt;
 mod call;
 mod headers;
+mod inspector;
+pub mod media_cache;
 mod origin;
+mod origins;
+mod read_cache;
 mod record;
 #[cfg(test)]
 mod tests;
-mod upload;
 
 pub use answer::Answer;
+pub use attempt::{Blame, Miss, Repeat};
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
-    CLIENT_ADDRESS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_FORWARDED, lists,
-    server_timing,
+    FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED, lists,
+    server_timing, without_port,
 };
+pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge};
+pub use origins::{Origins, Pick, Place, Tried};
+pub use read_cache::{
+    ASKED_AT, KEPT_MAX_BYTES, Lead, Lookup, Moment, Question, ReadCache, Suits, Turn, Wish, age_ms,
+    is_kept, pauses,
+};
 pub use record::{Ending, RequestRecord};
-pub use upload::Upload;
 
 use crate::config::Config;
+use media_cache::KeptFile;
 use shared::admission::{check_body_length, knock};
 use shared::cors::is_preflight;
 use shared::envelope;
 use shared::error::{ErrorCode, Problem};
-use shared::key::TokenCache;
+use shared::key::{Principal, TokenCache};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
-use std::cell::RefCell;
+use shared::policy::Action;
+use std::cell::{OnceCell, RefCell, RefMut};
+use std::rc::Rc;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -44,6 +57,10 @@ pub enum Decision {
     Answer(Answer),
     /// The origin answers.
     Forward(BodyPlan),
+    /// What is kept of a file answers, else the origin.
+    File(KeptFile),
+    /// The cache answers, or the origin. A body is read whole; the question then says what is looked for.
+    Read(Question),
 }
 
 /// What of a request's body is forwarded.
@@ -51,36 +68,85 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Nothing: the operation has none.
     Drop,
-    /// Everything, as it arrives. The origin checks it.
+    /// Everything, as it arrives: bytes of a file, whatever they are.
     Stream,
     /// Everything, after [`check_body`] found no fault in it.
     Check(Pending),
     /// Everything, as it arrives, and checked as it passes.
-    Upload(Upload),
+    Inspect(Inspector),
 }
 
-/// An isolate's gateway: its configuration and the keys that it verified lately.
+impl BodyPlan {
+    /// When the request may be sent to another origin, if its body is there as a whole: one that passes as it
+    /// arrives is there once. An `Idempotency-Key` was let through only where it is heeded.
+    #[must_use]
+    pub fn repeat(&self, call: &Call) -> Repeat {
+        let is_harmless = match self {
+            Self::Drop => matches!(call.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+            Self::Check(pending) => {
+                pending.action() == Action::Query || call.idempotency_key.is_some()
+            }
+            Self::Inspect(inspector) => inspector.is_read() || call.idempotency_key.is_some(),
+            Self::Stream => return Repeat::Never,
+        };
+        if is_harmless {
+            Repeat::Always
+        } else {
+            Repeat::IfUntaken
+        }
+    }
+}
+
+/// An isolate's gateway: its configuration, the keys that it verified lately, and what it knows of the origins.
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
+    origins: RefCell<Origins>,
+    /// Shared with the reads that are under way.
+    reads: Option<Rc<ReadCache>>,
+    installation: OnceCell<String>,
 }
 
 impl Gateway {
-    /// A gateway with nothing verified yet.
+    /// A gateway with nothing verified and nothing known yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
+        let silence_max = config.origin_connect_timeout.as_millis() as u64;
+        let origins = Origins::new(config.origins.clone(), silence_max);
         Self {
+            reads: ReadCache::new(&config).map(Rc::new),
             config,
             tokens: RefCell::new(tokens),
+            origins: RefCell::new(origins),
+            installation: OnceCell::new(),
         }
+    }
+
+    /// What tells its installation from others whose workers share the platform's cache.
+    #[must_use]
+    pub fn installation(&self) -> &str {
+        self.installation
+            .get_or_init(|| self.config.keys.fingerprint().to_hex())
     }
 
     /// The configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the configuration allows reads to be kept.
+    #[must_use]
+    pub fn keeps_reads(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// What is known of the origins. To be let go before anything is waited for.
+    #[must_use]
+    pub fn origins(&self) -> RefMut<'_, Origins> {
+        self.origins.borrow_mut()
     }
 
     /// Decides about a request; `now` is in seconds since 1970. What it learns goes to `record`.
@@ -93,6 +159,14 @@ impl Gateway {
         now: u64,
         record: &mut RequestRecord,
     ) -> Result<Decision, Problem> {
+        if call.has_two_ends {
+            // Whoever stands before or behind might see the other one (RFC 9112, 6.1).
+            return Err(Problem::new(
+                ErrorCode::InvalidBody,
+                "The request has both Content-Length and Transfer-Encoding.",
+            )
+            .with_hint("Send one of them."));
+        }
         let requested_method = call.access_control_request_method.as_deref();
         if is_preflight(&call.method, call.origin.as_deref(), requested_method) {
             record.route("preflight");
@@ -101,7 +175,10 @@ impl Gateway {
         match call.path.as_str() {
             "/healthz" => {
                 record.route("/healthz");
-                only_get(call).map(|()| Decision::Answer(Answer::alive()))
+                only_get(call).map(|()| {
+                    let payload = self.origins().describe(now * 1_000);
+                    Decision::Answer(Answer::json(200, envelope::success(&payload)))
+                })
             }
             "/readyz" => {
                 record.route("/readyz");
@@ -109,11 +186,29 @@ impl Gateway {
             }
             path if path.starts_with(FilePath::PREFIX) => {
                 record.route("/media/{path}");
+                let path = route::file(&call.head())?;
+                if call.authorization.is_some()
+                    && let Ok(principal) = self.verify(call, now)
+                {
+                    self.greet(call, record.caller(principal))?;
+                }
                 // Whether there is such a file, and who may have it, the origin knows.
-                route::file(&call.head()).map(|_| Decision::Forward(BodyPlan::Drop))
+                let kept = KeptFile::asked(&path, call.query.as_deref(), self.installation());
+                Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
-            _ => self.admit(call, now, record).map(Decision::Forward),
+            _ => self.admit(call, now, record),
         }
+    }
+
+    fn verify(&self, call: &Call, now: u64) -> Result<Principal, Problem> {
+        let authorization = call.authorization.as_deref();
+        self.tokens.borrow_mut().verify(authorization, now)
+    }
+
+    /// Whether a key that holds may be used from where it is used.
+    fn greet(&self, call: &Call, principal: &Principal) -> Result<(), Problem> {
+        let origin = call.origin.as_deref();
+        self.config.door.check_page(origin, principal.access())
     }
 
     fn admit(
@@ -121,20 +216,29 @@ impl Gateway {
         call: &Call,
         now: u64,
         record: &mut RequestRecord,
-    ) -> Result<BodyPlan, Problem> {
+    ) -> Result<Decision, Problem> {
         let knock = knock(&call.head())?;
         if let Some(action) = knock.action() {
             record.action(action);
         }
-        let principal = self
-            .tokens
-            .borrow_mut()
-            .verify(call.authorization.as_deref(), now)?;
-        let pending = knock.admit(record.caller(principal))?;
+        let principal = record.caller(self.verify(call, now)?);
+        self.greet(call, principal)?;
+        let pending = knock.admit(principal)?;
+        if let Some(reads) = &self.reads
+            && let Some(wish) = reads.wish(call, principal, &pending)
+        {
+            let question = Question::new(reads, principal, pending, wish);
+            return Ok(Decision::Read(question));
+        }
+        self.plan(call, pending).map(Decision::Forward)
+    }
+
+    fn plan(&self, call: &Call, pending: Pending) -> Result<BodyPlan, Problem> {
         match pending.body() {
             BodyUse::None => return Ok(BodyPlan::Drop),
             BodyUse::Upload => {
-                return Upload::begin(call, self.config.upload_limits).map(BodyPlan::Upload);
+                return Inspector::of_upload(call, self.config.upload_limits)
+                    .map(BodyPlan::Inspect);
             }
             BodyUse::Bytes => return Ok(BodyPlan::Stream),
             BodyUse::Json => {}
@@ -146,10 +250,10 @@ impl Gateway {
                 Ok(if small {
                     BodyPlan::Check(pending)
                 } else {
-                    BodyPlan::Stream
+                    BodyPlan::Inspect(Inspector::of_large_json())
                 })
             }
-            BodyLength::Unknown => Ok(BodyPlan::Stream),
+            BodyLength::Unknown => Ok(BodyPlan::Inspect(Inspector::of_json(pending))),
         }
     }
 }
@@ -172,14 +276,4 @@ fn only_get(call: &Call) -> Result<(), Problem> {
         "Only GET and HEAD are allowed here.",
     )
     .with_allow(METHODS))
-}
-
-/// The payload of `/healthz`.
-const ALIVE: &[u8] = br#"{"status":"ok"}"#;
-
-impl Answer {
-    /// The edge runs. Says nothing about the origin: that is `/readyz`.
-    fn alive() -> Self {
-        Self::json(200, envelope::success(ALIVE))
-    }
 }

@@ -1,26 +1,33 @@
 //! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
 //!
-//! Only this file, `forward`, `body` and `report` know the worker's API. This one turns requests into
-//! [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
+//! Only the files beside this one know the worker's API, but for `config` and `gateway`. This one turns requests
+//! into [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
 
 mod body;
+mod cache;
+mod cached_file;
+mod cached_read;
 pub mod config;
 mod forward;
 pub mod gateway;
+mod headers;
+mod limit;
 mod report;
 
 use config::Config;
 use forward::Forwarding;
-use gateway::{
-    Answer, BodyLength, Call, Decision, Ending, Form, Gateway, OriginHead, RequestRecord,
-};
+use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
+use headers::{Changes, Head};
+use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
+use shared::media::FORGET_HEADER;
 use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
+use shared::security;
 use std::cell::OnceCell;
 use std::rc::Rc;
-use worker::js_sys::{Date, Reflect, Uint8Array};
-use worker::web_sys::{Headers, Request, Response, ResponseInit};
+use worker::js_sys::{Date, Reflect};
+use worker::web_sys::{Headers, Request, Response};
 use worker::{Context, Env, Result, console_error, event};
 
 thread_local! {
@@ -32,6 +39,28 @@ thread_local! {
 enum Reply {
     Own(Answer),
     Origin(Response),
+    /// One whose headers can be added to.
+    Ready(Response),
+}
+
+impl Reply {
+    fn status(&self) -> u16 {
+        match self {
+            Self::Own(answer) => answer.status(),
+            Self::Origin(response) | Self::Ready(response) => response.status(),
+        }
+    }
+
+    fn length(&self) -> BodyLength {
+        match self {
+            Self::Own(answer) => BodyLength::Known(answer.body().len() as u64),
+            Self::Origin(response) => {
+                let length = get(&response.headers(), "content-length");
+                BodyLength::announced(length.as_deref())
+            }
+            Self::Ready(_) => BodyLength::Unknown,
+        }
+    }
 }
 
 /// Answers one request.
@@ -41,12 +70,14 @@ enum Reply {
 #[event(fetch)]
 pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
-    let call = read_call(&request)?;
+    let gateway = gateway(&env);
+    let head = Head::read(&request);
+    let call = read_call(&head, gateway.as_deref().ok())?;
     let mut record = RequestRecord::begin(&call.method);
-    let mut forwarding = Forwarding::new(&request, &call);
-    let (gateway, reply) = match gateway(&env) {
+    let mut forwarding = Forwarding::new(&request, &head, &call);
+    let (gateway, reply) = match gateway {
         Ok(gateway) => {
-            let reply = reply(&gateway, &mut forwarding, &mut record).await;
+            let reply = reply(&gateway, &env, &mut forwarding, &mut record, &context).await;
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),
@@ -55,81 +86,113 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         record.refused(&problem);
         Reply::Own(Answer::problem(&problem, &call.request_id))
     });
-    let (response, length) = match reply {
-        Reply::Own(answer) => {
-            let length = BodyLength::Known(answer.body().len() as u64);
-            (own_response(&answer)?, length)
-        }
-        Reply::Origin(response) => {
-            let length = get(&response.headers(), "content-length");
-            let length = BodyLength::announced(length.as_deref());
-            (passed_response(&response)?, length)
-        }
-    };
     let origin_ms = forwarding.origin_ms();
-    let response = match forwarding.unread()? {
-        Some(rest) => body::answer_early(response, length, rest, &context)?,
-        None => response,
-    };
     let ending = Ending {
-        status: response.status(),
+        status: reply.status(),
         total_ms: Date::now() - started,
         origin_ms,
     };
-    let headers = response.headers();
-    headers.set(request_id::HEADER, call.request_id.as_str())?;
-    headers.append(
-        "server-timing",
-        &gateway::server_timing(ending.total_ms, origin_ms),
-    )?;
-    for (name, value) in tus::answer_headers(&call.path, response.status()) {
-        headers.set(name, value)?;
-    }
-    if let Some(gateway) = &gateway {
-        for (name, value) in gateway.config().cors.answer_headers(call.origin.as_deref()) {
-            match name {
-                // The origin's answer may depend on more.
-                "vary" if gateway::lists(get(&headers, name).as_deref(), value) => {}
-                "vary" => headers.append(name, value)?,
-                _ => headers.set(name, value)?,
-            }
-        }
-    }
+    let cors = gateway.as_deref().map(|gateway| &gateway.config().cors);
+    let response = dress(&reply, &call, cors, &ending)?;
+    let response = match forwarding.unread()? {
+        Some(rest) => body::answer_early(response, reply.length(), rest, &context)?,
+        None => response,
+    };
     let config = gateway.as_deref().map(Gateway::config);
     report::answered(&env, config, &call.request_id, &record, &ending);
     Ok(response)
 }
 
+/// The answer with the headers that every answer has.
+fn dress(
+    reply: &Reply,
+    call: &Call,
+    cors: Option<&CorsOrigins>,
+    ending: &Ending,
+) -> Result<Response> {
+    let mut changes = Changes::default();
+    match reply {
+        Reply::Own(answer) => {
+            // The origin's answers have theirs already.
+            for (name, value) in answer.headers().chain(security::HEADERS) {
+                changes.set(name, value);
+            }
+        }
+        Reply::Origin(_) => {
+            for name in gateway::NOT_ANSWERED {
+                changes.delete(name);
+            }
+        }
+        Reply::Ready(_) => {}
+    }
+    changes.set(request_id::HEADER, call.request_id.as_str());
+    changes.append(
+        "server-timing",
+        &gateway::server_timing(ending.total_ms, ending.origin_ms),
+    );
+    if call.may_change_media() {
+        changes.delete(FORGET_HEADER);
+    }
+    if call.is_https {
+        let (name, value) = security::HTTPS_HEADER;
+        changes.set(name, value);
+    }
+    for (name, value) in tus::answer_headers(&call.path, ending.status) {
+        changes.set(name, value);
+    }
+    let cors = cors.map(|cors| cors.answer_headers(call.origin.as_deref()));
+    for (name, value) in cors.into_iter().flatten() {
+        match (name, reply) {
+            // The origin's answer may depend on more.
+            ("vary", Reply::Origin(response) | Reply::Ready(response)) => {
+                let vary = get(&response.headers(), name);
+                if !gateway::lists(vary.as_deref(), value) {
+                    changes.append(name, value);
+                }
+            }
+            ("vary", Reply::Own(_)) => changes.append(name, value),
+            _ => changes.set(name, value),
+        }
+    }
+    Ok(match reply {
+        Reply::Own(answer) => changes.response(answer.status(), answer.body())?,
+        Reply::Origin(response) => changes.of_response(response)?,
+        Reply::Ready(response) => {
+            changes.apply(response)?;
+            // The same one: a response's own `clone` splits its body.
+            Clone::clone(response)
+        }
+    })
+}
+
 async fn reply(
-    gateway: &Gateway,
+    gateway: &Rc<Gateway>,
+    env: &Env,
     forwarding: &mut Forwarding<'_>,
     record: &mut RequestRecord,
+    context: &Context,
 ) -> core::result::Result<Reply, Problem> {
     let call = forwarding.call();
     let now = (Date::now() / 1000.0) as u64;
-    let plan = match gateway.decide(call, now, record)? {
+    let decision = gateway.decide(call, now, record)?;
+    if let Some(limit) = gateway.config().door.rate_limit {
+        limit::check(env, limit, record, &call.request_id).await?;
+    }
+    let plan = match decision {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
         Decision::Forward(plan) => plan,
-    };
-    let response = forwarding.send(gateway.config(), plan).await?;
-    let headers = response.headers();
-    let (content_type, request_id) = (
-        get(&headers, "content-type"),
-        get(&headers, request_id::HEADER),
-    );
-    let head = OriginHead {
-        status: response.status(),
-        content_type: content_type.as_deref(),
-        request_id: request_id.as_deref(),
-    };
-    match gateway::judge(&head, Form::at(&call.path), &call.request_id) {
-        Ok(()) => Ok(Reply::Origin(response)),
-        Err(problem) => {
-            discard(&response);
-            report::fault(&call.request_id, &problem, "");
-            Err(problem)
+        Decision::File(file) => {
+            return cached_file::answer(gateway, forwarding, file, context).await;
         }
+        Decision::Read(question) => {
+            return cached_read::answer(gateway, forwarding, question, context).await;
+        }
+    };
+    let response = forwarding.send(gateway, plan).await?;
+    if call.may_change_media() {
+        cached_file::forget(&response, gateway.installation()).await;
     }
+    Ok(Reply::Origin(response))
 }
 
 /// The isolate's gateway, made at its first request.
@@ -149,33 +212,41 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
 }
 
-fn read_call(request: &Request) -> Result<Call> {
-    let headers = request.headers();
-    let url = request.url();
-    let (path, query) = gateway::split_url(&url);
-    let body = match request.body() {
-        None => BodyLength::Known(0),
-        Some(_) => BodyLength::announced(get(&headers, "content-length").as_deref()),
+fn read_call(head: &Head, gateway: Option<&Gateway>) -> Result<Call> {
+    let (path, query) = gateway::split_url(head.url());
+    let body = if head.has_body() {
+        BodyLength::announced(head.get("content-length"))
+    } else {
+        BodyLength::Known(0)
     };
-    let incoming = get(&headers, request_id::HEADER);
-    let request_id = match incoming.as_deref().and_then(RequestId::from_incoming) {
+    let has_two_ends = head.has_body()
+        && head.get("content-length").is_some()
+        && head.get("transfer-encoding").is_some();
+    let incoming = head.get(request_id::HEADER);
+    let request_id = match incoming.and_then(RequestId::from_incoming) {
         Some(id) => id,
         None => new_request_id()?,
     };
+    let get = |name: &str| head.get(name).map(str::to_owned);
     Ok(Call {
-        method: request.method(),
+        method: head.method().to_owned(),
+        is_https: head.url().starts_with("https:"),
         path: path.to_owned(),
         query: query.map(str::to_owned),
-        authorization: get(&headers, "authorization"),
-        content_type: get(&headers, "content-type"),
-        accept: get(&headers, "accept"),
-        idempotency_key: get(&headers, "idempotency-key"),
-        if_match: get(&headers, "if-match"),
-        if_none_match: get(&headers, "if-none-match"),
-        tus: TusHeaders::read(path, |name| get(&headers, name)),
-        origin: get(&headers, "origin"),
-        access_control_request_method: get(&headers, "access-control-request-method"),
+        authorization: get("authorization"),
+        content_type: get("content-type"),
+        accept: get("accept"),
+        cache_control: gateway
+            .filter(|gateway| gateway.keeps_reads())
+            .and_then(|_| get("cache-control")),
+        idempotency_key: get("idempotency-key"),
+        if_match: get("if-match"),
+        if_none_match: get("if-none-match"),
+        tus: TusHeaders::read(path, get),
+        origin: get("origin"),
+        access_control_request_method: get("access-control-request-method"),
         body,
+        has_two_ends,
         request_id,
     })
 }
@@ -184,32 +255,6 @@ fn new_request_id() -> Result<RequestId> {
     let mut random = [0; 10];
     getrandom::getrandom(&mut random).map_err(|error| error.to_string())?;
     Ok(RequestId::generate(Date::now() as u64, &random))
-}
-
-fn own_response(answer: &Answer) -> Result<Response> {
-    let headers = Headers::new()?;
-    for (name, value) in answer.headers() {
-        headers.set(name, value)?;
-    }
-    let init = ResponseInit::new();
-    init.set_status(answer.status());
-    init.set_headers(&headers);
-    let body = (!answer.body().is_empty()).then(|| Uint8Array::from(answer.body()));
-    Ok(Response::new_with_opt_js_u8_array_and_init(
-        body.as_ref(),
-        &init,
-    )?)
-}
-
-/// The origin's answer with headers that can be added to; its body is never touched.
-fn passed_response(response: &Response) -> Result<Response> {
-    let init = ResponseInit::new();
-    init.set_status(response.status());
-    init.set_headers(&response.headers());
-    Ok(Response::new_with_opt_readable_stream_and_init(
-        response.body().as_ref(),
-        &init,
-    )?)
 }
 
 /// Tells the origin's side that nobody reads on.

@@ -8,7 +8,8 @@ use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
 use crate::http::body::Room;
 use crate::http::cross_origin::CrossOrigin;
-use crate::http::media::receive::Uploads;
+use crate::http::gate::Gate;
+use crate::http::media::places::Uploads;
 use crate::keys::{KeyError, KeyRegistry};
 use crate::media::intake::Intake;
 use crate::media::library::Library;
@@ -18,6 +19,7 @@ use crate::media::store::Watch;
 use crate::media::url::BaseUrl;
 use crate::metrics::Metrics;
 use crate::page_token::PageTokens;
+use crate::rates::Rates;
 use crate::system::System;
 use shared::upload::UploadLimits;
 use std::sync::Arc;
@@ -49,6 +51,10 @@ pub struct App {
     pub public_url: Option<BaseUrl>,
     /// Signatures of private files' URLs.
     pub signer: Signer,
+    /// Who may speak to the origin.
+    pub gate: Gate,
+    /// How often each key calls.
+    pub rates: Rates,
     /// Which web pages may read answers.
     pub cors: CrossOrigin,
     /// Bounds of one request.
@@ -122,6 +128,12 @@ impl App {
             public_url: config.public_url.clone(),
             signer: system.signer.clone(),
             metrics: Metrics::new(),
+            gate: Gate::new(
+                config.entrance,
+                config.trusted_networks.clone(),
+                system.edge_secret.clone(),
+            ),
+            rates: Rates::new(config.rate_limit),
             cors: CrossOrigin::new(config.cors_origins.clone()),
             bounds: Bounds {
                 body_max_bytes: config.json_body_max_bytes,

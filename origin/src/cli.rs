@@ -8,6 +8,7 @@ pub mod config;
 pub mod database;
 pub mod dev;
 pub mod doctor;
+pub mod edge;
 mod error;
 pub mod guard;
 pub mod key;
@@ -60,6 +61,8 @@ enum Command {
     Dev(dev::DevArgs),
     /// Issue, list and revoke keys
     Key(key::KeyArgs),
+    /// Print what the edge must be given
+    Edge(edge::EdgeArgs),
     /// Create and list projects
     Project(project::ProjectArgs),
     /// Create, adopt, list and drop a project's databases
@@ -131,6 +134,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Serve(args) => args.run(&context).await,
         Command::Dev(args) => args.run(&context).await,
         Command::Key(args) => args.run(&context).await,
+        Command::Edge(args) => args.run(&context),
         Command::Project(args) => args.run(&context).await,
         Command::Database(args) => args.run(&context).await,
         Command::Media(args) => args.run(&context).await,

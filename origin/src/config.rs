@@ -4,6 +4,7 @@
 //! Holds values only; opens nothing but the file.
 
 mod accounts;
+mod entrance;
 mod layers;
 mod media;
 mod media_types;
@@ -15,10 +16,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use secrecy::SecretString;
 use shared::cors::CorsOrigins;
+use shared::rate::RateLimit;
 
 pub use self::accounts::{Account, ProjectAccounts};
+pub use self::entrance::Entrance;
+#[cfg(test)]
+pub(crate) use self::entrance::networks;
 pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
 pub use self::setting::{Doors, SETTINGS, Setting, Visibility, find_setting};
@@ -75,6 +81,12 @@ pub struct Config {
     pub rows_batch_max: usize,
     /// Which web origins browsers may call from.
     pub cors_origins: CorsOrigins,
+    /// How often one key may call; without it, as often as it likes.
+    pub rate_limit: Option<RateLimit>,
+    /// Who may speak to the origin.
+    pub entrance: Entrance,
+    /// Whose word about a request counts, and who is let in where not everybody is.
+    pub trusted_networks: Vec<IpNet>,
     /// Where media are kept.
     pub media_store: StoreAddress,
     /// Whether they must outlive a loss of power.
@@ -144,6 +156,10 @@ impl Config {
             media_types: required(layers, "media_types", MediaTypes::parse)?,
             rows_batch_max: whole("rows_batch_max", 1, 1_000_000)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
+            rate_limit: required(layers, "rate_limit", value::rate_limit)?,
+            entrance: required(layers, "require_edge", entrance::entrance)?,
+            trusted_networks: optional(layers, "trusted_networks", entrance::networks)?
+                .unwrap_or_default(),
             media_store: media::store(layers, &data_dir)?,
             media_fsync: required(layers, "media_fsync", media::durability)?,
             public_url: optional(layers, "public_url", value::base_url)?,

@@ -159,7 +159,8 @@ impl Service<'_> {
         };
         let running = self.running(address, &prepared);
         // Before anything answers: who finds both an answer and the file must find the right file.
-        environment::write(self.config, &running, &prepared.jwks)?;
+        let secret = &self.system.edge_secret;
+        environment::write(self.config, &running, &prepared.jwks, secret)?;
         let ending = CancellationToken::new();
         let serving = serve::run(
             self.config,

@@ -6,6 +6,7 @@ pub mod body;
 pub mod cross_origin;
 mod etag;
 mod files;
+pub mod gate;
 mod health;
 mod links;
 pub mod media;
@@ -13,6 +14,7 @@ mod once;
 mod record_log;
 mod records;
 mod respond;
+mod security;
 pub mod server;
 mod sql;
 mod stream;
@@ -30,20 +32,30 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::FilePath;
 use shared::operation::tus as protocol;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// Every request passes here: it gets its id, its answer its headers, the log its line.
-pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response {
-    let request = request.map(Body::new);
+/// Every request passes here: it gets its id, its answer its headers, the log its line. `peer` is whoever holds the
+/// other end of the connection.
+pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAddr) -> Response {
+    let mut request = request.map(Body::new);
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
     let origin = request.headers().get("origin").cloned();
     let path = request.uri().path();
+    let is_file = path.starts_with(FilePath::PREFIX);
     let upload = protocol::is_at(path).then(|| path.to_owned());
     let wants_body = request.method() != Method::HEAD;
-    let outcome = match app.cors.preflight(&request) {
-        Some(preflight) => Ok(preflight),
-        None => contained(route(&app, request, &mut record)).await,
+    let outcome = match app.gate.admit(&mut request, peer) {
+        Ok(()) => match app.cors.preflight(&request) {
+            Some(preflight) => Ok(preflight),
+            None => contained(route(&app, request, &mut record)).await,
+        },
+        Err(problem) => {
+            let (parts, content) = request.into_parts();
+            body::drain(content, &parts.headers).await;
+            Err(problem)
+        }
     };
     let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
     if !wants_body {
@@ -52,6 +64,7 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>) -> Response
     if let Some(path) = upload {
         tus::mark(&path, &mut response);
     }
+    security::mark(&mut response, is_file);
     app.cors.mark(response.headers_mut(), origin.as_ref());
     record.finish(response)
 }

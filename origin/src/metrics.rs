@@ -39,6 +39,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     seconds: Family<RouteLabels, Histogram>,
     rows: Counter,
+    rate_limited: Counter,
     streams: Gauge,
     pool_open: Gauge,
     pool_in_use: Gauge,
@@ -60,6 +61,7 @@ impl Metrics {
             requests: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
             rows: Counter::default(),
+            rate_limited: Counter::default(),
             streams: Gauge::default(),
             pool_open: Gauge::default(),
             pool_in_use: Gauge::default(),
@@ -77,6 +79,11 @@ impl Metrics {
             metrics.seconds.clone(),
         );
         registry.register("rows", "Rows read or written", metrics.rows.clone());
+        registry.register(
+            "rate_limited",
+            "Requests refused because their key made too many",
+            metrics.rate_limited.clone(),
+        );
         registry.register(
             "streams",
             "Answers that are being streamed",
@@ -114,6 +121,11 @@ impl Metrics {
             .get_or_create(&route)
             .observe(total.as_secs_f64());
         self.rows.inc_by(rows);
+    }
+
+    /// Counts a request that was refused because its key made too many.
+    pub fn rate_limited(&self) {
+        self.rate_limited.inc();
     }
 
     /// Counts an answer that is being streamed, for as long as the guard lives.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::address::DatabaseAddress;
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
+use crate::edge_secret::EdgeSecret;
 use crate::keys::{KeyError, Keys};
 use crate::media::sign::Signer;
 use crate::page_token::PageTokens;
@@ -27,6 +28,8 @@ pub struct System {
     pub pages: PageTokens,
     /// Signatures of private files' URLs.
     pub signer: Signer,
+    /// By what the edge proves itself.
+    pub edge_secret: EdgeSecret,
 }
 
 /// Why the system could not be made ready.
@@ -67,6 +70,7 @@ impl System {
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
         let pages = PageTokens::new(&secret);
         let signer = Signer::new(&secret);
+        let edge_secret = EdgeSecret::new(&secret);
         let keys = Keys::new(admin.clone(), secret, projects.clone());
         Self {
             address: address.clone(),
@@ -75,6 +79,7 @@ impl System {
             keys,
             pages,
             signer,
+            edge_secret,
         }
     }
 

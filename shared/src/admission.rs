@@ -85,14 +85,20 @@ pub fn admit(
 /// # Errors
 /// `body_too_large`.
 pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
-    if usize::try_from(bytes).is_ok_and(|bytes| bytes <= JSON_BODY_MAX_BYTES) {
-        return Ok(());
+    match usize::try_from(bytes) {
+        Ok(0..=JSON_BODY_MAX_BYTES) => Ok(()),
+        _ => Err(body_too_large(JSON_BODY_MAX_BYTES)),
     }
-    Err(Problem::new(
+}
+
+/// The answer to a body of more than so many bytes.
+#[must_use]
+pub fn body_too_large(most: usize) -> Problem {
+    Problem::new(
         ErrorCode::BodyTooLarge,
-        format!("The body has {bytes} bytes; {JSON_BODY_MAX_BYTES} are read."),
+        format!("The body is larger than {most} bytes."),
     )
-    .with_hint("Send the records in several requests."))
+    .with_hint("Send the records in several requests.")
 }
 
 /// Faults of the route itself, which need no key to be told.

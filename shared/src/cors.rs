@@ -11,7 +11,7 @@ use std::fmt;
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
 /// What a page may send. `*` does not cover `Authorization`, so that is named.
-const ALLOWED_HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
+const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, traceparent, tracestate, *";
 
@@ -19,7 +19,7 @@ const ALLOWED_HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, If-
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// What a page may read beside the few headers that browsers always show.
-const EXPOSED_HEADERS: &str = "Accept-Ranges, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
+const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
                                Idempotency-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
                                Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, \

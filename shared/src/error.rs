@@ -5,6 +5,7 @@
 //! `Problem` in one place.
 
 use crate::limits::IDENTIFIER_MAX_CHARS;
+use crate::rate::Allowance;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -119,6 +120,8 @@ codes! {
     BadOriginAnswer = "bad_origin_answer", 502, Some(1);
     /// The origin could not be reached.
     OriginUnreachable = "origin_unreachable", 502, Some(2);
+    /// No origin can be asked: each of them failed just now.
+    OriginUnavailable = "origin_unavailable", 503, Some(1);
     /// MariaDB can't be reached or is shutting down.
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
     /// Too much waits already.
@@ -183,6 +186,8 @@ struct Inner {
     hint: Option<Cow<'static, str>>,
     details: Option<Details>,
     allow: Option<&'static str>,
+    allowance: Option<Allowance>,
+    retry_after_seconds: Option<u32>,
 }
 
 impl Problem {
@@ -196,6 +201,8 @@ impl Problem {
                 hint: None,
                 details: None,
                 allow: None,
+                allowance: None,
+                retry_after_seconds: None,
             }),
         }
     }
@@ -242,6 +249,21 @@ impl Problem {
         self
     }
 
+    /// Says what is left of a rate limit, and when there is more.
+    #[must_use]
+    pub fn with_allowance(mut self, allowance: Allowance) -> Self {
+        self.inner.allowance = Some(allowance);
+        self.with_retry_after(allowance.seconds())
+    }
+
+    /// Says when to try again, where that is known better than the code's usual time. For codes that pass by
+    /// themselves only.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.inner.retry_after_seconds = Some(seconds);
+        self
+    }
+
     /// The code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -273,22 +295,28 @@ impl Problem {
     }
 
     /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
-    /// `Cache-Control`.
+    /// `Cache-Control`, `RateLimit-Policy`, `RateLimit`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self
             .inner
             .allow
             .map(|methods| ("allow", Cow::Borrowed(methods)));
+        let allowance = self.inner.allowance.as_ref();
         let retry = self
             .code()
             .retry_after_seconds()
+            .map(|usual| self.inner.retry_after_seconds.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge =
             (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
         // Caches on the way keep a 404 for minutes if nothing forbids it: a file may be there the next moment.
         let unkept = (self.code() == ErrorCode::MediaNotFound)
             .then_some(("cache-control", Cow::Borrowed("no-store")));
-        [allow, retry, challenge, unkept].into_iter().flatten()
+        let allowance = allowance.into_iter().flat_map(Allowance::headers);
+        [allow, retry, challenge, unkept]
+            .into_iter()
+            .flatten()
+            .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
     /// The envelope's bytes: `{"success":false,"payload":null,"error":{…}}`.

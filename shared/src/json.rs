@@ -4,9 +4,15 @@
 //! written. Lists and objects stay text until somebody asks for their parts, so a value on its way to
 //! a JSON column is never taken apart.
 
+mod check;
+pub(crate) mod lexer;
+
+pub use check::Checker;
+
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::limits::{JSON_MEMBERS_MAX_COUNT, JSON_NESTING_MAX_LEVELS};
+use check::too_deep;
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -16,7 +22,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 /// A JSON value, one level deep.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// `null`.
     Null,
@@ -94,10 +100,7 @@ pub fn check(body: &[u8]) -> Result<&str, Problem> {
         )
     })?;
     if nesting(text.as_bytes()) > JSON_NESTING_MAX_LEVELS {
-        return Err(Problem::new(
-            ErrorCode::InvalidJson,
-            format!("The JSON nests deeper than {JSON_NESTING_MAX_LEVELS} levels."),
-        ));
+        return Err(too_deep());
     }
     Ok(text)
 }
@@ -271,84 +274,18 @@ impl<'de> Visitor<'de> for Items {
 /// # Errors
 /// `invalid_json` if it is no JSON, `invalid_body` if it is no object or repeats a key.
 pub fn body_members(body: &[u8]) -> Result<Vec<(Cow<'_, str>, Value)>, Problem> {
-    let text = check(body)?;
-    if text.trim_ascii().is_empty() {
-        return Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")
-            .with_hint("Send a JSON object."));
-    }
-    members(text).map_err(|fault| body_fault(text, &fault))
-}
-
-fn body_fault(text: &str, fault: &serde_json::Error) -> Problem {
-    // A second, lenient look tells "no JSON at all" from "JSON of the wrong shape".
-    if let Err(syntax) = serde_json::from_str::<Sound>(text) {
-        let message = format!("The body is not valid JSON: {syntax}.");
-        let raw = message.contains("control character");
-        return Problem::new(ErrorCode::InvalidJson, message).with_hint_if(
-            raw.then_some("Within a text, write a line break as \\n and a tab as \\t."),
-        );
-    }
-    // serde_json's own words for a wrong kind hold the value, however long it is.
-    let kind = match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => {
-            return Problem::new(
-                ErrorCode::InvalidBody,
-                format!("The body can't be taken: {fault}."),
-            );
-        }
-        Some(b'[') => "a list",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
-    };
-    Problem::new(
-        ErrorCode::InvalidBody,
-        format!("The body must be one JSON object, not {kind}."),
-    )
-}
-
-/// Any JSON, read to its end and kept nowhere. Unlike [`IgnoredAny`] it takes strings apart, so that
-/// half a surrogate pair is found.
-struct Sound;
-
-impl<'de> Deserialize<'de> for Sound {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Sound)
-    }
-}
-
-impl<'de> Visitor<'de> for Sound {
-    type Value = Self;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
-    }
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
-        while seq.next_element::<Self>()?.is_some() {}
-        Ok(self)
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-        while map.next_entry::<Self, Self>()?.is_some() {}
-        Ok(self)
-    }
+    check(body)
+        .and_then(|text| {
+            members(text).map_err(|fault| {
+                Problem::new(
+                    ErrorCode::InvalidBody,
+                    format!("The body can't be taken: {fault}."),
+                )
+            })
+        })
+        // A second look tells "no JSON at all" from "JSON of the wrong shape", in the words of a body that
+        // is checked as it passes.
+        .map_err(|problem| Checker::whole(body).err().unwrap_or(problem))
 }
 
 #[cfg(test)]

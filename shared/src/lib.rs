@@ -13,9 +13,11 @@
 //! nobody.
 
 pub mod admission;
+pub mod conditional;
 pub mod cors;
 pub mod envelope;
 pub mod error;
+pub mod fingerprint;
 pub mod format;
 pub mod ident;
 pub mod json;
@@ -24,5 +26,8 @@ pub mod limits;
 pub mod media;
 pub mod operation;
 pub mod policy;
+pub mod range;
+pub mod rate;
 pub mod request_id;
+pub mod security;
 pub mod upload;

@@ -5,9 +5,13 @@
 /// Bytes of a JSON body: a larger one is 413. Keeps a caller from filling memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of a JSON body that the edge reads and checks by itself; larger ones stream through to the
-/// origin, which checks them. An isolate has 128 MiB for all its requests.
+/// Bytes of a JSON body that the edge reads whole; of larger ones it checks the form while they stream
+/// through to the origin. An isolate has 128 MiB for all its requests.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
+
+/// Origins that one edge knows: one for each region that Cloudflare names, with some to spare. Keeps the choice
+/// among them, which every request makes, a short loop.
+pub const ORIGINS_MAX_COUNT: usize = 16;
 
 /// Bytes of a request's path and query: a longer one is 414, which names the POST twin.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
@@ -102,6 +106,20 @@ pub const CLOCK_SKEW_MAX_SECONDS: u64 = 300;
 /// Bytes of an incoming `X-Request-Id` that is kept.
 pub const REQUEST_ID_MAX_BYTES: usize = 128;
 
+/// Requests of one rate limit: no more than any installation answers within its period.
+pub const RATE_REQUESTS_MAX_COUNT: u32 = 10_000_000;
+
+/// Seconds of the period of one rate limit: an hour. Who is refused must not have to wait for a day.
+pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
+
+/// Keys whose requests are counted at once: about 150 bytes each, so 10 MB at most. Of more keys that are in use at
+/// the same time, the least busy begin to count anew.
+pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
+
+/// Uploads of one key that arrive or are examined at once: a quarter of all, so that one that lets its bytes drip
+/// leaves room to the others.
+pub const UPLOADS_PER_KEY_MAX_COUNT: usize = 64;
+
 /// Parameters of one `/sql` statement: MariaDB's prepared statements count them in 16 bits.
 pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
 
@@ -130,6 +148,10 @@ pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Files of one upload: each may have a decoder, a thumbnail and a row to itself.
 pub const UPLOAD_MAX_ITEMS: usize = 64;
+
+/// Files that one answer has an edge forget: four times the default of an upload's files. Their names are 8.5 kB of a
+/// header then, of which Cloudflare takes 128 kB and other proxies 16.
+pub const FORGOTTEN_MAX_COUNT: usize = 256;
 
 /// Bytes of a key or short text of an upload (a name, a folder) as it is written: a name of
 /// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 where each is an escape like `\u0061`. Keeps a name without an end

@@ -3,11 +3,15 @@
 //! Names never become paths of a disk or a bucket (objects lie under keys of their own), so any Unicode
 //! is welcome; refused is only what reads as something else in a URL or a listing.
 
+mod kept;
+
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{ProjectName, shown};
 use crate::limits::MEDIA_NAME_MAX_BYTES;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
+
+pub use kept::{FORGET_HEADER, FORGETS_HEADER, KeptName};
 
 /// What of a name is written plainly in a URL: what RFC 3986 calls unreserved.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC

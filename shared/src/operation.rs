@@ -63,7 +63,7 @@ pub struct TablePath {
 }
 
 /// The `{id}` of a path. Its meaning depends on the table's key, which the catalogue knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordId {
     whole: String,
     parts: Vec<String>,

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
-use crate::{uploads::Uploads, workload::Workload};
+use crate::{edge::Edge, uploads::Uploads, workload::Workload};
 
 /// Measure Selkie against the floor and against a hand-written server, on a private MariaDB, over loopback only.
 #[derive(Debug, Parser)]
@@ -22,6 +22,8 @@ pub(crate) enum Command {
     ServeHandwritten(Serve),
     /// Measure uploads: one large file, then a hundred pictures beside other requests.
     Uploads(Uploads),
+    /// Measure what the edge adds to a request, beside a worker that only passes it on.
+    Edge(Edge),
 }
 
 #[derive(Debug, Args)]

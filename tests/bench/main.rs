@@ -9,6 +9,7 @@ mod accounting;
 mod arguments;
 mod compare;
 mod data;
+mod edge;
 mod floor;
 mod handwritten;
 mod http;
@@ -35,6 +36,12 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Uploads(uploads)) => runtime.block_on(async {
             tokio::select! {
                 result = uploads::run(&uploads) => result,
+                () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
+        Some(Command::Edge(edge)) => runtime.block_on(async {
+            tokio::select! {
+                result = edge::run(&edge) => result,
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }
         }),

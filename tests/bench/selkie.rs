@@ -55,21 +55,7 @@ pub(crate) async fn start_with(
     settings: &[(&str, &str)],
 ) -> Result<(Started, Door)> {
     let address = free_address()?;
-    let environment = [
-        (
-            "SELKIE_DATABASE_URL",
-            format!(
-                "mysql://root@localhost?socket={}",
-                mariadb.socket().display()
-            ),
-        ),
-        (
-            "SELKIE_DATA_DIR",
-            mariadb.directory().join("selkie").display().to_string(),
-        ),
-        ("SELKIE_LISTEN", address.to_string()),
-        ("SELKIE_LOG_FORMAT", "json".to_owned()),
-    ];
+    let environment = environment(mariadb, address);
     let log = File::create(mariadb.directory().join("selkie.log"))?;
     let started = Started::new(binary, |command| {
         command
@@ -86,25 +72,64 @@ pub(crate) async fn start_with(
     wait_until_ready(address)
         .await
         .with_context(|| last_lines(mariadb))?;
-    let output = Command::new(binary)
-        .args(["key", "create", "--access", "full"])
-        .envs(environment)
-        .current_dir(mariadb.directory())
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = printed(
+        binary,
+        mariadb,
+        address,
+        &["key", "create", "--access", "full"],
+    )
+    .await?;
     let key = text
         .split(|c: char| c.is_whitespace() || c == '"')
         .find(|word| word.starts_with("eyJ"));
-    let key =
-        key.with_context(|| format!("no key: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let key = key.context("no key was printed")?;
     let door = Door {
         address,
         requests: requests(address, key, data::DATABASE),
     };
     Ok((started, door))
+}
+
+/// The public keys of the origin that was started on `mariadb`.
+pub(crate) async fn jwks(binary: &Path, mariadb: &MariaDb, door: &Door) -> Result<String> {
+    printed(binary, mariadb, door.address, &["key", "jwks"]).await
+}
+
+fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String); 4] {
+    let socket = mariadb.socket();
+    [
+        (
+            "SELKIE_DATABASE_URL",
+            format!("mysql://root@localhost?socket={}", socket.display()),
+        ),
+        (
+            "SELKIE_DATA_DIR",
+            mariadb.directory().join("selkie").display().to_string(),
+        ),
+        ("SELKIE_LISTEN", address.to_string()),
+        ("SELKIE_LOG_FORMAT", "json".to_owned()),
+    ]
+}
+
+/// What a command of the installation prints.
+async fn printed(
+    binary: &Path,
+    mariadb: &MariaDb,
+    address: SocketAddr,
+    arguments: &[&str],
+) -> Result<String> {
+    let output = Command::new(binary)
+        .args(arguments)
+        .envs(environment(mariadb, address))
+        .current_dir(mariadb.directory())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The doors of an installation that already runs, its project's `<project>_bench` filled by SQL calls.

@@ -32,6 +32,7 @@ async fn health_and_readiness_need_no_key(door: Door) {
 async fn any_origin_may_read_the_answers(door: Door) {
     let answer = door
         .get(POSTS)
+        .key(&shared().read_key)
         .header("origin", "https://shop.example")
         .send()
         .await;
@@ -51,10 +52,13 @@ async fn refusals_can_be_read_by_any_origin_too(door: Door) {
     for call in [
         door.get(POSTS).no_key(),
         door.get("/nowhere"),
-        door.get("/api/v1/crud/demo/nope"),
+        door.get("/api/v1/crud/demo/nope").key(&shared().read_key),
+        door.get("/api/v1/crud/demo/posts?foo=1")
+            .key(&shared().read_key),
         door.get("/api/v1/crud/demo/posts?foo=1"),
     ] {
-        let answer = call.header("origin", "https://shop.example").send().await;
+        let page = call.header("origin", "https://shop.example");
+        let answer = page.send().await;
         assert!(
             answer.header("access-control-allow-origin").is_some(),
             "{answer}"
@@ -65,6 +69,7 @@ async fn refusals_can_be_read_by_any_origin_too(door: Door) {
 async fn useful_headers_are_exposed(door: Door) {
     let answer = door
         .get(POSTS)
+        .key(&shared().read_key)
         .header("origin", "https://shop.example")
         .send()
         .await;

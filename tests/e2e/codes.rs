@@ -65,6 +65,7 @@ const TABLE: &[(u16, &[&str])] = &[
     (
         503,
         &[
+            "origin_unavailable",
             "database_unavailable",
             "overloaded",
             "lock_timeout",

@@ -72,6 +72,12 @@ impl Call {
         }
     }
 
+    /// The same call of another server.
+    pub(crate) fn at(mut self, base: &str) -> Self {
+        base.clone_into(&mut self.base);
+        self
+    }
+
     /// Sets (or replaces) the key: `Bearer <key>`.
     pub(crate) fn key(self, key: &str) -> Self {
         self.authorization(&format!("Bearer {key}"))

@@ -1,5 +1,12 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
+mod dev;
+pub(crate) mod entrance;
+pub(crate) mod forwarding;
+pub(crate) mod media_cache;
+pub(crate) mod origins;
+pub(crate) mod read_cache;
+pub(crate) mod refusals;
 mod tap;
 
 use crate::case::eventually;
@@ -95,7 +102,6 @@ async fn both_doors_give_the_same_answers(_: Door) {
         (Method::GET, "/api/v1/crud/nope/t".into(), None),
         (Method::GET, room.path("nope"), None),
         (Method::GET, "/nowhere".into(), None),
-        (Method::GET, "/healthz".into(), None),
     ];
     let comparable = |answer: &Answer| {
         let mut body = answer.json();
@@ -204,7 +210,7 @@ async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Door) 
 }
 
 async fn the_worker_runs_under_plain_workerd(_: Door) {
-    let worker = Worker::start(&[("ORIGIN_URL", &shared().origin)]);
+    let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     let posts = "/api/v1/crud/demo/posts";
     let call = Call::new(&worker.url, Method::GET, &format!("{posts}/1"));
     call.clone().send().await.refused(ErrorCode::MissingKey);
@@ -224,7 +230,7 @@ async fn the_worker_is_small(_: Door) {
 }
 
 async fn each_request_gets_one_line_in_the_workers_log(_: Door) {
-    let worker = Worker::start(&[("ORIGIN_URL", &shared().origin)]);
+    let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     let call = |method: Method, path: &str, id: &str| {
         Call::new(&worker.url, method, path)
             .key(&shared().read_key)
@@ -250,7 +256,7 @@ async fn each_request_gets_one_line_in_the_workers_log(_: Door) {
     assert_eq!(refused["code"], "full_access_required");
     assert!(!log.contains(&shared().read_key));
 
-    let silent = Worker::start(&[("ORIGIN_URL", &shared().origin), ("LOG_REQUESTS", "off")]);
+    let silent = Worker::start(&[("ORIGINS", &shared().origin), ("LOG_REQUESTS", "off")]);
     let read = Call::new(&silent.url, Method::GET, record).key(&shared().read_key);
     read.send().await.payload();
     assert_eq!(silent.log(), "");

@@ -54,18 +54,9 @@ pub(crate) const NOT_PRODUCED: &[(ErrorCode, &str)] = &[
     ),
     (ErrorCode::InvalidMedia, "media are still to come"),
     (ErrorCode::MediaExists, "media are still to come"),
-    (ErrorCode::RateLimited, "rate limits are still to come"),
     (
         ErrorCode::Internal,
         "a fault of ours: there is no request known that gives it",
-    ),
-    (
-        ErrorCode::OriginUnreachable,
-        "under `selkie dev` the edge ends with its origin; unit tests of the edge feed its gateway the failure",
-    ),
-    (
-        ErrorCode::BadOriginAnswer,
-        "unit tests of the edge feed its gateway such answers",
     ),
     (
         ErrorCode::StorageFull,
@@ -126,6 +117,17 @@ fn faults(answer: &Answer) -> Vec<String> {
     hold(
         answer.header("server-timing").is_some(),
         "every response carries Server-Timing",
+    );
+    hold(
+        // What a 304 says replaces what its caller keeps.
+        answer.status == 304 || answer.header("x-content-type-options") == Some("nosniff"),
+        "every response forbids to guess what it is",
+    );
+    hold(
+        (answer.is_file() && answer.status.as_u16() < 400)
+            || answer.header("content-security-policy")
+                == Some("default-src 'none'; frame-ancestors 'none'"),
+        "every response but a file is no page",
     );
     let bodiless =
         answer.method == Method::HEAD || matches!(answer.status.as_u16(), 201 | 204 | 304);

@@ -25,6 +25,7 @@ mod raw;
 mod room;
 mod second;
 mod service;
+mod stand_in;
 mod worker;
 
 mod architecture;
@@ -38,6 +39,7 @@ mod envelope;
 mod forged;
 mod formats;
 mod freshness;
+mod hostile;
 mod input;
 mod isolation;
 mod keys;
@@ -46,6 +48,7 @@ mod media;
 mod properties;
 mod protocol;
 mod records;
+mod smuggling;
 mod sql;
 mod streaming;
 mod validators;
@@ -78,6 +81,14 @@ fn main() -> ExitCode {
         differential::cases(),
         docs::cases(),
         edge::cases(),
+        edge::entrance::cases(),
+        smuggling::cases(),
+        hostile::cases(),
+        edge::forwarding::cases(),
+        edge::media_cache::cases(),
+        edge::origins::cases(),
+        edge::read_cache::cases(),
+        edge::refusals::all_cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),

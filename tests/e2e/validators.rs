@@ -189,6 +189,7 @@ async fn a_write_under_a_condition_is_refused_and_not_done(door: Door) {
 async fn pages_may_read_tags(door: Door) {
     let answer = door
         .get("/api/v1/crud/demo/posts/1")
+        .key(&shared().read_key)
         .header("origin", "https://shop.example")
         .send()
         .await;

@@ -1,19 +1,23 @@
 //! A worker of a case's own, under plain workerd: with variables of its own, before an origin of the case's
 //! choice. Starts within a fraction of a second. What only wrangler brings along (the Cache API, bindings
-//! for limits) is not here.
+//! for limits) has [`Worker::in_wrangler`], which takes some seconds.
 
 use crate::service::{free_port, is_alive, kill, shared, workspace};
 use rustix::process::Signal;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const START_MAX: Duration = Duration::from_secs(30);
+/// Wrangler builds the worker first, where its sources changed.
+const START_MAX: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// One running workerd, killed when it is dropped.
+/// How long wrangler may take to end the workerd that it started.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// One running workerd, ended when it is dropped.
 pub(crate) struct Worker {
     child: Child,
     directory: TempDir,
@@ -24,6 +28,11 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts one with these variables; `JWKS` is the shared service's unless it is among them.
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+        Self::serve("edge/workerd.capnp", variables)
+    }
+
+    /// The same with another configuration file.
+    pub(crate) fn serve(configuration: &str, variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("selkie-worker-")
             .tempdir()
@@ -33,8 +42,9 @@ impl Worker {
         let mut command = Command::new(workerd());
         command
             .env_clear()
-            .args(["serve", "edge/workerd.capnp"])
+            .arg("serve")
             .arg(format!("--socket-addr=http=127.0.0.1:{port}"))
+            .arg(configuration)
             .current_dir(workspace())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log"))
@@ -43,9 +53,45 @@ impl Worker {
             command.env("JWKS", shared().cli_ok(&["key", "jwks"]).trim());
         }
         command.envs(variables.iter().copied());
+        Self::run(command, directory, port)
+    }
+
+    /// Starts one as `selkie dev` does, with the simulations that wrangler brings along.
+    pub(crate) fn in_wrangler(variables: &[(&str, &str)]) -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("selkie-worker-")
+            .tempdir()
+            .expect("a directory");
+        let log = File::create(directory.path().join("log")).expect("a log");
+        let port = free_port();
+        let jwks = shared().cli_ok(&["key", "jwks"]);
+        let file: String = [("JWKS", jwks.trim())]
+            .iter()
+            .chain(variables)
+            .map(|(name, value)| format!("{name}='{value}'\n"))
+            .collect();
+        let vars = directory.path().join("vars");
+        fs::write(&vars, file).expect("a file");
+        let mut command = Command::new("node");
+        command
+            .arg("tools/edge-dev.mjs")
+            .args(["--ip", "127.0.0.1", "--port", &port.to_string()])
+            .arg("--env-file")
+            .arg(vars)
+            .arg("--persist-to")
+            .arg(directory.path().join("state"))
+            .env("CI", "1")
+            .current_dir(workspace())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a log"))
+            .stderr(log);
+        Self::run(command, directory, port)
+    }
+
+    fn run(mut command: Command, directory: TempDir, port: u16) -> Self {
         let child = command
             .spawn()
-            .expect("workerd, which `make setup` installs");
+            .expect("workerd and node, which `make setup` installs");
         let mut worker = Self {
             child,
             directory,
@@ -77,11 +123,16 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        kill(
-            i32::try_from(self.child.id()).expect("a process id"),
-            Signal::KILL,
-        );
-        let _ = self.child.wait();
+        let id = i32::try_from(self.child.id()).expect("a process id");
+        // Wrangler ends what it started; killed, it could not.
+        kill(id, Signal::TERM);
+        let deadline = Instant::now() + STOP_MAX;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                kill(id, Signal::KILL);
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 

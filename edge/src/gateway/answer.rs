@@ -52,6 +52,12 @@ impl Answer {
         }
     }
 
+    /// The same with a header more.
+    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
     /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {

@@ -29,6 +29,8 @@ impl BodyLength {
 pub struct Call {
     /// The method, in upper case.
     pub method: String,
+    /// Whether it came by https, as far as the runtime knows.
+    pub is_https: bool,
     /// The path, percent-encoded.
     pub path: String,
     /// The query without its `?`, percent-encoded.
@@ -39,6 +41,8 @@ pub struct Call {
     pub content_type: Option<String>,
     /// `Accept`.
     pub accept: Option<String>,
+    /// `Cache-Control`, where records are kept for who asks for it.
+    pub cache_control: Option<String>,
     /// `Idempotency-Key`.
     pub idempotency_key: Option<String>,
     /// `If-Match`.
@@ -53,6 +57,8 @@ pub struct Call {
     pub access_control_request_method: Option<String>,
     /// The body's length.
     pub body: BodyLength,
+    /// Whether the head tells two ends of the body, by `Content-Length` and by `Transfer-Encoding`.
+    pub has_two_ends: bool,
     /// The caller's own id if it was well-formed, else a new one.
     pub request_id: RequestId,
 }
@@ -72,12 +78,12 @@ impl Call {
         }
     }
 
-    /// The address to forward to. `origin_url` has no path.
+    /// The address to forward to. `base` has no path.
     #[must_use]
-    pub fn target(&self, origin_url: &str) -> String {
+    pub fn target(&self, base: &str) -> String {
         match &self.query {
-            Some(query) => format!("{origin_url}{}?{query}", self.path),
-            None => format!("{origin_url}{}", self.path),
+            Some(query) => format!("{base}{}?{query}", self.path),
+            None => format!("{base}{}", self.path),
         }
     }
 }

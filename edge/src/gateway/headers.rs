@@ -1,7 +1,7 @@
 //! The headers between the edge and the origin, by name.
 
-/// Set by Cloudflare (and by `wrangler dev`) to the caller's address; a caller can't forge it.
-pub const CLIENT_ADDRESS: &str = "cf-connecting-ip";
+use shared::media::FORGETS_HEADER;
+use shared::security::EDGE_SECRET_HEADER;
 
 /// Tells the origin the caller's address.
 pub const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -14,7 +14,7 @@ pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// What of a request's headers stops here: those of the connection (RFC 9110, 7.6.1), what the runtime
 /// writes by itself, and what a caller could use to pass for somebody else.
-pub const NOT_FORWARDED: [&str; 18] = [
+pub const NOT_FORWARDED: [&str; 20] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -32,8 +32,21 @@ pub const NOT_FORWARDED: [&str; 18] = [
     FORWARDED_PROTO,
     "x-real-ip",
     "true-client-ip",
-    CLIENT_ADDRESS,
+    FORGETS_HEADER,
+    "cf-connecting-ip",
+    EDGE_SECRET_HEADER,
 ];
+
+/// What of an answer's headers stops here. The runtime has kept back the others of the connection; what a
+/// `Connection` named besides can't be known any more, and Selkie's origin names none.
+pub const NOT_ANSWERED: [&str; 2] = ["proxy-authenticate", "proxy-connection"];
+
+/// An address without its port: `127.0.0.1:80`, `[::1]:80`.
+#[must_use]
+pub fn without_port(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
 
 /// Whether a header that is a list has an item already.
 #[must_use]
@@ -46,11 +59,14 @@ pub fn lists(header: Option<&str>, item: &str) -> bool {
 /// head if it was asked.
 #[must_use]
 pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
+    // Whole ones, which is all that the runtime's clock gives: to write fractions takes some kilobytes of code.
+    let whole = |ms: f64| ms.max(0.0) as u32;
     match origin_ms {
         Some(origin) => format!(
-            "edge;dur={:.0}, upstream;dur={origin:.0}",
-            (total_ms - origin).max(0.0)
+            "edge;dur={}, upstream;dur={}",
+            whole(total_ms - origin),
+            whole(origin)
         ),
-        None => format!("edge;dur={total_ms:.0}"),
+        None => format!("edge;dur={}", whole(total_ms)),
     }
 }

@@ -67,6 +67,14 @@ impl RequestRecord {
         self.caller.as_ref().map(|caller| caller.project().as_str())
     }
 
+    /// The id of its key, if that was verified.
+    #[must_use]
+    pub fn key(&self) -> Option<String> {
+        self.caller
+            .as_ref()
+            .map(|caller| caller.key_id().to_string())
+    }
+
     /// Its method, one of few.
     #[must_use]
     pub fn method(&self) -> &'static str {

@@ -1,7 +1,7 @@
 //! The gateway's decisions, without a worker.
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, Door};
 use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
 use shared::key::{Access, Claims, KeySet, SigningKey};
@@ -9,33 +9,50 @@ use shared::request_id::RequestId;
 use shared::upload::UploadLimits;
 use std::time::Duration;
 
-const NOW: u64 = 1_790_000_000;
+mod attempts;
+mod inspector;
+
+pub(super) const NOW: u64 = 1_790_000_000;
 
 fn signer() -> SigningKey {
     SigningKey::from_seed("k1", &[7; 32])
 }
 
 fn key(access: Access) -> String {
+    key_of("default", access)
+}
+
+pub(super) fn key_of(project: &str, access: Access) -> String {
     let id = "01936f2a-7b3c-7def-8abc-0123456789ab".parse().unwrap();
-    let project = ProjectName::parse("default").unwrap();
+    let project = ProjectName::parse(project).unwrap();
     signer().sign(&Claims::new(id, &project, access, NOW - 10, Some(NOW + 10)))
 }
 
 fn gateway() -> Gateway {
-    Gateway::new(Config {
-        origin_url: "http://127.0.0.1:1".to_owned(),
+    gateway_with(|_| {})
+}
+
+pub(super) fn gateway_with(change: impl FnOnce(&mut Config)) -> Gateway {
+    let mut config = Config {
+        origins: Vec::new(),
         origin_timeout: Duration::from_secs(1),
+        origin_connect_timeout: Duration::from_secs(1),
         keys: KeySet::new(vec![signer().public()]).unwrap(),
         cors: CorsOrigins::any(),
         logs_requests: true,
+        read_cache_max_seconds: 0,
         upload_limits: UploadLimits {
             body_bytes: 4_096,
             items: 2,
         },
-    })
+        media_revalidate_seconds: 60,
+        door: Door::default(),
+    };
+    change(&mut config);
+    Gateway::new(config)
 }
 
-fn call(method: &str, url: &str, key: Option<String>) -> Call {
+pub(super) fn call(method: &str, url: &str, key: Option<String>) -> Call {
     let (path, query) = split_url(url);
     Call {
         method: method.to_owned(),
@@ -44,13 +61,16 @@ fn call(method: &str, url: &str, key: Option<String>) -> Call {
         authorization: key.map(|key| format!("Bearer {key}")),
         content_type: None,
         accept: None,
+        cache_control: None,
         idempotency_key: None,
         if_match: None,
         if_none_match: None,
         tus: None,
+        is_https: true,
         origin: None,
         access_control_request_method: None,
         body: BodyLength::Known(0),
+        has_two_ends: false,
         request_id: RequestId::from_incoming("r1").unwrap(),
     }
 }
@@ -93,6 +113,27 @@ fn what_is_plainly_wrong_never_reaches_the_origin() {
 }
 
 #[test]
+fn a_full_key_is_refused_to_pages_whatever_they_ask_for() {
+    for origin in ["https://a.example", "null", ""] {
+        for (method, url) in [
+            ("GET", POSTS),
+            ("GET", "/media/default/private.jpg"),
+            ("POST", "/api/v1/sql"),
+            ("GET", "/api/v1/crud/demo/posts?limit=x"),
+        ] {
+            let page = |access| Call {
+                origin: Some(origin.to_owned()),
+                ..call(method, url, Some(key(access)))
+            };
+            assert_eq!(code(&page(Access::Full)), "permission_denied", "{url}");
+            let read = decide(&gateway(), &page(Access::Read), NOW);
+            let denied = read.is_err_and(|problem| problem.code() == ErrorCode::PermissionDenied);
+            assert!(!denied, "{url}");
+        }
+    }
+}
+
+#[test]
 fn a_key_is_refused_once_its_lifetime_is_over_though_it_was_verified_before() {
     let gateway = gateway();
     let read = call("GET", POSTS, Some(key(Access::Read)));
@@ -120,18 +161,21 @@ fn a_preflight_needs_no_key_and_is_cached_a_day() {
 }
 
 #[test]
-fn a_small_body_is_checked_a_large_one_streamed_and_a_huge_one_refused() {
+fn a_small_body_is_checked_whole_a_large_one_as_it_passes_and_a_huge_one_refused() {
     let mut insert = call("POST", POSTS, Some(key(Access::Full)));
     let mut plan = |body| {
         insert.body = body;
         decide(&gateway(), &insert, NOW)
     };
     let checked = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Check(_))));
-    let streamed = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Stream)));
+    let inspected = |decision| match decision {
+        Ok(Decision::Forward(BodyPlan::Inspect(inspector))) => inspector.first_bytes(),
+        other => panic!("not inspected: {other:?}"),
+    };
     assert!(checked(plan(BodyLength::Known(0))));
     assert!(checked(plan(BodyLength::Known(1024 * 1024))));
-    assert!(streamed(plan(BodyLength::Known(1024 * 1024 + 1))));
-    assert!(streamed(plan(BodyLength::Unknown)));
+    assert_eq!(inspected(plan(BodyLength::Known(1024 * 1024 + 1))), 65_536);
+    assert_eq!(inspected(plan(BodyLength::Unknown)), 1024 * 1024);
     let refused = plan(BodyLength::Known(u64::MAX)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::BodyTooLarge);
 }
@@ -190,6 +234,23 @@ fn files_are_asked_of_the_origin_with_and_without_a_key() {
     ] {
         assert_eq!(code(&call(method, url, None)), expected, "{method} {url}");
     }
+}
+
+#[test]
+fn a_file_of_a_version_is_looked_for_in_the_cache_first() {
+    let version = "0123456789abcdef0123456789abcdef";
+    let of = |method, path: &str, query: &str| {
+        let file = call(method, &format!("{path}?v={version}{query}"), None);
+        gateway().decide(&file, NOW, &mut RequestRecord::begin(method))
+    };
+    for method in ["GET", "HEAD"] {
+        let decision = of(method, "/media/default/a.png", "");
+        assert!(matches!(decision, Ok(Decision::File(_))), "{method}");
+    }
+    let signed = of("GET", "/media/default/a.png", "&expires=1&signature=x");
+    assert!(matches!(signed, Ok(Decision::Forward(BodyPlan::Drop))));
+    let elsewhere = of("POST", "/media/default/a.png", "").unwrap_err();
+    assert_eq!(elsewhere.code(), ErrorCode::MethodNotAllowed);
 }
 
 #[test]
@@ -347,123 +408,4 @@ fn only_an_answer_of_selkies_own_is_passed_on() {
             "{status} {content_type:?}"
         );
     }
-}
-
-const MEDIA: &str = "/api/v1/media";
-
-fn upload(content_type: Option<&str>, body: BodyLength) -> Result<Upload, Problem> {
-    let mut call = call("POST", MEDIA, Some(key(Access::Full)));
-    call.content_type = content_type.map(str::to_owned);
-    call.body = body;
-    match decide(&gateway(), &call, NOW)? {
-        Decision::Forward(BodyPlan::Upload(upload)) => Ok(upload),
-        other => panic!("not an upload: {other:?}"),
-    }
-}
-
-/// What the checker says of a body in pieces of that size, and after how many bytes.
-fn verdict(content_type: Option<&str>, body: &[u8], piece: usize) -> (&'static str, usize) {
-    let mut upload = upload(content_type, BodyLength::Unknown).unwrap();
-    let mut seen = 0;
-    for chunk in body.chunks(piece) {
-        seen += chunk.len();
-        if let Err(problem) = upload.check(chunk) {
-            return (problem.code().as_str(), seen);
-        }
-    }
-    let code = upload
-        .finish()
-        .map_or_else(|problem| problem.code().as_str(), |()| "ok");
-    (code, seen)
-}
-
-const FORM: Option<&str> = Some("multipart/form-data; boundary=b");
-
-#[test]
-fn an_upload_is_judged_the_same_in_pieces_of_any_size() {
-    let good =
-        r#"{"media": [{"name": "a", "base64": "data:text/plain;base64,aGk="}], "type": "file"}"#;
-    let part = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"\r\n\r\nhi\r\n";
-    let kind = "--b\r\nContent-Disposition: form-data; name=\"type\"\r\n\r\nfile\r\n";
-    for (content_type, body, expected) in [
-        (None, good.to_owned(), "ok"),
-        (None, good.replace("aGk=", "a*k="), "invalid_media"),
-        (None, good.replace("\"file\"", "\"nope\""), "invalid_body"),
-        (None, good[..good.len() - 1].to_owned(), "invalid_json"),
-        (None, format!("{good}x"), "invalid_json"),
-        (None, String::new(), "invalid_json"),
-        (None, "{}".to_owned(), "invalid_body"),
-        (FORM, format!("{part}{kind}--b--\r\n"), "ok"),
-        (FORM, part.to_owned(), "invalid_body"),
-    ] {
-        for piece in [1, 3, 64, 4_096] {
-            let (code, _) = verdict(content_type, body.as_bytes(), piece);
-            assert_eq!(code, expected, "{body:?} in pieces of {piece}");
-        }
-    }
-}
-
-#[test]
-fn a_fault_is_found_where_it_stands_and_not_at_the_end() {
-    let body = format!(
-        r#"{{"media": [{{"name": "a", "base64": "*{}"#,
-        "A".repeat(2_000)
-    );
-    let (code, seen) = verdict(None, body.as_bytes(), 10);
-    assert_eq!(code, "invalid_media");
-    assert!(seen <= 50, "only after {seen} bytes");
-}
-
-#[test]
-fn an_upload_that_is_announced_too_large_is_refused_at_once_and_another_when_it_is() {
-    assert!(upload(None, BodyLength::Known(4_096)).is_ok());
-    let refused = upload(None, BodyLength::Known(4_097)).unwrap_err();
-    assert_eq!(refused.code(), ErrorCode::BodyTooLarge);
-    let spaces = vec![b' '; 5_000];
-    assert_eq!(verdict(None, &spaces, 1_000), ("body_too_large", 5_000));
-}
-
-#[test]
-fn an_upload_takes_a_full_key_and_a_type_that_is_read() {
-    let read = call("POST", MEDIA, Some(key(Access::Read)));
-    assert_eq!(code(&read), "full_access_required");
-    for content_type in ["text/plain", "application/x-www-form-urlencoded"] {
-        let refused = upload(Some(content_type), BodyLength::Known(10)).unwrap_err();
-        assert_eq!(refused.code(), ErrorCode::UnsupportedMediaType);
-    }
-    let refused = upload(Some("multipart/form-data"), BodyLength::Known(10)).unwrap_err();
-    assert_eq!(refused.code(), ErrorCode::InvalidBody);
-}
-
-#[test]
-fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
-    let gateway = gateway();
-    let line = |call: &Call, status, origin_ms| {
-        let mut record = RequestRecord::begin(&call.method);
-        if let Err(problem) = gateway.decide(call, NOW, &mut record) {
-            record.refused(&problem);
-        }
-        let ending = Ending {
-            status,
-            total_ms: 12.7,
-            origin_ms,
-        };
-        record.line(&call.request_id, &ending)
-    };
-    let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";
-    let read = line(&call("GET", path, Some(key(Access::Read))), 200, Some(9.2));
-    assert_eq!(
-        read,
-        r#"{"message":"request","id":"r1","method":"GET","route":"/api/v1/crud/{db}/{table}/{id}","status":200,"key":"01936f2a-7b3c-7def-8abc-0123456789ab","project":"default","upstream_ms":9,"total_ms":12}"#
-    );
-    let refused = line(&call("DELETE", path, Some(key(Access::Read))), 400, None);
-    assert!(
-        refused.contains(r#""code":"invalid_query_option","#),
-        "{refused}"
-    );
-    let stranger = line(&call("BREW", path, None), 405, None);
-    assert_eq!(
-        stranger,
-        r#"{"message":"request","id":"r1","method":"OTHER","route":"none","status":405,"code":"method_not_allowed","total_ms":12}"#
-    );
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use shared::cors::CorsOrigins;
+use shared::rate::RateLimit;
 
 use crate::media::url::BaseUrl;
 
@@ -63,6 +64,16 @@ pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
         "on" => Ok(on),
         "off" => Ok(off),
         _ => Err("on or off".to_owned()),
+    }
+}
+
+/// `off`, or how often one key may call.
+pub(super) fn rate_limit(text: &str) -> Parsed<Option<RateLimit>> {
+    match text {
+        "off" => Ok(None),
+        text => RateLimit::parse(text)
+            .map(Some)
+            .ok_or_else(|| RateLimit::EXPECTED.to_owned()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{DevError, Running};
 use crate::config::Config;
+use crate::edge_secret::EdgeSecret;
 use crate::files::replace_private;
 
 /// How much longer the edge waits than a statement may run: the origin then answers by itself.
@@ -45,11 +46,17 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
 }
 
 /// Writes both files. No value holds a character that a shell or wrangler would read otherwise.
-pub(super) fn write(config: &Config, running: &Running, jwks: &str) -> Result<(), DevError> {
+pub(super) fn write(
+    config: &Config,
+    running: &Running,
+    jwks: &str,
+    secret: &EdgeSecret,
+) -> Result<(), DevError> {
     let timeout = (config.query_timeout + EDGE_PATIENCE).as_millis();
     let vars = [
-        ("ORIGIN_URL", running.origin_url.clone()),
+        ("ORIGINS", running.origin_url.clone()),
         ("JWKS", format!("'{jwks}'")),
+        ("EDGE_SECRET", secret.text().to_owned()),
         ("ORIGIN_TIMEOUT_MS", timeout.to_string()),
         ("CORS_ORIGINS", config.cors_origins.to_string()),
         ("UPLOAD_MAX_BYTES", config.upload_max_bytes.to_string()),

@@ -45,6 +45,7 @@ async fn answer(
     let authorization = texts.authorization.as_deref();
     let principal = app.keys.authenticate(authorization).await?;
     record.caller(Arc::clone(&principal));
+    record.count(&principal)?;
     let pending = knock.admit(&principal)?;
     let held = match pending.body() {
         BodyUse::Json => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,

@@ -5,6 +5,7 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use shared::admission::body_too_large;
 use shared::error::{ErrorCode, Problem};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -77,7 +78,7 @@ pub(super) async fn read<'a>(
     if announced.is_some_and(|bytes| {
         usize::try_from(bytes).map_or(true, |bytes| bytes > bounds.body_max_bytes)
     }) {
-        return Err(too_large(bounds));
+        return Err(body_too_large(bounds.body_max_bytes));
     }
     tokio::time::timeout(bounds.body_timeout, collect(body, bounds, room))
         .await
@@ -108,7 +109,7 @@ async fn collect<'a>(body: &mut Body, bounds: Bounds, room: &'a Room) -> Result<
         };
         let length = whole.len() + data.len();
         if length > bounds.body_max_bytes {
-            return Err(too_large(bounds));
+            return Err(body_too_large(bounds.body_max_bytes));
         }
         held.grow(length)?;
         // Most bodies arrive in one piece, which is then not copied.
@@ -120,14 +121,6 @@ async fn collect<'a>(body: &mut Body, bounds: Bounds, room: &'a Room) -> Result<
     }
     held.bytes = whole.freeze();
     Ok(held)
-}
-
-fn too_large(bounds: Bounds) -> Problem {
-    Problem::new(
-        ErrorCode::BodyTooLarge,
-        format!("The body is larger than {} bytes.", bounds.body_max_bytes),
-    )
-    .with_hint("Send the records in several requests.")
 }
 
 /// Bytes of a refused body that are still taken, so that the caller, who is busy sending, gets to read

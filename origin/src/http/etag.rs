@@ -2,6 +2,7 @@
 //! sections 8.8.3, 13.1.1 and 13.1.2).
 
 use axum::http::HeaderValue;
+use shared::conditional;
 use std::fmt::Write as _;
 use twox_hash::XxHash3_128;
 
@@ -32,36 +33,13 @@ impl ETag {
     /// Whether an `If-None-Match` names it: by `*`, or in a list, weak or strong. What is no list of
     /// tags names nothing.
     pub(super) fn is_named_by(&self, if_none_match: &str) -> bool {
-        if_none_match.trim() == "*" || tags(if_none_match).any(|(tag, _)| tag == self.0)
+        conditional::names(if_none_match, &self.0)
     }
 
-    /// Whether an `If-Match` or an `If-Range` names it: a weak tag, which may stand for other bytes, does not.
-    pub(super) fn is_named_strongly_by(&self, if_match: &str) -> bool {
-        if_match.trim() == "*"
-            || tags(if_match).any(|(tag, strength)| tag == self.0 && strength == Strength::Strong)
+    /// The tag in its quotes.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Strength {
-    Weak,
-    Strong,
-}
-
-/// The tags of a list, each in its quotes and without its `W/`, until something is none.
-fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
-    let mut rest = list;
-    std::iter::from_fn(move || {
-        let tag = rest.trim_start_matches([' ', '\t', ',']);
-        let (tag, strength) = match tag.strip_prefix("W/") {
-            Some(tag) => (tag, Strength::Weak),
-            None => (tag, Strength::Strong),
-        };
-        let end = tag.strip_prefix('"')?.find('"')? + 2;
-        let (tag, behind) = tag.split_at(end);
-        rest = behind;
-        Some((tag, strength))
-    })
 }
 
 #[cfg(test)]
@@ -77,13 +55,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_strong_tag_stands_for_every_byte() {
+    fn the_tag_of_a_file_is_its_version() {
         let tag = ETag::of_sha256(&[0xab; 32]);
-        assert_eq!(tag.0, format!("\"{}\"", "ab".repeat(16)));
-        let own = tag.0.clone();
-        assert!(tag.is_named_strongly_by(&format!("W/\"a\", {own}")));
-        assert!(tag.is_named_strongly_by("*"));
-        assert!(!tag.is_named_strongly_by(&format!("W/{own}, \"b\"")));
+        assert_eq!(tag.as_str(), format!("\"{}\"", "ab".repeat(16)));
     }
 
     #[test]

@@ -4,10 +4,8 @@
 
 mod access;
 mod answer;
-mod condition;
 mod disposition;
 mod query;
-mod range;
 
 use super::api::header;
 use super::etag::ETag;
@@ -26,13 +24,13 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use bytes::Bytes;
-use condition::{Conditions, Validators, Verdict};
 use futures_util::{Stream, StreamExt as _};
 use query::Query;
-use range::Extent;
+use shared::conditional::{self, Conditions, Verdict};
 use shared::error::{ErrorCode, Problem};
 use shared::media::FilePath;
 use shared::operation::{RequestHead, route};
+use shared::range::{self, Extent};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -105,27 +103,20 @@ impl Call<'_> {
             query: &self.query,
             object,
             access,
-            validators: Validators {
-                tag: ETag::of_sha256(&object.sha256),
-                modified: file.updated_at,
-            },
+            tag: ETag::of_sha256(&object.sha256),
+            modified: answer::date(file.updated_at),
         };
         let conditions = self.conditions();
-        match conditions.judge(&served.validators) {
+        match conditions.judge(&served.validators()) {
             Verdict::Send => {}
             Verdict::NotModified => return Ok(Some(served.not_modified())),
-            Verdict::Failed => {
-                return Err(Problem::new(
-                    ErrorCode::PreconditionFailed,
-                    "The file is not the one that the condition names.",
-                ));
-            }
+            Verdict::Failed => return Err(conditional::failed()),
         }
         if self.parts.method == Method::HEAD {
             return Ok(Some(served.whole(Body::empty())));
         }
         let extent = match header(self.parts, "range") {
-            Some(range) if conditions.range_holds(&served.validators) => {
+            Some(range) if conditions.range_holds(&served.validators()) => {
                 range::extent(&range, object.size)
             }
             _ => Extent::Whole,
@@ -163,7 +154,7 @@ impl Call<'_> {
             query: &self.query,
             authorization: authorization.as_deref(),
         };
-        let admitted = access::to_private(app, &self.path, &credentials).await?;
+        let admitted = access::to_private(app, record, &self.path, &credentials).await?;
         match (file, admitted) {
             (Some(file), Some((access, caller))) => {
                 if let Some(caller) = caller {
@@ -188,11 +179,7 @@ impl Call<'_> {
 
 /// 416, which tells how long the file is.
 fn beyond(size: u64, record: &RequestRecord) -> Response {
-    let problem = Problem::new(
-        ErrorCode::RangeNotSatisfiable,
-        format!("The file has {size} bytes; the range begins behind them."),
-    );
-    let mut response = respond::problem(&problem, record.id());
+    let mut response = respond::problem(&range::beyond(size), record.id());
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
         response.headers_mut().insert(CONTENT_RANGE, range);
     }

@@ -1,7 +1,9 @@
 //! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
 
+pub(super) mod forget;
 pub(super) mod payload;
-pub mod receive;
+pub mod places;
+pub(super) mod receive;
 
 use super::links::links;
 use super::respond;
@@ -12,6 +14,7 @@ use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::url::{Links, signed};
 use axum::body::Body;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use payload::{Brief, Signed, Urls, Whole};
@@ -20,7 +23,7 @@ use shared::envelope::{self, Trailer};
 use shared::error::Problem;
 use shared::key::Principal;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
-use shared::upload::Shape;
+use shared::upload::{Existing, Shape};
 use std::sync::Arc;
 
 /// Does what is asked of the library. Only an upload looks at the body.
@@ -37,7 +40,7 @@ pub(super) async fn run(
         MediaCall::List(list) => self::list(app, principal, &links, &list).await,
         MediaCall::Describe(id) => describe(app, principal, &links, id).await,
         MediaCall::Sign(id, valid) => sign(app, principal, &links, id, valid).await,
-        MediaCall::Delete(id) => delete(app, principal, id).await,
+        MediaCall::Delete(id) => delete(app, principal, id, &parts.headers).await,
     }
 }
 
@@ -49,7 +52,7 @@ async fn upload(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let _turn = app.uploads.enter()?;
+    let _turn = app.uploads.enter(principal.key_id())?;
     let terms = Terms {
         limits: app.bounds.upload,
         pause_max: app.bounds.body_timeout,
@@ -80,7 +83,11 @@ async fn upload(
             payload::text(&urls)?
         }
     };
-    Ok(respond::payload(&payload))
+    let mut response = respond::payload(&payload);
+    if existing == Existing::IsReplaced {
+        forget::tell(&mut response, &parts.headers, &rows);
+    }
+    Ok(response)
 }
 
 async fn list(
@@ -125,12 +132,17 @@ async fn sign(
     Ok(respond::payload(&payload))
 }
 
-async fn delete(app: &App, principal: &Principal, id: MediaId) -> Result<Response, Problem> {
-    app.library
-        .delete(principal.project(), id)
-        .await?
-        .ok_or_else(|| id.unknown())?;
-    Ok(respond::payload(format!("{{\"id\":{id}}}").as_bytes()))
+async fn delete(
+    app: &App,
+    principal: &Principal,
+    id: MediaId,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let deleted = app.library.delete(principal.project(), id).await?;
+    let row = deleted.ok_or_else(|| id.unknown())?;
+    let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());
+    forget::tell(&mut response, headers, &[row]);
+    Ok(response)
 }
 
 async fn find(app: &App, principal: &Principal, id: MediaId) -> Result<MediaRow, Problem> {

@@ -11,8 +11,10 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
+use shared::error::Problem;
 use shared::key::Principal;
 use shared::policy::Action;
+use shared::rate::Allowance;
 use shared::request_id::{self, RequestId};
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
@@ -28,6 +30,7 @@ pub(super) struct RequestRecord {
     method: &'static str,
     route: &'static str,
     caller: Option<Arc<Principal>>,
+    allowance: Option<Allowance>,
     progress: Arc<Progress>,
     started: Instant,
 }
@@ -46,6 +49,7 @@ impl RequestRecord {
             method: method(request.method()),
             route: "none",
             caller: None,
+            allowance: None,
             progress: Arc::default(),
             started: Instant::now(),
         }
@@ -57,6 +61,16 @@ impl RequestRecord {
 
     pub(super) fn caller(&mut self, principal: Arc<Principal>) {
         self.caller = Some(principal);
+    }
+
+    /// Counts the request of a key that was verified, before anything is done for it.
+    pub(super) fn count(&mut self, principal: &Principal) -> Result<(), Problem> {
+        let counted = self.app.rates.count(principal.key_id());
+        if counted.is_err() {
+            self.app.metrics.rate_limited();
+        }
+        self.allowance = counted?;
+        Ok(())
     }
 
     pub(super) fn action(&mut self, action: Action) {
@@ -80,6 +94,13 @@ impl RequestRecord {
         }
         if let Ok(timing) = HeaderValue::from_str(&self.timing()) {
             headers.insert(HeaderName::from_static("server-timing"), timing);
+        }
+        if let Some(allowance) = &self.allowance {
+            for (name, value) in allowance.headers() {
+                if let Ok(value) = HeaderValue::try_from(value) {
+                    headers.insert(HeaderName::from_static(name), value);
+                }
+            }
         }
         let status = response.status().as_u16();
         let announced = response.headers().get(CONTENT_LENGTH);

@@ -36,15 +36,11 @@ pub async fn serve(
 ) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
     let patience = config.header_read_timeout;
-    let service = service_fn(move |request| {
-        let answered = super::entry(Arc::clone(&app), request);
-        async { Ok::<_, Infallible>(answered.await) }
-    });
     let graceful = GracefulShutdown::new();
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) if is_passing(&error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -55,7 +51,11 @@ pub async fn serve(
             () = stop.cancelled() => break,
         };
         prepare(&stream);
-        let (builder, service) = (Arc::clone(&builder), service.clone());
+        let (app, builder) = (Arc::clone(&app), Arc::clone(&builder));
+        let service = service_fn(move |request| {
+            let answered = super::entry(Arc::clone(&app), request, peer.ip());
+            async { Ok::<_, Infallible>(answered.await) }
+        });
         let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {
             let spoke = tokio::select! {

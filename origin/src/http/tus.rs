@@ -6,7 +6,7 @@
 mod arrive;
 
 use super::links::links;
-use super::media::payload;
+use super::media::{forget, payload};
 use crate::app::App;
 use crate::db::media::{MediaRow, UploadRow};
 use crate::media::resumable::{Manner, Turn};
@@ -55,15 +55,26 @@ pub(super) async fn run(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let links = links(app, parts);
+    let asker = Asker {
+        principal,
+        links: links(app, parts),
+        headers: &parts.headers,
+    };
     let project = principal.project();
     match call {
         TusCall::Describe => Ok(describe(app)),
-        TusCall::Create(new) => create(app, project, &links, &new, content).await,
-        TusCall::Status(id) => status(app, project, &links, id).await,
-        TusCall::Append { id, offset } => append(app, project, &links, (id, offset), content).await,
+        TusCall::Create(new) => create(app, project, &asker, &new, content).await,
+        TusCall::Status(id) => status(app, project, &asker, id).await,
+        TusCall::Append { id, offset } => append(app, project, &asker, (id, offset), content).await,
         TusCall::Terminate(id) => terminate(app, project, id).await,
     }
+}
+
+/// What answers need of the request.
+struct Asker<'a> {
+    principal: &'a Principal,
+    links: Links,
+    headers: &'a HeaderMap,
 }
 
 fn describe(app: &App) -> Response {
@@ -78,7 +89,7 @@ fn describe(app: &App) -> Response {
 async fn create(
     app: &Arc<App>,
     project: &ProjectName,
-    links: &Links,
+    asker: &Asker<'_>,
     new: &TusNew,
     content: &mut Body,
 ) -> Result<Response, Problem> {
@@ -89,10 +100,10 @@ async fn create(
         let begun = async {
             let turn = app.resumable.take(project, id, Manner::Yields).await?;
             turn.expect(0, content.size_hint().exact())?;
-            arrive(app, turn, content).await
+            arrive(app, asker.principal, turn, content).await
         };
         match begun.await {
-            Ok(outcome) => tell(response.headers_mut(), &outcome, links),
+            Ok(outcome) => tell(&mut response, &outcome, asker),
             Err(problem) => {
                 // Its caller never learns where it is.
                 if let Err(error) = terminate(app, project, id).await {
@@ -114,19 +125,19 @@ async fn create(
 async fn status(
     app: &Arc<App>,
     project: &ProjectName,
-    links: &Links,
+    asker: &Asker<'_>,
     id: TusId,
 ) -> Result<Response, Problem> {
     let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
     // A crash, or a store that failed, came between the last byte and the file.
     let outcome = if turn.is_complete() {
-        arrive(app, turn, &mut Body::empty()).await?
+        arrive(app, asker.principal, turn, &mut Body::empty()).await?
     } else {
         reached(app, &turn).await?
     };
     let mut response = empty(StatusCode::OK);
+    tell(&mut response, &outcome, asker);
     let headers = response.headers_mut();
-    tell(headers, &outcome, links);
     headers.insert(UPLOAD_LENGTH, outcome.row.length.into());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Ok(metadata) = HeaderValue::try_from(&outcome.row.metadata) {
@@ -138,7 +149,7 @@ async fn status(
 async fn append(
     app: &Arc<App>,
     project: &ProjectName,
-    links: &Links,
+    asker: &Asker<'_>,
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
@@ -146,10 +157,10 @@ async fn append(
     turn.expect(offset, content.size_hint().exact())?;
     let outcome = match turn.file() {
         Some(_) => reached(app, &turn).await?,
-        None => arrive(app, turn, content).await?,
+        None => arrive(app, asker.principal, turn, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
-    tell(response.headers_mut(), &outcome, links);
+    tell(&mut response, &outcome, asker);
     Ok(response)
 }
 
@@ -174,9 +185,14 @@ async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
 }
 
 /// Takes a body, to its end or as far as it comes, whatever becomes of this request.
-async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcome, Problem> {
+async fn arrive(
+    app: &Arc<App>,
+    principal: &Principal,
+    turn: Turn,
+    content: &mut Body,
+) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
-    let task = tokio::spawn(arrive::run(Arc::clone(app), turn, body));
+    let task = tokio::spawn(arrive::run(Arc::clone(app), principal.key_id(), turn, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
         tracing::error!(%error, "the task of an upload failed");
         Problem::new(
@@ -189,11 +205,14 @@ async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcom
     outcome
 }
 
-fn tell(headers: &mut HeaderMap, outcome: &Outcome, links: &Links) {
+fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
+    let headers = response.headers_mut();
     headers.insert(UPLOAD_OFFSET, outcome.offset.into());
     expires(headers, &outcome.row);
     if let Some(file) = &outcome.file {
-        name(headers, file, links);
+        name(headers, file, &asker.links);
+        // It may have replaced another.
+        forget::tell(response, asker.headers, std::slice::from_ref(file));
     }
 }
 

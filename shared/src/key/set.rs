@@ -2,6 +2,7 @@
 //! command line signs with. Knows tokens as text; what their claims mean, `key.rs` decides.
 
 use super::{Claims, crypto};
+use crate::fingerprint::Fingerprint;
 use crate::limits::SIGNING_KEYS_MAX_COUNT;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -130,6 +131,17 @@ impl KeySet {
         let keys = self.keys.iter().map(|(key, _)| Jwk::of(key)).collect();
         // Strings only: serialisation to memory can't fail.
         serde_json::to_string(&JwkSet { keys }).unwrap_or_default()
+    }
+
+    /// What tells this installation's keys from another one's.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let keys: Vec<_> = self
+            .keys
+            .iter()
+            .map(|(key, _)| (&key.kid, &key.bytes))
+            .collect();
+        Fingerprint::of(&keys)
     }
 
     /// The ids of the live keys.

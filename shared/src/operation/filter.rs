@@ -8,8 +8,11 @@ mod parse;
 
 use super::field::FieldRef;
 use crate::error::{ErrorCode, Problem};
+use crate::fingerprint::unordered;
 use crate::json::{self, Value};
 use crate::limits::CONDITION_COMMAS_MAX_COUNT;
+use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
 
 pub(in crate::operation) use parse::joiner;
 
@@ -83,7 +86,7 @@ pub enum Comparison {
 }
 
 /// Where literal text must stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Anywhere.
     Within,
@@ -105,11 +108,39 @@ pub enum MatchMode {
 }
 
 /// How conditions are joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Joiner {
     /// All must hold.
     #[default]
     And,
     /// One must hold.
     Or,
+}
+
+/// The order of conditions has no meaning.
+impl Hash for Condition {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        discriminant(self).hash(state);
+        match self {
+            Self::Test(field, test) => (field, test).hash(state),
+            Self::All(conditions) | Self::Any(conditions) => unordered(conditions, state),
+            Self::Not(condition) => condition.hash(state),
+        }
+    }
+}
+
+/// The order of the values of a list has no meaning.
+impl Hash for Test {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        discriminant(self).hash(state);
+        match self {
+            Self::Compare(comparison, value) => (comparison, value).hash(state),
+            Self::In(values) => unordered(values, state),
+            Self::Between(low, high) => (low, high).hash(state),
+            Self::IsNull => {}
+            Self::Like(value) | Self::Regexp(value) => value.hash(state),
+            Self::Text(place, text) => (place, text).hash(state),
+            Self::Match(mode, term) => (mode, term).hash(state),
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub use search::Search;
 pub use select::Selection;
 
 /// Records of a table, and of those joined to it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Read {
     /// The table.
     pub table: TablePath,
@@ -50,7 +50,7 @@ pub struct Read {
 }
 
 /// One record by its key.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct ReadOne {
     /// The table.
     pub table: TablePath,
@@ -67,7 +67,7 @@ pub struct ReadOne {
 }
 
 /// Whether equal rows come out once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rows {
     /// Every row.
     All,
@@ -76,7 +76,7 @@ pub enum Rows {
 }
 
 /// Whether the number of records without paging is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Count {
     /// No.
     None,
@@ -85,7 +85,7 @@ pub enum Count {
 }
 
 /// What is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// Records.
     Records,
@@ -94,7 +94,7 @@ pub enum Answer {
 }
 
 /// A stretch of the records.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Window {
     /// How many at most; `None` is all.
     pub limit: Option<u64>,
@@ -324,3 +324,6 @@ impl Draft {
 fn flag(name: &str, value: Option<&Value>) -> Result<bool, Problem> {
     value.map_or(Ok(false), |value| options::flag(name, value))
 }
+
+#[cfg(test)]
+mod tests;

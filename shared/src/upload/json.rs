@@ -7,7 +7,6 @@
 mod content;
 mod item;
 mod key;
-mod lexer;
 
 use super::draft::{self, Draft, invalid};
 use super::form::{Given, Shape, UploadForm};
@@ -15,11 +14,11 @@ use super::label::Label;
 use super::{Step, UploadLimits};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
+use crate::json::lexer::{Lexer, Text, Token};
 use crate::limits::UPLOAD_TEXT_MAX_BYTES;
 use content::{Content, Head, Progress};
 use item::Open;
 use key::{Family, Key, KeySet, Level, Wants};
-use lexer::{Lexer, Text, Token};
 
 /// What may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -266,6 +265,7 @@ impl Reader {
     /// The form, once all input is read.
     pub(super) fn finish(self) -> Result<UploadForm, Problem> {
         match self.place {
+            _ if self.lexer.is_within_token() => Err(self.lexer.ended_early()),
             Place::Done => self.draft.finish(self.shape),
             Place::Body if !self.lexer.has_begun() => {
                 Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")

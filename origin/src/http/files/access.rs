@@ -3,6 +3,7 @@
 use super::query::Query;
 use crate::app::App;
 use crate::clock::now;
+use crate::http::record_log::RequestRecord;
 use shared::error::Problem;
 use shared::key::Principal;
 use shared::media::FilePath;
@@ -31,9 +32,10 @@ pub(super) struct Credentials<'a> {
 /// What gives the caller access to what is private at that path, whether or not there is something; and by whose key.
 ///
 /// # Errors
-/// The key could not be looked up. A key that is no good, or another project's, is no access.
+/// The key could not be looked up, or calls too often. A key that is no good, or another project's, is no access.
 pub(super) async fn to_private(
     app: &App,
+    record: &mut RequestRecord,
     path: &FilePath,
     credentials: &Credentials<'_>,
 ) -> Result<Option<(Access, Option<Arc<Principal>>)>, Problem> {
@@ -47,7 +49,11 @@ pub(super) async fn to_private(
     if credentials.authorization.is_none() {
         return Ok(None);
     }
-    match app.keys.authenticate(credentials.authorization).await {
+    let verified = app.keys.authenticate(credentials.authorization).await;
+    if let Ok(principal) = &verified {
+        record.count(principal)?;
+    }
+    match verified {
         Ok(principal) if *principal.project() == path.project => {
             Ok(Some((Access::Key, Some(principal))))
         }

@@ -1,7 +1,7 @@
 //! The headers of a file's answer: what the bytes are, what a browser may do with them, how long they may be kept.
 
+use super::super::etag::ETag;
 use super::access::Access;
-use super::condition::{Validators, http_date};
 use super::disposition::{Disposition, essence};
 use super::query::{Query, Saving};
 use crate::db::media::StoredObject;
@@ -9,8 +9,11 @@ use crate::media::url;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use httpdate::HttpDate;
+use shared::conditional::Validators;
 use shared::media::{FilePath, Rendition};
 use std::ops::Range;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A page that is nothing but the file may show it, and run nothing: without scripts, forms, or the service's origin.
 const SHOWN_ONLY: &str =
@@ -27,10 +30,19 @@ pub(super) struct Served<'a> {
     pub(super) query: &'a Query,
     pub(super) object: &'a StoredObject,
     pub(super) access: Access,
-    pub(super) validators: Validators,
+    pub(super) tag: ETag,
+    pub(super) modified: HttpDate,
 }
 
 impl Served<'_> {
+    /// What conditions are judged by.
+    pub(super) fn validators(&self) -> Validators<'_> {
+        Validators {
+            tag: self.tag.as_str(),
+            modified: self.modified,
+        }
+    }
+
     /// 200 with everything.
     pub(super) fn whole(&self, body: Body) -> Response {
         self.with_bytes(StatusCode::OK, self.object.size, body)
@@ -89,9 +101,8 @@ impl Served<'_> {
 
     /// What a 304 has too.
     fn validate(&self, headers: &mut HeaderMap) {
-        headers.extend(self.validators.tag.header().map(|tag| (header::ETAG, tag)));
-        let modified = http_date(self.validators.modified);
-        set(headers, header::LAST_MODIFIED, &modified);
+        headers.extend(self.tag.header().map(|tag| (header::ETAG, tag)));
+        set(headers, header::LAST_MODIFIED, &self.modified.to_string());
         set(headers, header::CACHE_CONTROL, &self.cache_control());
         if self.access == Access::Key {
             headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
@@ -143,9 +154,30 @@ impl Served<'_> {
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
+/// A time, given in seconds since 1970, as HTTP writes it.
+pub(super) fn date(seconds: u64) -> HttpDate {
+    /// The last second of the year 9999: beyond, HTTP has no dates.
+    const LAST: u64 = 253_402_300_799;
+    HttpDate::from(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))
+}
+
 /// Sets a header to a text of ours, which is always one that a header can have.
 fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_has_a_date() {
+        assert_eq!(
+            date(784_111_777).to_string(),
+            "Sun, 06 Nov 1994 08:49:37 GMT"
+        );
+        assert!(date(u64::MAX).to_string().ends_with("9999 23:59:59 GMT"));
     }
 }

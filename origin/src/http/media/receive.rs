@@ -10,32 +10,8 @@ use http_body_util::BodyExt as _;
 use shared::error::{ErrorCode, Problem};
 use shared::upload::{Event, Parser, UploadForm, UploadLimits};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::media::store::{Staged, Staging, Store};
-
-/// Uploads that arrive or are examined at once. Each holds two pieces of a file of 256 KiB and a parser of
-/// 64: 150 MB at most.
-const UPLOADS_MAX_COUNT: usize = 256;
-
-/// Counts the uploads.
-#[derive(Debug)]
-pub struct Uploads(Semaphore);
-
-impl Default for Uploads {
-    fn default() -> Self {
-        Self(Semaphore::new(UPLOADS_MAX_COUNT))
-    }
-}
-
-impl Uploads {
-    /// Lets one in, until what this gives is dropped.
-    pub(in crate::http) fn enter(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        self.0
-            .try_acquire()
-            .map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many uploads are on their way."))
-    }
-}
 
 /// An upload that arrived whole: what it says, and the bytes of its items in their order.
 pub(super) struct Received {

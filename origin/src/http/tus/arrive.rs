@@ -12,6 +12,7 @@ use axum::body::Body;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// How far an upload is after a request.
 pub(super) struct Outcome {
@@ -28,10 +29,10 @@ pub(super) struct Arrival {
     pub(super) body: Body,
 }
 
-/// Takes a body. With the last byte the upload becomes a file.
-pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arrival {
+/// Takes a body, in one of the places of a key. With the last byte the upload becomes a file.
+pub(super) async fn run(app: Arc<App>, key: Uuid, mut turn: Turn, mut body: Body) -> Arrival {
     let outcome = async {
-        let _place = app.uploads.enter()?;
+        let _place = app.uploads.enter(key)?;
         take(&mut turn, &mut body, app.bounds.body_timeout).await?;
         if turn.is_complete() {
             return finish(&app, turn).await;

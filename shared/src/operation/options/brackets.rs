@@ -151,12 +151,12 @@ fn quoted(text: &str) -> String {
 }
 
 fn is_list(members: &[(String, Node)]) -> bool {
-    let mut indexes: Vec<usize> = members
-        .iter()
-        .filter_map(|(name, _)| name.parse().ok())
-        .collect();
-    indexes.sort_unstable();
-    indexes.len() == members.len() && indexes.iter().enumerate().all(|(at, index)| at == *index)
+    let mut is_there = vec![false; members.len()];
+    members.iter().all(|(name, _)| {
+        let index = name.parse::<usize>().ok();
+        let place = index.and_then(|index| is_there.get_mut(index));
+        place.is_some_and(|place| !std::mem::replace(place, true))
+    })
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 use super::select::{Selection, selection};
 use crate::error::{Problem, nearest};
+use crate::fingerprint::unordered;
 use crate::ident::{TableName, shown};
 use crate::json::Value;
 use crate::limits::{JOIN_MATCH_MAX_COUNT, JOIN_MAX_ITEMS};
 use crate::operation::field::FieldRef;
 use crate::operation::filter::{Joiner, joiner};
 use crate::operation::options;
+use std::hash::{Hash, Hasher};
 
 /// A joined table.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +42,7 @@ pub enum JoinKind {
 }
 
 /// How a joined table's fields come out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinForm {
     /// Beside the root's.
     Flat,
@@ -49,7 +51,7 @@ pub enum JoinForm {
 }
 
 /// What a record and its partner have in common.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Match {
     /// A field: bare, of the root.
     pub source: FieldRef,
@@ -58,12 +60,30 @@ pub struct Match {
 }
 
 /// What the source of a match equals.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Target {
     /// A field: bare, of the joined table.
     Field(FieldRef),
     /// A value.
     Literal(Value),
+}
+
+/// The order of the matches has no meaning.
+impl Hash for Join {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self {
+            table,
+            alias,
+            kind,
+            matches,
+            joiner,
+            select,
+            form,
+        } = self;
+        (table, alias, kind).hash(state);
+        unordered(matches, state);
+        (joiner, select, form).hash(state);
+    }
 }
 
 /// The four kinds of the interface, and other names of theirs.

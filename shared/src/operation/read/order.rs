@@ -8,7 +8,7 @@ use crate::operation::field::FieldRef;
 use crate::operation::options;
 
 /// One step of an order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
     /// The field: one that comes out, by its name there, or one of a table.
     pub field: FieldRef,

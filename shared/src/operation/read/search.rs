@@ -1,11 +1,13 @@
 //! `fullTextSearch`: records that hold the words of a term, the best ones first.
 
 use crate::error::Problem;
+use crate::fingerprint::unordered;
 use crate::ident::FieldName;
 use crate::json::Value;
 use crate::operation::field::FieldRef;
 use crate::operation::filter::MatchMode;
 use crate::operation::options;
+use std::hash::{Hash, Hasher};
 
 /// A full-text search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,20 @@ pub struct Search {
     pub mode: MatchMode,
     /// The name under which each record's score comes out.
     pub score_alias: Option<FieldName>,
+}
+
+/// The order of the fields has no meaning.
+impl Hash for Search {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self {
+            fields,
+            term,
+            mode,
+            score_alias,
+        } = self;
+        unordered(fields, state);
+        (term, mode, score_alias).hash(state);
+    }
 }
 
 const PARTS: [&str; 4] = ["fields", "searchTerm", "mode", "scoreAlias"];

@@ -2,10 +2,13 @@
 
 use super::order::of_table;
 use crate::error::{Problem, nearest};
+use crate::fingerprint::unordered;
 use crate::ident::{FieldName, TableName, shown};
 use crate::json::Value;
 use crate::operation::field::FieldRef;
 use crate::operation::options;
+use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
 
 /// Which fields come out.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -19,8 +22,20 @@ pub enum Selection {
     Except(Vec<FieldRef>),
 }
 
+/// The order of what is left out has no meaning.
+impl Hash for Selection {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        discriminant(self).hash(state);
+        match self {
+            Self::All => {}
+            Self::Only(fields) => fields.hash(state),
+            Self::Except(fields) => unordered(fields, state),
+        }
+    }
+}
+
 /// One thing that comes out.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selected {
     /// What it is.
     pub what: What,
@@ -29,7 +44,7 @@ pub struct Selected {
 }
 
 /// A field, or what is computed from all of its group's records.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum What {
     /// A field's value.
     Field(FieldRef),

@@ -1,7 +1,7 @@
 //! The text that holds a file: the head of its data URL, then base64, both with JSON's escapes in it.
 
-use super::lexer::Lexer;
 use crate::error::Problem;
+use crate::json::lexer::Lexer;
 use crate::limits::UPLOAD_LABEL_MAX_BYTES;
 use crate::upload::base64::{self, Decoder};
 use crate::upload::label::Label;

@@ -207,6 +207,7 @@ fn malformed_json_is_refused_with_its_place() {
     assert_eq!(refused("").1, "The body is empty.");
     for (body, said) in [
         ("{x", "x stands at byte 1"),
+        ("\u{feff}{x", "x stands at byte 4"),
         (
             "{\"type\" \"file\"}",
             "a text stands at byte 8, where a colon is expected",
@@ -229,8 +230,12 @@ fn malformed_json_is_refused_with_its_place() {
             .1
             .contains("where the end is expected")
     );
+    assert_eq!(refused(&format!("{whole}nul")).0, InvalidJson);
     assert_eq!(refused(&one("YQ\\x")).0, InvalidJson);
     assert_eq!(refused(&one("YQ\n")).0, InvalidJson);
+    let half_a_mark = [b"\xef", whole.as_bytes()].concat();
+    let broken = super::read(None, &half_a_mark).unwrap_err();
+    assert_eq!(broken.code(), InvalidJson);
     let broken = super::read(None, b"{\"type\":\"\xff\"}").unwrap_err();
     assert_eq!(broken.code(), InvalidJson);
 }

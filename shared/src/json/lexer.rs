@@ -7,7 +7,7 @@ use crate::limits::UPLOAD_TEXT_MAX_BYTES;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     OpenObject,
     CloseObject,
     OpenList,
@@ -19,13 +19,13 @@ pub(super) enum Token {
     True,
     False,
     Null,
-    /// The first byte of a number. None is ever wanted, so that the rest is not read.
-    Number,
+    /// The first byte of a number: the rest is for whom it concerns.
+    Number(u8),
 }
 
 impl Token {
     /// Whether a value may begin with it.
-    pub(super) fn begins_value(self) -> bool {
+    pub(crate) fn begins_value(self) -> bool {
         !matches!(
             self,
             Self::CloseObject | Self::CloseList | Self::Colon | Self::Comma
@@ -33,14 +33,14 @@ impl Token {
     }
 
     /// The kind of value that begins with it.
-    pub(super) fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::OpenObject | Self::CloseObject => "an object",
             Self::OpenList | Self::CloseList => "a list",
             Self::Quote => "a text",
             Self::True | Self::False => "a boolean",
             Self::Null => "null",
-            Self::Number => "a number",
+            Self::Number(_) => "a number",
             Self::Colon => "a colon",
             Self::Comma => "a comma",
         }
@@ -58,25 +58,28 @@ impl Token {
             Self::True => "true",
             Self::False => "false",
             Self::Null => "null",
-            Self::Number => "a number",
+            Self::Number(_) => "a number",
         }
     }
 }
 
 /// A short text, so far.
-pub(super) enum Text {
+pub(crate) enum Text {
     Partial,
     Whole(String),
     TooLong,
 }
 
 #[derive(Default)]
-pub(super) struct Lexer {
+pub(crate) struct Lexer {
     /// Bytes of the body that are read.
     offset: u64,
     /// Where the last token begins.
     from: u64,
     marked: usize,
+    /// Lines that ended before, and where this one begins.
+    lines: u64,
+    line_from: u64,
     has_begun: bool,
     /// `true`, `false` or `null`, and how much of it was there.
     word: Option<(Token, usize)>,
@@ -87,30 +90,60 @@ pub(super) struct Lexer {
 
 impl Lexer {
     /// Whether there was anything but white space.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
+    /// Whether what was read ends in the middle of a token.
+    pub(crate) fn is_within_token(&self) -> bool {
+        self.word.is_some() || self.is_marked_in_part()
+    }
+
+    fn is_marked_in_part(&self) -> bool {
+        (1..BYTE_ORDER_MARK.len()).contains(&self.marked)
+    }
+
     /// Bytes of the body that are read.
-    pub(super) fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Takes bytes off the input.
-    pub(super) fn advance(&mut self, input: &mut &[u8], bytes: usize) {
+    pub(crate) fn advance(&mut self, input: &mut &[u8], bytes: usize) {
         *input = &input[bytes..];
         self.offset += bytes as u64;
     }
 
+    /// The place that was come to, for messages.
+    pub(crate) fn here(&self) -> String {
+        self.place(self.offset)
+    }
+
+    /// A place on this line: by its byte, and in a text of several lines as an editor shows it.
+    fn place(&self, at: u64) -> String {
+        match self.lines {
+            0 => format!("byte {at}"),
+            lines => format!(
+                "byte {at} (line {}, column {})",
+                lines + 1,
+                at.saturating_sub(self.line_from) + 1
+            ),
+        }
+    }
+
     /// The next token; `None` if the input ends before it is whole.
-    pub(super) fn token(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
+    pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
         if self.word.is_some() {
             return self.word(input);
         }
         self.mark(input);
-        let blanks = input.iter().take_while(|byte| b" \t\n\r".contains(byte));
-        let blanks = blanks.count();
-        self.advance(input, blanks);
+        if self.is_marked_in_part() {
+            return match input.is_empty() {
+                true => Ok(None),
+                false => Err(self.malformed(&format!("{} stands at byte 0", shown(0xef)))),
+            };
+        }
+        self.blanks(input);
         let Some(&first) = input.first() else {
             return Ok(None);
         };
@@ -123,7 +156,7 @@ impl Lexer {
             b']' => Token::CloseList,
             b':' => Token::Colon,
             b',' => Token::Comma,
-            b'-' | b'0'..=b'9' => Token::Number,
+            b'-' | b'0'..=b'9' => Token::Number(first),
             b'"' => {
                 self.text.clear();
                 self.text.push(b'"');
@@ -138,15 +171,28 @@ impl Lexer {
                 return self.word(input);
             }
             other => {
-                let shown = match other {
-                    b' '..=b'~' => char::from(other).to_string(),
-                    _ => format!("0x{other:02x}"),
-                };
-                return Err(self.malformed(&format!("{shown} stands at byte {}", self.from)));
+                let said = format!("{} stands at {}", shown(other), self.place(self.from));
+                return Err(self.malformed(&said));
             }
         };
         self.advance(input, 1);
         Ok(Some(token))
+    }
+
+    fn blanks(&mut self, input: &mut &[u8]) {
+        let mut read = 0;
+        for byte in *input {
+            match byte {
+                b' ' | b'\t' | b'\r' => {}
+                b'\n' => {
+                    self.lines += 1;
+                    self.line_from = self.offset + read as u64 + 1;
+                }
+                _ => break,
+            }
+            read += 1;
+        }
+        self.advance(input, read);
     }
 
     /// Passes over a byte-order mark, or as much of one as there is.
@@ -174,7 +220,7 @@ impl Lexer {
                     self.word = Some((token, matched + 1));
                 }
                 Some(_) => {
-                    let place = format!("an unknown word stands at byte {}", self.from);
+                    let place = format!("an unknown word stands at {}", self.place(self.from));
                     return Err(self.malformed(&place));
                 }
             }
@@ -183,7 +229,7 @@ impl Lexer {
     }
 
     /// Reads on in the text that the last [`Token::Quote`] began.
-    pub(super) fn text(&mut self, input: &mut &[u8]) -> Result<Text, Problem> {
+    pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<Text, Problem> {
         while let Some(&byte) = input.first() {
             if self.text.len() > UPLOAD_TEXT_MAX_BYTES {
                 return Ok(Text::TooLong);
@@ -203,7 +249,7 @@ impl Lexer {
                                 None | Some("EOF while parsing a string") => "invalid escape",
                                 Some(said) => said,
                             };
-                            let place = format!("{said} in the text at byte {}", self.from);
+                            let place = format!("{said} in the text at {}", self.place(self.from));
                             Err(self.malformed(&place))
                         }
                     };
@@ -214,7 +260,7 @@ impl Lexer {
         Ok(Text::Partial)
     }
 
-    pub(super) fn malformed(&self, said: &str) -> Problem {
+    pub(crate) fn malformed(&self, said: &str) -> Problem {
         Problem::new(
             ErrorCode::InvalidJson,
             format!("The body is not valid JSON: {said}."),
@@ -225,15 +271,23 @@ impl Lexer {
         )
     }
 
-    pub(super) fn unexpected(&self, token: Token, wanted: &str) -> Problem {
+    pub(crate) fn unexpected(&self, token: Token, wanted: &str) -> Problem {
         self.malformed(&format!(
-            "{} stands at byte {}, where {wanted} is expected",
+            "{} stands at {}, where {wanted} is expected",
             token.written(),
-            self.from
+            self.place(self.from)
         ))
     }
 
-    pub(super) fn ended_early(&self) -> Problem {
-        self.malformed(&format!("it ended early, at byte {}", self.offset))
+    pub(crate) fn ended_early(&self) -> Problem {
+        self.malformed(&format!("it ended early, at {}", self.here()))
+    }
+}
+
+/// A byte that stands where none may.
+fn shown(byte: u8) -> String {
+    match byte {
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("0x{byte:02x}"),
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Knows no file: only how long it is.
 
+use crate::error::{ErrorCode, Problem};
 use std::ops::Range;
 
 /// What of the bytes is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub enum Extent {
     /// All of them.
     Whole,
     /// These, of which there is at least one.
@@ -17,7 +18,8 @@ pub(super) enum Extent {
 
 /// Reads a `Range` of something that is `size` bytes long. What is malformed, of another unit, or of several parts is
 /// answered with everything, as the RFC allows.
-pub(super) fn extent(range: &str, size: u64) -> Extent {
+#[must_use]
+pub fn extent(range: &str, size: u64) -> Extent {
     let Some((unit, spec)) = range.split_once('=') else {
         return Extent::Whole;
     };
@@ -49,6 +51,15 @@ pub(super) fn extent(range: &str, size: u64) -> Extent {
             }
         }
     }
+}
+
+/// What is said of a range behind the end.
+#[must_use]
+pub fn beyond(size: u64) -> Problem {
+    Problem::new(
+        ErrorCode::RangeNotSatisfiable,
+        format!("The file has {size} bytes; the range begins behind them."),
+    )
 }
 
 /// Digits; more than 64 bits of them are as many as can be.

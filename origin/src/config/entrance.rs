@@ -1,0 +1,55 @@
+//! The settings of who may speak to the origin: `require_edge` and `trusted_networks`.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::value;
+
+/// Whether only those whom the origin knows get in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// Everybody may call; keys decide.
+    Open,
+    /// Only the edge, and who calls from a trusted network.
+    Guarded,
+}
+
+/// The setting `require_edge`.
+pub(super) fn entrance(text: &str) -> Result<Entrance, String> {
+    value::switch(text, Entrance::Guarded, Entrance::Open)
+}
+
+/// The setting `trusted_networks`: networks or single addresses, separated by commas.
+///
+/// # Errors
+/// What it must be.
+pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {
+    let network = |entry: &str| {
+        let single = entry.parse::<IpAddr>().map(IpNet::from);
+        entry.parse::<IpNet>().or(single)
+    };
+    text.split(',')
+        .map(|entry| network(entry.trim()))
+        .collect::<Result<_, _>>()
+        .map_err(|_| "a comma list of networks such as 10.0.0.0/8,fd00::/8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_network_is_refused() {
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "10.0.0",
+            "example.org",
+            "10.0.0.0/8,",
+            "*",
+        ] {
+            assert!(networks(text).is_err(), "{text:?}");
+        }
+    }
+}

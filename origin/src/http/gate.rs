@@ -1,0 +1,165 @@
+//! Who may speak to the origin at all, and whose word about a request counts: the edge proves itself by a secret,
+//! others by the network that they call from.
+//!
+//! Knows neither keys nor what is asked for.
+
+use crate::config::Entrance;
+use crate::edge_secret::EdgeSecret;
+use axum::http::{HeaderMap, Request};
+use ipnet::IpNet;
+use shared::error::{ErrorCode, Problem};
+use shared::security::EDGE_SECRET_HEADER;
+use std::net::IpAddr;
+
+/// The one path that is open to everybody: whoever starts and watches processes asks it.
+const OPEN_PATH: &str = "/healthz";
+
+/// What a proxy tells of the request that it got.
+const TOLD: [&str; 4] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+];
+
+/// The gate of one origin.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    entrance: Entrance,
+    networks: Vec<IpNet>,
+    secret: EdgeSecret,
+}
+
+impl Gate {
+    /// A gate with these rules.
+    #[must_use]
+    pub fn new(entrance: Entrance, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
+        Self {
+            entrance,
+            networks,
+            secret,
+        }
+    }
+
+    /// Looks at who sent a request, and takes off it what must go no further: the secret, and what a proxy told if
+    /// its word does not count.
+    ///
+    /// # Errors
+    /// `permission_denied`.
+    pub(super) fn admit<B>(&self, request: &mut Request<B>, peer: IpAddr) -> Result<(), Problem> {
+        let is_open = request.uri().path() == OPEN_PATH;
+        let headers = request.headers_mut();
+        let is_known = self.is_edge(headers) || self.trusts(peer);
+        headers.remove(EDGE_SECRET_HEADER);
+        // Where nobody in particular is trusted, anybody's word counts: it goes into nobody's answer but his own.
+        let believes = is_known || (self.entrance == Entrance::Open && self.networks.is_empty());
+        if !believes {
+            for name in TOLD {
+                headers.remove(name);
+            }
+        }
+        if is_known || is_open || self.entrance == Entrance::Open {
+            return Ok(());
+        }
+        Err(Problem::new(
+            ErrorCode::PermissionDenied,
+            "This origin answers only its edge and the networks that it trusts.",
+        )
+        .with_hint(
+            "Call the edge. Who runs the installation can add a network to trusted_networks.",
+        ))
+    }
+
+    fn is_edge(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(EDGE_SECRET_HEADER).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => self.secret.is(value.as_bytes()),
+            _ => false,
+        }
+    }
+
+    fn trusts(&self, peer: IpAddr) -> bool {
+        // A socket for both families shows IPv4 callers as ::ffff:a.b.c.d.
+        let peer = peer.to_canonical();
+        self.networks.iter().any(|network| network.contains(&peer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::networks;
+
+    const STRANGER: &str = "203.0.113.9";
+
+    fn secret(byte: u8) -> EdgeSecret {
+        EdgeSecret::of([byte; 32])
+    }
+
+    fn gate(entrance: Entrance, list: &str) -> Gate {
+        let networks = if list.is_empty() {
+            Vec::new()
+        } else {
+            networks(list).unwrap()
+        };
+        Gate::new(entrance, networks, secret(1))
+    }
+
+    /// Whether it gets in, and whether what its proxy told is left.
+    fn asked(gate: &Gate, path: &str, peer: &str, secrets: &[&str]) -> (bool, bool) {
+        let mut request = Request::builder()
+            .uri(path)
+            .header("x-forwarded-host", "a.example");
+        for secret in secrets {
+            request = request.header(EDGE_SECRET_HEADER, *secret);
+        }
+        let mut request = request.body(()).unwrap();
+        let admitted = gate.admit(&mut request, peer.parse().unwrap()).is_ok();
+        assert!(!request.headers().contains_key(EDGE_SECRET_HEADER));
+        (admitted, request.headers().contains_key("x-forwarded-host"))
+    }
+
+    #[test]
+    fn a_guarded_origin_lets_in_its_edge_and_its_networks() {
+        let gate = gate(Entrance::Guarded, "10.1.0.0/16, fd00::/8,192.0.2.7");
+        let (right, wrong) = (secret(1), secret(2));
+        for (peer, secrets, known) in [
+            (STRANGER, &[][..], false),
+            (STRANGER, &[right.text()], true),
+            (STRANGER, &[wrong.text()], false),
+            (STRANGER, &[""], false),
+            (STRANGER, &[&right.text()[1..]], false),
+            (STRANGER, &[right.text(), right.text()], false),
+            (STRANGER, &[wrong.text(), right.text()], false),
+            ("10.1.2.3", &[], true),
+            ("10.2.2.3", &[], false),
+            ("::ffff:10.1.2.3", &[], true),
+            ("fd00::1", &[], true),
+            ("192.0.2.7", &[], true),
+            ("192.0.2.8", &[], false),
+        ] {
+            let outcome = asked(&gate, "/api/v1/sql", peer, secrets);
+            assert_eq!(outcome, (known, known), "{peer} {}", secrets.len());
+            assert!(asked(&gate, "/healthz", peer, secrets).0, "{peer}");
+        }
+    }
+
+    #[test]
+    fn an_open_origin_believes_everybody_until_it_is_told_whom() {
+        let open = gate(Entrance::Open, "");
+        assert_eq!(asked(&open, "/", STRANGER, &[]), (true, true));
+        let told = gate(Entrance::Open, "10.0.0.0/8");
+        assert_eq!(asked(&told, "/", STRANGER, &[]), (true, false));
+        assert_eq!(asked(&told, "/", "10.0.0.1", &[]), (true, true));
+        assert_eq!(
+            asked(&told, "/", STRANGER, &[secret(1).text()]),
+            (true, true)
+        );
+    }
+
+    #[test]
+    fn the_secret_shows_itself_to_nobody() {
+        let gate = gate(Entrance::Guarded, "");
+        assert!(!format!("{gate:?}").contains(secret(1).text()));
+    }
+}

@@ -1,0 +1,252 @@
+//! The conditions of a request for something that has a tag and a date (RFC 9110, section 13), as both the origin and
+//! what keeps files before it judge them. Compares texts; knows neither files nor their bytes.
+
+use crate::error::{ErrorCode, Problem};
+use httpdate::HttpDate;
+use std::borrow::Cow;
+
+/// What tells one version of a file from another.
+#[derive(Clone, Debug)]
+pub struct Validators<'a> {
+    /// The tag in its quotes, a strong one.
+    pub tag: &'a str,
+    /// When it became what it is.
+    pub modified: HttpDate,
+}
+
+/// The headers that make a request conditional.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions<'a> {
+    /// `If-Match`.
+    pub if_match: Option<Cow<'a, str>>,
+    /// `If-Unmodified-Since`.
+    pub if_unmodified_since: Option<Cow<'a, str>>,
+    /// `If-None-Match`.
+    pub if_none_match: Option<Cow<'a, str>>,
+    /// `If-Modified-Since`.
+    pub if_modified_since: Option<Cow<'a, str>>,
+    /// `If-Range`.
+    pub if_range: Option<Cow<'a, str>>,
+}
+
+/// What follows from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The file is sent.
+    Send,
+    /// The caller has it already.
+    NotModified,
+    /// It is not the one that the caller means.
+    Failed,
+}
+
+impl Conditions<'_> {
+    /// Judges all of them but `If-Range`.
+    #[must_use]
+    pub fn judge(&self, validators: &Validators<'_>) -> Verdict {
+        let Validators { tag, modified } = validators;
+        let holds = match (&self.if_match, &self.if_unmodified_since) {
+            (Some(tags), _) => names_strongly(tags, tag),
+            // A date that is none is ignored.
+            (None, Some(date)) => read(date).is_none_or(|date| *modified <= date),
+            (None, None) => true,
+        };
+        if !holds {
+            return Verdict::Failed;
+        }
+        let has_it = match (&self.if_none_match, &self.if_modified_since) {
+            (Some(tags), _) => names(tags, tag),
+            (None, Some(date)) => read(date).is_some_and(|date| *modified <= date),
+            (None, None) => false,
+        };
+        if has_it {
+            Verdict::NotModified
+        } else {
+            Verdict::Send
+        }
+    }
+
+    /// Whether a `Range` holds for this version. A date must be that of the version: a caller may use one only if a
+    /// second had passed since (section 8.8.2.2), so that it stands for one version.
+    #[must_use]
+    pub fn range_holds(&self, validators: &Validators<'_>) -> bool {
+        match self.if_range.as_deref().map(str::trim) {
+            None => true,
+            Some("*") => false,
+            Some(tag) if tag.contains('"') => names_strongly(tag, validators.tag),
+            Some(date) => read(date) == Some(validators.modified),
+        }
+    }
+}
+
+/// What is said where a condition does not hold for a file.
+#[must_use]
+pub fn failed() -> Problem {
+    Problem::new(
+        ErrorCode::PreconditionFailed,
+        "The file is not the one that the condition names.",
+    )
+}
+
+/// A date of HTTP, in any of its three forms.
+fn read(date: &str) -> Option<HttpDate> {
+    date.trim().parse().ok()
+}
+
+/// Whether an `If-None-Match` names a tag, which stands in its quotes: by `*`, or in a list, weak or strong. What is no
+/// list of tags names nothing.
+#[must_use]
+pub fn names(if_none_match: &str, tag: &str) -> bool {
+    if_none_match.trim() == "*" || tags(if_none_match).any(|(listed, _)| listed == tag)
+}
+
+/// Whether an `If-Match` or an `If-Range` names a tag: a weak one, which may stand for other bytes, does not.
+#[must_use]
+pub fn names_strongly(if_match: &str, tag: &str) -> bool {
+    if_match.trim() == "*"
+        || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strength {
+    Weak,
+    Strong,
+}
+
+/// The tags of a list, each in its quotes and without its `W/`, until something is none.
+fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let tag = rest.trim_start_matches([' ', '\t', ',']);
+        let (tag, strength) = match tag.strip_prefix("W/") {
+            Some(tag) => (tag, Strength::Weak),
+            None => (tag, Strength::Strong),
+        };
+        let end = tag.strip_prefix('"')?.find('"')? + 2;
+        let (tag, behind) = tag.split_at(end);
+        rest = behind;
+        Some((tag, strength))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAG: &str = "\"01010101010101010101010101010101\"";
+    const BEFORE: &str = "Mon, 21 Sep 2026 13:33:19 GMT";
+    const AT: &str = "Mon, 21 Sep 2026 13:33:20 GMT";
+    const AFTER: &str = "Mon, 21 Sep 2026 13:33:21 GMT";
+
+    fn validators() -> Validators<'static> {
+        Validators {
+            tag: TAG,
+            modified: AT.parse().unwrap(),
+        }
+    }
+
+    /// Headers: if-match, if-unmodified-since, if-none-match, if-modified-since.
+    fn judge(texts: [&str; 4]) -> Verdict {
+        let [
+            if_match,
+            if_unmodified_since,
+            if_none_match,
+            if_modified_since,
+        ] = texts.map(|text| (!text.is_empty()).then_some(Cow::Borrowed(text)));
+        let conditions = Conditions {
+            if_match,
+            if_unmodified_since,
+            if_none_match,
+            if_modified_since,
+            if_range: None,
+        };
+        conditions.judge(&validators())
+    }
+
+    #[test]
+    fn each_condition_holds_or_not() {
+        let (own, weak) = (TAG, format!("W/{TAG}"));
+        for (texts, verdict) in [
+            (["", "", "", ""], Verdict::Send),
+            ([own, "", "", ""], Verdict::Send),
+            (["*", "", "", ""], Verdict::Send),
+            ([&weak, "", "", ""], Verdict::Failed),
+            (["\"other\"", "", "", ""], Verdict::Failed),
+            (["nonsense", "", "", ""], Verdict::Failed),
+            (["", BEFORE, "", ""], Verdict::Failed),
+            (["", AT, "", ""], Verdict::Send),
+            (["", AFTER, "", ""], Verdict::Send),
+            (["", "nonsense", "", ""], Verdict::Send),
+            (["", "", own, ""], Verdict::NotModified),
+            (["", "", &weak, ""], Verdict::NotModified),
+            (["", "", "*", ""], Verdict::NotModified),
+            (["", "", "\"other\"", ""], Verdict::Send),
+            (["", "", "", BEFORE], Verdict::Send),
+            (["", "", "", AT], Verdict::NotModified),
+            (["", "", "", AFTER], Verdict::NotModified),
+            (["", "", "", "nonsense"], Verdict::Send),
+        ] {
+            assert_eq!(judge(texts), verdict, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_strong_tag_stands_for_every_byte() {
+        assert!(names_strongly(&format!("W/\"a\", {TAG}"), TAG));
+        assert!(names_strongly("*", TAG));
+        assert!(!names_strongly(&format!("W/{TAG}, \"b\""), TAG));
+    }
+
+    #[test]
+    fn tags_come_before_dates_and_refusals_before_not_modified() {
+        let own = TAG;
+        for (texts, verdict) in [
+            ([own, BEFORE, "", ""], Verdict::Send),
+            (["\"other\"", AFTER, "", ""], Verdict::Failed),
+            (["", "", "\"other\"", AFTER], Verdict::Send),
+            (["", "", own, BEFORE], Verdict::NotModified),
+            (["\"other\"", "", own, ""], Verdict::Failed),
+            (["", BEFORE, own, ""], Verdict::Failed),
+            ([own, "", own, ""], Verdict::NotModified),
+        ] {
+            assert_eq!(judge(texts), verdict, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_holds_for_the_version_that_it_was_meant_for() {
+        let holds = |text: &str| {
+            let conditions = Conditions {
+                if_range: Some(text.to_owned().into()),
+                ..Conditions::default()
+            };
+            conditions.range_holds(&validators())
+        };
+        assert!(Conditions::default().range_holds(&validators()));
+        assert!(holds(TAG));
+        assert!(holds(AT));
+        for text in [
+            "",
+            "*",
+            "nonsense",
+            "\"other\"",
+            &format!("W/{TAG}"),
+            BEFORE,
+            AFTER,
+        ] {
+            assert!(!holds(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn all_three_forms_of_dates_are_read() {
+        for date in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
+            assert_eq!(read(date), read("Sun, 06 Nov 1994 08:49:37 GMT"), "{date}");
+        }
+        assert_eq!(read("yesterday"), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Names of files that are kept before the origin, and the headers by which the origin has them forgotten.
+//!
+//! Who deletes a file names its id, and only the origin knows the path of that. It is told as a short name in an answer's
+//! header: a path may have 510 bytes of any script, and an upload 64 of them.
+
+use super::FilePath;
+use crate::limits::FORGOTTEN_MAX_COUNT;
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// The request header that asks the origin to tell which files its answer makes others. An edge's own: it never passes on
+/// a caller's.
+pub const FORGETS_HEADER: &str = "x-selkie-forgets";
+
+/// The header of an answer to such a request: names with commas between them. It ends at the edge that asked.
+pub const FORGET_HEADER: &str = "x-selkie-forget";
+
+/// Bytes of a hash that make a name. Half of a SHA-256: a caller who finds another path of the same name, so that the one
+/// file is given for the other, needs more tries than anybody has.
+const NAME_BYTES: usize = 16;
+
+/// What a file's path is called where its bytes are kept: 32 hex digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeptName(Box<str>);
+
+impl KeptName {
+    /// The name of a path, however that was encoded in its URL.
+    #[must_use]
+    pub fn of(path: &FilePath) -> Self {
+        let hash = Sha256::digest(path.to_url_path());
+        let hex = hash[..NAME_BYTES].iter().flat_map(|byte| {
+            [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'))
+        });
+        Self(hex.collect())
+    }
+
+    /// The names in a header. What is none is left out, as are those beyond [`FORGOTTEN_MAX_COUNT`].
+    pub fn read_list(header: &str) -> impl Iterator<Item = Self> {
+        let names = header.split(',').map(str::trim).filter(|name| {
+            let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            name.len() == 2 * NAME_BYTES && name.bytes().all(is_hex)
+        });
+        names
+            .take(FORGOTTEN_MAX_COUNT)
+            .map(|name| Self(name.into()))
+    }
+
+    /// A header with the names of these paths; those beyond [`FORGOTTEN_MAX_COUNT`] are left out.
+    #[must_use]
+    pub fn list<'a>(paths: impl Iterator<Item = &'a FilePath>) -> String {
+        let names: Vec<_> = paths
+            .take(FORGOTTEN_MAX_COUNT)
+            .map(|path| Self::of(path).0)
+            .collect();
+        names.join(",")
+    }
+
+    /// The digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeptName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> FilePath {
+        FilePath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_path_has_one_name_however_it_is_encoded() {
+        let name = KeptName::of(&path("/media/default/a%20b/%C3%BC.png"));
+        assert_eq!(name.as_str().len(), 32);
+        assert_eq!(name, KeptName::of(&path("/media/default/%61 b/ü.png")));
+        for other in ["/media/default/b/ü.png", "/media/other/a b/ü.png"] {
+            assert_ne!(name, KeptName::of(&path(other)));
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_as_it_was_written_and_holds_nothing_else() {
+        let paths: Vec<_> = (0..FORGOTTEN_MAX_COUNT + 1)
+            .map(|n| path(&format!("/media/default/{n}")))
+            .collect();
+        let list = KeptName::list(paths.iter());
+        let names: Vec<_> = paths.iter().map(KeptName::of).collect();
+        let read: Vec<_> = KeptName::read_list(&list).collect();
+        assert_eq!(read, names[..FORGOTTEN_MAX_COUNT]);
+        let odd = format!(" {} ,, x,{}é", names[0], &names[1].as_str()[1..]);
+        assert_eq!(KeptName::read_list(&odd).collect::<Vec<_>>(), names[..1]);
+    }
+}

@@ -1,0 +1,137 @@
+//! The two workers that are compared, each in a plain workerd of its own: time and memory of either are then its alone.
+
+use std::{
+    fs::File,
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use tokio::time::sleep;
+
+use crate::{http::Connection, process::Started};
+
+const START_MAX: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    PassThrough,
+    Edge,
+}
+
+impl Kind {
+    pub(super) const BOTH: [Self; 2] = [Self::PassThrough, Self::Edge];
+
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::PassThrough => "pass-through",
+            Self::Edge => "edge",
+        }
+    }
+
+    /// From the repository's root.
+    const fn configuration(self) -> &'static str {
+        match self {
+            Self::PassThrough => "tests/bench/edge/pass-through.capnp",
+            Self::Edge => "edge/workerd.capnp",
+        }
+    }
+}
+
+/// What a worker is to be started with.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub(super) origin: SocketAddr,
+    pub(super) jwks: String,
+    /// `on` or `off`.
+    pub(super) log_requests: &'static str,
+    /// A directory for logs.
+    pub(super) directory: PathBuf,
+}
+
+/// A workerd that serves one of them.
+#[derive(Debug)]
+pub(super) struct Worker {
+    process: Started,
+    pub(super) kind: Kind,
+    pub(super) address: SocketAddr,
+    /// From the start of the program to the end of its answer to the first request.
+    pub(super) first_answer: Duration,
+}
+
+impl Worker {
+    /// Starts one and sends it `request` until it answers 200.
+    pub(super) async fn start(kind: Kind, setting: &Setting, request: &[u8]) -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let workerd = workerd(&root)?;
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let log = File::create(setting.directory.join(kind.title()))?;
+        let origin = format!("http://{}", setting.origin);
+        let began = Instant::now();
+        let process = Started::new(&workerd, |command| {
+            command
+                .env_clear()
+                .args(["serve", kind.configuration()])
+                .arg(format!("--socket-addr=http={address}"))
+                .env("ORIGINS", &origin)
+                .env("ORIGIN_URL", &origin)
+                .env("JWKS", &setting.jwks)
+                .env("LOG_REQUESTS", setting.log_requests)
+                .current_dir(&root);
+            if let Ok(other) = log.try_clone() {
+                command.stdout(other);
+            }
+            command.stderr(log);
+        })?;
+        let mut worker = Self {
+            process,
+            kind,
+            address,
+            first_answer: Duration::ZERO,
+        };
+        worker.wait(request, setting).await?;
+        worker.first_answer = began.elapsed();
+        Ok(worker)
+    }
+
+    async fn wait(&mut self, request: &[u8], setting: &Setting) -> Result<()> {
+        let deadline = Instant::now() + START_MAX;
+        let log = || {
+            let log = std::fs::read_to_string(setting.directory.join(self.kind.title()));
+            log.unwrap_or_default()
+        };
+        loop {
+            if let Ok(mut connection) = Connection::open(self.address).await {
+                let (status, body) = connection.fetch(request).await?;
+                if status == 200 {
+                    return Ok(());
+                }
+                let body = String::from_utf8_lossy(&body).into_owned();
+                bail!("{} answers {status}: {body}\n{}", self.kind.title(), log());
+            }
+            if Instant::now() > deadline {
+                bail!("{} does not answer: {}", self.kind.title(), log());
+            }
+            self.process.check().with_context(log)?;
+            sleep(PAUSE).await;
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+/// The program itself, which npm keeps in the package of its platform.
+fn workerd(root: &Path) -> Result<PathBuf> {
+    let packages = root.join("node_modules/@cloudflare");
+    let entries = std::fs::read_dir(packages).context("node_modules, which `make setup` fills")?;
+    entries
+        .flatten()
+        .map(|entry| entry.path().join("bin/workerd"))
+        .find(|program| program.is_file())
+        .context("workerd, which `make setup` installs")
+}

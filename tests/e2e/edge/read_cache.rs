@@ -1,0 +1,350 @@
+//! Reads that the edge keeps for callers who ask for it: what the origin is asked, and who gets what.
+//!
+//! A tap before the origin counts. The cache itself is wrangler's, which takes some seconds to start: so cases are few.
+
+use super::tap::Tap;
+use crate::case::eventually;
+use crate::door::{Answer, Call, Door};
+use crate::room::{Room, unique};
+use crate::service::shared;
+use crate::worker::Worker;
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+cases! {
+    Own: [
+        a_read_that_may_be_old_is_asked_of_the_origin_once,
+        what_is_kept_is_for_those_who_may_read_it,
+        only_whole_and_short_successes_are_kept,
+        of_many_callers_at_once_one_asks_the_origin,
+        a_stale_answer_is_given_while_another_one_is_fetched,
+        a_revoked_key_gets_no_kept_answers_for_long,
+    ],
+}
+
+/// An edge that keeps reads, the tap behind it, and a table of its own.
+struct Kept {
+    worker: Worker,
+    tap: Tap,
+    room: Room,
+}
+
+impl Kept {
+    async fn start(statements: &[&str]) -> Self {
+        let room = Room::new(Door::Origin, statements).await;
+        let tap = Tap::before(&shared().origin).await;
+        let url = tap.url.clone();
+        let start =
+            move || Worker::in_wrangler(&[("ORIGINS", &url), ("READ_CACHE_MAX_SECONDS", "300")]);
+        let worker = tokio::task::spawn_blocking(start).await.expect("a worker");
+        Self { worker, tap, room }
+    }
+
+    async fn of_rows() -> Self {
+        Self::start(&[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT, s MEDIUMTEXT)",
+            "INSERT INTO t VALUES (1, 10, ''), (2, 20, '')",
+        ])
+        .await
+    }
+
+    /// A read with the shared read key.
+    fn get(&self, rest: &str) -> Call {
+        let (table, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let path = format!("{}{rest}", self.room.path(table));
+        Call::new(&self.worker.url, Method::GET, &path).key(&shared().read_key)
+    }
+
+    /// The same, content with an answer that is five minutes old.
+    fn old(&self, rest: &str) -> Call {
+        self.get(rest).header("cache-control", "max-age=300")
+    }
+
+    /// How often the origin was asked since the last time.
+    fn asked(&self) -> usize {
+        let requests = self.tap.requests();
+        self.tap.forget();
+        let path = self.room.path("");
+        requests
+            .iter()
+            .filter(|seen| seen.target.starts_with(&path))
+            .count()
+    }
+
+    /// Changes the first row.
+    fn set(&self, value: i32) {
+        self.room
+            .behind(&format!("UPDATE t SET v = {value} WHERE id = 1"));
+    }
+}
+
+fn first(answer: &Answer) -> Value {
+    answer.payload()[0]["v"].clone()
+}
+
+fn age(answer: &Answer) -> Option<u64> {
+    answer
+        .header("age")
+        .map(|age| age.parse().expect("seconds"))
+}
+
+async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Door) {
+    let kept = Kept::of_rows().await;
+    let first_answer = kept
+        .old("t?selectFields=v&limit=1&order={\"field\":\"id\"}")
+        .send()
+        .await;
+    assert_eq!(
+        (first(&first_answer), age(&first_answer)),
+        (json!(10), Some(0))
+    );
+    assert_eq!(
+        first_answer.header("cache-control"),
+        Some("private, max-age=300")
+    );
+    kept.set(11);
+    let query = |body: Value| {
+        Call::new(
+            &kept.worker.url,
+            Method::POST,
+            &format!("{}/query", kept.room.path("t")),
+        )
+        .key(&shared().read_key)
+        .header("cache-control", "max-age=300")
+        .json(&body)
+    };
+    let mut ids = vec![first_answer.header("x-request-id").unwrap().to_owned()];
+    for call in [
+        kept.old("t?selectFields=v&limit=1&order={\"field\":\"id\"}"),
+        kept.old("t?order[field]=id&limit=1&selectFields[]=v&distinct=false"),
+        kept.old("t?limit=1&page=1&order=[{%22strategy%22:%22asc%22,%22field%22:%22id%22}]&selectFields=[%22v%22]"),
+        query(json!({"limit": 1, "selectFields": ["v"], "order": {"field": "id"}})),
+    ] {
+        let answer = call.send().await;
+        assert_eq!(first(&answer), json!(10), "{answer}");
+        assert!(age(&answer).is_some(), "{answer}");
+        let vary = answer.header("vary").expect("it varies");
+        for name in ["Accept", "Authorization", "Cache-Control"] {
+            assert!(vary.contains(name), "{vary}");
+        }
+        assert!(answer.header("selkie-asked-at").is_none(), "{answer}");
+        ids.push(answer.header("x-request-id").unwrap().to_owned());
+    }
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 5, "every answer has its own id");
+    assert_eq!(kept.asked(), 1);
+
+    // Whoever does not ask for it, or has a full key, gets what is there.
+    let same = "t?selectFields=v&limit=1&order={\"field\":\"id\"}";
+    for call in [
+        kept.get(same),
+        kept.get(same).header("cache-control", "no-cache"),
+        kept.get(same).header("cache-control", "max-age=0"),
+        kept.old(same).key(&shared().full_key),
+    ] {
+        let answer = call.send().await;
+        assert_eq!(
+            (first(&answer), age(&answer)),
+            (json!(11), None),
+            "{answer}"
+        );
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+    assert_eq!(kept.asked(), 4);
+
+    // Another form, and another meaning, is another read.
+    let csv = kept.old(same).header("accept", "text/csv").send().await;
+    assert_eq!(csv.text(), "v\r\n11\r\n");
+    assert_eq!(
+        first(
+            &kept
+                .old("t?selectFields=v&order={\"field\":\"id\"}")
+                .send()
+                .await
+        ),
+        json!(11)
+    );
+    assert_eq!(kept.asked(), 2);
+
+    // Who wants a younger one gets one in the end, and so do all others then.
+    let younger = || kept.get(same).header("cache-control", "max-age=1").send();
+    let answer = eventually("a younger answer", Duration::from_secs(20), || async {
+        let answer = younger().await;
+        (first(&answer) == json!(11)).then_some(answer)
+    })
+    .await;
+    assert_eq!(answer.header("cache-control"), Some("private, max-age=1"));
+    assert_eq!(first(&kept.old(same).send().await), json!(11));
+    assert_eq!(kept.asked(), 1);
+}
+
+async fn what_is_kept_is_for_those_who_may_read_it(_: Door) {
+    let kept = Kept::of_rows().await;
+    let project = unique("reader");
+    let name = project.clone();
+    let theirs = tokio::task::spawn_blocking(move || {
+        shared().create_project(&name);
+        shared().create_key(&name, "read", &[])
+    })
+    .await
+    .unwrap();
+    assert_eq!(
+        kept.old("t")
+            .send()
+            .await
+            .payload()
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let refused = kept.old("t").key(&theirs.token).send().await;
+    refused.refused(ErrorCode::DatabaseNotFound);
+    kept.old("t")
+        .no_key()
+        .send()
+        .await
+        .refused(ErrorCode::MissingKey);
+    assert_eq!(kept.asked(), 2);
+
+    // A full key's read is not kept for read keys.
+    let full = kept.old("t?limit=2").key(&shared().full_key).send().await;
+    assert_eq!(age(&full), None);
+    let read = kept.old("t?limit=2").send().await;
+    assert_eq!(age(&read), Some(0));
+    assert_eq!(kept.asked(), 2);
+}
+
+async fn only_whole_and_short_successes_are_kept(_: Door) {
+    let kept = Kept::of_rows().await;
+    kept.room
+        .behind("UPDATE t SET s = REPEAT('x', 1100000) WHERE id = 2");
+    for (rest, is_kept) in [
+        ("t/1?selectFields=v", true),
+        ("t?limit=0", true),
+        (r#"t?query={"id":7}"#, true),
+        ("t/7", false),
+        ("t/2", false),
+        ("t?selectFields=nope", false),
+    ] {
+        let direct = kept.get(rest).send().await;
+        let (one, two) = (kept.old(rest).send().await, kept.old(rest).send().await);
+        assert_eq!(age(&two).is_some(), is_kept, "{rest}");
+        for answer in [one, two] {
+            assert_eq!(answer.status, direct.status, "{rest}");
+            if direct.status.is_success() {
+                assert_eq!(answer.body, direct.body, "{rest}");
+                assert_eq!(answer.header("content-type"), direct.header("content-type"));
+                assert_eq!(answer.header("etag"), direct.header("etag"), "{rest}");
+            }
+        }
+        assert_eq!(kept.asked(), if is_kept { 2 } else { 3 }, "{rest}");
+    }
+    // A tag that the caller holds is answered with 304, from the cache and from the origin alike.
+    let record = kept.old("t/1?selectFields=v").send().await;
+    let tag = record.header("etag").expect("a tag").to_owned();
+    for rest in ["t/1?selectFields=v", "t/1?selectFields=id,v"] {
+        let held = kept
+            .old(rest)
+            .send()
+            .await
+            .header("etag")
+            .map(str::to_owned);
+        let answer = kept
+            .old(rest)
+            .header("if-none-match", &held.unwrap())
+            .send()
+            .await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.body.len()),
+            (304, 0),
+            "{answer}"
+        );
+        assert!(age(&answer).is_some(), "{answer}");
+    }
+    let other = kept
+        .old("t/2?selectFields=v")
+        .header("if-none-match", &tag)
+        .send()
+        .await;
+    assert_eq!(
+        (other.status.as_u16(), other.payload()),
+        (200, json!({"v": 20}))
+    );
+}
+
+async fn of_many_callers_at_once_one_asks_the_origin(_: Door) {
+    let kept = Kept::start(&[
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO t VALUES (1, 10)",
+        "CREATE VIEW slow AS SELECT v, SLEEP(0.5) AS slept FROM t",
+    ])
+    .await;
+    let answers = join_all((0..100).map(|_| kept.old("slow").send())).await;
+    for answer in &answers {
+        assert_eq!(first(answer), json!(10), "{answer}");
+    }
+    assert_eq!(kept.asked(), 1);
+
+    // What can't be kept is asked by each, and nobody waits for the others one by one.
+    let answers = join_all((0..20).map(|_| kept.old("nothing").send())).await;
+    for answer in &answers {
+        answer.refused(ErrorCode::TableNotFound);
+    }
+    assert_eq!(kept.asked(), 20);
+}
+
+async fn a_stale_answer_is_given_while_another_one_is_fetched(_: Door) {
+    let kept = Kept::of_rows().await;
+    let read = || {
+        let wish = "max-age=1, stale-while-revalidate=200";
+        kept.get("t").header("cache-control", wish).send()
+    };
+    assert_eq!(first(&read().await), json!(10));
+    kept.set(11);
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let stale = read().await;
+    assert_eq!(first(&stale), json!(10));
+    assert!(age(&stale) >= Some(1), "{stale}");
+    assert_eq!(
+        stale.header("cache-control"),
+        Some("private, max-age=1, stale-while-revalidate=200")
+    );
+    eventually("the new answer", Duration::from_secs(20), || async {
+        (first(&read().await) == json!(11)).then_some(())
+    })
+    .await;
+    // One at first, one in the background; more only if this took longer than a second.
+    assert!(kept.asked() >= 2);
+}
+
+async fn a_revoked_key_gets_no_kept_answers_for_long(_: Door) {
+    let kept = Kept::of_rows().await;
+    let key = tokio::task::spawn_blocking(|| shared().create_key("default", "read", &[]))
+        .await
+        .unwrap();
+    let read = || kept.old("t").key(&key.token).send();
+    assert_eq!(age(&read().await), Some(0));
+    let id = key.id.clone();
+    tokio::task::spawn_blocking(move || shared().cli_ok(&["key", "revoke", &id]))
+        .await
+        .unwrap();
+    // The minute for which the edge remembers that the origin took the key.
+    eventually("a refusal", Duration::from_secs(90), || async {
+        let answer = read().await;
+        match answer.status.as_u16() {
+            200 => None,
+            _ => Some(answer.refused(ErrorCode::RevokedKey)),
+        }
+    })
+    .await;
+    // For others, the answer is still there.
+    kept.asked();
+    kept.old("t").send().await;
+    assert!(age(&kept.old("t").send().await).is_some());
+    assert!(kept.asked() <= 1);
+}

@@ -1,0 +1,311 @@
+//! What the edge refuses alone: nobody is asked, and the answer is the one that the origin would give.
+
+mod bodies;
+mod heads;
+mod options;
+mod passing;
+mod uploads;
+
+use super::tap::Tap;
+use crate::case::eventually;
+use crate::door::{Answer, Call, Door};
+use crate::raw::{RawAnswer, Wire};
+use crate::service::shared;
+use crate::worker::Worker;
+use reqwest::Method;
+use shared::error::ErrorCode;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+cases! {
+    Own: [
+        what_needs_no_database_is_refused_without_the_origin_and_in_its_words,
+        what_is_announced_too_large_is_refused_before_it_is_sent,
+        what_needs_no_refusal_is_answered_without_the_origin_too,
+    ],
+}
+
+pub(crate) fn all_cases() -> Vec<crate::case::Case> {
+    cases().into_iter().chain(passing::cases()).collect()
+}
+
+/// Headers that differ between the doors.
+const DIFFERENT: &[(&str, &str)] = &[
+    ("server-timing", "tells the time that each took"),
+    ("date", "the runtime of a worker sends none"),
+    ("connection", "is between a caller and its next server"),
+];
+
+/// Where a code comes from.
+enum Source {
+    /// The edge finds out alone; the table below has such a request.
+    Edge,
+    /// It takes somebody who knows more than the request, or is about somebody else.
+    Beyond(&'static str),
+}
+
+use Source::{Beyond, Edge};
+
+/// Every code: a new one has to be thought of here.
+fn source(code: ErrorCode) -> Source {
+    match code {
+        ErrorCode::InvalidJson
+        | ErrorCode::InvalidQueryOption
+        | ErrorCode::InvalidFilter
+        | ErrorCode::InvalidBody
+        // A name that no column can have.
+        | ErrorCode::UnknownField
+        | ErrorCode::InvalidIdentifier
+        | ErrorCode::InvalidMedia
+        | ErrorCode::MissingKey
+        | ErrorCode::InvalidKey
+        | ErrorCode::ExpiredKey
+        | ErrorCode::FullAccessRequired
+        | ErrorCode::RouteNotFound
+        // An id or a path that nothing can have.
+        | ErrorCode::MediaNotFound
+        | ErrorCode::MethodNotAllowed
+        | ErrorCode::PreconditionFailed
+        | ErrorCode::BodyTooLarge
+        | ErrorCode::UriTooLong
+        | ErrorCode::UnsupportedMediaType => Edge,
+        ErrorCode::RevokedKey => Beyond("the origin keeps the list"),
+        ErrorCode::SqlError
+        | ErrorCode::FulltextIndexMissing
+        | ErrorCode::PermissionDenied
+        | ErrorCode::DuplicateKey
+        | ErrorCode::ForeignKeyViolation
+        | ErrorCode::Deadlock
+        | ErrorCode::DatabaseUnavailable
+        | ErrorCode::LockTimeout
+        | ErrorCode::QueryTimeout => Beyond("MariaDB says so"),
+        ErrorCode::DatabaseNotFound
+        | ErrorCode::TableNotFound
+        | ErrorCode::RecordNotFound
+        | ErrorCode::InvalidValue => Beyond("the schema and the records decide"),
+        ErrorCode::IdempotencyInProgress | ErrorCode::IdempotencyMismatch => {
+            Beyond("the database holds the receipts")
+        }
+        ErrorCode::MediaExists
+        | ErrorCode::UploadOffsetMismatch
+        | ErrorCode::UploadLocked
+        | ErrorCode::RangeNotSatisfiable
+        | ErrorCode::StorageUnavailable
+        | ErrorCode::StorageFull => Beyond("the library and its store decide"),
+        ErrorCode::RateLimited => Beyond("the platform counts, and plain workerd does not"),
+        ErrorCode::Internal | ErrorCode::Overloaded => Beyond("no request's fault"),
+        ErrorCode::BadOriginAnswer
+        | ErrorCode::OriginUnreachable
+        | ErrorCode::OriginUnavailable
+        | ErrorCode::OriginTimeout => Beyond("the origin is at fault"),
+    }
+}
+
+/// A request that is refused.
+struct Refusal {
+    code: ErrorCode,
+    call: Call,
+}
+
+/// A call with the full key, through whichever door.
+fn call(method: Method, path: &str) -> Call {
+    Call::new("", method, path).key(&shared().full_key)
+}
+
+fn refusal(code: ErrorCode, call: Call) -> Refusal {
+    Refusal { code, call }
+}
+
+/// A worker, and the tap between it and the shared service's origin.
+struct Bench {
+    worker: Worker,
+    tap: Tap,
+}
+
+impl Bench {
+    async fn start() -> Self {
+        let tap = Tap::before(&shared().origin).await;
+        let worker = Worker::start(&[("ORIGINS", &tap.url)]);
+        Self { worker, tap }
+    }
+
+    /// Fails if anything was asked of the origin. What a worker does only after its answer would be seen
+    /// before the request that this ends with.
+    async fn nothing_was_asked(&self) {
+        let sentinel = Call::new(&self.worker.url, Method::GET, "/readyz").send();
+        assert_eq!(sentinel.await.status, 200);
+        let asked: Vec<String> = self
+            .tap
+            .requests()
+            .iter()
+            .map(|seen| format!("{} {}", seen.method, seen.target))
+            .collect();
+        assert_eq!(asked, ["GET /readyz"]);
+    }
+}
+
+/// What is compared of an answer.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    status: u16,
+    headers: BTreeSet<(String, String)>,
+    body: String,
+}
+
+impl Told {
+    fn by(answer: &Answer) -> Self {
+        let headers = answer
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
+        Self {
+            status: answer.status.as_u16(),
+            headers: compared(headers.map(|(name, value)| (name, value.into_owned()))),
+            body: String::from_utf8_lossy(&answer.body).into_owned(),
+        }
+    }
+
+    fn by_raw(answer: &RawAnswer) -> Self {
+        let lines = answer.head.lines().skip(1);
+        let headers = lines.filter_map(|line| line.split_once(':'));
+        Self {
+            status: answer.status,
+            headers: compared(headers.map(|(name, value)| (name, value.trim().to_owned()))),
+            body: String::from_utf8_lossy(&answer.body).into_owned(),
+        }
+    }
+}
+
+fn compared<'a>(headers: impl Iterator<Item = (&'a str, String)>) -> BTreeSet<(String, String)> {
+    headers
+        .map(|(name, value)| (name.to_ascii_lowercase(), value))
+        .filter(|(name, _)| DIFFERENT.iter().all(|(different, _)| different != name))
+        .collect()
+}
+
+/// Sends a request through both doors, under one request id; gives what is wrong with the answers.
+async fn fault(bench: &Bench, number: usize, refusal: Refusal) -> Option<String> {
+    let Refusal { code, call } = refusal;
+    let call = call.header("x-request-id", &format!("refusal-{number}"));
+    let direct = call.clone().at(&shared().origin).send().await;
+    let through = call.at(&bench.worker.url).send().await;
+    let is_refused = through.status.as_u16() == code.status()
+        && (through.method == Method::HEAD || through.code() == code.as_str());
+    let (told, expected) = (Told::by(&through), Told::by(&direct));
+    if told != expected {
+        return Some(format!(
+            "the edge says\n{told:?}\nand the origin\n{expected:?}\nto {through}\n"
+        ));
+    }
+    (!is_refused).then(|| format!("expected {}: {through}\n", code.as_str()))
+}
+
+async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_: Door) {
+    let bench = Bench::start().await;
+    let expired = expired_key().await;
+    let refusals: Vec<Refusal> = [
+        heads::table(&expired),
+        options::table(),
+        bodies::table(),
+        uploads::table(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let mut seen: BTreeSet<&str> = refusals.iter().map(|one| one.code.as_str()).collect();
+    // Its requests are not to be sent whole: the next case has them.
+    seen.insert(ErrorCode::BodyTooLarge.as_str());
+    let expected: BTreeSet<&str> = ErrorCode::ALL
+        .iter()
+        .filter(|code| match source(**code) {
+            Edge => true,
+            Beyond(reason) => {
+                assert!(!reason.is_empty());
+                false
+            }
+        })
+        .map(|code| code.as_str())
+        .collect();
+    let mut faults = Vec::new();
+    let mut asked = BTreeMap::new();
+    for (number, refusal) in refusals.into_iter().enumerate() {
+        let what = refusal.call.to_string();
+        faults.extend(fault(&bench, number, refusal).await);
+        let requests = bench.tap.requests().len();
+        if requests > 0 {
+            asked.insert(what, requests);
+            bench.tap.forget();
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{} differ:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+    assert_eq!(asked, BTreeMap::new(), "were asked of the origin");
+    bench.nothing_was_asked().await;
+    assert_eq!(seen, expected);
+}
+
+async fn expired_key() -> String {
+    let key = shared()
+        .create_key("default", "full", &["--expires", "1s"])
+        .token;
+    let is_over = || async {
+        let answer = Door::Origin
+            .get("/api/v1/crud/demo/posts/1")
+            .key(&key)
+            .send();
+        (answer.await.code() == "expired_key").then_some(())
+    };
+    eventually("the key expires", Duration::from_secs(10), is_over).await;
+    key
+}
+
+/// Not a byte of these bodies is sent.
+async fn what_is_announced_too_large_is_refused_before_it_is_sent(_: Door) {
+    let bench = Bench::start().await;
+    let types = "Content-Type: application/json\r\n";
+    for (path, length) in [
+        ("/api/v1/crud/demo/posts", 16 * 1024 * 1024 + 1_u64),
+        ("/api/v1/crud/demo/posts/query", u64::MAX / 2),
+        ("/api/v1/sql", 1 << 40),
+        ("/api/v1/batch", 1 << 30),
+        ("/api/v1/media", 256 * 1024 * 1024 + 1),
+    ] {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n{types}\
+             X-Request-Id: large\r\nContent-Length: {length}\r\n\r\n",
+            shared().full_key
+        );
+        let mut told = Vec::new();
+        for url in [&shared().origin, &bench.worker.url] {
+            let mut wire = Wire::open(url).await;
+            wire.send(head.as_bytes()).await;
+            let answer = wire.answer().await.expect("an answer");
+            assert_eq!(answer.code(), "body_too_large", "{path}");
+            told.push(Told::by_raw(&answer));
+        }
+        assert_eq!(told[0], told[1], "{path}");
+    }
+    bench.nothing_was_asked().await;
+}
+
+async fn what_needs_no_refusal_is_answered_without_the_origin_too(_: Door) {
+    let bench = Bench::start().await;
+    let at_edge = |method, path| Call::new(&bench.worker.url, method, path);
+    assert_eq!(at_edge(Method::GET, "/healthz").send().await.status, 200);
+    assert_eq!(at_edge(Method::HEAD, "/healthz").send().await.status, 200);
+    for path in ["/api/v1/crud/demo/posts", "/api/v1/media", "/nowhere"] {
+        let call = Call::new("", Method::OPTIONS, path)
+            .header("origin", "https://app.example")
+            .header("access-control-request-method", "DELETE")
+            .header("x-request-id", "preflight");
+        let direct = call.clone().at(&shared().origin).send().await;
+        let through = call.at(&bench.worker.url).send().await;
+        assert_eq!(through.status, 204);
+        assert_eq!(Told::by(&direct), Told::by(&through), "{path}");
+    }
+    bench.nothing_was_asked().await;
+}

@@ -1,0 +1,85 @@
+//! Text that would do harm where it is repeated as it came: in a page, in a header, in a line of a log. Nothing of it
+//! leaves but inside a JSON string.
+
+use crate::door::{Call, Door};
+use crate::raw::exchange;
+use crate::service::shared;
+use reqwest::Method;
+use serde_json::Value;
+
+cases! {
+    Both: [nothing_hostile_is_repeated_but_inside_a_json_string, headers_can_not_be_smuggled_into_an_answer],
+}
+
+/// Each with the mark by which it is found again.
+const HOSTILE: [&str; 5] = [
+    "<script>evil()</script>",
+    "\"><img src=x onerror=evil()>",
+    "evil\u{2028}\u{202e}",
+    "';evil()//",
+    "\\\"},\"success\":true,\"payload\":\"evil",
+];
+
+async fn nothing_hostile_is_repeated_but_inside_a_json_string(door: Door) {
+    for text in HOSTILE {
+        let encoded = crate::door::enc(text);
+        let table = "/api/v1/crud/demo/posts";
+        let get = |path: String| door.get(&path);
+        for call in [
+            get(format!("/{encoded}")),
+            get(format!("/api/v1/crud/{encoded}/posts")),
+            get(format!("/api/v1/crud/demo/{encoded}")),
+            get(format!("{table}/{encoded}")),
+            get(format!("{table}?{encoded}=1")),
+            get(format!("{table}?limit={encoded}")),
+            get(format!("{table}?selectFields={encoded}")),
+            get(format!("/media/default/{encoded}")),
+            get(format!("/api/v1/media/{encoded}")),
+            door.post(table, &serde_json::json!({ text: 1 })),
+            door.sql(&serde_json::json!({"query": text})),
+            door.sql(&serde_json::json!({"query": "SELECT 1", text: 1})),
+        ] {
+            let answer = call.send().await;
+            assert!(answer.status.is_client_error(), "{answer}");
+            assert_eq!(answer.header("content-type"), Some("application/json"));
+            // It parses, so that the text is inside a string; and no header holds it.
+            let body: Value = answer.json();
+            assert_eq!(body["success"], false, "{answer}");
+            let headers = format!("{:?}", answer.headers);
+            assert!(!headers.contains("evil"), "{headers}");
+        }
+    }
+}
+
+async fn headers_can_not_be_smuggled_into_an_answer(door: Door) {
+    let record = "/api/v1/crud/demo/posts/1";
+    for (name, value) in [
+        ("x-request-id", "<script>evil()</script>"),
+        ("x-request-id", "evil, evil"),
+        ("origin", "https://evil.example\"><script>"),
+        ("traceparent", "evil"),
+        ("tus-resumable", "evil"),
+        ("if-none-match", "\"evil\""),
+        ("range", "bytes=evil"),
+        ("accept", "evil/evil"),
+        ("idempotency-key", "evil"),
+        ("x-forwarded-host", "evil.example"),
+        ("upload-metadata", "evil ZXZpbA=="),
+    ] {
+        let call = Call::new(door.url(), Method::GET, record).key(&shared().read_key);
+        let answer = call.header(name, value).send().await;
+        let headers = format!("{:?}", answer.headers);
+        assert!(!headers.contains("evil"), "{name}: {headers}");
+    }
+    for path in [
+        "/%0d%0aevil:%201",
+        "/api/v1/crud/demo/posts?limit=%0d%0aevil:%201",
+        "/media/default/%0d%0aevil:%201",
+        "/media/default/x?download=%0d%0aevil:1",
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let answer = exchange(door.url(), request.as_bytes()).await;
+        let answer = answer.expect("an answer");
+        assert!(!answer.head.contains("evil"), "{}", answer.head);
+    }
+}
