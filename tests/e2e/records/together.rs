@@ -29,9 +29,9 @@ cases! {
     Both: [
         each_of_many_gets_its_own_record,
         field_lists_and_forms_do_not_mix,
-        a_read_that_begins_after_an_update_sees_it,
     ],
     Origin: [
+        a_read_that_begins_after_an_update_sees_it,
         keys_and_projects_do_not_mix,
         keys_of_every_kind_are_read_right,
         a_caller_who_leaves_disturbs_nobody,
