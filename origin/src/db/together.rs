@@ -14,7 +14,6 @@ use super::DbError;
 use super::pool::Place;
 use crate::sql::numbered::Shape;
 use mysql_async::Row;
-use shared::limits::TOGETHER_MAX_RECORDS;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -115,13 +114,13 @@ impl Together {
         self.shapes().remove(shape);
     }
 
-    /// Those who wait, the longest first, as many as one statement takes.
-    fn take(&self, shape: &Shape) -> Vec<Waiter> {
+    /// Those who wait, the longest first, so many at most.
+    fn take(&self, shape: &Shape, most: usize) -> Vec<Waiter> {
         let mut shapes = self.shapes();
         let Some(gathering) = shapes.get_mut(shape) else {
             return Vec::new();
         };
-        let many = gathering.waiting.len().min(TOGETHER_MAX_RECORDS);
+        let many = gathering.waiting.len().min(most);
         gathering.waiting.drain(..many).collect()
     }
 

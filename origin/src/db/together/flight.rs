@@ -9,6 +9,7 @@ use crate::db::run::{bind, ended, value, within};
 use crate::sql::Statement;
 use crate::sql::numbered::{Numbered, Shape};
 use mysql_async::{Row, Value};
+use shared::limits::TOGETHER_MAX_RECORDS;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,7 +68,20 @@ impl Flight {
     /// A connection of its account.
     pub(in crate::db) async fn lease(&self) -> Result<Lease, DbError> {
         let _place = self.pools.place(&self.account)?;
-        self.pools.connection(&self.account).await
+        self.connection().await
+    }
+
+    /// The same for those who wait, who have places. If there is none, they do not wait for another.
+    async fn connection(&self) -> Result<Lease, DbError> {
+        let lease = self.pools.connection(&self.account).await;
+        if let Err(error) = &lease {
+            for waiter in self.account.together().take(&self.shape, usize::MAX) {
+                if matches!(error, DbError::Overloaded) {
+                    let _ = waiter.answer.send(Err(DbError::Overloaded));
+                }
+            }
+        }
+        lease
     }
 
     /// Waits for its statement.
@@ -89,15 +103,11 @@ impl Flight {
     async fn go_on(mut self) {
         self.stage = Stage::UnderWay;
         loop {
-            // Those who wait have their places in the queue, and who comes before there is a connection
-            // comes along.
-            let lease = self.pools.connection(&self.account).await;
-            let waiters = self.account.together().take(&self.shape);
-            let mut batch = Batch::of(waiters.into_iter().filter_map(Waiter::called));
-            match lease {
-                // All have left.
-                Ok(_) if batch.is_empty() => {}
-                Ok(lease) => {
+            if let Ok(lease) = self.connection().await {
+                // Who came before there was a connection comes along.
+                let waiters = (self.account.together()).take(&self.shape, TOGETHER_MAX_RECORDS);
+                let mut batch = Batch::of(waiters.into_iter().filter_map(Waiter::called));
+                if !batch.is_empty() {
                     let statement = self.shape.together(&batch.numbers());
                     let read = (statement, self.shape.number_cell());
                     let limit = self.pools.query_timeout();
@@ -107,11 +117,7 @@ impl Flight {
                         return step.await;
                     }
                 }
-                // They have waited for a connection as long as anybody does.
-                Err(DbError::Overloaded) => fail(&mut batch, || DbError::Overloaded),
-                Err(_) => {}
             }
-            drop(batch);
             if self.account.together().land(&self.shape) {
                 self.stage = Stage::Landed;
                 return;
