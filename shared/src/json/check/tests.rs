@@ -1,3 +1,5 @@
+//! The checker of JSON in pieces, held against serde_json.
+
 use super::*;
 use crate::ident::shown;
 use crate::json::{body_members, check};
