@@ -137,7 +137,9 @@ impl Attempt<'_> {
             Prepared::One(statement, layout, format) => {
                 self.one(statement, &layout, format, leaves).await
             }
-            Prepared::Numbered(read, layout, format) => self.numbered(&read, &layout, format).await,
+            Prepared::Numbered(read, layout, format) => {
+                Box::pin(self.numbered(&read, &layout, format)).await
+            }
             Prepared::Many(reading) => self.many(reading, leaves).await,
             Prepared::Explain(statement, question) => {
                 Box::pin(self.explain(statement, question, leaves)).await
