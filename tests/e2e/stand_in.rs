@@ -212,6 +212,7 @@ async fn serve(
         let body = format!(r#"{{"success":true,"payload":{}}}"#, Value::from(name));
         format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: {id}\r\nServer-Timing: db;dur=0.5, origin;dur=0.75\r\n\
+             X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\
              Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         )
