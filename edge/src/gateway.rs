@@ -45,6 +45,7 @@ use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
+use uuid::Uuid;
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -141,6 +142,13 @@ impl Gateway {
     #[must_use]
     pub fn keeps_reads(&self) -> bool {
         self.reads.is_some()
+    }
+
+    /// The origin takes a key no more: nor is it given what is kept.
+    pub fn revoked(&self, key_id: Uuid, now_ms: u64) {
+        if let Some(reads) = &self.reads {
+            reads.learn(key_id, 401, now_ms);
+        }
     }
 
     /// What is known of the origins. To be let go before anything is waited for.

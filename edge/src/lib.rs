@@ -189,6 +189,11 @@ async fn reply(
         }
     };
     let response = forwarding.send(gateway, plan).await?;
+    if response.status() == 401
+        && let Some(key_id) = record.key()
+    {
+        gateway.revoked(key_id, Date::now() as u64);
+    }
     if call.may_change_media() {
         cached_file::forget(&response, gateway.installation()).await;
     }

@@ -35,7 +35,7 @@ pub(crate) async fn check(
     let (Some(key), Some(limiter)) = (record.key(), binding(env)) else {
         return Ok(());
     };
-    match ask(&limiter, &key).await {
+    match ask(&limiter, &key.to_string()).await {
         Ok(true) => Ok(()),
         // Nobody tells when the binding's time began: after all of it the next request surely passes.
         Ok(false) => Err(limit.exceeded(limit.period())),

@@ -38,8 +38,14 @@ pub const NOT_FORWARDED: [&str; 20] = [
 ];
 
 /// What of an answer's headers stops here. The runtime has kept back the others of the connection; what a
-/// `Connection` named besides can't be known any more, and Selkie's origin names none.
-pub const NOT_ANSWERED: [&str; 2] = ["proxy-authenticate", "proxy-connection"];
+/// `Connection` named besides can't be known any more, and Selkie's origin names none. Which web origins may read an
+/// answer, the edge says by itself.
+pub const NOT_ANSWERED: [&str; 4] = [
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "proxy-authenticate",
+    "proxy-connection",
+];
 
 /// What a request is decided by, and what the origin answers by: no `Connection` takes it away, or the two would
 /// answer different questions. Headers from one end to the other may not be named there anyway (RFC 9110, 7.6.1).

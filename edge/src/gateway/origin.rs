@@ -58,7 +58,7 @@ impl Fault {
         match self {
             Self::Unreachable => Problem::new(
                 ErrorCode::OriginUnreachable,
-                "The origin could not be reached.",
+                "The origin could not be reached, or broke the connection off.",
             ),
             Self::Timeout => Problem::new(
                 ErrorCode::OriginTimeout,

@@ -6,6 +6,7 @@ use shared::key::Principal;
 use shared::policy::Action;
 use shared::request_id::RequestId;
 use std::fmt::Write as _;
+use uuid::Uuid;
 
 /// One request, as far as it is known.
 #[derive(Debug)]
@@ -69,10 +70,8 @@ impl RequestRecord {
 
     /// The id of its key, if that was verified.
     #[must_use]
-    pub fn key(&self) -> Option<String> {
-        self.caller
-            .as_ref()
-            .map(|caller| caller.key_id().to_string())
+    pub fn key(&self) -> Option<Uuid> {
+        self.caller.as_ref().map(Principal::key_id)
     }
 
     /// Its method, one of few.

@@ -66,7 +66,8 @@ impl Gate {
             "This origin answers only its edge and the networks that it trusts.",
         )
         .with_hint(
-            "Call the edge. Who runs the installation can add a network to trusted_networks.",
+            "Call the edge. If this came through it, its EDGE_SECRET is not what `selkie edge secret` prints; a network can \
+             be added to trusted_networks.",
         ))
     }
 

@@ -145,6 +145,9 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     if VERIFIABLE.contains(&label) {
         return None;
     }
+    if family(label) == Some(Family::Markup) && !markup::is_text(head) {
+        return None;
+    }
     let senses = |mime: &str| {
         matches!(top(mime), "image" | "audio" | "video" | "font").then(|| top(mime).to_owned())
     };
