@@ -11,7 +11,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge test check fuzz bench bench-thumbnails bench-micro clean
+.PHONY: help setup build run edge test check fuzz bench bench-thumbnails bench-micro bench-check clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -59,7 +59,11 @@ bench-thumbnails: ## Compare thumbnails with npm's sharp (ARGS=… for its optio
 
 bench-micro: ## Time the stages of a request without database or network (ARGS=… for divan's options)
 	@tools/setup.sh compile
-	cargo bench --locked -p origin -p shared --features origin/bench --bench reads --bench encoding --bench staging --bench thumbnails --bench uploads -- $(ARGS)
+	cargo bench --locked -p origin -p shared --features origin/bench --bench reads --bench encoding --bench staging --bench thumbnails --bench keys --bench uploads -- $(ARGS)
+
+bench-check: ## Fail if a stage of a request takes 10 % more instructions than it did (ACCEPT=1 renews the figures)
+	@tools/setup.sh count
+	cargo run --locked --release -p origin --features bench --bin instructions -- $(if $(ACCEPT),--accept)
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean

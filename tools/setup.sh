@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Makes the machine ready to build and run Selkie, and does nothing where it already is.
 #
-# Usage: tools/setup.sh [compile|build|run|check|fuzz]
+# Usage: tools/setup.sh [compile|build|run|check|fuzz|count]
 #   compile: compilers; build: the worker's tools too; run (default): and MariaDB; check: as build, and what
-#   `make check` wants; fuzz: as compile, and what `make fuzz` wants
+#   `make check` wants; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what
+#   `make bench-check` wants
 # It must not know how anything is built. Each step tells what is missing, why it is wanted, and
 # what to do where it can't help itself.
 set -euo pipefail
@@ -115,11 +116,16 @@ fuzzer() {
   tool cargo-fuzz "$CARGO_FUZZ_VERSION" "it builds and runs the fuzz targets"
 }
 
+counter() {
+  have valgrind || install_packages "valgrind counts instructions" valgrind
+}
+
 compiler
 rust
 case ${1:-run} in
   compile) ;;
   fuzz) fuzzer ;;
+  count) counter ;;
   build | run | check)
     worker_tools
     node_packages

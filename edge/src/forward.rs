@@ -256,7 +256,7 @@ impl Turn<'_> {
                     Err(End::Missed(miss)) => miss,
                 }
             };
-            self.note(pick, &miss, until).await;
+            self.note(pick, &miss).await;
             let may_be_repeated = attempts == 0 || miss.may_be_repeated(self.repeat);
             if self.gateway.origins().is_one() || !may_be_repeated {
                 return Err(miss.problem(self.repeat));
@@ -309,7 +309,9 @@ impl Turn<'_> {
             Either::Right((_, question)) => question,
         };
         let is_seen = self.gateway.origins().is_seen_since(pick);
-        let question = if is_seen || left(*until).is_zero() {
+        // What is left must do for a sign, or a slow statement would pass for a dead origin.
+        let is_late = left(*until) < self.gateway.config().origin_connect_timeout;
+        let question = if is_seen || is_late {
             question
         } else {
             match select(question, pin!(self.gives_sign(pick, *until))).await {
@@ -369,7 +371,10 @@ impl Turn<'_> {
     }
 
     /// Remembers and logs a failed attempt.
-    async fn note(&self, pick: Pick, miss: &Miss, until: f64) {
+    async fn note(&self, pick: Pick, miss: &Miss) {
+        // However little of the request's own time is left: others are to go there.
+        let patience = self.gateway.config().origin_connect_timeout;
+        let until = Date::now() + patience.as_millis() as f64;
         let is_dead = match miss.blame {
             Blame::Origin => true,
             Blame::Unsure => !self.gives_sign(pick, until).await,

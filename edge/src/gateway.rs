@@ -21,7 +21,7 @@ pub use attempt::{Blame, Miss, Repeat};
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
 pub use headers::{
     FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED, lists,
-    server_timing, without_port,
+    may_be_of_connection, server_timing, without_port,
 };
 pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge};

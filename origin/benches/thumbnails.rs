@@ -5,11 +5,14 @@
     reason = "what is measured here is known to be right"
 )]
 
+#[path = "material/pictures.rs"]
+mod pictures;
+
 use divan::{AllocProfiler, Bencher};
 use origin::media::image::{Limits, examine};
 use origin::media::sniff::ImageFormat;
+use pictures::{jpeg, png};
 use std::io::Write;
-use turbojpeg::{Compressor, Image, PixelFormat};
 
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
@@ -18,51 +21,6 @@ const SIZES: [(usize, usize); 3] = [(640, 480), (2048, 1536), (4000, 3000)];
 
 fn main() {
     divan::main();
-}
-
-/// Slopes with some grain.
-fn pixels((width, height): (usize, usize)) -> Vec<u8> {
-    (0..width * height)
-        .flat_map(|at| {
-            let (x, y) = (at % width, at / width);
-            let grain = ((x * 31) ^ (y * 57)) % 23;
-            [
-                x * 200 / width + grain,
-                y * 200 / height + grain,
-                90 + grain,
-            ]
-            .map(|light| light as u8)
-        })
-        .collect()
-}
-
-fn jpeg(size: (usize, usize)) -> Vec<u8> {
-    let mut encoder = Compressor::new().expect("an encoder");
-    encoder.set_quality(90).expect("a quality");
-    encoder
-        .set_subsamp(turbojpeg::Subsamp::Sub2x2)
-        .expect("a subsampling");
-    encoder
-        .compress_to_vec(Image {
-            pixels: pixels(size).as_slice(),
-            width: size.0,
-            pitch: size.0 * 3,
-            height: size.1,
-            format: PixelFormat::RGB,
-        })
-        .expect("a JPEG")
-}
-
-fn png(size: (usize, usize)) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, size.0 as u32, size.1 as u32);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder
-        .write_header()
-        .expect("a header")
-        .write_image_data(&pixels(size))
-        .expect("pixels");
-    bytes
 }
 
 fn measure(bencher: Bencher<'_, '_>, bytes: &[u8], format: ImageFormat) {

@@ -21,6 +21,7 @@ pub struct Table {
     by_name: HashMap<Box<str>, usize>,
     key: Vec<usize>,
     identity: Vec<usize>,
+    number: Option<usize>,
     traits: Traits,
     whole: Arc<Layout>,
     /// The list of all columns, as the `sql` module writes it: most reads need just that.
@@ -182,6 +183,10 @@ impl Table {
             primary.clone()
         };
         let key = id.unwrap_or(primary);
+        let number = match key.as_slice() {
+            [at] if columns[*at].is_counting_number() => Some(*at),
+            _ => None,
+        };
         Self {
             whole: Arc::new(Layout {
                 kinds: columns.iter().map(|column| Some(column.kind)).collect(),
@@ -194,6 +199,7 @@ impl Table {
             by_name,
             key,
             identity,
+            number,
             traits,
         }
     }
@@ -234,6 +240,14 @@ impl Table {
                     && key.iter().all(|at| self.columns[*at].primary)
             }
         }
+    }
+
+    /// The place of the column that `{id}` addresses, if it is one integer that no two records share. The
+    /// table itself is read, not a view or stored code.
+    #[must_use]
+    pub fn number(&self) -> Option<usize> {
+        let plain = !self.traits.view && !self.traits.stored_code;
+        self.number.filter(|_| plain && self.key_is_unique())
     }
 
     /// The places of the columns that tell all records apart, none of them NULL; empty if there are no
@@ -289,6 +303,11 @@ impl Table {
 }
 
 impl Column {
+    /// Whether it holds integers that are compared as such: a YEAR reads 70 as 1970.
+    fn is_counting_number(&self) -> bool {
+        self.kind == Kind::Integer && !self.type_text.starts_with("year")
+    }
+
     /// Whether an insert must name it: no NULL, no default, not counted or computed.
     #[must_use]
     pub fn required(&self) -> bool {

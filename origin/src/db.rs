@@ -21,6 +21,7 @@ pub mod sample;
 mod schema;
 mod statements;
 mod text;
+mod together;
 pub mod transaction;
 pub mod user_sql;
 

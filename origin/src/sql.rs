@@ -7,6 +7,7 @@ mod expression;
 #[cfg(test)]
 mod golden;
 mod insert;
+pub mod numbered;
 mod predicate;
 pub mod receipt;
 mod select;

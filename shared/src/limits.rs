@@ -81,6 +81,10 @@ pub const LIST_MAX_VALUES: usize = 10_000;
 /// MariaDB counts a statement's parameters in 16 bits, and each condition has some parts more.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 
+/// Records that one statement reads for as many callers: beyond it, a larger one costs each of them as
+/// much, and those who wait for its last row wait longer.
+pub const TOGETHER_MAX_RECORDS: usize = 64;
+
 /// Characters of one identifier: MariaDB's own limit.
 pub const IDENTIFIER_MAX_CHARS: usize = 64;
 

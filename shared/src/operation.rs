@@ -27,6 +27,7 @@ use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Answer, Join, Read, ReadOne};
 use route::Resource;
 use sql::SqlCall;
+use std::borrow::Cow;
 use tus::{TusCall, TusHeaders};
 use write::{Delete, Insert, Update};
 
@@ -75,10 +76,10 @@ impl RecordId {
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
-            .map(route::decode_segment)
+            .map(|part| route::decode_segment(part).map(Cow::into_owned))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            whole: route::decode_segment(segment)?,
+            whole: route::decode_segment(segment)?.into_owned(),
             parts,
         })
     }

@@ -26,7 +26,8 @@ impl RequestId {
     #[must_use]
     pub fn generate(unix_millis: u64, random: &[u8; 10]) -> Self {
         let id = uuid::Builder::from_unix_timestamp_millis(unix_millis, random).into_uuid();
-        Self(id.hyphenated().to_string().into())
+        let mut text = uuid::Uuid::encode_buffer();
+        Self((&*id.hyphenated().encode_lower(&mut text)).into())
     }
 
     /// The id as text.

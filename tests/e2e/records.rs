@@ -24,6 +24,7 @@ mod paging_texts;
 mod read;
 mod receipts;
 mod search;
+mod together;
 mod update;
 mod update_many;
 
@@ -53,6 +54,7 @@ pub(crate) fn cases() -> Vec<Case> {
         paging_texts::cases(),
         read::cases(),
         search::cases(),
+        together::cases(),
         receipts::cases(),
         update::cases(),
         update_many::cases(),

@@ -97,6 +97,7 @@ fn forwarded_headers(
     let mut changes = Changes::default();
     let connection = head.get("connection").unwrap_or_default();
     let named = connection.split(',').map(str::trim);
+    let named = named.filter(|name| gateway::may_be_of_connection(name));
     for name in gateway::NOT_FORWARDED.into_iter().chain(named) {
         // What is not there, or can't be, needs no deleting.
         if head.get(&name.to_ascii_lowercase()).is_some() {

@@ -80,13 +80,15 @@ impl Miss {
     /// An answer that is not Selkie's, of that status.
     #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
-        // Cloudflare's own: it found no way to the origin, or no connection came about.
-        let is_untaken = matches!(status, 521..=523 | 525 | 526 | 530);
+        // Cloudflare's own: it found no way to the origin, or no connection came about. Not 522, which is also what
+        // it says of a connection that fell silent later.
+        let is_untaken = matches!(status, 521 | 523 | 525 | 526 | 530);
         let blame = match status {
-            // A proxy or a firewall before the origin refuses what a caller made unfit.
-            400..=499 => Blame::Unsure,
+            521..=523 | 525 | 526 | 530 => Blame::Origin,
             // Cloudflare's own: the origin took the request, and took too long.
             524 => Blame::Nobody,
+            // A proxy before the origin refuses what a caller made unfit, or too often, or too slow.
+            400.. => Blame::Unsure,
             _ => Blame::Origin,
         };
         Self {

@@ -41,6 +41,36 @@ pub const NOT_FORWARDED: [&str; 20] = [
 /// `Connection` named besides can't be known any more, and Selkie's origin names none.
 pub const NOT_ANSWERED: [&str; 2] = ["proxy-authenticate", "proxy-connection"];
 
+/// What a request is decided by, and what the origin answers by: no `Connection` takes it away, or the two would
+/// answer different questions. Headers from one end to the other may not be named there anyway (RFC 9110, 7.6.1).
+const END_TO_END: [&str; 17] = [
+    "accept",
+    "access-control-request-method",
+    "authorization",
+    "cache-control",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "idempotency-key",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "origin",
+    "range",
+    "traceparent",
+    "tracestate",
+];
+
+/// Whether a header stops here if `Connection` names it.
+#[must_use]
+pub fn may_be_of_connection(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_of_tus = name.starts_with("upload-") || name.starts_with("tus-");
+    !is_of_tus && !END_TO_END.contains(&name.as_str())
+}
+
 /// An address without its port: `127.0.0.1:80`, `[::1]:80`.
 #[must_use]
 pub fn without_port(address: &str) -> &str {

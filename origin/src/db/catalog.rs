@@ -138,7 +138,8 @@ impl Catalog {
             }
             return Ok(Arc::clone(&entry.table));
         }
-        self.load(key.to_owned()).await
+        // Boxed, so that the usual way does not carry room for it.
+        Box::pin(self.load(key.to_owned())).await
     }
 
     /// A table, read anew: what was known of it did not fit.

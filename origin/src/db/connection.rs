@@ -161,9 +161,9 @@ impl managed::Manager for Connector {
             return Err(RecycleError::message("the connection is lost"));
         }
         if connection.session == SessionState::Dirty {
-            connection.reset().await?;
+            Box::pin(connection.reset()).await?;
         } else if connection.used_at.elapsed() > PING_AFTER_IDLE {
-            connection.conn.ping().await?;
+            Box::pin(connection.conn.ping()).await?;
         }
         connection.used_at = Instant::now();
         Ok(())

@@ -9,8 +9,10 @@ pub use lease::Lease;
 
 use super::connection::Connector;
 use super::error::DbError;
+use super::together::{Flight, Together, Turn};
 use crate::address::DatabaseAddress;
 use crate::projects::Projects;
+use crate::sql::numbered::Numbered;
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -72,9 +74,19 @@ impl Accounts {
     }
 }
 
-struct Account {
+/// One account's connections, and what waits for them.
+pub(super) struct Account {
     pool: managed::Pool<Connector>,
     waiting: AtomicUsize,
+    project: ProjectName,
+    together: Together,
+}
+
+impl Account {
+    /// The reads of single records that gather.
+    pub(super) fn together(&self) -> &Together {
+        &self.together
+    }
 }
 
 impl std::fmt::Debug for Pools {
@@ -121,17 +133,49 @@ impl Pools {
     /// MariaDB can't be reached.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         let account = self.account(project, access)?;
-        let _place = Place::take(&account.waiting, self.settings.queue + self.settings.size)?;
+        let _place = self.place(&account)?;
+        self.connection(&account).await
+    }
+
+    /// A place in an account's queue.
+    pub(super) fn place(&self, account: &Arc<Account>) -> Result<Place, DbError> {
+        Place::take(account, self.settings.queue + self.settings.size)
+    }
+
+    /// A connection of an account, for who has a place in its queue.
+    pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
         let mut got = account.pool.get().await;
         if got.as_ref().is_err_and(is_locked_out) {
             // An account may change its own password, whatever its rights: ours is set again.
-            match self.projects.mend(project).await {
+            match Box::pin(self.projects.mend(&account.project)).await {
                 Ok(()) => got = account.pool.get().await,
                 Err(error) => tracing::error!(%error, "an account could not be mended"),
             }
         }
-        let object = got.map_err(|error| pool_error(error, &account))?;
+        let object = got.map_err(|error| pool_error(error, account))?;
         Ok(Lease::new(object))
+    }
+
+    /// A read of one record: now, or with others of its shape.
+    pub(super) fn turn(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        access: Access,
+        read: &Numbered,
+    ) -> Result<Turn, DbError> {
+        let account = self.account(project, access)?;
+        Flight::turn(self, account, read)
+    }
+
+    /// How long a read that waits for others may wait at most: for a connection, then for a statement.
+    pub(super) fn answer_timeout(&self) -> Duration {
+        let PoolSettings {
+            wait_timeout,
+            connect_timeout,
+            query_timeout,
+            ..
+        } = self.settings;
+        wait_timeout + connect_timeout + query_timeout
     }
 
     fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
@@ -168,6 +212,8 @@ impl Pools {
         Ok(Account {
             pool,
             waiting: AtomicUsize::new(0),
+            project: project.clone(),
+            together: Together::default(),
         })
     }
 
@@ -201,21 +247,27 @@ impl Pools {
 }
 
 /// A place in an account's queue.
-struct Place<'a>(&'a AtomicUsize);
+pub(super) struct Place(Arc<Account>);
 
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize, most: usize) -> Result<Self, DbError> {
-        let place = Self(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) >= most {
+impl Place {
+    fn take(account: &Arc<Account>, most: usize) -> Result<Self, DbError> {
+        let place = Self(Arc::clone(account));
+        if account.waiting.fetch_add(1, Ordering::Relaxed) >= most {
             return Err(DbError::Overloaded);
         }
         Ok(place)
     }
 }
 
-impl Drop for Place<'_> {
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Place")
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

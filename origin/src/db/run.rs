@@ -4,6 +4,7 @@
 //! envelope's bytes one by one; no list of them is ever built.
 
 mod many;
+mod numbered;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::{DbError, is_duplicate};
@@ -14,9 +15,10 @@ use crate::catalog::{Kind, Layout, Table};
 use crate::plan::Param;
 use crate::sql::{Statement, Taken};
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
+pub use numbered::numbered;
 use shared::envelope::{Encoder, Keys, Shape, write_string};
 use shared::format::Format;
 use std::pin::Pin;
@@ -58,7 +60,11 @@ impl Progress {
     }
 
     pub(super) fn add_time(&self, since: Instant) {
-        let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.add(since.elapsed());
+    }
+
+    fn add(&self, spent: Duration) {
+        let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         self.db_micros.fetch_add(micros, Ordering::Relaxed);
     }
 }
@@ -111,16 +117,20 @@ pub async fn one(
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
     settle(&mut lease, leaves).await;
-    let row = match row? {
-        (None, _) => return Ok(Found::Nothing),
-        (Some(_), Some(_)) => return Ok(Found::Several),
-        (Some(row), None) => row,
-    };
+    Ok(match row? {
+        (None, _) => Found::Nothing,
+        (Some(_), Some(_)) => Found::Several,
+        (Some(row), None) => found(&row, layout, format, progress),
+    })
+}
+
+/// A record, in its envelope.
+fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
-    write_row(&mut encoder, &layout.keys, &decoders, &row);
+    write_row(&mut encoder, &layout.keys, &decoders, row);
     progress.add_rows(1);
-    Ok(Found::One(encoder.finish()))
+    Found::One(encoder.finish())
 }
 
 /// The first row, and the second, whose end MariaDB tells in the same packet.
@@ -224,6 +234,18 @@ async fn attempt(
         settle(lease, leaves).await;
         return written.inspect(|written| progress.add_rows(written.affected));
     }
+    // Boxed, so that a single statement does not carry room for it.
+    Box::pin(together(lease, statements, leaves, limit, progress)).await
+}
+
+/// Statements of one transaction.
+async fn together(
+    lease: &mut Lease,
+    statements: &[Statement],
+    leaves: Leaves,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Written, DbError> {
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
     let outcome = transaction.all(statements, leaves).await;
     transaction.end(outcome).await
@@ -407,20 +429,19 @@ pub(super) async fn settle(lease: &mut Lease, leaves: Leaves) {
     }
 }
 
-/// Waits for a step so long; the lease, still running, kills the statement when it is dropped.
-pub(super) async fn within<T>(
+/// Waits for a step so long; the lease, still running, kills the statement when it is dropped. Not an
+/// `async fn`, which would keep room for the step twice.
+pub(super) fn within<T>(
     limit: Duration,
     step: impl Future<Output = Result<T, DbError>>,
-) -> Result<T, DbError> {
-    tokio::time::timeout(limit, step)
-        .await
-        .unwrap_or(Err(DbError::Timeout))
+) -> impl Future<Output = Result<T, DbError>> {
+    tokio::time::timeout(limit, step).map(|ended| ended.unwrap_or(Err(DbError::Timeout)))
 }
 
-pub(super) async fn driver<T>(
+pub(super) fn driver<T>(
     step: impl Future<Output = mysql_async::Result<T>>,
-) -> Result<T, DbError> {
-    step.await.map_err(DbError::from)
+) -> impl Future<Output = Result<T, DbError>> {
+    step.map(|outcome| outcome.map_err(DbError::from))
 }
 
 /// Marks a connection whose default schema may have changed.

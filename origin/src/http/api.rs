@@ -7,8 +7,11 @@ use super::{batch, media, records, sql, tus};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::header::{
+    ACCEPT, AUTHORIZATION, AsHeaderName, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
+};
 use axum::http::request::Parts;
-use axum::http::{Method, Version};
+use axum::http::{HeaderName, Method, Version};
 use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
@@ -69,10 +72,12 @@ async fn answer(
         Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
         Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
         Operation::Tus(call) => Box::pin(tus::run(app, &principal, call, parts, content)).await,
-        Operation::Describe(table) => records::describe(app, &principal, &table).await,
+        Operation::Describe(table) => Box::pin(records::describe(app, &principal, &table)).await,
         operation => records::run(app, &principal, operation, terms, record).await,
     }
 }
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The headers that decide.
 struct Texts<'a> {
@@ -88,13 +93,13 @@ struct Texts<'a> {
 impl<'a> Texts<'a> {
     fn of(parts: &'a Parts) -> Self {
         Self {
-            authorization: header(parts, "authorization"),
-            content_type: header(parts, "content-type"),
+            authorization: header(parts, AUTHORIZATION),
+            content_type: header(parts, CONTENT_TYPE),
             // A caller of HTTP/1.0 sees that an answer was cut only if it is JSON.
-            accept: header(parts, "accept").filter(|_| parts.version > Version::HTTP_10),
-            idempotency_key: header(parts, "idempotency-key"),
-            if_match: header(parts, "if-match"),
-            if_none_match: header(parts, "if-none-match"),
+            accept: header(parts, ACCEPT).filter(|_| parts.version > Version::HTTP_10),
+            idempotency_key: header(parts, IDEMPOTENCY_KEY),
+            if_match: header(parts, IF_MATCH),
+            if_none_match: header(parts, IF_NONE_MATCH),
             tus: TusHeaders::read(parts.uri.path(), |name| {
                 header(parts, name).map(Cow::into_owned)
             }),
@@ -118,7 +123,7 @@ impl<'a> Texts<'a> {
 
 /// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
 /// as a character that none of ours may hold.
-pub(super) fn header<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
+pub(super) fn header<'a>(parts: &'a Parts, name: impl AsHeaderName) -> Option<Cow<'a, str>> {
     let mut texts = parts
         .headers
         .get_all(name)

@@ -3,6 +3,7 @@
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use shared::cors::{self, CorsOrigins};
@@ -39,12 +40,12 @@ impl CrossOrigin {
 
     /// The answer to a preflight, if this is one.
     pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
-        let text = |name: &str| {
+        let text = |name: HeaderName| {
             let value = request.headers().get(name)?;
             value.to_str().ok()
         };
-        let asked = text("access-control-request-method");
-        if !cors::is_preflight(request.method().as_str(), text("origin"), asked) {
+        let asked = text(ACCESS_CONTROL_REQUEST_METHOD);
+        if !cors::is_preflight(request.method().as_str(), text(ORIGIN), asked) {
             return None;
         }
         let mut response = Response::new(Body::empty());

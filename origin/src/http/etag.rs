@@ -3,8 +3,8 @@
 
 use axum::http::HeaderValue;
 use shared::conditional;
-use std::fmt::Write as _;
 use twox_hash::XxHash3_128;
+use uuid::Uuid;
 
 /// The tag of an answer's bytes: strong, since it is made of all of them, and the same wherever and
 /// whenever the same bytes are given.
@@ -14,10 +14,10 @@ pub(super) struct ETag(String);
 impl ETag {
     /// Computes the tag of a whole body.
     pub(super) fn of(body: &[u8]) -> Self {
-        let mut tag = String::with_capacity(34);
-        // Writing to a string can't fail.
-        let _ = write!(tag, "\"{:032x}\"", XxHash3_128::oneshot(body));
-        Self(tag)
+        // Only the digits of the number: as of a UUID they are written in a tenth of the time.
+        let digits = Uuid::from_u128(XxHash3_128::oneshot(body)).simple();
+        let mut text = Uuid::encode_buffer();
+        Self(["\"", digits.encode_lower(&mut text), "\""].concat())
     }
 
     /// The tag of bytes whose SHA-256 is known.
@@ -26,8 +26,8 @@ impl ETag {
     }
 
     /// As a header's value.
-    pub(super) fn header(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(&self.0).ok()
+    pub(super) fn into_header(self) -> Option<HeaderValue> {
+        HeaderValue::try_from(self.0).ok()
     }
 
     /// Whether an `If-None-Match` names it: by `*`, or in a list, weak or strong. What is no list of
@@ -51,7 +51,7 @@ mod tests {
         // As xxh3_128 of the reference implementation gives it.
         assert_eq!(ETag::of(b"").0, "\"99aa06d3014798d86001c324468d497f\"");
         assert_ne!(ETag::of(b"a"), ETag::of(b"b"));
-        assert!(ETag::of(b"a").header().is_some());
+        assert!(ETag::of(b"a").into_header().is_some());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::catalog::Layout;
 use crate::db::run::Reading;
 use crate::db::{DbError, Lease, run};
 use crate::plan::{self, Batch, Plan};
+use crate::sql::numbered::Numbered;
 use crate::sql::{self, Statement};
 use axum::response::Response;
 use shared::error::Problem;
@@ -113,6 +114,8 @@ struct Attempt<'a> {
 enum Prepared {
     /// One record.
     One(Statement, Arc<Layout>, Format),
+    /// One record, which may be read together with others.
+    Numbered(Numbered, Arc<Layout>, Format),
     /// Many records.
     Many(Box<Reading>),
     /// A statement, and the question how MariaDB would run it.
@@ -133,6 +136,9 @@ impl Attempt<'_> {
         match self.prepare(tables)? {
             Prepared::One(statement, layout, format) => {
                 self.one(statement, &layout, format, leaves).await
+            }
+            Prepared::Numbered(read, layout, format) => {
+                Box::pin(self.numbered(&read, &layout, format)).await
             }
             Prepared::Many(reading) => self.many(reading, leaves).await,
             Prepared::Explain(statement, question) => {

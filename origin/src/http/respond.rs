@@ -15,6 +15,9 @@ use shared::error::Problem;
 use shared::format::Format;
 use std::time::Duration;
 
+/// Headers of an answer to a read, those that every answer gets among them: more make the map grow.
+const USUAL_HEADERS: usize = 10;
+
 /// 200 with a JSON body that is an envelope already.
 pub(super) fn json(envelope: Vec<u8>) -> Response {
     with_type(Body::from(envelope), "application/json")
@@ -34,7 +37,7 @@ pub(super) fn record(body: Vec<u8>, format: Format, if_none_match: Option<&str>)
         _ => with_type(Body::from(body), format.content_type()),
     };
     let headers = response.headers_mut();
-    headers.extend(tag.header().map(|tag| (header::ETAG, tag)));
+    headers.extend(tag.into_header().map(|tag| (header::ETAG, tag)));
     depends_on_accept(headers, "private, no-cache");
     response
 }
@@ -90,9 +93,9 @@ pub(super) fn text(text: String) -> Response {
 
 fn with_type(body: Body, content_type: &'static str) -> Response {
     let mut response = Response::new(body);
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let mut headers = HeaderMap::with_capacity(USUAL_HEADERS);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    *response.headers_mut() = headers;
     response
 }
 

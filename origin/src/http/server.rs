@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::config::Config;
+use futures_util::FutureExt as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -53,8 +54,9 @@ pub async fn serve(
         prepare(&stream);
         let (app, builder) = (Arc::clone(&app), Arc::clone(&builder));
         let service = service_fn(move |request| {
+            // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
             let answered = super::entry(Arc::clone(&app), request, peer.ip());
-            async { Ok::<_, Infallible>(answered.await) }
+            Box::pin(answered.map(Ok::<_, Infallible>))
         });
         let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {

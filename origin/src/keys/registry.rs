@@ -136,7 +136,8 @@ impl KeyRegistry {
             self.note_use(&entry, now);
             return entry.verdict(now);
         }
-        let entry = self.look_up(token, now).await?;
+        // Boxed, so that a known token does not carry room for it.
+        let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
         self.note_use(&entry, now);
         entry.verdict(now)

@@ -5,7 +5,6 @@
 
 use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
-use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
@@ -64,13 +63,14 @@ impl Line {
         }
         self.out.clear();
         self.out.extend_from_slice(self.prefix.as_bytes());
+        // The million is there for the zeros behind it, and left away.
+        let mut digits = itoa::Buffer::new();
+        let micros = digits.format(1_000_000 + age.subsec_micros());
+        self.out.extend_from_slice(&micros.as_bytes()[1..]);
+        self.out.extend_from_slice(b"Z\",\"level\":\"");
         let level = event.metadata().level().as_str();
-        // Writing to a vector does not fail.
-        let _ = write!(
-            self.out,
-            "{:06}Z\",\"level\":\"{level}\"",
-            age.subsec_micros()
-        );
+        self.out.extend_from_slice(level.as_bytes());
+        self.out.push(b'"');
         event.record(self);
         self.out.extend_from_slice(b"}\n");
         &self.out

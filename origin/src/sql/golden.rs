@@ -2,6 +2,7 @@
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
 use super::Statement;
+use super::numbered::Numbered;
 use crate::catalog::{Case, Charset, Column, InsertTraits, Kind, Repertoire, Table, Traits};
 use crate::plan::scope::Scope;
 use crate::plan::{self, Param, Plan, Select};
@@ -187,6 +188,11 @@ fn selects(
                 .collect();
             plan.go_on_after(values)?;
         }
+    }
+    if let (Operation::ReadOne(_), Some(read)) = (operation, Numbered::of(&plan, scope)) {
+        // As it goes alone, and with two others.
+        statements.push(read.shape.together(&[read.number, 8, 9]));
+        assert_eq!(read.alone(), super::select(plan.clone(), scope));
     }
     statements.insert(0, super::select(plan, scope));
     Ok(statements)

@@ -114,7 +114,7 @@ fn decode_part(text: &str) -> Result<String, Problem> {
     } else {
         text.into()
     };
-    decode(&spaced).map_err(|fault| {
+    decode(&spaced).map(Cow::into_owned).map_err(|fault| {
         Problem::new(
             ErrorCode::InvalidQueryOption,
             format!("The query part {} {fault}.", shown(text)),

@@ -8,6 +8,7 @@ use crate::ident::{DatabaseName, TableName};
 use crate::limits::URL_MAX_BYTES;
 use crate::media::FilePath;
 use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 
 /// What a path addresses; the method is known to fit.
 #[derive(Debug)]
@@ -123,7 +124,7 @@ fn table_path(database: &str, table: &str) -> Result<TablePath, Problem> {
 
 /// Decodes one path segment strictly: a `%` that encodes nothing, or bytes that are no UTF-8, are
 /// refused instead of guessed at.
-pub(super) fn decode_segment(segment: &str) -> Result<String, Problem> {
+pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
     decode(segment).map_err(|fault| {
         Problem::new(
             ErrorCode::InvalidIdentifier,
@@ -134,8 +135,11 @@ pub(super) fn decode_segment(segment: &str) -> Result<String, Problem> {
 }
 
 /// Strict percent-decoding; `Err` says what is wrong with the text.
-pub(super) fn decode(text: &str) -> Result<String, &'static str> {
+pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
     let bytes = text.as_bytes();
+    if memchr::memchr(b'%', bytes).is_none() {
+        return Ok(Cow::Borrowed(text));
+    }
     let broken = bytes.iter().enumerate().any(|(at, byte)| {
         *byte == b'%'
             && !bytes
@@ -147,7 +151,6 @@ pub(super) fn decode(text: &str) -> Result<String, &'static str> {
     }
     percent_decode_str(text)
         .decode_utf8()
-        .map(std::borrow::Cow::into_owned)
         .map_err(|_| "is not UTF-8")
 }
 

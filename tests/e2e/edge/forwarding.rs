@@ -79,7 +79,7 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
         "GET",
         format!("{POSTS}/1").as_bytes(),
         &format!(
-            "Authorization: Bearer {}\r\nConnection: x-private\r\nX-Private: 1\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\n\
+            "Authorization: Bearer {}\r\nConnection: x-private, Accept, traceparent\r\nX-Private: 1\r\nAccept: application/json\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\n\
              Proxy-Authorization: Basic eDp5\r\nProxy-Connection: close\r\nX-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\n\
              X-Real-IP: 192.0.2.1\r\nCF-Connecting-IP: 192.0.2.1\r\nX-Request-Id: mine-1\r\n\
              traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\ntracestate: a=b\r\nX-Stays: 1\r\n",
@@ -113,6 +113,8 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ),
         ("tracestate", "a=b"),
+        // By this the answer is decided: it stays, though `Connection` names it.
+        ("accept", "application/json"),
         ("x-stays", "1"),
         ("x-forwarded-proto", "http"),
     ] {

@@ -318,15 +318,17 @@ async fn an_origin_that_is_slow_but_lives_is_waited_for(_: Door) {
 }
 
 async fn what_a_caller_may_have_brought_about_is_no_fault_of_the_origin(_: Door) {
-    let pair = Pair::start(Manner::Raw(PROXY_REFUSAL).well_asked(), Manner::Well).await;
-    for _ in 0..3 {
-        assert_eq!(pair.read().await.payload(), "b");
+    for refusal in [PROXY_REFUSAL, BAD_GATEWAY] {
+        let pair = Pair::start(Manner::Raw(refusal).well_asked(), Manner::Well).await;
+        for _ in 0..3 {
+            assert_eq!(pair.read().await.payload(), "b");
+        }
+        assert_eq!(pair.asked(), (3, 3));
+        assert_eq!(states(&pair.worker).await[0]["failures"], 0);
+        pair.a.turn(Manner::Raw(refusal));
+        for _ in 0..3 {
+            assert_eq!(pair.read().await.payload(), "b");
+        }
+        assert_eq!(pair.asked(), (4, 6));
     }
-    assert_eq!(pair.asked(), (3, 3));
-    assert_eq!(states(&pair.worker).await[0]["failures"], 0);
-    pair.a.turn(Manner::Raw(PROXY_REFUSAL));
-    for _ in 0..3 {
-        assert_eq!(pair.read().await.payload(), "b");
-    }
-    assert_eq!(pair.asked(), (4, 6));
 }

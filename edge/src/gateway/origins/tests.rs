@@ -224,7 +224,7 @@ fn only_what_does_no_harm_is_sent_to_another_origin() {
         (Miss::foreign(502, problem()), true, false),
         (Miss::foreign(520, problem()), true, false),
         (Miss::foreign(521, problem()), true, true),
-        (Miss::foreign(522, problem()), true, true),
+        (Miss::foreign(522, problem()), true, false),
         (Miss::foreign(523, problem()), true, true),
         (Miss::foreign(524, problem()), false, false),
         (Miss::foreign(525, problem()), true, true),
@@ -249,8 +249,12 @@ fn a_refusal_that_a_caller_can_bring_about_is_not_blamed_on_the_origin() {
         (400, Blame::Unsure),
         (413, Blame::Unsure),
         (431, Blame::Unsure),
-        (500, Blame::Origin),
-        (502, Blame::Origin),
+        (500, Blame::Unsure),
+        (502, Blame::Unsure),
+        (503, Blame::Unsure),
+        (520, Blame::Unsure),
+        (521, Blame::Origin),
+        (522, Blame::Origin),
         (524, Blame::Nobody),
     ] {
         assert_eq!(

@@ -22,6 +22,10 @@ const NOT_KEPT_MS: u64 = 10_000;
 /// Reads that are fetched, or were lately: about 100 bytes each. Of more, each is fetched by itself.
 const TURNS_MAX_COUNT: usize = 1_024;
 
+/// Reads that are fetched at once by those for whom others wait: each holds its answer whole, up to
+/// [`KEPT_MAX_BYTES`](super::KEPT_MAX_BYTES), of an isolate's 128 MB. Beyond, each passes as it comes.
+const LEADS_MAX_COUNT: usize = 32;
+
 /// The first pause of who waits, and the longest, in milliseconds. Each is half as long again as the one before.
 const PAUSE_MIN_MS: u64 = 5;
 const PAUSE_MAX_MS: u64 = 100;
@@ -108,7 +112,7 @@ impl Turns {
             }
             _ => {}
         }
-        if !this.has_room(lookup.key, now_ms) {
+        if !this.has_room(lookup.key, now_ms) || this.leads(now_ms) >= LEADS_MAX_COUNT {
             return Turn::Alone;
         }
         this.count += 1;
@@ -124,6 +128,15 @@ impl Turns {
             key: lookup.key,
             number,
         })
+    }
+
+    fn leads(&self, now_ms: u64) -> usize {
+        let entries = self.entries.values();
+        let is_led = |entry: &&Entry| match entry {
+            Entry::UnderWay { since_ms, .. } => is_recent(*since_ms, now_ms, LEAD_MAX_MS),
+            Entry::Kept { .. } | Entry::NotKept { .. } => false,
+        };
+        entries.filter(is_led).count()
     }
 
     fn has_room(&mut self, key: Fingerprint, now_ms: u64) -> bool {

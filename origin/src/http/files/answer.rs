@@ -101,7 +101,12 @@ impl Served<'_> {
 
     /// What a 304 has too.
     fn validate(&self, headers: &mut HeaderMap) {
-        headers.extend(self.tag.header().map(|tag| (header::ETAG, tag)));
+        headers.extend(
+            self.tag
+                .clone()
+                .into_header()
+                .map(|tag| (header::ETAG, tag)),
+        );
         set(headers, header::LAST_MODIFIED, &self.modified.to_string());
         set(headers, header::CACHE_CONTROL, &self.cache_control());
         if self.access == Access::Key {

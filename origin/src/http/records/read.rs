@@ -8,6 +8,7 @@ use crate::http::respond;
 use crate::page_token::Seal;
 use crate::plan::Select;
 use crate::plan::scope::Scope;
+use crate::sql::numbered::Numbered;
 use crate::sql::{self, Statement};
 use axum::response::Response;
 use serde::Serialize;
@@ -51,7 +52,10 @@ impl Attempt<'_> {
             }
             Operation::ReadOne(read) => Ok(match read.answer {
                 Answer::Explanation => explained(select),
-                Answer::Records => Prepared::One(sql::select(select, scope), layout, read.format),
+                Answer::Records => match Numbered::of(&select, scope) {
+                    Some(numbered) => Prepared::Numbered(numbered, layout, read.format),
+                    None => Prepared::One(sql::select(select, scope), layout, read.format),
+                },
             }),
             _ => Err(Problem::new(
                 ErrorCode::Internal,
@@ -117,7 +121,24 @@ impl Attempt<'_> {
     ) -> Result<Response, Failure> {
         let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
         let lease = self.lease().await?;
-        match run::one(lease, statement, layout, format, leaves, limit, progress).await? {
+        let found = run::one(lease, statement, layout, format, leaves, limit, progress).await?;
+        self.found(found, format)
+    }
+
+    pub(super) async fn numbered(
+        &self,
+        read: &Numbered,
+        layout: &Layout,
+        format: Format,
+    ) -> Result<Response, Failure> {
+        let account = (self.principal.project(), self.principal.access());
+        let (pools, progress) = (&self.app.pools, self.record.progress());
+        let found = run::numbered(pools, account, read, layout, format, progress).await?;
+        self.found(found, format)
+    }
+
+    fn found(&self, found: Found, format: Format) -> Result<Response, Failure> {
+        match found {
             Found::One(body) => Ok(respond::record(body, format, self.terms.if_none_match)),
             Found::Nothing => Err(not_found().into()),
             Found::Several => Err(several().into()),

@@ -1,0 +1,55 @@
+//! What it costs to know a caller: by a signature, or from memory. `make bench-micro` runs it.
+#![allow(
+    clippy::expect_used,
+    reason = "what is measured here is known to be right"
+)]
+
+use divan::{AllocProfiler, Bencher, black_box};
+use shared::ident::ProjectName;
+use shared::key::{Access, Claims, KeySet, SigningKey, Token, TokenCache, verify};
+use uuid::Builder;
+
+#[global_allocator]
+static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
+
+const NOW: u64 = 1_790_000_000;
+
+fn main() {
+    divan::main();
+}
+
+fn key() -> (KeySet, String) {
+    let signing = SigningKey::from_seed("k1", &[7; 32]);
+    let project = ProjectName::parse("default").expect("a name");
+    let id = Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid();
+    let claims = Claims::new(id, &project, Access::Full, NOW, None);
+    let keys = KeySet::new(vec![signing.public()]).expect("a key");
+    (keys, format!("Bearer {}", signing.sign(&claims)))
+}
+
+#[divan::bench]
+fn a_new_token(bencher: Bencher<'_, '_>) {
+    let (keys, header) = key();
+    bencher.bench(|| verify(Some(black_box(&header)), &keys, NOW).expect("our key"));
+}
+
+#[divan::bench]
+fn a_known_token(bencher: Bencher<'_, '_>) {
+    let (keys, header) = key();
+    let mut known = TokenCache::new(keys, 10);
+    bencher.bench_local(|| {
+        known
+            .verify(Some(black_box(&header)), NOW)
+            .expect("our key")
+    });
+}
+
+/// What a known token costs at the least: it is looked up by its digest.
+#[divan::bench]
+fn the_digest_of_a_token(bencher: Bencher<'_, '_>) {
+    let (_, header) = key();
+    bencher.bench(|| {
+        let token = Token::from_header(Some(black_box(&header))).expect("a token");
+        token.digest()
+    });
+}
