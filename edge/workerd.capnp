@@ -20,6 +20,7 @@ const edge :Workerd.Worker = (
     (name = "./index_bg.wasm", wasm = embed "build/index_bg.wasm"),
   ],
   compatibilityDate = "2026-04-26", # as in wrangler.toml
+  compatibilityFlags = ["enable_request_signal"], # as there
   bindings = [
     (name = "ORIGINS", fromEnvironment = "ORIGINS"),
     (name = "ORIGIN_TIMEOUT_MS", fromEnvironment = "ORIGIN_TIMEOUT_MS"),

@@ -11,13 +11,16 @@ pub mod config;
 mod forward;
 pub mod gateway;
 mod headers;
+mod leaving;
 mod limit;
 mod report;
 
 use config::Config;
 use forward::Forwarding;
+use futures_util::future::{Either, select};
 use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
 use headers::{Changes, Head};
+use leaving::Leaving;
 use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
 use shared::media::FORGET_HEADER;
@@ -25,6 +28,7 @@ use shared::operation::tus::{self, TusHeaders};
 use shared::request_id::{self, RequestId};
 use shared::security;
 use std::cell::OnceCell;
+use std::pin::pin;
 use std::rc::Rc;
 use worker::js_sys::{Date, Reflect};
 use worker::web_sys::{Headers, Request, Response};
@@ -77,7 +81,14 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
     let mut forwarding = Forwarding::new(&request, &head, &call);
     let (gateway, reply) = match gateway {
         Ok(gateway) => {
-            let reply = reply(&gateway, &env, &mut forwarding, &mut record, &context).await;
+            let reply = {
+                let replying = reply(&gateway, &env, &mut forwarding, &mut record, &context);
+                match select(pin!(replying), Leaving::of(&request, &context)).await {
+                    Either::Left((reply, _)) => reply,
+                    // Nobody gets it. With the rest of the request, its question to the origin is dropped.
+                    Either::Right(_) => return Ok(Response::new()?),
+                }
+            };
             (Some(gateway), reply)
         }
         Err(problem) => (None, Err(problem)),

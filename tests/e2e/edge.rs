@@ -3,6 +3,7 @@
 mod dev;
 pub(crate) mod entrance;
 pub(crate) mod forwarding;
+pub(crate) mod leaving;
 pub(crate) mod media_cache;
 pub(crate) mod origins;
 pub(crate) mod read_cache;

@@ -85,6 +85,7 @@ fn main() -> ExitCode {
         smuggling::cases(),
         hostile::cases(),
         edge::forwarding::cases(),
+        edge::leaving::cases(),
         edge::media_cache::cases(),
         edge::origins::cases(),
         edge::read_cache::cases(),

@@ -125,6 +125,12 @@ impl StandIn {
         seen.into_iter().filter(|seen| !seen.is_sign()).collect()
     }
 
+    /// Forgets the requests; tells how many there were besides those for a sign of life.
+    pub(crate) fn forget(&self) -> usize {
+        let seen = std::mem::take(&mut self.memory.lock().unwrap().seen);
+        seen.iter().filter(|seen| !seen.is_sign()).count()
+    }
+
     /// How often it was asked for a sign of life.
     pub(crate) fn signs(&self) -> usize {
         let memory = self.memory.lock().unwrap();

@@ -114,6 +114,15 @@ impl Worker {
         }
     }
 
+    /// What it holds of the machine's memory.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("a process's state, as Linux tells it");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let amount = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        amount.and_then(|kib| kib.parse().ok()).expect("an amount")
+    }
+
     /// All that it wrote.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.directory.path().join("log")).unwrap_or_default();

@@ -15,6 +15,7 @@ const edge :Workerd.Worker = (
     (name = "./index_bg.wasm", wasm = embed "../../../edge/build/index_bg.wasm"),
   ],
   compatibilityDate = "2026-04-26",
+  compatibilityFlags = ["enable_request_signal"],
   bindings = [
     (name = "ORIGINS", fromEnvironment = "ORIGINS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
