@@ -31,6 +31,7 @@ cases! {
         the_worker_runs_under_plain_workerd,
         the_worker_is_small,
         each_request_gets_one_line_in_the_workers_log,
+        the_edge_alone_says_which_pages_may_read,
         a_tap_sees_what_the_origin_is_asked,
     ],
     Edge: [both_doors_give_the_same_answers, the_edge_refuses_by_itself_and_says_when_the_origin_is_silent],
@@ -319,4 +320,30 @@ async fn a_tap_sees_what_the_origin_is_asked(_: Door) {
     );
     tap.forget();
     assert_eq!(tap.requests().len(), 0);
+}
+
+/// The origin of the suite lets any page read.
+async fn the_edge_alone_says_which_pages_may_read(_: Door) {
+    let variables = [
+        ("ORIGINS", shared().origin.as_str()),
+        ("CORS_ORIGINS", "https://a.test"),
+    ];
+    let worker = Worker::start(&variables);
+    for (page, allowed) in [
+        ("https://a.test", Some("https://a.test")),
+        ("https://b.test", None),
+    ] {
+        for path in ["/api/v1/crud/demo/posts/1", "/readyz", "/nowhere"] {
+            let call = Call::new(&worker.url, Method::GET, path).key(&shared().read_key);
+            let answer = call.header("origin", page).send().await;
+            let named = answer.header("access-control-allow-origin");
+            assert_eq!(named, allowed, "{answer}");
+            let exposed = answer.header("access-control-expose-headers");
+            assert_eq!(exposed.is_some(), allowed.is_some(), "{answer}");
+            assert!(
+                answer.header("vary").unwrap().contains("Origin"),
+                "{answer}"
+            );
+        }
+    }
 }

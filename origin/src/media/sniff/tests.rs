@@ -302,6 +302,8 @@ fn labels_that_the_bytes_contradict_are_refused() {
         (None, Image, b"plain text"),
         (None, Image, SVG),
         (Some("image/svg+xml"), Image, SVG),
+        (Some("image/svg+xml"), Image, PNG),
+        (Some("image/svg+xml"), File, PNG),
         (None, Image, ZIP),
         (None, Image, b""),
         (None, Video, JPEG),
