@@ -135,6 +135,14 @@ impl Action {
     }
 }
 
+/// A method as a label of few values, for logs and counters at both doors.
+#[must_use]
+pub fn method_label(method: &str) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    let known = KNOWN.into_iter().find(|known| *known == method);
+    known.unwrap_or("OTHER")
+}
+
 /// Decides whether a key of this access may do this.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 
 use shared::error::{ErrorCode, Problem};
 use shared::key::Principal;
-use shared::policy::Action;
+use shared::policy::{Action, method_label};
 use shared::request_id::RequestId;
 use std::fmt::Write as _;
 use uuid::Uuid;
@@ -32,12 +32,8 @@ impl RequestRecord {
     /// A request of that method.
     #[must_use]
     pub fn begin(method: &str) -> Self {
-        const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
         Self {
-            method: KNOWN
-                .into_iter()
-                .find(|known| *known == method)
-                .unwrap_or("OTHER"),
+            method: method_label(method),
             route: "none",
             caller: None,
             code: None,

@@ -7,13 +7,13 @@ use crate::metrics::RequestLabels;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
 use shared::error::Problem;
 use shared::key::Principal;
-use shared::policy::Action;
+use shared::policy::{Action, method_label};
 use shared::rate::Allowance;
 use shared::request_id::{self, RequestId};
 use std::hash::{BuildHasher as _, RandomState};
@@ -52,7 +52,7 @@ impl RequestRecord {
             id: incoming
                 .and_then(RequestId::from_incoming)
                 .unwrap_or_else(fresh_id),
-            method: method(request.method()),
+            method: method_label(request.method().as_str()),
             route: "none",
             caller: None,
             allowance: None,
@@ -197,15 +197,6 @@ fn fresh_id() -> RequestId {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     RequestId::generate(u64::try_from(age.as_millis()).unwrap_or(0), &random)
-}
-
-/// The method as a label of few values.
-fn method(method: &Method) -> &'static str {
-    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-    KNOWN
-        .into_iter()
-        .find(|known| *known == method.as_str())
-        .unwrap_or("OTHER")
 }
 
 /// How an answer ended.

@@ -203,3 +203,14 @@ fn a_key_is_given_kept_answers_while_the_origin_took_it_lately() {
     cache.learn(key_id, 401, 10);
     assert!(!accepted(20));
 }
+
+#[test]
+fn a_key_that_the_origin_refused_elsewhere_is_given_nothing_that_is_kept() {
+    let gateway = gateway();
+    let reads = gateway.reads.as_ref().unwrap();
+    let key_id = Uuid::from_u128(1);
+    reads.learn(key_id, 200, 0);
+    assert!(reads.is_accepted(key_id, 10));
+    gateway.revoked(key_id, 20);
+    assert!(!reads.is_accepted(key_id, 30));
+}
