@@ -294,8 +294,11 @@ fn excerpt(body: &[u8]) -> String {
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
+        // Well before workerd ends an idle connection (after 5 s), and the origin (after 10 s): one that ends just when
+        // a request is sent on it gives no answer, and a POST is not sent again.
         let builder = Client::builder()
             .no_proxy()
+            .pool_idle_timeout(Duration::from_secs(2))
             .redirect(reqwest::redirect::Policy::none());
         builder
             .timeout(Duration::from_secs(100))

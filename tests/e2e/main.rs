@@ -113,6 +113,8 @@ fn main() -> ExitCode {
         values::cases(),
         walk::cases(),
     ];
+    // A case's message says what failed; a hundred lines of stack would hide it.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let trials = groups
         .into_iter()
         .flatten()

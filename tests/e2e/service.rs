@@ -47,7 +47,9 @@ pub(crate) fn shared() -> &'static Service {
     } else {
         Edge::Without
     };
-    match SHARED.get_or_init(|| Service::start(edge, &[])) {
+    // Cases run side by side, on whatever machine: none is about who waits too long for the pool.
+    let settings = [("SELKIE_POOL_WAIT_TIMEOUT", "60s")];
+    match SHARED.get_or_init(|| Service::start(edge, &settings)) {
         Ok(service) => service,
         Err(error) => panic!("the service did not start: {error}"),
     }
