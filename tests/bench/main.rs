@@ -7,7 +7,6 @@
 
 mod accounting;
 mod arguments;
-#[allow(dead_code, reason = "the comparison does not draw yet")]
 mod chart;
 mod compare;
 mod data;
@@ -16,10 +15,14 @@ mod floor;
 mod handwritten;
 mod http;
 mod load;
+mod machine;
 mod mariadb;
+mod pace;
 mod process;
 mod report;
 mod request;
+mod role;
+mod sample;
 mod selkie;
 mod uploads;
 mod workload;
@@ -35,6 +38,7 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     match arguments.command {
         Some(Command::ServeHandwritten(serve)) => runtime.block_on(handwritten::serve(serve)),
+        Some(Command::ServeHello { listen }) => runtime.block_on(handwritten::serve_hello(listen)),
         Some(Command::Uploads(uploads)) => runtime.block_on(async {
             tokio::select! {
                 result = uploads::run(&uploads) => result,
