@@ -32,7 +32,10 @@ impl Case {
         let title = self.workload.title();
         match self.rate {
             None => title.to_owned(),
-            Some(rate) => format!("{title}, {rate} a second"),
+            Some(rate) => {
+                let rate = table::amount(f64::from(rate));
+                format!("{title}, {rate} a second to each")
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Sample {
     pub(crate) first_byte: f64,
     /// Highest resident memory of the process that was called.
     pub(crate) peak_bytes: Option<u64>,
-    /// How much that is above what it held before this measurement.
+    /// How much that is above what it held before its first request.
     pub(crate) grown_bytes: Option<u64>,
 }
 

@@ -43,8 +43,8 @@ impl Workload {
         Self::W2,
         Self::W3,
         Self::Mixed,
-        Self::Sql,
         Self::Batch,
+        Self::Sql,
     ];
 
     pub(crate) const fn title(self) -> &'static str {

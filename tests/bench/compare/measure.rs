@@ -29,7 +29,6 @@ pub(super) async fn measure(
     case: Case,
     round: u16,
 ) -> Result<Sample> {
-    let resident = subject.called().map(accounting::resident).transpose()?;
     let warm_up = if round == 1 { WARM_UP } else { WARM_UP_AGAIN };
     drive(compare, subject, case, warm_up).await?;
     if let Some(pid) = subject.called() {
@@ -49,11 +48,10 @@ pub(super) async fn measure(
     if let Kind::Server(_) = subject.kind {
         sample.load_micros = Some(each(used.load));
     }
-    // The floor lives in this process, beside the load's own buffers.
-    if let (Kind::Server(_), Some(pid)) = (&subject.kind, subject.called()) {
+    if let (Some(pid), Some(idle)) = (subject.called(), subject.idle_bytes) {
         let peak = accounting::peak(pid)?;
         sample.peak_bytes = Some(peak);
-        sample.grown_bytes = resident.map(|before| peak.saturating_sub(before));
+        sample.grown_bytes = Some(peak.saturating_sub(idle));
     }
     Ok(sample)
 }

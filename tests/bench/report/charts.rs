@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Case, Report, targets};
+use super::{Case, Report, table::amount, targets};
 use crate::{
     chart::{Axis, Bars, Lines, Scale, Series},
     role::Role,
@@ -101,7 +101,7 @@ fn latency(report: &Report) -> Option<Lines> {
     Some(Lines {
         title: format!(
             "One record by id, {} requests a second sent to each",
-            case.rate?
+            amount(f64::from(case.rate?))
         ),
         x: Axis {
             label: "one request in … takes longer".to_owned(),

@@ -127,7 +127,7 @@ fn cells(report: &Report, entry: &Entry, median: &Sample) -> Vec<Cell> {
 }
 
 /// Large ones without a fraction, with a comma between thousands.
-fn amount(value: f64) -> String {
+pub(super) fn amount(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.1}");
     }
