@@ -57,11 +57,11 @@ pub struct Config {
     pub query_timeout: Duration,
     /// How long a caller may leave bytes of an answer untaken.
     pub write_timeout: Duration,
-    /// How long a caller may take to send a request's head.
+    /// How long a new connection may stay silent.
     pub header_read_timeout: Duration,
     /// How long a caller may pause within a request's body.
     pub body_read_timeout: Duration,
-    /// How long an idle connection stays open.
+    /// How long a connection may take for its next request's head, idle time included.
     pub keep_alive_timeout: Duration,
     /// How long running requests may take to end at a stop.
     pub shutdown_grace: Duration,
