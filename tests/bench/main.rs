@@ -7,6 +7,8 @@
 
 mod accounting;
 mod arguments;
+#[allow(dead_code, reason = "the comparison does not draw yet")]
+mod chart;
 mod compare;
 mod data;
 mod edge;
