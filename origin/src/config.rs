@@ -47,6 +47,8 @@ pub struct Config {
     pub secret: Option<SecretString>,
     /// Connections per account.
     pub pool_size: usize,
+    /// Connections of all accounts together.
+    pub pool_total: usize,
     /// Requests that may wait for a connection, per account.
     pub pool_queue: usize,
     /// How long each of them waits.
@@ -139,6 +141,7 @@ impl Config {
             database_url: optional(layers, "database_url", DatabaseAddress::parse)?,
             secret: optional(layers, "secret", crate::secret::check_text)?,
             pool_size: whole("pool_size", 1, 1_000)?,
+            pool_total: whole("pool_total", 1, 10_000)?,
             pool_queue: whole("pool_queue", 0, 1_000_000)?,
             pool_wait_timeout: time("pool_wait_timeout")?,
             connect_timeout: time("connect_timeout")?,

@@ -116,6 +116,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; made once in the data directory if absent")
         .hidden(Doors::NoFlag),
     Setting::new("pool_size", "N", "Connections to MariaDB per account").or("8"),
+    Setting::new("pool_total", "N", "Connections to MariaDB of all accounts together").or("100"),
     Setting::new("pool_queue", "N", "Requests that may wait for a connection, per account").or("1024"),
     Setting::new("pool_wait_timeout", "TIME", "How long a request waits for a connection").or("5s"),
     Setting::new("connect_timeout", "TIME", "How long a connection to MariaDB may take to open").or("5s"),
