@@ -9,7 +9,7 @@ use super::statements::Statements;
 use crate::address::DatabaseAddress;
 use crate::config;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
-use mysql_async::prelude::Queryable as _;
+use mysql_async::prelude::{FromRow, Queryable as _};
 use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Value};
 use shared::ident::DatabaseName;
 use std::sync::Arc;
@@ -197,6 +197,16 @@ impl Connection {
         }
         let statement = self.statements.get(&mut self.conn, text).await?;
         self.conn.exec_iter(statement, params).await
+    }
+
+    /// All rows of a question of ours, prepared once.
+    pub(super) async fn ask<T: FromRow + Send + 'static>(
+        &mut self,
+        text: &'static str,
+        params: impl Into<Params> + Send,
+    ) -> Result<Vec<T>, mysql_async::Error> {
+        let statement = self.statements.get(&mut self.conn, text).await?;
+        self.conn.exec(statement, params).await
     }
 
     /// Leaves the default schema, which nothing but a new login does.
