@@ -433,7 +433,12 @@ async fn callers_who_stall_are_let_go(_: Door) {
     .await;
     let address = service.origin.trim_start_matches("http://").to_owned();
     let idle = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-    for said in ["", "PRI * HTTP/2.0\r\n", "GET /healthz HTTP/1.1\r\nHo", idle] {
+    for said in [
+        "",
+        "PRI * HTTP/2.0\r\n",
+        "GET /healthz HTTP/1.1\r\nHo",
+        idle,
+    ] {
         let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
         stream.write_all(said.as_bytes()).await.unwrap();
         let ended = tokio::time::timeout(GONE_MAX, stream.read_to_end(&mut Vec::new())).await;
