@@ -12,6 +12,7 @@ mod compare;
 mod data;
 mod edge;
 mod floor;
+mod growth;
 mod handwritten;
 mod http;
 mod load;
@@ -48,6 +49,12 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Edge(edge)) => runtime.block_on(async {
             tokio::select! {
                 result = edge::run(&edge) => result,
+                () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
+        Some(Command::Growth(growth)) => runtime.block_on(async {
+            tokio::select! {
+                result = growth::run(&growth) => result,
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }
         }),
