@@ -12,6 +12,7 @@ pub mod error;
 mod geojson;
 mod json;
 pub mod media;
+mod patience;
 pub mod pool;
 pub mod receipt;
 mod repertoire;

@@ -27,7 +27,7 @@ use axum::http::Method;
 use axum::http::header::ORIGIN;
 use axum::response::Response;
 use futures_util::FutureExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use record_log::RequestRecord;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -40,7 +40,11 @@ use std::sync::Arc;
 /// Every request passes here: it gets its id, its answer its headers, the log its line. `peer` is whoever holds the
 /// other end of the connection.
 pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAddr) -> Response {
-    let mut request = request.map(Body::new);
+    // Most requests have none, and need no box for it.
+    let mut request = request.map(|body| match body.is_end_stream() {
+        true => Body::empty(),
+        false => Body::new(body),
+    });
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
     let origin = request.headers().get(ORIGIN).cloned();
     let path = request.uri().path();

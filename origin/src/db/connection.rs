@@ -141,16 +141,17 @@ impl Connector {
 }
 
 impl managed::Manager for Connector {
-    type Type = Connection;
+    // Boxed: the pool moves it several times for each request.
+    type Type = Box<Connection>;
     type Error = mysql_async::Error;
 
-    async fn create(&self) -> Result<Connection, mysql_async::Error> {
+    async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
         let seat = self.room.seat().await;
         let seat = seat.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut conn = Conn::new(self.opts.clone()).await?;
         let packet_max_bytes = conn.query_first("SELECT @@max_allowed_packet").await?;
-        Ok(Connection {
+        Ok(Box::new(Connection {
             conn,
             statements: Statements::new(),
             schema: DefaultSchema::Unset,
@@ -159,12 +160,12 @@ impl managed::Manager for Connector {
             epoch,
             packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
             seat,
-        })
+        }))
     }
 
     async fn recycle(
         &self,
-        connection: &mut Connection,
+        connection: &mut Box<Connection>,
         _: &Metrics,
     ) -> RecycleResult<mysql_async::Error> {
         if connection.epoch != self.epoch.load(Ordering::Relaxed)

@@ -156,7 +156,7 @@ impl Decoder {
                     }
                 }
             }
-            _ => match std::str::from_utf8(bytes) {
+            _ => match simdutf8::basic::from_utf8(bytes) {
                 Ok(text) => write_string(out, text),
                 Err(_) => write_string(out, &String::from_utf8_lossy(bytes)),
             },

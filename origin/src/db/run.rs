@@ -9,6 +9,7 @@ mod numbered;
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::{DbError, is_duplicate};
 use super::json::Decoder;
+pub(super) use super::patience::within;
 use super::pool::Lease;
 use super::transaction::Transaction;
 use crate::catalog::{Kind, Layout, Table};
@@ -427,15 +428,6 @@ pub(super) async fn settle(lease: &mut Lease, leaves: Leaves) {
         lease.mark_dirty();
         lease.clean().await;
     }
-}
-
-/// Waits for a step so long; the lease, still running, kills the statement when it is dropped. Not an
-/// `async fn`, which would keep room for the step twice.
-pub(super) fn within<T>(
-    limit: Duration,
-    step: impl Future<Output = Result<T, DbError>>,
-) -> impl Future<Output = Result<T, DbError>> {
-    tokio::time::timeout(limit, step).map(|ended| ended.unwrap_or(Err(DbError::Timeout)))
 }
 
 pub(super) fn driver<T>(

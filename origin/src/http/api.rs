@@ -11,7 +11,7 @@ use axum::http::header::{
     ACCEPT, AUTHORIZATION, AsHeaderName, CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderName, Method, Version};
+use axum::http::{HeaderName, HeaderValue, Method, Version};
 use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
@@ -93,19 +93,37 @@ struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     fn of(parts: &'a Parts) -> Self {
-        Self {
-            authorization: header(parts, AUTHORIZATION),
-            content_type: header(parts, CONTENT_TYPE),
-            content_encoding: header(parts, CONTENT_ENCODING),
-            // A caller of HTTP/1.0 sees that an answer was cut only if it is JSON.
-            accept: header(parts, ACCEPT).filter(|_| parts.version > Version::HTTP_10),
-            idempotency_key: header(parts, IDEMPOTENCY_KEY),
-            if_match: header(parts, IF_MATCH),
-            if_none_match: header(parts, IF_NONE_MATCH),
+        let mut texts = Self {
+            authorization: None,
+            content_type: None,
+            content_encoding: None,
+            accept: None,
+            idempotency_key: None,
+            if_match: None,
+            if_none_match: None,
             tus: TusHeaders::read(parts.uri.path(), |name| {
                 header(parts, name).map(Cow::into_owned)
             }),
+        };
+        // In one pass: a request has few headers, and looking for one takes as long as passing several.
+        for (name, value) in &parts.headers {
+            let place = match name {
+                name if name == AUTHORIZATION => &mut texts.authorization,
+                name if name == CONTENT_TYPE => &mut texts.content_type,
+                name if name == CONTENT_ENCODING => &mut texts.content_encoding,
+                // A caller of HTTP/1.0 sees that an answer was cut only if it is JSON.
+                name if name == ACCEPT && parts.version > Version::HTTP_10 => &mut texts.accept,
+                name if name == IDEMPOTENCY_KEY => &mut texts.idempotency_key,
+                name if name == IF_MATCH => &mut texts.if_match,
+                name if name == IF_NONE_MATCH => &mut texts.if_none_match,
+                _ => continue,
+            };
+            *place = Some(match place.take() {
+                None => text(value),
+                Some(before) => Cow::Owned([&*before, &*text(value)].join(", ")),
+            });
         }
+        texts
     }
 
     fn head(&'a self, parts: &'a Parts) -> RequestHead<'a> {
@@ -127,19 +145,19 @@ impl<'a> Texts<'a> {
 /// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
 /// as a character that none of ours may hold.
 pub(super) fn header<'a>(parts: &'a Parts, name: impl AsHeaderName) -> Option<Cow<'a, str>> {
-    let mut texts = parts
-        .headers
-        .get_all(name)
-        .iter()
-        .map(|value| value.to_str().unwrap_or("\u{fffd}"));
+    let mut texts = parts.headers.get_all(name).iter().map(text);
     let first = texts.next()?;
     Some(match texts.next() {
-        None => Cow::Borrowed(first),
+        None => first,
         Some(second) => {
-            let all: Vec<&str> = [first, second].into_iter().chain(texts).collect();
+            let all: Vec<_> = [first, second].into_iter().chain(texts).collect();
             Cow::Owned(all.join(", "))
         }
     })
+}
+
+fn text(value: &HeaderValue) -> Cow<'_, str> {
+    Cow::Borrowed(value.to_str().unwrap_or("\u{fffd}"))
 }
 
 #[cfg(test)]

@@ -34,7 +34,11 @@ impl CrossOrigin {
             Some(origin) if !self.any => {
                 headers_of_answer.extend(headers(&self.origins, Some(origin)));
             }
-            _ => headers_of_answer.extend(self.common.iter().cloned()),
+            _ => {
+                for (name, value) in &self.common {
+                    headers_of_answer.append(name, value.clone());
+                }
+            }
         }
     }
 

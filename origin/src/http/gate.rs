@@ -5,7 +5,7 @@
 
 use crate::config::Entrance;
 use crate::edge_secret::EdgeSecret;
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, HeaderName, Request};
 use ipnet::IpNet;
 use shared::error::{ErrorCode, Problem};
 use shared::security::EDGE_SECRET_HEADER;
@@ -15,12 +15,13 @@ use std::net::IpAddr;
 const OPEN_PATH: &str = "/healthz";
 
 /// What a proxy tells of the request that it got.
-const TOLD: [&str; 4] = [
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
+const TOLD: [HeaderName; 4] = [
+    HeaderName::from_static("forwarded"),
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
 ];
+const EDGE_SECRET: HeaderName = HeaderName::from_static(EDGE_SECRET_HEADER);
 
 /// The gate of one origin.
 #[derive(Clone, Debug)]
@@ -50,7 +51,7 @@ impl Gate {
         let is_open = request.uri().path() == OPEN_PATH;
         let headers = request.headers_mut();
         let is_known = self.is_edge(headers) || self.trusts(peer);
-        headers.remove(EDGE_SECRET_HEADER);
+        headers.remove(EDGE_SECRET);
         // Where nobody in particular is trusted, anybody's word counts: it goes into nobody's answer but his own.
         let believes = is_known || (self.entrance == Entrance::Open && self.networks.is_empty());
         if !believes {
@@ -72,7 +73,7 @@ impl Gate {
     }
 
     fn is_edge(&self, headers: &HeaderMap) -> bool {
-        let mut values = headers.get_all(EDGE_SECRET_HEADER).iter();
+        let mut values = headers.get_all(EDGE_SECRET).iter();
         match (values.next(), values.next()) {
             (Some(value), None) => self.secret.is(value.as_bytes()),
             _ => false,

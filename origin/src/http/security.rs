@@ -3,6 +3,16 @@
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::security::HEADERS;
+use std::sync::LazyLock;
+
+static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> = LazyLock::new(|| {
+    HEADERS.map(|(name, value)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
+    })
+});
 
 /// Adds them to an answer. That of a file has its own, and they must not change what its caller keeps (304).
 pub(super) fn mark(response: &mut Response, of_file: bool) {
@@ -11,10 +21,7 @@ pub(super) fn mark(response: &mut Response, of_file: bool) {
         return;
     }
     let headers = response.headers_mut();
-    headers.extend(HEADERS.map(|(name, value)| {
-        (
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        )
-    }));
+    for (name, value) in &*READY {
+        headers.append(name, value.clone());
+    }
 }

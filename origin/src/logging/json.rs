@@ -85,10 +85,11 @@ impl Line {
         self.second = Some(second);
     }
 
+    /// Names are words of our sources: there is nothing in them to escape.
     fn name(&mut self, field: &Field) {
-        self.out.push(b',');
-        write_string(&mut self.out, field.name());
-        self.out.push(b':');
+        self.out.extend_from_slice(b",\"");
+        self.out.extend_from_slice(field.name().as_bytes());
+        self.out.extend_from_slice(b"\":");
     }
 
     fn number(&mut self, field: &Field, digits: &str) {

@@ -5,9 +5,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = find(rest, escaped_in_json, |byte| {
-        ESCAPES[usize::from(byte)] != 0
-    }) {
+    while let Some(at) = find_escaped(rest) {
         let (clean, behind) = rest.split_at(at);
         out.extend_from_slice(clean);
         let byte = behind[0];
@@ -25,6 +23,30 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// The place of the first byte that JSON escapes: blocks that have none are passed over, then words tell the place.
+#[inline]
+fn find_escaped(bytes: &[u8]) -> Option<usize> {
+    // Compiled for size, as the worker is, blocks take longer than words.
+    #[cfg(not(target_arch = "wasm32"))]
+    let clean = {
+        let (blocks, _) = bytes.as_chunks::<16>();
+        let marked = blocks.iter().position(has_escaped);
+        marked.unwrap_or(blocks.len()) * 16
+    };
+    #[cfg(target_arch = "wasm32")]
+    let clean = 0;
+    let is_one = |byte| ESCAPES[usize::from(byte)] != 0;
+    find(&bytes[clean..], escaped_in_json, is_one).map(|at| clean + at)
+}
+
+/// Written so that the compiler looks at all sixteen at once.
+#[cfg(not(target_arch = "wasm32"))]
+#[inline]
+fn has_escaped(block: &[u8; 16]) -> bool {
+    let escaped = |byte: u8| u8::from((byte < 0x20) | (byte == b'"') | (byte == b'\\'));
+    block.iter().fold(0, |any, byte| any | escaped(*byte)) != 0
+}
+
 /// The place of the first byte that `is_one`: eight at a time are looked at through `marks`, which sets
 /// the high bit of those bytes; above the lowest it may set others too.
 #[inline]
@@ -36,8 +58,12 @@ fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -
             return Some(at * 8 + marked.trailing_zeros() as usize / 8);
         }
     }
-    let at = tail.iter().position(|byte| is_one(*byte))?;
-    Some(words.len() * 8 + at)
+    if let Some(last) = bytes.last_chunk::<8>() {
+        // It may begin in a word that has nothing.
+        let marked = marks(u64::from_le_bytes(*last));
+        return (marked != 0).then(|| bytes.len() - 8 + marked.trailing_zeros() as usize / 8);
+    }
+    tail.iter().position(|byte| is_one(*byte))
 }
 
 /// One in each byte of a word.

@@ -24,27 +24,24 @@ const CALLERS: u64 = 32;
 /// A database that project `default` may name its own.
 const DATABASE: &str = "default_many";
 
+const FIGURES: [Figure; 13] = [
+    Figure::line("first after a start", "ms", 2),
+    Figure::line("first after a DDL", "ms", 2),
+    Figure::line("first of each table", "ms", 2),
+    Figure::aside("one table", "requests/s", 0),
+    Figure::aside("one table, p99", "ms", 2),
+    Figure::aside("all tables", "requests/s", 0),
+    Figure::aside("all, p99", "ms", 2),
+    Figure::aside("all, Selkie", "µs", 0),
+    Figure::aside("all, MariaDB", "µs", 0),
+    Figure::line("all, bare driver", "ms", 2),
+    Figure::aside("errors", "", 0),
+    Figure::aside("memory of a table", "KB", 1),
+    Figure::aside("making one", "ms", 2),
+];
+
 pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve> {
-    let mut curve = Curve::new(
-        "tables",
-        "Tables of one schema",
-        "tables",
-        &[
-            Figure::line("first after a start", "ms", 2),
-            Figure::line("first after a DDL", "ms", 2),
-            Figure::line("first of each table", "ms", 2),
-            Figure::aside("one table", "requests/s", 0),
-            Figure::aside("one table, p99", "ms", 2),
-            Figure::aside("all tables", "requests/s", 0),
-            Figure::aside("all, p99", "ms", 2),
-            Figure::aside("all, Selkie", "µs", 0),
-            Figure::aside("all, MariaDB", "µs", 0),
-            Figure::line("all, bare driver", "ms", 2),
-            Figure::aside("errors", "", 0),
-            Figure::aside("memory of a table", "KB", 1),
-            Figure::aside("making one", "ms", 2),
-        ],
-    );
+    let mut curve = Curve::new("tables", "Tables of one schema", "tables", &FIGURES);
     ground.sql(&[format!("CREATE DATABASE {DATABASE}")]).await?;
     let mut made = 0;
     for tables in extent.of(&POINTS) {

@@ -36,7 +36,8 @@ impl Lease {
     /// [`DbError::Unavailable`] if the lease has ended.
     pub(in crate::db) fn connection(&mut self) -> Result<&mut Connection, DbError> {
         self.object
-            .as_deref_mut()
+            .as_mut()
+            .map(|object| &mut ***object)
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
     }
 

@@ -1,0 +1,83 @@
+//! Waits that end: a step is given so long. Knows nothing of what it waits for.
+
+use super::error::DbError;
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::task::{Unconstrained, unconstrained};
+use tokio::time::Sleep;
+
+pin_project! {
+    /// A step that must end within a limit, counted from where it first has to wait: most rows are here already
+    /// when they are asked for, and cost no look at the clock.
+    pub(super) struct Within<S> {
+        #[pin]
+        step: S,
+        limit: Duration,
+        #[pin]
+        alarm: Option<Unconstrained<Sleep>>,
+    }
+}
+
+/// Waits for a step so long; the lease, still running, kills the statement when it is dropped.
+pub(super) fn within<T, S>(limit: Duration, step: S) -> Within<S>
+where
+    S: Future<Output = Result<T, DbError>>,
+{
+    Within {
+        step,
+        limit,
+        alarm: None,
+    }
+}
+
+impl<T, S> Future for Within<S>
+where
+    S: Future<Output = Result<T, DbError>>,
+{
+    type Output = Result<T, DbError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if let Poll::Ready(outcome) = this.step.poll(context) {
+            return Poll::Ready(outcome);
+        }
+        if this.alarm.is_none() {
+            // A step that has used up its task's budget must not keep the alarm from being looked at.
+            let alarm = unconstrained(tokio::time::sleep(*this.limit));
+            this.alarm.set(Some(alarm));
+        }
+        match this.alarm.as_pin_mut() {
+            Some(alarm) => alarm.poll(context).map(|()| Err(DbError::Timeout)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{pending, ready};
+
+    #[tokio::test]
+    async fn a_step_that_is_done_needs_no_time() {
+        let done = within(Duration::ZERO, ready(Ok(7))).await;
+        assert!(matches!(done, Ok(7)));
+    }
+
+    #[tokio::test]
+    async fn a_step_that_takes_too_long_is_given_up() {
+        let outcome = within(Duration::from_millis(1), pending::<Result<(), DbError>>()).await;
+        assert!(matches!(outcome, Err(DbError::Timeout)));
+    }
+
+    #[tokio::test]
+    async fn a_step_that_waits_and_ends_in_time_has_its_outcome() {
+        let step = async {
+            tokio::task::yield_now().await;
+            Ok(7)
+        };
+        assert!(matches!(within(Duration::from_secs(60), step).await, Ok(7)));
+    }
+}
