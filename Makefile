@@ -50,7 +50,7 @@ fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
 	@tools/setup.sh fuzz
 	@tools/fuzz.sh
 
-bench: setup build ## Compare speed with a hand-written server (ARGS=… for its options)
+bench: setup build ## Compare speed with the bare driver and a hand-written server, in ten minutes (ARGS=--help for options)
 	cargo run --locked --release -p tests --bin bench -- $(ARGS)
 
 bench-thumbnails: ## Compare thumbnails with npm's sharp (ARGS=… for its options)

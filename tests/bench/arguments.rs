@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
-use crate::{edge::Edge, uploads::Uploads, workload::Workload};
+use crate::{edge::Edge, growth::Growth, uploads::Uploads, workload::Workload};
 
 /// Measure Selkie against the floor and against a hand-written server, on a private MariaDB, over loopback only.
 #[derive(Debug, Parser)]
@@ -20,19 +20,27 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run the hand-written axum server that the comparison starts.
     ServeHandwritten(Serve),
+    /// Run its twin without a database, which answers the same record to everybody.
+    ServeHello {
+        /// Loopback address to listen on; port 0 takes a free one. The address is printed as the first line.
+        #[arg(long, default_value = "127.0.0.1:0")]
+        listen: SocketAddr,
+    },
     /// Measure uploads: one large file, then a hundred pictures beside other requests.
     Uploads(Uploads),
     /// Measure what the edge adds to a request, beside a worker that only passes it on.
     Edge(Edge),
+    /// Measure how cost grows with rows, columns, callers, tables, keys and projects.
+    Growth(Growth),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Seconds of one measurement.
-    #[arg(long, default_value_t = 10, value_parser = value_parser!(u64).range(1..=120))]
+    #[arg(long, default_value_t = 2, value_parser = value_parser!(u64).range(1..=120))]
     pub(crate) seconds: u64,
-    /// Keep-alive connections of the load (W4 and the million rows use one, the aggregate eight).
-    #[arg(long, default_value_t = 32, value_parser = value_parser!(u16).range(1..=256))]
+    /// Keep-alive connections of the load (long answers use one, batches four, the aggregate eight, the storm a thousand).
+    #[arg(long, default_value_t = 32, value_parser = value_parser!(u16).range(1..=128))]
     pub(crate) connections: u16,
     /// How often each contender is measured; medians are printed.
     #[arg(long, default_value_t = 3, value_parser = value_parser!(u16).range(1..=15))]
@@ -40,19 +48,23 @@ pub(crate) struct Compare {
     /// Workloads to run (all, if none is named).
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<Workload>,
-    /// Contenders to run (all that can be started, if none is named).
+    /// Contenders to run (all but `values`, if none is named).
     #[arg(long, value_delimiter = ',')]
     pub(crate) contenders: Vec<Contender>,
     /// MariaDB connections of the floor and of the hand-written server.
     #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=128))]
     pub(crate) pool: u16,
-    /// Requests a second at which to send (an open loop, latency counted from the moment at which a request was due)
-    /// instead of as fast as answers come (a closed loop).
+    /// Send so many requests a second, whatever the answers do, and nothing else (an open loop: latency counts from the moment
+    /// at which a request was due). Without it: as fast as answers come, and then at half of the slowest's rate.
     #[arg(long, value_parser = value_parser!(u32).range(1..=200_000))]
     pub(crate) rate: Option<u32>,
-    /// Also write every measurement and the medians to this file.
+    /// Send only as fast as answers come (a closed loop), and leave out what follows it at a fixed rate.
+    #[arg(long, conflicts_with = "rate")]
+    pub(crate) closed: bool,
+    /// Where `bench.json` and the charts are written (default: `target/bench`). A page of the same name beside it, such as
+    /// `docs/performance.md` beside `docs/performance`, gets the tables between its marks.
     #[arg(long)]
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) save: Option<PathBuf>,
     /// The `selkie` binary (default: beside this one).
     #[arg(long)]
     pub(crate) selkie: Option<PathBuf>,
@@ -64,14 +76,27 @@ pub(crate) struct Compare {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Contender {
-    /// The bare driver, without HTTP.
+    /// The bare driver, without HTTP: with as many connections as the servers have, and with as many as there are callers.
     Floor,
+    /// axum without a database: the ceiling of any HTTP server.
+    Hello,
     /// axum + mysql_async, rows collected as `serde_json::Value`.
     Values,
     /// axum + mysql_async, rows written straight into a streamed body.
     Streamed,
     /// Selkie's origin, started here.
     Selkie,
+    /// A worker of ten lines of JavaScript before that origin, in workerd, which only passes requests on.
+    PassThrough,
+    /// Selkie's worker before that origin, in workerd.
+    Edge,
+}
+
+impl Contender {
+    /// Is it measured, when `asked` were named?
+    pub(crate) fn is_wanted(self, asked: &[Self]) -> bool {
+        asked.contains(&self) || (asked.is_empty() && self != Self::Values)
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,30 +1,34 @@
-//! The comparison: start the contenders, see that each gives the right answer, then measure them in turn.
+//! The comparison: start the contenders, see that each gives the right answer, then measure them in turn: first as fast as
+//! answers come, for throughput, then all at one rate that each of them carries, for latency.
 
+mod measure;
+mod rate;
 mod subject;
 
-use std::{io::Write as _, time::Duration};
+use std::{io::Write as _, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use mysql_async::{Conn, prelude::Queryable as _};
-use tokio::time::Instant;
 
-use self::subject::{Kind, Subject};
+use self::subject::{Kind, Subject, Subjects};
 use crate::{
-    accounting,
     arguments::Compare,
-    data, floor,
-    load::{self, Load, Outcome, Pace},
+    data,
+    machine::Machine,
     mariadb::{self, MariaDb},
-    report::{Report, Sample},
-    workload::Workload,
+    process,
+    report::{Case, Report},
+    role::League,
+    workload::{STORM_CALLERS, Workload},
 };
 
-/// Plans, caches and connections are made in this time, before anything counts.
-const WARM_UP: Duration = Duration::from_secs(1);
 /// Nothing here runs longer, whatever was asked for.
 const RUN_LIMIT: Duration = Duration::from_secs(3 * 3600);
 
-/// Run the whole comparison and print it.
+/// Workloads whose latency is measured at a fixed rate: those with many callers and small answers.
+const OPEN: [Workload; 3] = [Workload::W1, Workload::W2, Workload::W3];
+
+/// Run the whole comparison, print it and save it.
 pub(crate) async fn run(compare: Compare) -> Result<()> {
     tokio::time::timeout(RUN_LIMIT, measure_all(&compare))
         .await
@@ -32,52 +36,137 @@ pub(crate) async fn run(compare: Compare) -> Result<()> {
 }
 
 async fn measure_all(compare: &Compare) -> Result<()> {
+    // A socket for each caller, here and in each server, which inherits it.
+    process::allow_open_files(u64::from(STORM_CALLERS) * 4)?;
     say("starting MariaDB and filling its tables")?;
     let mariadb = MariaDb::start().await?;
     let options = mariadb::options(&mariadb.socket(), Some(data::DATABASE));
     let mut administrator = Conn::new(mariadb::options(&mariadb.socket(), None)).await?;
     data::fill(&mut administrator).await?;
-    let subjects = subject::start(compare, &mariadb, &options).await?;
-    let workloads = if compare.only.is_empty() {
-        Workload::ALL.to_vec()
-    } else {
-        compare.only.clone()
+    let machine = Machine::of(&mut administrator).await?;
+    let subjects = Subjects::start(compare, &mariadb, &options).await?;
+    let mut comparison = Comparison {
+        report: Report::new(compare, machine),
+        compare,
+        mariadb: &mariadb,
+        administrator,
+        subjects: &subjects.measured,
     };
-    let mut report = Report::new(compare);
-    for subject in &subjects {
-        report.idle(&subject.name, subject.idle_bytes);
-    }
-    for workload in workloads {
-        for subject in &subjects {
-            check(subject, workload)
-                .await
-                .with_context(|| format!("{}: {}", subject.name, workload.title()))?;
-        }
-        for round in 1..=compare.rounds {
-            for subject in &subjects {
-                say(&format!(
-                    "{}, round {round}: {}",
-                    workload.title(),
-                    subject.name
-                ))?;
-                administrator.query_drop(data::EMPTY_INBOX).await?;
-                let sample = measure(compare, &mariadb, subject, workload)
-                    .await
-                    .with_context(|| format!("{}: {}", subject.name, workload.title()))?;
-                report.add(workload, &subject.name, sample);
-            }
-        }
-    }
+    comparison.run().await?;
+    let report = comparison.report;
     report.print(&mut std::io::stdout().lock())?;
-    if let Some(path) = &compare.json {
-        report.write_json(path)?;
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    let directory = compare.save.as_deref().unwrap_or(&default);
+    report.save(directory)?;
+    say(&format!("saved in {}", directory.display()))?;
+    if report.has_failures() {
+        bail!("not every measurement succeeded: see above");
     }
     Ok(())
 }
 
+struct Comparison<'a> {
+    compare: &'a Compare,
+    mariadb: &'a MariaDb,
+    administrator: Conn,
+    subjects: &'a [Subject],
+    report: Report,
+}
+
+impl<'a> Comparison<'a> {
+    async fn run(&mut self) -> Result<()> {
+        let workloads = if self.compare.only.is_empty() {
+            Workload::ALL.to_vec()
+        } else {
+            self.compare.only.clone()
+        };
+        for subject in self.subjects {
+            self.report.idle(&subject.name, subject.idle_bytes);
+        }
+        // All before anything is measured: who answers wrong is known at once.
+        for &workload in &workloads {
+            for subject in self.taking_part(workload) {
+                check(subject, workload)
+                    .await
+                    .with_context(|| format!("{}: {}", subject.name, workload.title()))?;
+            }
+        }
+        for &workload in &workloads {
+            let case = Case {
+                workload,
+                rate: self.compare.rate,
+            };
+            self.alternate(case, self.taking_part(workload)).await?;
+        }
+        if self.compare.closed || self.compare.rate.is_some() {
+            return Ok(());
+        }
+        for workload in OPEN.into_iter().filter(|open| workloads.contains(open)) {
+            for league in League::BOTH {
+                self.open(workload, league).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn taking_part(&self, workload: Workload) -> Vec<&'a Subject> {
+        self.subjects
+            .iter()
+            .filter(|subject| subject.role.takes_part(workload))
+            .collect()
+    }
+
+    /// All of a league at one rate that each carries.
+    async fn open(&mut self, workload: Workload, league: League) -> Result<()> {
+        let mut members = self.taking_part(workload);
+        members.retain(|subject| subject.role.league() == Some(league));
+        let closed = Case {
+            workload,
+            rate: None,
+        };
+        let reached: Vec<f64> = members
+            .iter()
+            .filter_map(|subject| self.report.median(closed, &subject.name))
+            .map(|median| median.requests_per_second)
+            .collect();
+        let Some(rate) = rate::carried_by_all(&reached) else {
+            return Ok(());
+        };
+        let case = Case {
+            workload,
+            rate: Some(rate),
+        };
+        self.alternate(case, members).await
+    }
+
+    /// One after the other, again and again.
+    async fn alternate(&mut self, case: Case, subjects: Vec<&Subject>) -> Result<()> {
+        for round in 1..=self.compare.rounds {
+            for subject in &subjects {
+                say(&format!(
+                    "{}, round {round}: {}",
+                    case.title(),
+                    subject.name
+                ))?;
+                self.administrator.query_drop(data::EMPTY_INBOX).await?;
+                let measured =
+                    measure::measure(self.compare, self.mariadb, subject, case, round).await;
+                match measured {
+                    Ok(sample) => self.report.add(case, subject.role, &subject.name, sample),
+                    Err(error) => {
+                        let text = format!("{error:#}");
+                        self.report.fail(case, subject.role, &subject.name, text);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// An answer that is wrong may be as fast as it likes.
 async fn check(subject: &Subject, workload: Workload) -> Result<()> {
-    let Kind::Server { door, .. } = &subject.kind else {
+    let Kind::Server(door) = &subject.kind else {
         return Ok(());
     };
     let (status, body) = subject::ask(door, workload).await?;
@@ -101,95 +190,6 @@ async fn check(subject: &Subject, workload: Workload) -> Result<()> {
 struct Answer {
     success: bool,
     payload: serde_json::Value,
-}
-
-async fn measure(
-    compare: &Compare,
-    mariadb: &MariaDb,
-    subject: &Subject,
-    workload: Workload,
-) -> Result<Sample> {
-    drive(compare, subject, workload, WARM_UP).await?;
-    let server = subject.pid;
-    if let Some(pid) = server {
-        accounting::forget_peak(pid)?;
-    }
-    let before = Cpu::now(mariadb, subject)?;
-    let began = Instant::now();
-    let outcome = drive(
-        compare,
-        subject,
-        workload,
-        Duration::from_secs(compare.seconds),
-    )
-    .await?;
-    let elapsed = began.elapsed();
-    let after = Cpu::now(mariadb, subject)?;
-    let mut sample = Sample::of(&outcome, elapsed)?;
-    let micros = |after: Duration, before: Duration| {
-        after.saturating_sub(before).as_secs_f64() * 1e6 / outcome.requests.max(1) as f64
-    };
-    // An installation that was not started here has a MariaDB of its own.
-    if let (Some(server_after), Some(server_before)) = (after.server, before.server) {
-        sample.server_micros = Some(micros(server_after, server_before));
-        sample.database_micros = Some(micros(after.database, before.database));
-    }
-    if let Kind::Server { .. } = subject.kind {
-        sample.load_micros = Some(micros(after.load, before.load));
-    }
-    if let (Some(pid), Some(idle)) = (server, subject.idle_bytes) {
-        let peak = accounting::peak(pid)?;
-        sample.peak_bytes = Some(peak);
-        sample.grown_bytes = Some(peak.saturating_sub(idle));
-    }
-    Ok(sample)
-}
-
-/// Processor time used so far.
-struct Cpu {
-    server: Option<Duration>,
-    database: Duration,
-    load: Duration,
-}
-
-impl Cpu {
-    fn now(mariadb: &MariaDb, subject: &Subject) -> Result<Self> {
-        Ok(Self {
-            server: subject.pid.map(accounting::cpu).transpose()?,
-            database: accounting::cpu(mariadb.pid())?,
-            load: accounting::cpu(std::process::id())?,
-        })
-    }
-}
-
-async fn drive(
-    compare: &Compare,
-    subject: &Subject,
-    workload: Workload,
-    duration: Duration,
-) -> Result<Outcome> {
-    match &subject.kind {
-        Kind::Floor {
-            options,
-            connections,
-        } => {
-            let connections = workload.callers(*connections);
-            floor::run(options, workload, connections, duration).await
-        }
-        Kind::Server { door, .. } => {
-            let load = Load {
-                address: door.address,
-                requests: door.requests.clone(),
-                workload,
-                callers: workload.callers(compare.connections),
-                pace: compare
-                    .rate
-                    .map_or(Pace::Closed, |per_second| Pace::Open { per_second }),
-                duration,
-            };
-            load::run(load).await
-        }
-    }
 }
 
 /// Progress, where it does not mix with the result.

@@ -6,7 +6,7 @@
 mod callers;
 mod origin;
 mod outcome;
-mod worker;
+pub(crate) mod worker;
 
 use std::{
     io::Write as _,

@@ -1,12 +1,15 @@
 //! The floor: the same statements by the bare driver over the same socket, without HTTP, JSON or a pool. No server can be
 //! faster than this one's absence.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use futures_util::TryStreamExt as _;
 use mysql_async::{
-    Conn, Opts, Row,
+    Conn, Opts, Params, Row, Value,
     prelude::{Query as _, Queryable as _, WithParams as _},
 };
 
@@ -14,8 +17,9 @@ use crate::{
     data::{CATEGORIES, POSTS},
     handwritten::statement,
     load::Outcome,
+    pace::{Clock, Pace},
     request::BODY,
-    workload::{AGGREGATE, Random, Workload},
+    workload::{AGGREGATE, BATCH_ROWS, Random, Workload},
 };
 
 /// Run `workload` on so many connections for so long, in this process.
@@ -23,27 +27,24 @@ pub(crate) async fn run(
     options: &Opts,
     workload: Workload,
     connections: u16,
+    pace: Pace,
     duration: Duration,
 ) -> Result<Outcome> {
     let mut ready = Vec::new();
     for _ in 0..connections {
         ready.push(Conn::new(options.clone()).await?);
     }
-    let began = Instant::now();
+    let clock = Arc::new(Clock::start(pace, duration)?);
     let mut tasks = Vec::new();
     for (number, connection) in (0_u64..).zip(ready) {
-        tasks.push(tokio::spawn(caller(
-            connection,
-            workload,
-            number,
-            began + duration,
-        )));
+        let clock = Arc::clone(&clock);
+        tasks.push(tokio::spawn(caller(connection, workload, number, clock)));
     }
     let mut outcome = Outcome::new()?;
     for task in tasks {
         outcome.merge(&task.await.context("a connection")??)?;
     }
-    outcome.elapsed = began.elapsed();
+    outcome.elapsed = clock.elapsed();
     Ok(outcome)
 }
 
@@ -51,25 +52,22 @@ async fn caller(
     mut connection: Conn,
     workload: Workload,
     number: u64,
-    until: Instant,
+    clock: Arc<Clock>,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::new()?;
     let mut random = Random::new(number);
-    loop {
-        let from = Instant::now();
-        if from >= until {
-            break;
-        }
+    while let Some(from) = clock.next().await? {
         once(&mut connection, workload, &mut random).await?;
-        outcome.record(from.elapsed(), from.elapsed(), 0);
+        let latency = Instant::now().duration_since(from);
+        outcome.record(latency, latency, 0);
     }
     connection.disconnect().await?;
     Ok(outcome)
 }
 
 async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) -> Result<()> {
-    match workload {
-        Workload::W1 | Workload::Lone => {
+    match workload.next(random) {
+        Workload::W1 | Workload::Lone | Workload::Mixed | Workload::Storm => {
             let row: Option<Row> = connection
                 .exec_first(statement::BY_ID, (random.up_to(POSTS),))
                 .await?;
@@ -80,17 +78,14 @@ async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) ->
             let _rows: Vec<Row> = connection.exec(statement::LISTING, (category, 20)).await?;
         }
         Workload::W3 => {
-            let number = random.up_to(POSTS);
-            let values = (
-                format!("Letter no. {number}"),
-                BODY,
-                format!("c{}", number % 10),
-                "7.50",
-                1,
-                number,
-                "2026-01-02 03:04:05",
-            );
+            let values = Params::Positional(new_post(random.up_to(POSTS)));
             connection.exec_drop(statement::INSERT, values).await?;
+        }
+        Workload::Batch => {
+            let values = Params::Positional((1..=BATCH_ROWS).flat_map(new_post).collect());
+            connection
+                .exec_drop(statement::INSERT_BATCH.as_str(), values)
+                .await?;
         }
         Workload::W4 => drain(connection, statement::ALL_POSTS).await?,
         Workload::Million => drain(connection, statement::ALL_MILLION).await?,
@@ -99,6 +94,19 @@ async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) ->
         }
     }
     Ok(())
+}
+
+/// What an insert binds.
+fn new_post(number: u64) -> Vec<Value> {
+    vec![
+        format!("Letter no. {number}").into(),
+        BODY.into(),
+        format!("c{}", number % CATEGORIES).into(),
+        format!("{}.50", number % 100).into(),
+        1.into(),
+        number.into(),
+        "2026-01-02 03:04:05".into(),
+    ]
 }
 
 /// Rows one by one, dropped as they come.

@@ -1,10 +1,11 @@
 //! The server to compare with: axum and mysql_async, written by hand for exactly these requests. It checks no key, reads
 //! no schema, plans nothing, counts nothing and bounds nothing. In two styles, see [`Style`].
 
+mod hello;
 mod rows;
 pub(crate) mod statement;
 
-use std::{io::Write as _, sync::Arc};
+use std::{io::Write as _, net::SocketAddr, sync::Arc};
 
 use anyhow::{Result, bail};
 use axum::{
@@ -16,7 +17,9 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt as _,
 };
-use mysql_async::{OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, prelude::Queryable as _};
+use mysql_async::{
+    OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Value, prelude::Queryable as _,
+};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
@@ -33,9 +36,27 @@ struct Server {
 
 /// Serve until the process is ended.
 pub(crate) async fn serve(serve: Serve) -> Result<()> {
-    if !serve.listen.ip().is_loopback() {
+    listen(serve.listen, router(&serve)?).await
+}
+
+/// Serve one record that is always the same, without a database: what any HTTP server can reach on this machine.
+pub(crate) async fn serve_hello(address: SocketAddr) -> Result<()> {
+    listen(address, hello::router()).await
+}
+
+async fn listen(address: SocketAddr, router: Router) -> Result<()> {
+    if !address.ip().is_loopback() {
         bail!("this server checks no keys, so it listens on loopback only");
     }
+    let listener = TcpListener::bind(address).await?;
+    writeln!(std::io::stdout().lock(), "{}", listener.local_addr()?)?;
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    Ok(axum::serve(listener, router).await?)
+}
+
+fn router(serve: &Serve) -> Result<Router> {
     let Some(constraints) = PoolConstraints::new(usize::from(serve.pool), usize::from(serve.pool))
     else {
         bail!("a pool of none");
@@ -50,20 +71,14 @@ pub(crate) async fn serve(serve: Serve) -> Result<()> {
         pool: Pool::new(options),
         style: serve.style,
     });
-    let router = Router::new()
+    Ok(Router::new()
         .route("/api/v1/crud/{database}/{table}/{id}", get(read_one))
         .route(
             "/api/v1/crud/{database}/{table}",
             get(read_many).post(insert),
         )
         .route("/api/v1/sql", post(sql))
-        .with_state(server);
-    let listener = TcpListener::bind(serve.listen).await?;
-    writeln!(std::io::stdout().lock(), "{}", listener.local_addr()?)?;
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    Ok(axum::serve(listener, router).await?)
+        .with_state(server))
 }
 
 #[derive(Deserialize)]
@@ -81,6 +96,26 @@ struct NewPost {
     is_published: u8,
     views: u32,
     published_at: String,
+}
+
+impl NewPost {
+    fn values(self) -> [Value; 7] {
+        [
+            self.title.into(),
+            self.body.into(),
+            self.category.into(),
+            self.price.into(),
+            self.is_published.into(),
+            self.views.into(),
+            self.published_at.into(),
+        ]
+    }
+}
+
+#[derive(Deserialize)]
+struct Batch {
+    #[serde(rename = "batchData")]
+    rows: Vec<NewPost>,
 }
 
 #[derive(Deserialize)]
@@ -150,22 +185,33 @@ async fn read_many(
     }
 }
 
+/// One record, or a batch: told apart by how the requests of this comparison begin.
 async fn insert(State(server): State<Arc<Server>>, body: Bytes) -> Result<Response, Failure> {
+    if body.starts_with(b"{\"batchData\"") {
+        let new: Batch = serde_json::from_slice(&body)?;
+        return insert_batch(&server, new.rows).await;
+    }
     let new: NewPost = serde_json::from_slice(&body)?;
     let mut connection = server.pool.get_conn().await?;
-    let values = (
-        new.title,
-        new.body,
-        new.category,
-        new.price,
-        new.is_published,
-        new.views,
-        new.published_at,
-    );
+    let values = Params::Positional(new.values().into());
     connection.exec_drop(statement::INSERT, values).await?;
     Ok(json(
         &serde_json::json!({"success": true, "payload": connection.last_insert_id()}),
     ))
+}
+
+/// As many rows as the statement has places for, or none.
+async fn insert_batch(server: &Server, rows: Vec<NewPost>) -> Result<Response, Failure> {
+    let count = rows.len() as u64;
+    let mut connection = server.pool.get_conn().await?;
+    let values = rows.into_iter().flat_map(NewPost::values).collect();
+    connection
+        .exec_drop(statement::INSERT_BATCH.as_str(), Params::Positional(values))
+        .await?;
+    // InnoDB gives the rows of one such statement numbers that follow each other.
+    let first = connection.last_insert_id().unwrap_or(0);
+    let ids: Vec<u64> = (first..first + count).collect();
+    Ok(json(&serde_json::json!({"success": true, "payload": ids})))
 }
 
 async fn sql(State(server): State<Arc<Server>>, body: Bytes) -> Result<Response, Failure> {

@@ -30,6 +30,8 @@ pub(crate) struct Answer {
     pub(crate) bytes: u64,
     /// When the head was complete.
     pub(crate) began: Instant,
+    /// When the body was.
+    pub(crate) ended: Instant,
 }
 
 enum Length {
@@ -76,17 +78,23 @@ impl Connection {
         self.stream.write_all(request).await?;
         let (status, length) = self.head().await?;
         let began = Instant::now();
-        let bytes = match length {
+        let (bytes, ended) = match length {
+            // A small answer comes whole: the clock is asked once.
+            Length::Known(bytes) if bytes <= (self.end - self.start) as u64 => {
+                self.body(bytes, keep).await?;
+                (bytes, began)
+            }
             Length::Known(bytes) => {
                 self.body(bytes, keep).await?;
-                bytes
+                (bytes, Instant::now())
             }
-            Length::Chunked => self.chunks(keep).await?,
+            Length::Chunked => (self.chunks(keep).await?, Instant::now()),
         };
         Ok(Answer {
             status,
             bytes,
             began,
+            ended,
         })
     }
 

@@ -1,38 +1,30 @@
 //! The load: a number of callers, each on a connection of its own, for a fixed time.
 //!
-//! All of them live on one thread: it sends some 100,000 requests a second before it is full, and leaves the other
-//! processors to what is measured.
+//! All of them live on one thread: it sends more than 100,000 requests a second before it is full, and leaves the other
+//! processors to what is measured. Four fifths of what it costs is the kernel's, for a send and a receive a request.
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
 use hdrhistogram::Histogram;
-use tokio::time::timeout;
+use tokio::{task::JoinSet, time::timeout};
 
+pub(crate) use crate::pace::Pace;
 use crate::{
     http::Connection,
+    pace::Clock,
     request::Requests,
     workload::{Random, Workload},
 };
 
-/// Longer than any answer here should take, and what a caller waits at most.
+/// Longer than any answer here should take: so long after its end a load is given up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How requests follow each other.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Pace {
-    /// The next one when the answer to the last is there.
-    Closed,
-    /// So many a second, whatever the answers do; latency counts from the moment at which a request was due.
-    Open { per_second: u32 },
-}
+/// What takes longer is counted as this, in microseconds.
+const LATENCY_MAX_MICROS: u64 = 120_000_000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Load {
@@ -58,7 +50,8 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     pub(crate) fn new() -> Result<Self> {
-        let histogram = || Histogram::new_with_bounds(1, 120_000_000, 3).context("histogram");
+        // Grows with what is recorded: room for the longest from the start would be 400 kB a caller.
+        let histogram = || Histogram::new(3).context("histogram");
         Ok(Self {
             requests: 0,
             bytes: 0,
@@ -71,10 +64,13 @@ impl Outcome {
     pub(crate) fn record(&mut self, latency: Duration, first_byte: Duration, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
-        self.latency
-            .saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
-        self.first_byte
-            .saturating_record(u64::try_from(first_byte.as_micros()).unwrap_or(u64::MAX));
+        let micros = |time: Duration| {
+            u64::try_from(time.as_micros())
+                .map_or(LATENCY_MAX_MICROS, |micros| micros.min(LATENCY_MAX_MICROS))
+        };
+        // It has room for all up to that limit.
+        let _ = self.latency.record(micros(latency));
+        let _ = self.first_byte.record(micros(first_byte));
     }
 
     pub(crate) fn merge(&mut self, other: &Self) -> Result<()> {
@@ -92,79 +88,70 @@ pub(crate) async fn run(load: Load) -> Result<Outcome> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(callers(load))
+        runtime.block_on(async {
+            // One wait for all: a timer for each request would be a tenth of what the load itself costs.
+            timeout(load.duration + ANSWER_TIMEOUT, callers(load))
+                .await
+                .context("no answer in time")?
+        })
     });
     thread.await.context("the load's thread")?
 }
 
-async fn callers(load: Load) -> Result<Outcome> {
-    let load = Arc::new(load);
-    let due = Arc::new(AtomicU64::new(0));
-    let mut connections = Vec::new();
-    for _ in 0..load.callers {
-        connections.push(Connection::open(load.address).await.context("connecting")?);
-    }
-    let began = Instant::now();
-    let mut tasks = Vec::new();
-    for (number, connection) in (0_u64..).zip(connections) {
-        tasks.push(tokio::spawn(caller(
-            Arc::clone(&load),
-            Arc::clone(&due),
-            connection,
-            number,
-            began,
-        )));
-    }
-    let mut outcome = Outcome::new()?;
-    for task in tasks {
-        outcome.merge(&task.await.context("a caller")??)?;
-    }
-    outcome.elapsed = began.elapsed();
-    Ok(outcome)
+/// What all callers of a load have in common.
+struct Common {
+    load: Load,
+    clock: Clock,
+    /// Of all callers, who are on one thread: one of its own each would not stay in the processor's caches.
+    outcome: Mutex<Outcome>,
 }
 
-async fn caller(
-    load: Arc<Load>,
-    due: Arc<AtomicU64>,
-    mut connection: Connection,
-    number: u64,
-    began: Instant,
-) -> Result<Outcome> {
-    let mut outcome = Outcome::new()?;
+impl Common {
+    fn outcome(&self) -> MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn callers(load: Load) -> Result<Outcome> {
+    let mut connections = Vec::new();
+    let mut opening = JoinSet::new();
+    for _ in 0..load.callers {
+        opening.spawn(Connection::open(load.address));
+    }
+    while let Some(opened) = opening.join_next().await {
+        connections.push(opened?.context("connecting")?);
+    }
+    let common = Arc::new(Common {
+        clock: Clock::start(load.pace, load.duration)?,
+        outcome: Mutex::new(Outcome::new()?),
+        load,
+    });
+    let mut callers = JoinSet::new();
+    for (number, connection) in (0_u64..).zip(connections) {
+        callers.spawn(caller(Arc::clone(&common), connection, number));
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended.context("a caller")??;
+    }
+    let elapsed = common.clock.elapsed();
+    let mut outcome = common.outcome();
+    outcome.elapsed = elapsed;
+    Ok(std::mem::replace(&mut *outcome, Outcome::new()?))
+}
+
+async fn caller(common: Arc<Common>, mut connection: Connection, number: u64) -> Result<()> {
     let mut random = Random::new(number);
     let mut buffer = Vec::new();
-    loop {
-        let from = match load.pace {
-            Pace::Closed => Instant::now(),
-            Pace::Open { per_second } => {
-                wait_until_due(began, due.fetch_add(1, Ordering::Relaxed), per_second).await
-            }
-        };
-        if from.duration_since(began) >= load.duration {
-            return Ok(outcome);
-        }
+    let load = &common.load;
+    while let Some(from) = common.clock.next().await? {
         load.requests.write(load.workload, &mut random, &mut buffer);
-        let answer = timeout(ANSWER_TIMEOUT, connection.call(&buffer))
-            .await
-            .context("no answer in time")??;
+        let answer = connection.call(&buffer).await?;
         if answer.status != 200 {
             bail!("answered {} in place of 200", answer.status);
         }
-        outcome.record(
-            from.elapsed(),
-            answer.began.duration_since(from),
-            answer.bytes,
-        );
+        let first_byte = answer.began.duration_since(from);
+        let latency = answer.ended.duration_since(from);
+        common.outcome().record(latency, first_byte, answer.bytes);
     }
-}
-
-/// The moment from which the `index`-th request counts. A caller that comes late counts from when the request was due;
-/// one that waits counts from when it woke, for the timer's millisecond is not the server's.
-async fn wait_until_due(began: Instant, index: u64, per_second: u32) -> Instant {
-    let due = began + Duration::from_secs_f64(index as f64 / f64::from(per_second));
-    if due <= Instant::now() {
-        return due;
-    }
-    tokio::time::sleep_until(due.into()).await;
-    Instant::now()
+    Ok(())
 }

@@ -7,17 +7,23 @@
 
 mod accounting;
 mod arguments;
+mod chart;
 mod compare;
 mod data;
 mod edge;
 mod floor;
+mod growth;
 mod handwritten;
 mod http;
 mod load;
+mod machine;
 mod mariadb;
+mod pace;
 mod process;
 mod report;
 mod request;
+mod role;
+mod sample;
 mod selkie;
 mod uploads;
 mod workload;
@@ -33,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     match arguments.command {
         Some(Command::ServeHandwritten(serve)) => runtime.block_on(handwritten::serve(serve)),
+        Some(Command::ServeHello { listen }) => runtime.block_on(handwritten::serve_hello(listen)),
         Some(Command::Uploads(uploads)) => runtime.block_on(async {
             tokio::select! {
                 result = uploads::run(&uploads) => result,
@@ -42,6 +49,12 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Edge(edge)) => runtime.block_on(async {
             tokio::select! {
                 result = edge::run(&edge) => result,
+                () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
+        Some(Command::Growth(growth)) => runtime.block_on(async {
+            tokio::select! {
+                result = growth::run(&growth) => result,
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }
         }),

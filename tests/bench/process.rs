@@ -3,6 +3,7 @@
 use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
@@ -80,6 +81,19 @@ impl Drop for Started {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// Let this process and those that it starts hold so many files and sockets open, or as many as the machine allows it to
+/// ask for.
+pub(crate) fn allow_open_files(count: u64) -> Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    let asked = limit.maximum.map_or(count, |maximum| count.min(maximum));
+    // No soft limit is none to raise.
+    if limit.current.is_some_and(|current| current < asked) {
+        limit.current = Some(asked);
+        setrlimit(Resource::Nofile, limit)?;
+    }
+    Ok(())
 }
 
 /// Returns when this process is asked to end.

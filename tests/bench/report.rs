@@ -1,278 +1,257 @@
-//! What was measured, as a table with ratios and as JSON. Knows nothing of how it was measured.
+//! What was measured, in order: kept, judged, printed and saved. Knows nothing of how it was measured.
 
-use std::{fs::File, io::Write, path::Path, time::Duration};
+mod charts;
+mod page;
+mod table;
+mod targets;
 
-use anyhow::Result;
-use hdrhistogram::Histogram;
+use std::{fs, io::Write, path::Path};
+
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use crate::{arguments::Compare, load::Outcome, workload::Workload};
+use self::{table::Table, targets::Target};
+use crate::{
+    arguments::Compare,
+    machine::Machine,
+    role::Role,
+    sample::{Figure, Sample, ratio},
+    workload::Workload,
+};
 
-/// One measurement of one contender.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Sample {
-    pub(crate) requests_per_second: f64,
-    pub(crate) megabytes_per_second: f64,
-    /// Processor time of the server for one request.
-    pub(crate) server_micros: Option<f64>,
-    /// Processor time of MariaDB for one request.
-    pub(crate) database_micros: Option<f64>,
-    /// Processor time of the load itself for one request; none for the floor, where it is the server's.
-    pub(crate) load_micros: Option<f64>,
-    /// Milliseconds to the last byte.
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    pub(crate) p999: f64,
-    pub(crate) max: f64,
-    /// Milliseconds to the head of the answer, the middle one.
-    pub(crate) first_byte: f64,
-    /// Highest resident memory of the server.
-    pub(crate) peak_bytes: Option<u64>,
-    /// How much that is above what it held before its first request.
-    pub(crate) grown_bytes: Option<u64>,
+/// What was asked of everybody: a workload, as fast as answers come or at a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Case {
+    pub(crate) workload: Workload,
+    /// Requests a second of an open loop; none for a closed one.
+    pub(crate) rate: Option<u32>,
 }
 
-impl Sample {
-    /// All that the callers saw; the kernel's figures are still missing.
-    pub(crate) fn of(outcome: &Outcome, elapsed: Duration) -> Result<Self> {
-        let seconds = outcome
-            .elapsed
-            .max(Duration::from_millis(1))
-            .min(elapsed)
-            .as_secs_f64();
-        let at = |histogram: &Histogram<u64>, quantile| {
-            histogram.value_at_quantile(quantile) as f64 / 1e3
-        };
-        Ok(Self {
-            requests_per_second: outcome.requests as f64 / seconds,
-            megabytes_per_second: outcome.bytes as f64 / 1e6 / seconds,
-            server_micros: None,
-            database_micros: None,
-            load_micros: None,
-            p50: at(&outcome.latency, 0.5),
-            p99: at(&outcome.latency, 0.99),
-            p999: at(&outcome.latency, 0.999),
-            max: outcome.latency.max() as f64 / 1e3,
-            first_byte: at(&outcome.first_byte, 0.5),
-            peak_bytes: None,
-            grown_bytes: None,
-        })
-    }
-
-    /// Each figure's median by itself.
-    fn median(samples: &[Self]) -> Self {
-        let of = |figure: fn(&Self) -> f64| {
-            middle(samples.iter().map(figure).collect()).unwrap_or(f64::NAN)
-        };
-        let maybe =
-            |figure: fn(&Self) -> Option<f64>| middle(samples.iter().filter_map(figure).collect());
-        let bytes = |figure: fn(&Self) -> Option<u64>| {
-            let mut values: Vec<u64> = samples.iter().filter_map(figure).collect();
-            values.sort_unstable();
-            values.get(values.len() / 2).copied()
-        };
-        Self {
-            requests_per_second: of(|sample| sample.requests_per_second),
-            megabytes_per_second: of(|sample| sample.megabytes_per_second),
-            server_micros: maybe(|sample| sample.server_micros),
-            database_micros: maybe(|sample| sample.database_micros),
-            load_micros: maybe(|sample| sample.load_micros),
-            p50: of(|sample| sample.p50),
-            p99: of(|sample| sample.p99),
-            p999: of(|sample| sample.p999),
-            max: of(|sample| sample.max),
-            first_byte: of(|sample| sample.first_byte),
-            peak_bytes: bytes(|sample| sample.peak_bytes),
-            grown_bytes: bytes(|sample| sample.grown_bytes),
+impl Case {
+    pub(crate) fn title(self) -> String {
+        let title = self.workload.title();
+        match self.rate {
+            None => title.to_owned(),
+            Some(rate) => {
+                let rate = table::amount(f64::from(rate));
+                format!("{title}, {rate} a second to each")
+            }
         }
     }
 }
 
-fn middle(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// One contender in one case.
+#[derive(Debug)]
 struct Entry {
-    workload: &'static str,
+    case: Case,
+    role: Role,
     contender: String,
-    median: Option<Sample>,
     samples: Vec<Sample>,
+    /// Why a round of it has no sample.
+    failure: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Idle {
-    contender: String,
-    bytes: u64,
+/// The same as it is saved.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Saved<'a> {
+    workload: &'static str,
+    rate: Option<u32>,
+    role: Role,
+    contender: &'a str,
+    failure: Option<&'a str>,
+    median: Option<Sample>,
+    rounds: &'a [Sample],
 }
 
-/// Everything that was measured, in order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Report {
+struct Setting {
     seconds: u64,
     connections: u16,
     rounds: u16,
     pool: u16,
-    rate: Option<u32>,
-    /// Resident memory of each server before its first request.
-    idle: Vec<Idle>,
+    machine: Machine,
+}
+
+/// Everything that was measured.
+#[derive(Debug)]
+pub(crate) struct Report {
+    setting: Setting,
+    /// Resident memory of each process that is called before its first request, in bytes.
+    idle: Vec<(String, u64)>,
     entries: Vec<Entry>,
 }
 
 impl Report {
-    pub(crate) fn new(compare: &Compare) -> Self {
-        Self {
+    pub(crate) fn new(compare: &Compare, machine: Machine) -> Self {
+        let setting = Setting {
             seconds: compare.seconds,
             connections: compare.connections,
             rounds: compare.rounds,
             pool: compare.pool,
-            rate: compare.rate,
+            machine,
+        };
+        Self {
+            setting,
             idle: Vec::new(),
             entries: Vec::new(),
         }
     }
 
     pub(crate) fn idle(&mut self, contender: &str, bytes: Option<u64>) {
-        self.idle.extend(bytes.map(|bytes| Idle {
-            contender: contender.to_owned(),
-            bytes,
-        }));
+        self.idle
+            .extend(bytes.map(|bytes| (contender.to_owned(), bytes)));
     }
 
-    pub(crate) fn add(&mut self, workload: Workload, contender: &str, sample: Sample) {
-        let title = workload.title();
-        let known = self
-            .entries
-            .iter_mut()
-            .find(|entry| entry.workload == title && entry.contender == contender);
-        if let Some(entry) = known {
-            entry.samples.push(sample);
-            entry.median = Some(Sample::median(&entry.samples));
-        } else {
+    pub(crate) fn add(&mut self, case: Case, role: Role, contender: &str, sample: Sample) {
+        self.entry(case, role, contender).samples.push(sample);
+    }
+
+    pub(crate) fn fail(&mut self, case: Case, role: Role, contender: &str, error: String) {
+        self.entry(case, role, contender).failure = Some(error);
+    }
+
+    fn entry(&mut self, case: Case, role: Role, contender: &str) -> &mut Entry {
+        let is_it = |entry: &Entry| entry.case == case && entry.contender == contender;
+        let at = self.entries.iter().position(is_it).unwrap_or_else(|| {
             self.entries.push(Entry {
-                workload: title,
+                case,
+                role,
                 contender: contender.to_owned(),
-                median: Some(sample.clone()),
-                samples: vec![sample],
+                samples: Vec::new(),
+                failure: None,
             });
+            self.entries.len() - 1
+        });
+        &mut self.entries[at]
+    }
+
+    pub(crate) fn has_failures(&self) -> bool {
+        self.entries.iter().any(|entry| entry.failure.is_some())
+    }
+
+    /// The middle of one contender's rounds.
+    pub(crate) fn median(&self, case: Case, contender: &str) -> Option<Sample> {
+        let of = |entry: &&Entry| entry.case == case && entry.contender == contender;
+        Sample::median(&self.entries.iter().find(of)?.samples)
+    }
+
+    /// The rounds of who plays this part.
+    fn rounds(&self, case: Case, role: Role) -> &[Sample] {
+        let of = |entry: &&Entry| entry.case == case && entry.role == role;
+        let entry = self.entries.iter().find(of);
+        entry.map_or(&[], |entry| &entry.samples)
+    }
+
+    /// The floor that others are compared with: that of equally many callers, where it was measured.
+    fn floor(&self, case: Case) -> &[Sample] {
+        match self.rounds(case, Role::WideFloor) {
+            [] => self.rounds(case, Role::Floor),
+            rounds => rounds,
         }
     }
 
-    pub(crate) fn write_json(&self, path: &Path) -> Result<()> {
-        let mut file = File::create(path)?;
-        serde_json::to_writer_pretty(&mut file, self)?;
-        writeln!(file)?;
-        Ok(())
+    fn against_floor(&self, case: Case, ours: &[Sample], figure: Figure) -> Option<f64> {
+        ratio(ours, self.floor(case), figure)
     }
 
-    /// One table a workload, and how each contender stands to the hand-written servers.
-    pub(crate) fn print(&self, out: &mut impl Write) -> Result<()> {
-        let pace = self.rate.map_or_else(
-            || "closed loop".to_owned(),
-            |rate| format!("open loop, {rate}/s"),
-        );
-        writeln!(
-            out,
-            "{} rounds of {} s, medians; {} connections, {pace}; µs are processor time for one request",
-            self.rounds, self.seconds, self.connections
-        )?;
-        for idle in &self.idle {
-            writeln!(
-                out,
-                "  {:<24} {:>8.1} MB resident at start",
-                idle.contender,
-                megabytes(idle.bytes)
-            )?;
-        }
-        let mut titles: Vec<&str> = self.entries.iter().map(|entry| entry.workload).collect();
-        titles.dedup();
-        for title in titles {
-            let rows: Vec<(&str, &Sample)> = self
-                .entries
-                .iter()
-                .filter(|entry| entry.workload == title)
-                .filter_map(|entry| Some((entry.contender.as_str(), entry.median.as_ref()?)))
-                .collect();
-            print_table(out, title, &rows)?;
-            print_ratios(out, &rows)?;
-        }
-        Ok(())
-    }
-}
-
-fn print_table(out: &mut impl Write, title: &str, rows: &[(&str, &Sample)]) -> Result<()> {
-    writeln!(out, "\n{title}")?;
-    writeln!(
-        out,
-        "  {:<24} {:>9} {:>8} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8}",
-        "",
-        "req/s",
-        "MB/s",
-        "server µs",
-        "db µs",
-        "load µs",
-        "p50 ms",
-        "p99",
-        "p99.9",
-        "max",
-        "1st byte",
-        "peak MB"
-    )?;
-    let number =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
-    for (name, sample) in rows {
-        let peak = match (sample.peak_bytes, sample.grown_bytes) {
-            (Some(peak), Some(grown)) => {
-                format!("{:.1} (+{:.1})", megabytes(peak), megabytes(grown))
+    /// Each case once, in the order of measurement.
+    fn cases(&self) -> Vec<Case> {
+        let mut cases: Vec<Case> = Vec::new();
+        for entry in &self.entries {
+            if !cases.contains(&entry.case) {
+                cases.push(entry.case);
             }
-            _ => "-".to_owned(),
-        };
+        }
+        cases
+    }
+
+    fn entries_of(&self, case: Case) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.case == case)
+    }
+
+    /// How it was measured, in a sentence.
+    fn preamble(&self) -> String {
+        let Setting {
+            seconds,
+            connections,
+            rounds,
+            pool,
+            machine,
+        } = &self.setting;
+        format!(
+            "{rounds} rounds of {seconds} s, medians; {connections} connections, {pool} to MariaDB. {}: {}, {} cores, \
+             Linux {}, MariaDB {}.",
+            machine.date, machine.processor, machine.cores, machine.kernel, machine.mariadb
+        )
+    }
+
+    /// For the terminal.
+    pub(crate) fn print(&self, out: &mut impl Write) -> Result<()> {
+        writeln!(out, "{}", self.preamble())?;
         writeln!(
             out,
-            "  {name:<24} {:>9.1} {:>8.1} {:>9} {:>8} {:>8} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>9.2} {peak:>8}",
-            sample.requests_per_second,
-            sample.megabytes_per_second,
-            number(sample.server_micros),
-            number(sample.database_micros),
-            number(sample.load_micros),
-            sample.p50,
-            sample.p99,
-            sample.p999,
-            sample.max,
-            sample.first_byte,
+            "µs are processor time for one request; × floor and × axum are ratios of req/s"
         )?;
-    }
-    Ok(())
-}
-
-/// Selkie's figures divided by each of the others'.
-fn print_ratios(out: &mut impl Write, rows: &[(&str, &Sample)]) -> Result<()> {
-    for (name, ours) in rows.iter().filter(|(name, _)| name.contains("selkie")) {
-        for (other, theirs) in rows.iter().filter(|(other, _)| other != name) {
-            let ratio = |ours: Option<f64>, theirs: Option<f64>| match (ours, theirs) {
-                (Some(ours), Some(theirs)) if theirs > 0.0 => format!("{:.2}", ours / theirs),
-                _ => "-".to_owned(),
-            };
+        for (contender, bytes) in &self.idle {
+            let megabytes = table::megabytes(*bytes);
             writeln!(
                 out,
-                "  {name} / {other}: requests ×{}, server µs ×{}, db µs ×{}, p99 ×{}",
-                ratio(
-                    Some(ours.requests_per_second),
-                    Some(theirs.requests_per_second)
-                ),
-                ratio(ours.server_micros, theirs.server_micros),
-                ratio(ours.database_micros, theirs.database_micros),
-                ratio(Some(ours.p99), Some(theirs.p99)),
+                "  {contender:<24} {megabytes:>8.1} MB resident at start"
             )?;
         }
+        for case in self.cases() {
+            write!(out, "\n{}", Table::of(self, case).plain())?;
+        }
+        for entry in &self.entries {
+            if let Some(failure) = &entry.failure {
+                let title = entry.case.title();
+                writeln!(out, "\nFAILED: {}, {title}: {failure}", entry.contender)?;
+            }
+        }
+        writeln!(out, "\nTargets")?;
+        for target in targets::all(self) {
+            writeln!(out, "  {}", target.plain())?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
+    /// JSON and charts into `directory`, tables into the page of its name beside it.
+    pub(crate) fn save(&self, directory: &Path) -> Result<()> {
+        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+        fs::write(directory.join("bench.json"), self.json()?)?;
+        for (name, svg) in charts::all(self)? {
+            fs::write(directory.join(name), svg)?;
+        }
+        let page = directory.with_extension("md");
+        if page.is_file() {
+            page::renew(&page, &page::text(self))?;
+        }
+        Ok(())
+    }
+
+    /// One line an entry, so that a renewed file shows what changed.
+    fn json(&self) -> Result<String> {
+        let entries = self.entries.iter().map(|entry| {
+            serde_json::to_string(&Saved {
+                workload: entry.case.workload.title(),
+                rate: entry.case.rate,
+                role: entry.role,
+                contender: &entry.contender,
+                failure: entry.failure.as_deref(),
+                median: Sample::median(&entry.samples),
+                rounds: &entry.samples,
+            })
+        });
+        let targets = targets::all(self);
+        let targets = targets.iter().map(Target::json);
+        Ok(format!(
+            "{{\n\"setting\": {},\n\"idleBytes\": {},\n\"targets\": [\n{}\n],\n\"entries\": [\n{}\n]\n}}\n",
+            serde_json::to_string(&self.setting)?,
+            serde_json::to_string(&self.idle)?,
+            targets.collect::<serde_json::Result<Vec<_>>>()?.join(",\n"),
+            entries.collect::<serde_json::Result<Vec<_>>>()?.join(",\n"),
+        ))
+    }
 }

@@ -1,12 +1,18 @@
 //! The requests of each workload, as bytes ready to send. Both kinds of server get the same ones, but for the filter of
 //! W2, which a server written by hand takes as plain parameters.
 
-use std::io::Write as _;
+use std::{io::Write as _, sync::LazyLock};
 
 use crate::{
     data::{CATEGORIES, POSTS},
-    workload::{AGGREGATE, Random, Workload},
+    workload::{AGGREGATE, BATCH_ROWS, Random, Workload},
 };
+
+/// The rows of a batch, the same every time: composing them anew would cost as much as a hand-written server does.
+static BATCH: LazyLock<String> = LazyLock::new(|| {
+    let rows: Vec<String> = (1..=BATCH_ROWS).map(new_post).collect();
+    format!(r#"{{"batchData":[{}]}}"#, rows.join(","))
+});
 
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
@@ -28,8 +34,8 @@ impl Requests {
     /// The next request of `workload`, written over `buffer`.
     pub(crate) fn write(&self, workload: Workload, random: &mut Random, buffer: &mut Vec<u8>) {
         let tables = format_args!("/api/v1/crud/{}", self.database);
-        match workload {
-            Workload::W1 | Workload::Lone => {
+        match workload.next(random) {
+            Workload::W1 | Workload::Lone | Workload::Mixed | Workload::Storm => {
                 self.get(
                     format_args!("{tables}/posts/{}", random.up_to(POSTS)),
                     buffer,
@@ -56,6 +62,7 @@ impl Requests {
                 &new_post(random.up_to(POSTS)),
                 buffer,
             ),
+            Workload::Batch => self.post(format_args!("{tables}/inbox"), &BATCH, buffer),
             Workload::W4 => self.get(format_args!("{tables}/posts"), buffer),
             Workload::Million => self.get(format_args!("{tables}/million"), buffer),
             Workload::Sql => self.sql(AGGREGATE, buffer),

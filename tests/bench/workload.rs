@@ -12,23 +12,39 @@ pub(crate) enum Workload {
     W2,
     /// Insert one row.
     W3,
+    /// Insert a thousand rows by one request.
+    Batch,
+    /// Nine of ten requests are W1, the tenth is W3.
+    Mixed,
     /// All 100,000 rows in one answer.
     W4,
     /// An aggregate over all rows, as SQL: MariaDB's time alone.
     Sql,
     /// A million short rows in one answer: what matters is memory.
     Million,
+    /// W1 by a thousand callers at once, each on a connection of its own.
+    Storm,
 }
 
+/// Rows of one request of [`Workload::Batch`].
+pub(crate) const BATCH_ROWS: u64 = 1_000;
+
+/// Callers of [`Workload::Storm`].
+pub(crate) const STORM_CALLERS: u16 = 1_000;
+
 impl Workload {
-    pub(crate) const ALL: [Self; 7] = [
+    /// In the order of measurement: what is judged by its memory comes before what leaves much of it behind.
+    pub(crate) const ALL: [Self; 10] = [
         Self::W1,
         Self::Lone,
+        Self::W4,
+        Self::Million,
+        Self::Storm,
         Self::W2,
         Self::W3,
-        Self::W4,
+        Self::Mixed,
+        Self::Batch,
         Self::Sql,
-        Self::Million,
     ];
 
     pub(crate) const fn title(self) -> &'static str {
@@ -37,17 +53,38 @@ impl Workload {
             Self::Lone => "W1 by a lone caller",
             Self::W2 => "W2: twenty rows, filtered and ordered",
             Self::W3 => "W3: insert one row",
+            Self::Batch => "Insert 1,000 rows by one request",
+            Self::Mixed => "Mixed: nine W1, one W3",
             Self::W4 => "W4: 100,000 rows in one answer",
             Self::Sql => "SQL: aggregate over 100,000 rows",
             Self::Million => "A million short rows in one answer",
+            Self::Storm => "Storm: W1 by 1,000 callers",
+        }
+    }
+
+    /// The same in a chart.
+    pub(crate) const fn short_title(self) -> &'static str {
+        match self {
+            Self::W1 => "one by id",
+            Self::Lone => "one by id,\none caller",
+            Self::W2 => "twenty,\nfiltered",
+            Self::W3 => "insert one",
+            Self::Batch => "insert\n1,000",
+            Self::Mixed => "9 reads,\n1 insert",
+            Self::W4 => "100,000\nrows",
+            Self::Sql => "SQL\naggregate",
+            Self::Million => "a million\nrows",
+            Self::Storm => "one by id,\n1,000 callers",
         }
     }
 
     /// Callers at once, when `asked` were asked for.
     pub(crate) fn callers(self, asked: u16) -> u16 {
         match self {
-            Self::W1 | Self::W2 | Self::W3 => asked,
+            Self::W1 | Self::W2 | Self::W3 | Self::Mixed => asked,
+            Self::Storm => STORM_CALLERS,
             Self::Sql => asked.min(8),
+            Self::Batch => asked.min(4),
             Self::Lone | Self::W4 | Self::Million => 1,
         }
     }
@@ -56,10 +93,20 @@ impl Workload {
     pub(crate) const fn rows(self) -> Option<u64> {
         match self {
             Self::W2 => Some(20),
+            Self::Batch => Some(BATCH_ROWS),
             Self::W4 => Some(100_000),
             Self::Sql => Some(10),
             Self::Million => Some(1_000_000),
-            Self::W1 | Self::Lone | Self::W3 => None,
+            Self::W1 | Self::Lone | Self::W3 | Self::Mixed | Self::Storm => None,
+        }
+    }
+
+    /// What the next request does: one of several for a mixed load, else the workload itself.
+    pub(crate) fn next(self, random: &mut Random) -> Self {
+        match self {
+            Self::Mixed if random.up_to(10) == 10 => Self::W3,
+            Self::Mixed | Self::Storm => Self::W1,
+            other => other,
         }
     }
 }
@@ -84,5 +131,19 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % n + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Random, Workload};
+
+    #[test]
+    fn a_tenth_of_a_mixed_load_inserts() {
+        let mut random = Random::new(7);
+        let inserts = (0..100_000)
+            .filter(|_| Workload::Mixed.next(&mut random) == Workload::W3)
+            .count();
+        assert!((9_700..10_300).contains(&inserts), "{inserts}");
     }
 }

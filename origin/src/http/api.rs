@@ -8,7 +8,7 @@ use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{
-    ACCEPT, AUTHORIZATION, AsHeaderName, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
+    ACCEPT, AUTHORIZATION, AsHeaderName, CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Version};
@@ -83,6 +83,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 struct Texts<'a> {
     authorization: Option<Cow<'a, str>>,
     content_type: Option<Cow<'a, str>>,
+    content_encoding: Option<Cow<'a, str>>,
     accept: Option<Cow<'a, str>>,
     idempotency_key: Option<Cow<'a, str>>,
     if_match: Option<Cow<'a, str>>,
@@ -95,6 +96,7 @@ impl<'a> Texts<'a> {
         let mut texts = Self {
             authorization: None,
             content_type: None,
+            content_encoding: None,
             accept: None,
             idempotency_key: None,
             if_match: None,
@@ -108,6 +110,7 @@ impl<'a> Texts<'a> {
             let place = match name {
                 name if name == AUTHORIZATION => &mut texts.authorization,
                 name if name == CONTENT_TYPE => &mut texts.content_type,
+                name if name == CONTENT_ENCODING => &mut texts.content_encoding,
                 // A caller of HTTP/1.0 sees that an answer was cut only if it is JSON.
                 name if name == ACCEPT && parts.version > Version::HTTP_10 => &mut texts.accept,
                 name if name == IDEMPOTENCY_KEY => &mut texts.idempotency_key,
@@ -129,6 +132,7 @@ impl<'a> Texts<'a> {
             path: parts.uri.path(),
             query: parts.uri.query(),
             content_type: self.content_type.as_deref(),
+            content_encoding: self.content_encoding.as_deref(),
             accept: self.accept.as_deref(),
             idempotency_key: self.idempotency_key.as_deref(),
             if_match: self.if_match.as_deref(),

@@ -1,145 +1,224 @@
 //! Who is compared, started and ready to be asked.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{net::SocketAddr, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use mysql_async::Opts;
-use tokio::time::timeout;
+use tokio::{process::Command, time::timeout};
 
 use crate::{
     accounting,
-    arguments::{Compare, Contender, Style},
+    arguments::{Compare, Contender},
     data::DATABASE,
+    edge::worker::{Kind as WorkerKind, Setting, Worker},
     http::Connection,
     mariadb::MariaDb,
     process::Started,
     request::{Dialect, Requests},
+    role::Role,
     selkie::{self, Door},
     workload::{Random, Workload},
 };
 
 pub(super) struct Subject {
     pub(super) name: String,
+    pub(super) role: Role,
     pub(super) kind: Kind,
-    /// The process whose time and memory count, if it is known.
-    pub(super) pid: Option<u32>,
-    /// Its resident memory before the first request, in bytes; none for the floor, which lives in this process.
+    /// The process that asks MariaDB, if it is known.
+    pub(super) server: Option<u32>,
+    /// The workerd before it, if there is one.
+    pub(super) worker: Option<u32>,
+    /// Resident memory of the process that is called before its first request, in bytes; none for the floor, which lives in
+    /// this process.
     pub(super) idle_bytes: Option<u64>,
 }
 
 pub(super) enum Kind {
-    Floor {
-        options: Opts,
-        connections: u16,
-    },
-    Server {
-        door: Door,
-        /// Kept so that it runs; none for an installation that was not started here.
-        _process: Option<Box<Started>>,
-    },
+    Floor { options: Opts, connections: u16 },
+    Server(Door),
 }
 
 impl Subject {
-    fn floor(options: Opts, connections: u16) -> Self {
-        let kind = Kind::Floor {
-            options,
-            connections,
+    /// The process whose memory counts.
+    pub(super) fn called(&self) -> Option<u32> {
+        self.worker.or(self.server)
+    }
+}
+
+/// Everybody, and the processes that must live as long.
+#[derive(Default)]
+pub(super) struct Subjects {
+    /// In the order in which they are measured.
+    pub(super) measured: Vec<Subject>,
+    servers: Vec<Started>,
+    workers: Vec<Worker>,
+}
+
+impl Subjects {
+    /// Start all that were asked for.
+    pub(super) async fn start(
+        compare: &Compare,
+        mariadb: &MariaDb,
+        options: &Opts,
+    ) -> Result<Self> {
+        let mut subjects = Self::default();
+        let wanted = |contender: Contender| contender.is_wanted(&compare.contenders);
+        if wanted(Contender::Floor) {
+            subjects.floors(compare, options);
+        }
+        if wanted(Contender::Hello) {
+            let started = handwritten(|command| {
+                command.arg("serve-hello");
+            });
+            subjects.add(Role::Hello, "axum, no database", started.await?)?;
+        }
+        let pool = compare.pool;
+        for (contender, role, style) in [
+            (Contender::Values, Role::Values, "values"),
+            (Contender::Streamed, Role::Streamed, "streamed"),
+        ] {
+            if wanted(contender) {
+                let started = handwritten(|command| {
+                    command
+                        .args(["serve-handwritten", "--style", style, "--socket"])
+                        .arg(mariadb.socket())
+                        .args(["--pool", &pool.to_string()]);
+                });
+                subjects.add(role, &format!("axum, {style} ({pool})"), started.await?)?;
+            }
+        }
+        let own = [Contender::Selkie, Contender::PassThrough, Contender::Edge];
+        if own.into_iter().any(wanted) {
+            subjects.own(compare, mariadb).await?;
+        }
+        if let Some(dev_env) = &compare.running {
+            for (name, door) in selkie::running(dev_env).await? {
+                subjects.measured.push(Subject {
+                    name: name.to_owned(),
+                    role: Role::Running,
+                    kind: Kind::Server(door),
+                    server: None,
+                    worker: None,
+                    idle_bytes: None,
+                });
+            }
+        }
+        if subjects.measured.is_empty() {
+            bail!("nothing to measure");
+        }
+        Ok(subjects)
+    }
+
+    fn floors(&mut self, compare: &Compare, options: &Opts) {
+        let mut floor = |role, connections| {
+            self.measured.push(Subject {
+                name: format!("floor ({connections})"),
+                role,
+                kind: Kind::Floor {
+                    options: options.clone(),
+                    connections,
+                },
+                server: Some(std::process::id()),
+                worker: None,
+                idle_bytes: None,
+            });
         };
-        Self {
-            name: format!("floor ({connections})"),
-            kind,
-            pid: Some(std::process::id()),
-            idle_bytes: None,
+        floor(Role::Floor, compare.pool);
+        if compare.connections != compare.pool {
+            floor(Role::WideFloor, compare.connections);
         }
     }
 
-    fn started(name: String, process: Started, door: Door) -> Result<Self> {
-        let pid = process.pid();
-        let kind = Kind::Server {
-            door,
-            _process: Some(Box::new(process)),
-        };
-        Ok(Self {
-            name,
-            kind,
-            pid: Some(pid),
-            idle_bytes: Some(accounting::resident(pid)?),
-        })
-    }
-
-    fn running(name: &str, door: Door) -> Self {
-        let kind = Kind::Server {
-            door,
-            _process: None,
-        };
-        Self {
+    fn add(&mut self, role: Role, name: &str, (process, door): (Started, Door)) -> Result<()> {
+        let server = process.pid();
+        self.measured.push(Subject {
             name: name.to_owned(),
-            kind,
-            pid: None,
-            idle_bytes: None,
-        }
+            role,
+            kind: Kind::Server(door),
+            server: Some(server),
+            worker: None,
+            idle_bytes: Some(accounting::resident(server)?),
+        });
+        self.servers.push(process);
+        Ok(())
     }
-}
 
-/// Start all that were asked for, in the order in which they are then measured.
-pub(super) async fn start(
-    compare: &Compare,
-    mariadb: &MariaDb,
-    options: &Opts,
-) -> Result<Vec<Subject>> {
-    let wanted =
-        |contender| compare.contenders.is_empty() || compare.contenders.contains(&contender);
-    let mut subjects = Vec::new();
-    if wanted(Contender::Floor) {
-        subjects.push(Subject::floor(options.clone(), compare.pool));
-    }
-    for (contender, style) in [
-        (Contender::Values, Style::Values),
-        (Contender::Streamed, Style::Streamed),
-    ] {
-        if wanted(contender) {
-            subjects.push(handwritten(style, compare.pool, mariadb).await?);
-        }
-    }
-    if wanted(Contender::Selkie) {
-        match selkie::binary(compare.selkie.as_deref())? {
-            Some(binary) => subjects.push(origin(&binary, mariadb).await?),
-            None if compare.contenders.is_empty() => {}
-            None => bail!(
+    /// Selkie's origin, and the workers before it.
+    async fn own(&mut self, compare: &Compare, mariadb: &MariaDb) -> Result<()> {
+        let Some(binary) = selkie::binary(compare.selkie.as_deref())? else {
+            bail!(
                 "no `selkie` beside this program; build it (cargo build --release -p origin) or name it with --selkie"
+            );
+        };
+        let wanted = |contender: Contender| contender.is_wanted(&compare.contenders);
+        let (process, door) = selkie::start(&binary, mariadb).await?;
+        let (server, requests) = (process.pid(), door.requests.clone());
+        let setting = Setting {
+            origin: door.address,
+            jwks: selkie::jwks(&binary, mariadb, &door).await?,
+            // The other worker writes none.
+            log_requests: "off",
+            directory: mariadb.directory().to_owned(),
+        };
+        if wanted(Contender::Selkie) {
+            self.add(Role::Origin, "selkie origin", (process, door))?;
+        } else {
+            self.servers.push(process);
+        }
+        for (contender, role, kind, name) in [
+            (
+                Contender::PassThrough,
+                Role::PassThrough,
+                WorkerKind::PassThrough,
+                "pass-through",
             ),
+            (Contender::Edge, Role::Edge, WorkerKind::Edge, "selkie edge"),
+        ] {
+            if wanted(contender) {
+                self.worker(role, kind, name, server, &requests, &setting)
+                    .await?;
+            }
         }
+        Ok(())
     }
-    if let Some(dev_env) = &compare.running {
-        for (name, door) in selkie::running(dev_env).await? {
-            subjects.push(Subject::running(name, door));
-        }
+
+    async fn worker(
+        &mut self,
+        role: Role,
+        kind: WorkerKind,
+        name: &str,
+        server: u32,
+        requests: &Requests,
+        setting: &Setting,
+    ) -> Result<()> {
+        let worker = Worker::start(kind, setting, &one(requests, Workload::W1)).await?;
+        let requests = Requests {
+            host: worker.address.to_string(),
+            ..requests.clone()
+        };
+        self.measured.push(Subject {
+            name: name.to_owned(),
+            role,
+            kind: Kind::Server(Door {
+                address: worker.address,
+                requests,
+            }),
+            server: Some(server),
+            worker: Some(worker.pid()),
+            idle_bytes: Some(accounting::resident(worker.pid())?),
+        });
+        self.workers.push(worker);
+        Ok(())
     }
-    if subjects.is_empty() {
-        bail!("nothing to measure");
-    }
-    Ok(subjects)
 }
 
-async fn handwritten(style: Style, pool: u16, mariadb: &MariaDb) -> Result<Subject> {
-    let style_name = match style {
-        Style::Values => "values",
-        Style::Streamed => "streamed",
-    };
+/// A server of this program's own, in a process of its own.
+async fn handwritten(configure: impl FnOnce(&mut Command)) -> Result<(Started, Door)> {
     let mut process = Started::new(&std::env::current_exe()?, |command| {
-        command
-            .args([
-                "serve-handwritten",
-                "--style",
-                style_name,
-                "--pool",
-                &pool.to_string(),
-                "--socket",
-            ])
-            .arg(mariadb.socket())
-            .stdout(Stdio::piped());
+        configure(command);
+        command.stdout(Stdio::piped());
     })?;
-    let address = process
+    let address: SocketAddr = process
         .first_line()
         .await?
         .parse()
@@ -151,20 +230,18 @@ async fn handwritten(style: Style, pool: u16, mariadb: &MariaDb) -> Result<Subje
         key: "x".repeat(300),
         database: DATABASE.to_owned(),
     };
-    let name = format!("axum, {style_name} ({pool})");
-    Subject::started(name, process, Door { address, requests })
+    Ok((process, Door { address, requests }))
 }
 
-async fn origin(binary: &Path, mariadb: &MariaDb) -> Result<Subject> {
-    let (process, door) = selkie::start(binary, mariadb).await?;
-    Subject::started("selkie origin".to_owned(), process, door)
+fn one(requests: &Requests, workload: Workload) -> Vec<u8> {
+    let mut request = Vec::new();
+    requests.write(workload, &mut Random::new(0), &mut request);
+    request
 }
 
 /// One request of `workload`, with its whole answer.
 pub(super) async fn ask(door: &Door, workload: Workload) -> Result<(u16, Vec<u8>)> {
-    let mut request = Vec::new();
-    door.requests
-        .write(workload, &mut Random::new(0), &mut request);
+    let request = one(&door.requests, workload);
     let mut connection = Connection::open(door.address).await?;
     Ok(timeout(Duration::from_secs(60), connection.fetch(&request))
         .await

@@ -17,15 +17,15 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     PassThrough,
     Edge,
 }
 
 impl Kind {
-    pub(super) const BOTH: [Self; 2] = [Self::PassThrough, Self::Edge];
+    pub(crate) const BOTH: [Self; 2] = [Self::PassThrough, Self::Edge];
 
-    pub(super) const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::PassThrough => "pass-through",
             Self::Edge => "edge",
@@ -43,28 +43,28 @@ impl Kind {
 
 /// What a worker is to be started with.
 #[derive(Debug, Clone)]
-pub(super) struct Setting {
-    pub(super) origin: SocketAddr,
-    pub(super) jwks: String,
+pub(crate) struct Setting {
+    pub(crate) origin: SocketAddr,
+    pub(crate) jwks: String,
     /// `on` or `off`.
-    pub(super) log_requests: &'static str,
+    pub(crate) log_requests: &'static str,
     /// A directory for logs.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 /// A workerd that serves one of them.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(crate) struct Worker {
     process: Started,
-    pub(super) kind: Kind,
-    pub(super) address: SocketAddr,
+    pub(crate) kind: Kind,
+    pub(crate) address: SocketAddr,
     /// From the start of the program to the end of its answer to the first request.
-    pub(super) first_answer: Duration,
+    pub(crate) first_answer: Duration,
 }
 
 impl Worker {
     /// Starts one and sends it `request` until it answers 200.
-    pub(super) async fn start(kind: Kind, setting: &Setting, request: &[u8]) -> Result<Self> {
+    pub(crate) async fn start(kind: Kind, setting: &Setting, request: &[u8]) -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let workerd = workerd(&root)?;
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -120,7 +120,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }
 }
