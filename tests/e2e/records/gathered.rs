@@ -4,16 +4,17 @@
 mod ends;
 mod kinds;
 
-use super::together::{SOON, running, while_locked};
+use super::together::{SOON, running};
 use crate::case::{Case, eventually};
 use crate::door::{Answer, Call, Door};
-use crate::room::Room;
+use crate::room::{Room, unique};
 use crate::service::shared;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::task::JoinHandle;
 
 /// More than one statement inserts.
 const CALLERS: i64 = 150;
@@ -40,8 +41,18 @@ fn insert(room: &Room, table: &str, body: &Value) -> Call {
     room.call(Method::POST, table).json(body)
 }
 
-/// Inserts at once, and gives the answers in the order of the bodies.
+/// Inserts at once, and gives the answers in the order of the bodies. `t` is locked until all have come, so that
+/// they do gather.
 async fn all_at_once(room: &Room, table: &str, bodies: &[Value]) -> Vec<Answer> {
+    // One description of the table serves all.
+    room.get(&format!("{table}?limit=1")).await.payload();
+    let held = hold(room, &["t"]).await;
+    let answers = as_they_come(room, table, bodies).await;
+    held.await.unwrap();
+    answers
+}
+
+async fn as_they_come(room: &Room, table: &str, bodies: &[Value]) -> Vec<Answer> {
     let calls: Vec<_> = bodies
         .iter()
         .map(|body| tokio::spawn(insert(room, table, body).send()))
@@ -51,6 +62,24 @@ async fn all_at_once(room: &Room, table: &str, bodies: &[Value]) -> Vec<Answer> 
         .into_iter()
         .map(Result::unwrap)
         .collect()
+}
+
+/// Locks tables behind the service's back for a while.
+async fn hold(room: &Room, tables: &[&str]) -> JoinHandle<()> {
+    let mark = unique("held_");
+    let tables = tables.join(" WRITE, ");
+    let script = format!(
+        "USE `{}`; LOCK TABLES {tables} WRITE; SELECT SLEEP(0.8) AS {mark}; UNLOCK TABLES",
+        room.db
+    );
+    let held = tokio::task::spawn_blocking(move || {
+        shared().root_sql(&script).unwrap();
+    });
+    eventually("the lock is held", SOON, || async {
+        (held.is_finished() || running(shared(), &mark) > 0).then_some(())
+    })
+    .await;
+    held
 }
 
 /// `v` of each record, by id.
@@ -74,13 +103,9 @@ async fn each_of_many_gets_its_own_id(door: Door) {
         let values = (0..CALLERS).map(|n| json!({"v": round * CALLERS + n, "name": "n"}));
         values.collect()
     };
-    let first = bodies(1);
-    let mut rounds = vec![(
-        1,
-        while_locked(&room, "DO 0", all_at_once(&room, "t", &first)).await,
-    )];
+    let mut rounds = vec![(1, all_at_once(&room, "t", &bodies(1)).await)];
     for round in 2..6 {
-        rounds.push((round, all_at_once(&room, "t", &bodies(round)).await));
+        rounds.push((round, as_they_come(&room, "t", &bodies(round)).await));
     }
     for (round, answers) in rounds {
         for (n, answer) in (0..).zip(answers) {
@@ -208,7 +233,7 @@ async fn who_waits_for_a_row_holds_nobody_up(door: Door) {
     let room = Room::new(door, &made).await;
     room.post("t", &json!({"v": -1, "p": 1})).await.payload();
     let script = format!(
-        "USE `{}`; BEGIN; SELECT * FROM p WHERE id = 2 FOR UPDATE; SELECT SLEEP(6) AS held_{0}; COMMIT",
+        "USE `{}`; BEGIN; SELECT * FROM p WHERE id = 2 FOR UPDATE; SELECT SLEEP(8) AS held_{0}; COMMIT",
         room.db
     );
     let mark = format!("held_{}", room.db);
@@ -217,6 +242,7 @@ async fn who_waits_for_a_row_holds_nobody_up(door: Door) {
         (running(shared(), &mark) > 0).then_some(())
     })
     .await;
+    let together = hold(&room, &["t"]).await;
     // No more wait than there are connections beside.
     let calls: Vec<_> = (0..CALLERS)
         .map(|v| {
@@ -229,6 +255,7 @@ async fn who_waits_for_a_row_holds_nobody_up(door: Door) {
     for (_, call) in free {
         call.await.unwrap().payload();
     }
+    together.await.unwrap();
     assert!(
         !held.is_finished(),
         "they waited for a lock that is not theirs"

@@ -126,3 +126,60 @@ async fn left(callers: &mut [Caller<Inserts>]) {
         caller.closed().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, state: &str) -> DbError {
+        let error = mysql_async::ServerError {
+            code,
+            message: "no".to_owned(),
+            state: state.to_owned(),
+        };
+        mysql_async::Error::Server(error).into()
+    }
+
+    #[test]
+    fn what_a_row_was_refused_for_leaves_nothing_behind() {
+        let refusals = [
+            (1062, "23000"),
+            (1452, "23000"),
+            (4025, "23000"),
+            (1406, "22001"),
+            (1264, "22003"),
+            (1054, "42S22"),
+            (1142, "42000"),
+            (1205, "HY000"),
+            (1213, "40001"),
+        ];
+        for (code, state) in refusals {
+            assert!(undone(&refused(code, state), Duration::ZERO), "{code}");
+        }
+        assert!(undone(&DbError::PacketTooLarge(1), Duration::ZERO));
+    }
+
+    #[test]
+    fn an_insert_that_may_have_happened_is_never_run_again() {
+        let lost = [
+            (2006, "HY000"),
+            (2013, "HY000"),
+            (1053, "08S01"),
+            (1927, "70100"),
+        ];
+        for (code, state) in lost {
+            assert!(!undone(&refused(code, state), Duration::ZERO), "{code}");
+        }
+        assert!(!undone(&super::lost(), Duration::ZERO));
+        assert!(!undone(&DbError::Timeout, Duration::ZERO));
+        assert!(Inserts::untold().is_err());
+    }
+
+    #[test]
+    fn what_somebody_ended_or_waited_out_is_not_tried_again() {
+        assert!(!undone(&refused(1317, "70100"), Duration::ZERO));
+        assert!(!undone(&refused(1969, "70100"), Duration::ZERO));
+        assert!(!undone(&refused(1205, "HY000"), LOCK_WAIT));
+        assert!(undone(&refused(1062, "23000"), LOCK_WAIT));
+    }
+}

@@ -1,6 +1,6 @@
 //! Tables and inserts of every kind, of which some do not gather: none of them shows it.
 
-use super::{CALLERS, TABLE, all_at_once, count, insert};
+use super::{CALLERS, TABLE, all_at_once, as_they_come, count, hold, insert};
 use crate::door::{Answer, Door};
 use crate::records::together::while_locked;
 use crate::room::Room;
@@ -196,7 +196,7 @@ async fn large_records_and_wide_ones_are_whole(door: Door) {
         Value::Object(fields.collect())
     };
     let bodies: Vec<_> = (0..60).map(wide).collect();
-    for (v, answer) in (0..).zip(all_at_once(&room, "wide", &bodies).await) {
+    for (v, answer) in (0..).zip(as_they_come(&room, "wide", &bodies).await) {
         let id = answer.payload();
         let mut row = room.get(&format!("wide/{id}")).await.payload();
         row.as_object_mut().unwrap().remove("id");
@@ -215,7 +215,10 @@ async fn what_happens_once_and_what_may_conflict_stay_so(door: Door) {
         };
         async move { (n, call.send().await) }
     });
-    for (n, answer) in join_all(calls).await {
+    let held = hold(&room, &["t"]).await;
+    let answers = join_all(calls).await;
+    held.await.unwrap();
+    for (n, answer) in answers {
         match (n % 3, answer.code().as_str()) {
             (1, "idempotency_in_progress") | (_, "ok") => {}
             _ => panic!("{answer}"),
@@ -232,7 +235,7 @@ async fn a_table_that_changes_meanwhile_breaks_nobody(door: Door) {
     let bodies: Vec<_> = (0..CALLERS).map(|v| json!({"v": v, "name": "a"})).collect();
     let moved =
         "ALTER TABLE t MODIFY name VARCHAR(30) FIRST, DROP COLUMN u, ADD COLUMN w INT DEFAULT 5";
-    let answers = while_locked(&room, moved, all_at_once(&room, "t", &bodies)).await;
+    let answers = while_locked(&room, moved, as_they_come(&room, "t", &bodies)).await;
     for (v, answer) in (0..).zip(answers) {
         let row = room.get(&format!("t/{}", answer.payload())).await.payload();
         assert_eq!(
@@ -241,7 +244,7 @@ async fn a_table_that_changes_meanwhile_breaks_nobody(door: Door) {
         );
     }
     let dropped = "ALTER TABLE t DROP COLUMN name";
-    let answers = while_locked(&room, dropped, all_at_once(&room, "t", &bodies)).await;
+    let answers = while_locked(&room, dropped, as_they_come(&room, "t", &bodies)).await;
     for answer in answers {
         answer.refused(ErrorCode::UnknownField);
     }
