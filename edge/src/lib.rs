@@ -251,6 +251,7 @@ fn read_call(head: &Head, gateway: Option<&Gateway>) -> Result<Call> {
         query: query.map(str::to_owned),
         authorization: get("authorization"),
         content_type: get("content-type"),
+        content_encoding: get("content-encoding"),
         accept: get("accept"),
         cache_control: gateway
             .filter(|gateway| gateway.keeps_reads())

@@ -1,7 +1,7 @@
 //! What every request needs, put together once at the start.
 
 use crate::config::Config;
-use crate::db::admin::{Admin, AdminError};
+use crate::db::admin::Admin;
 use crate::db::catalog::Catalog;
 use crate::db::receipt;
 use crate::db::{PoolSettings, Pools};
@@ -19,8 +19,10 @@ use crate::media::store::Watch;
 use crate::media::url::BaseUrl;
 use crate::metrics::Metrics;
 use crate::page_token::PageTokens;
+use crate::projects::{ProjectError, Projects};
 use crate::rates::Rates;
 use crate::system::System;
+use shared::ident::TableName;
 use shared::upload::UploadLimits;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +74,7 @@ pub struct App {
     /// The uploads that arrive.
     pub uploads: Uploads,
     admin: Admin,
+    projects: Projects,
     database: Option<watch::Receiver<Health>>,
 }
 
@@ -107,6 +110,7 @@ impl App {
         let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
         let settings = PoolSettings {
             size: config.pool_size,
+            total: config.pool_total,
             queue: config.pool_queue,
             wait_timeout: config.pool_wait_timeout,
             connect_timeout: config.connect_timeout,
@@ -153,6 +157,7 @@ impl App {
             intake,
             uploads: Uploads::default(),
             admin: system.admin.clone(),
+            projects: system.projects.clone(),
             database,
         })
     }
@@ -194,12 +199,13 @@ async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
             _ = tick.tick() => {}
         }
         let sweep = async {
-            for project in app.admin.projects().await? {
-                if let Err(error) = receipt::sweep(&app.pools, &project.name).await {
-                    tracing::debug!(%error, project = %project.name, "receipts could not be swept");
+            // Each takes a connection of its own: only where there is something to sweep.
+            for project in app.projects.with_table(TableName::RECEIPTS).await? {
+                if let Err(error) = receipt::sweep(&app.pools, &project).await {
+                    tracing::debug!(%error, %project, "receipts could not be swept");
                 }
             }
-            Ok::<_, AdminError>(())
+            Ok::<_, ProjectError>(())
         };
         tokio::select! {
             () = stop.cancelled() => return,

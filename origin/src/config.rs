@@ -47,6 +47,8 @@ pub struct Config {
     pub secret: Option<SecretString>,
     /// Connections per account.
     pub pool_size: usize,
+    /// Connections of all accounts together.
+    pub pool_total: usize,
     /// Requests that may wait for a connection, per account.
     pub pool_queue: usize,
     /// How long each of them waits.
@@ -57,11 +59,11 @@ pub struct Config {
     pub query_timeout: Duration,
     /// How long a caller may leave bytes of an answer untaken.
     pub write_timeout: Duration,
-    /// How long a caller may take to send a request's head.
+    /// How long a new connection may stay silent.
     pub header_read_timeout: Duration,
     /// How long a caller may pause within a request's body.
     pub body_read_timeout: Duration,
-    /// How long an idle connection stays open.
+    /// How long a connection may take for its next request's head, idle time included.
     pub keep_alive_timeout: Duration,
     /// How long running requests may take to end at a stop.
     pub shutdown_grace: Duration,
@@ -139,6 +141,7 @@ impl Config {
             database_url: optional(layers, "database_url", DatabaseAddress::parse)?,
             secret: optional(layers, "secret", crate::secret::check_text)?,
             pool_size: whole("pool_size", 1, 1_000)?,
+            pool_total: whole("pool_total", 1, 10_000)?,
             pool_queue: whole("pool_queue", 0, 1_000_000)?,
             pool_wait_timeout: time("pool_wait_timeout")?,
             connect_timeout: time("connect_timeout")?,

@@ -151,17 +151,17 @@ fn clock(facts: &ServerFacts) -> Finding {
 }
 
 fn connections(facts: &ServerFacts, config: &Config) -> Finding {
-    // Two accounts of one project, and the administrator's few.
-    let needed = 2 * config.pool_size as u64 + 4;
+    // Those of all projects, and the administrator's few.
+    let needed = config.pool_total as u64 + 4;
     let message = format!(
-        "MariaDB takes {} connections; one busy project uses up to {needed}",
+        "MariaDB takes {} connections; this origin uses up to {needed}",
         facts.max_connections
     );
     if facts.max_connections < needed {
         Finding::warning(
             "connections",
             message,
-            "raise max_connections, or lower pool_size",
+            "raise max_connections, or lower pool_total",
         )
     } else {
         Finding::ok("connections", message)

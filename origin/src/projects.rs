@@ -111,9 +111,13 @@ impl Projects {
             .insert_project(&default_project()?, now())
             .await?;
         let accounts = self.admin.accounts().await?;
-        let owned = self.admin.owned_databases().await?;
+        let mut owned: BTreeMap<ProjectName, Vec<DatabaseName>> = BTreeMap::new();
+        for (database, owner) in self.admin.owned_databases().await? {
+            owned.entry(owner).or_default().push(database);
+        }
         for row in self.admin.projects().await? {
-            self.settle(&row.name, &owned, &accounts).await?;
+            let databases = owned.remove(&row.name).unwrap_or_default();
+            self.settle(&row.name, &databases, &accounts).await?;
         }
         Ok(())
     }
@@ -137,8 +141,8 @@ impl Projects {
     /// # Errors
     /// As of [`Projects::prepare`].
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
-        let owned = self.admin.owned_databases().await?;
-        self.settle(project, &owned, &self.admin.accounts().await?)
+        let databases = owned_by(project, self.admin.owned_databases().await?);
+        self.settle(project, &databases, &self.admin.accounts().await?)
             .await
     }
 
@@ -180,7 +184,8 @@ impl Projects {
             self.refuse_covered(name, claim, &owned).await?;
         }
         let inserted = self.admin.insert_project(name, now()).await?;
-        self.settle(name, &owned, &self.admin.accounts().await?)
+        let databases = owned_by(name, owned);
+        self.settle(name, &databases, &self.admin.accounts().await?)
             .await?;
         Ok(inserted)
     }
@@ -238,22 +243,17 @@ impl Projects {
     async fn settle(
         &self,
         project: &ProjectName,
-        owned: &[(DatabaseName, ProjectName)],
+        databases: &[DatabaseName],
         accounts: &Accounts,
     ) -> Result<(), ProjectError> {
-        let databases: Vec<DatabaseName> = owned
-            .iter()
-            .filter(|(_, owner)| owner == project)
-            .map(|(name, _)| name.clone())
-            .collect();
         for access in [Access::Full, Access::Read] {
             if self.is_ready_made(project) {
-                self.check_ready_made(project, access, &databases).await?;
+                self.check_ready_made(project, access, databases).await?;
                 continue;
             }
             let account = self.derived_account(project, access);
             let name = AccountName::of(project, access);
-            let patterns = patterns(project, &databases);
+            let patterns = patterns(project, databases);
             self.admin
                 .settle_account(
                     &name,
@@ -307,6 +307,11 @@ pub(crate) fn spellings(project: &ProjectName, databases: &[DatabaseName]) -> BT
         .into_iter()
         .chain(plain)
         .collect()
+}
+
+fn owned_by(project: &ProjectName, owned: Vec<(DatabaseName, ProjectName)>) -> Vec<DatabaseName> {
+    let of_it = owned.into_iter().filter(|(_, owner)| owner == project);
+    of_it.map(|(name, _)| name).collect()
 }
 
 fn default_project() -> Result<ProjectName, AdminError> {

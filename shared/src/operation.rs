@@ -42,6 +42,8 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// The `Content-Type`, if one was sent.
     pub content_type: Option<&'a str>,
+    /// The `Content-Encoding`, if one was sent.
+    pub content_encoding: Option<&'a str>,
     /// The `Accept`, if one was sent: the form of a read's rows. Everything else ignores it.
     pub accept: Option<&'a str>,
     /// The `Idempotency-Key`, if one was sent.
@@ -331,11 +333,15 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (resource, method) => in_library(method, resource, pairs)?,
     };
     refuse_idle_headers(head, action)?;
+    let readable = match step.body() {
+        BodyUse::None => Ok(()),
+        BodyUse::Json => expect_json(head.content_type),
+        BodyUse::Upload => Encoding::of(head.content_type).map(drop),
+        BodyUse::Bytes => tus::expect_bytes(head),
+    };
     let unreadable = match step.body() {
         BodyUse::None => None,
-        BodyUse::Json => expect_json(head.content_type).err(),
-        BodyUse::Upload => Encoding::of(head.content_type).err(),
-        BodyUse::Bytes => tus::expect_bytes(head).err(),
+        _ => readable.and_then(|()| expect_plain(head)).err(),
     };
     Ok(Pending {
         action,
@@ -412,6 +418,21 @@ fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
         ),
     )
     .with_hint("Send Content-Type: application/json."))
+}
+
+/// Bodies are read as they are: one that is compressed is no broken JSON, and its sender is told so.
+fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
+    match head.content_encoding {
+        None | Some("" | "identity") => Ok(()),
+        Some(encoding) => Err(Problem::new(
+            ErrorCode::UnsupportedMediaType,
+            format!(
+                "The Content-Encoding {} is not read here.",
+                crate::ident::shown(encoding)
+            ),
+        )
+        .with_hint("Send the body as it is, without Content-Encoding.")),
+    }
 }
 
 /// The type without its parameters, if one is named and it is not JSON.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
-use crate::{edge::Edge, uploads::Uploads, workload::Workload};
+use crate::{edge::Edge, growth::Growth, uploads::Uploads, workload::Workload};
 
 /// Measure Selkie against the floor and against a hand-written server, on a private MariaDB, over loopback only.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Uploads(Uploads),
     /// Measure what the edge adds to a request, beside a worker that only passes it on.
     Edge(Edge),
+    /// Measure how cost grows with rows, columns, callers, tables, keys and projects.
+    Growth(Growth),
 }
 
 #[derive(Debug, Args)]

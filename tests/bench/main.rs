@@ -7,10 +7,13 @@
 
 mod accounting;
 mod arguments;
+#[allow(dead_code, reason = "the comparison does not draw yet")]
+mod chart;
 mod compare;
 mod data;
 mod edge;
 mod floor;
+mod growth;
 mod handwritten;
 mod http;
 mod load;
@@ -42,6 +45,12 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Edge(edge)) => runtime.block_on(async {
             tokio::select! {
                 result = edge::run(&edge) => result,
+                () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
+        Some(Command::Growth(growth)) => runtime.block_on(async {
+            tokio::select! {
+                result = growth::run(&growth) => result,
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }
         }),

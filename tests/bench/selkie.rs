@@ -21,8 +21,8 @@ use crate::{
     request::{Dialect, Requests},
 };
 
-/// Tries of 100 ms each until the service must be ready.
-const START_TRIES: u32 = 200;
+/// Tries of 10 ms each until the service must be ready.
+const START_TRIES: u32 = 6_000;
 
 /// Where a Selkie listens and what it is asked with.
 #[derive(Debug)]
@@ -54,24 +54,7 @@ pub(crate) async fn start_with(
     mariadb: &MariaDb,
     settings: &[(&str, &str)],
 ) -> Result<(Started, Door)> {
-    let address = free_address()?;
-    let environment = environment(mariadb, address);
-    let log = File::create(mariadb.directory().join("selkie.log"))?;
-    let started = Started::new(binary, |command| {
-        command
-            .arg("serve")
-            .envs(environment.clone())
-            .envs(settings.iter().copied())
-            .current_dir(mariadb.directory());
-        // What a service pays for its log is part of what it costs, so the lines are written, if only to a file.
-        if let Ok(other) = log.try_clone() {
-            command.stdout(other);
-        }
-        command.stderr(log);
-    })?;
-    wait_until_ready(address)
-        .await
-        .with_context(|| last_lines(mariadb))?;
+    let (started, address) = serve(binary, mariadb, settings).await?;
     let text = printed(
         binary,
         mariadb,
@@ -90,12 +73,40 @@ pub(crate) async fn start_with(
     Ok((started, door))
 }
 
+/// Start an origin, without a key to ask it with; returns when it is ready.
+pub(crate) async fn serve(
+    binary: &Path,
+    mariadb: &MariaDb,
+    settings: &[(&str, &str)],
+) -> Result<(Started, SocketAddr)> {
+    let address = free_address()?;
+    let environment = environment(mariadb, address);
+    let log = File::create(mariadb.directory().join("selkie.log"))?;
+    let started = Started::new(binary, |command| {
+        command
+            .arg("serve")
+            .envs(environment.clone())
+            .envs(settings.iter().copied())
+            .current_dir(mariadb.directory());
+        // What a service pays for its log is part of what it costs, so the lines are written, if only to a file.
+        if let Ok(other) = log.try_clone() {
+            command.stdout(other);
+        }
+        command.stderr(log);
+    })?;
+    wait_until_ready(address)
+        .await
+        .with_context(|| last_lines(mariadb))?;
+    Ok((started, address))
+}
+
 /// The public keys of the origin that was started on `mariadb`.
 pub(crate) async fn jwks(binary: &Path, mariadb: &MariaDb, door: &Door) -> Result<String> {
     printed(binary, mariadb, door.address, &["key", "jwks"]).await
 }
 
-fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String); 4] {
+/// The settings of every origin and command on `mariadb`.
+pub(crate) fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String); 4] {
     let socket = mariadb.socket();
     [
         (
@@ -215,9 +226,9 @@ async fn wait_until_ready(address: SocketAddr) -> Result<()> {
         {
             return Ok(());
         }
-        sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(10)).await;
     }
-    bail!("selkie is not ready within {} s", START_TRIES / 10)
+    bail!("selkie is not ready within {} s", START_TRIES / 100)
 }
 
 fn last_lines(mariadb: &MariaDb) -> String {

@@ -143,6 +143,13 @@ async fn other_content_types_are_refused(door: Door) {
             .header("content-type", kind);
         call.send().await.refused(ErrorCode::UnsupportedMediaType);
     }
+    let compressed = room
+        .call(Method::POST, "t")
+        .bytes("\x1f not as it is")
+        .header("content-encoding", "gzip");
+    let answer = compressed.send().await;
+    answer.refused(ErrorCode::UnsupportedMediaType);
+    assert!(answer.text().contains("Content-Encoding"), "{answer}");
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
 }
 

@@ -45,6 +45,7 @@ mod isolation;
 mod keys;
 mod limits;
 mod media;
+mod pools;
 mod properties;
 mod protocol;
 mod records;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         limits::cases(),
         media::cases(),
         media_faults::cases(),
+        pools::cases(),
         properties::cases(),
         protocol::cases(),
         records::cases(),

@@ -425,13 +425,20 @@ async fn callers_who_stall_are_let_go(_: Door) {
         Edge::Without,
         &[
             ("SELKIE_HEADER_READ_TIMEOUT", "1s"),
+            ("SELKIE_KEEP_ALIVE_TIMEOUT", "2s"),
             ("SELKIE_WRITE_TIMEOUT", "1s"),
             ("SELKIE_POOL_SIZE", "2"),
         ],
     )
     .await;
     let address = service.origin.trim_start_matches("http://").to_owned();
-    for said in ["", "PRI * HTTP/2.0\r\n", "GET /healthz HTTP/1.1\r\nHo"] {
+    let idle = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    for said in [
+        "",
+        "PRI * HTTP/2.0\r\n",
+        "GET /healthz HTTP/1.1\r\nHo",
+        idle,
+    ] {
         let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
         stream.write_all(said.as_bytes()).await.unwrap();
         let ended = tokio::time::timeout(GONE_MAX, stream.read_to_end(&mut Vec::new())).await;

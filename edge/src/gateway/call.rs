@@ -39,6 +39,8 @@ pub struct Call {
     pub authorization: Option<String>,
     /// `Content-Type`.
     pub content_type: Option<String>,
+    /// `Content-Encoding`.
+    pub content_encoding: Option<String>,
     /// `Accept`.
     pub accept: Option<String>,
     /// `Cache-Control`, where records are kept for who asks for it.
@@ -70,6 +72,7 @@ impl Call {
             path: &self.path,
             query: self.query.as_deref(),
             content_type: self.content_type.as_deref(),
+            content_encoding: self.content_encoding.as_deref(),
             accept: self.accept.as_deref(),
             idempotency_key: self.idempotency_key.as_deref(),
             if_match: self.if_match.as_deref(),

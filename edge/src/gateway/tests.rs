@@ -60,6 +60,7 @@ pub(super) fn call(method: &str, url: &str, key: Option<String>) -> Call {
         query: query.map(str::to_owned),
         authorization: key.map(|key| format!("Bearer {key}")),
         content_type: None,
+        content_encoding: None,
         accept: None,
         cache_control: None,
         idempotency_key: None,

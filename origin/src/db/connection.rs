@@ -4,11 +4,12 @@
 
 use super::connect;
 use super::error::PacketTooLarge;
+use super::pool::{Room, Seat};
 use super::statements::Statements;
 use crate::address::DatabaseAddress;
 use crate::config;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
-use mysql_async::prelude::Queryable as _;
+use mysql_async::prelude::{FromRow, Queryable as _};
 use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Value};
 use shared::ident::DatabaseName;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub(super) struct Connection {
     epoch: u64,
     /// Bytes of the largest packet that MariaDB takes: it ends the connection for a larger one.
     packet_max_bytes: usize,
+    /// Its place among the connections of all accounts; free when it is closed.
+    pub(super) seat: Seat,
 }
 
 /// The session's default schema.
@@ -83,6 +86,7 @@ pub(super) struct Connector {
     /// Counts the times that MariaDB went away: older connections are not given out any more.
     epoch: AtomicU64,
     kills: Arc<Semaphore>,
+    room: Arc<Room>,
 }
 
 impl std::fmt::Debug for Connector {
@@ -93,8 +97,13 @@ impl std::fmt::Debug for Connector {
 
 impl Connector {
     /// Connections of this account.
-    pub(super) fn new(address: &DatabaseAddress, account: &config::Account) -> Self {
+    pub(super) fn new(
+        address: &DatabaseAddress,
+        account: &config::Account,
+        room: Arc<Room>,
+    ) -> Self {
         Self {
+            room,
             opts: options(address, account),
             epoch: AtomicU64::new(0),
             kills: Arc::new(Semaphore::new(KILLS_AT_ONCE)),
@@ -136,6 +145,8 @@ impl managed::Manager for Connector {
     type Error = mysql_async::Error;
 
     async fn create(&self) -> Result<Connection, mysql_async::Error> {
+        let seat = self.room.seat().await;
+        let seat = seat.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut conn = Conn::new(self.opts.clone()).await?;
         let packet_max_bytes = conn.query_first("SELECT @@max_allowed_packet").await?;
@@ -147,6 +158,7 @@ impl managed::Manager for Connector {
             used_at: Instant::now(),
             epoch,
             packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
+            seat,
         })
     }
 
@@ -185,6 +197,16 @@ impl Connection {
         }
         let statement = self.statements.get(&mut self.conn, text).await?;
         self.conn.exec_iter(statement, params).await
+    }
+
+    /// All rows of a question of ours, prepared once.
+    pub(super) async fn ask<T: FromRow + Send + 'static>(
+        &mut self,
+        text: &'static str,
+        params: impl Into<Params> + Send,
+    ) -> Result<Vec<T>, mysql_async::Error> {
+        let statement = self.statements.get(&mut self.conn, text).await?;
+        self.conn.exec(statement, params).await
     }
 
     /// Leaves the default schema, which nothing but a new login does.

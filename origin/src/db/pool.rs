@@ -4,8 +4,10 @@
 //! for the reset. A lease that is dropped in the middle of a statement kills it in MariaDB.
 
 mod lease;
+mod room;
 
 pub use lease::Lease;
+pub(super) use room::{NoRoom, Room, Seat};
 
 use super::connection::Connector;
 use super::error::DbError;
@@ -28,6 +30,8 @@ const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 pub struct PoolSettings {
     /// Connections of one account.
     pub size: usize,
+    /// Connections of all accounts together.
+    pub total: usize,
     /// Requests that may wait for a connection of one account.
     pub queue: usize,
     /// How long one may wait.
@@ -43,7 +47,8 @@ pub struct Pools {
     settings: PoolSettings,
     address: DatabaseAddress,
     projects: Projects,
-    accounts: RwLock<Accounts>,
+    accounts: Arc<RwLock<Accounts>>,
+    room: Arc<Room>,
 }
 
 /// Accounts by project, those of either access in a map of their own: looking one up owns nothing.
@@ -117,11 +122,18 @@ impl Pools {
     /// Pools of a server, for the accounts of these projects.
     #[must_use]
     pub fn new(settings: PoolSettings, address: DatabaseAddress, projects: Projects) -> Self {
+        let accounts = Arc::<RwLock<Accounts>>::default();
+        let room = Room::new(
+            settings.total,
+            Arc::downgrade(&accounts),
+            settings.wait_timeout,
+        );
         Self {
             settings,
             address,
             projects,
-            accounts: RwLock::default(),
+            accounts,
+            room: Arc::new(room),
         }
     }
 
@@ -203,13 +215,15 @@ impl Pools {
 
     fn open(&self, project: &ProjectName, access: Access) -> Result<Account, DbError> {
         let account = self.projects.account(project, access);
-        let connector = Connector::new(&self.address, &account);
+        let room = Arc::clone(&self.room);
+        let connector = Connector::new(&self.address, &account, room);
         let pool = managed::Pool::builder(connector)
             .max_size(self.settings.size)
             .runtime(deadpool::Runtime::Tokio1)
             .timeouts(Timeouts {
                 wait: Some(self.settings.wait_timeout),
-                create: Some(self.settings.connect_timeout),
+                // It waits for a place among all connections first.
+                create: Some(self.settings.wait_timeout + self.settings.connect_timeout),
                 recycle: Some(self.settings.connect_timeout),
             })
             // The connection used last has its statements and caches warm.
@@ -225,17 +239,20 @@ impl Pools {
         })
     }
 
-    /// Closes connections that lie unused. To be called now and then.
+    /// Closes connections that lie unused, and forgets accounts without any. To be called now and then.
     pub fn close_idle(&self) {
-        for account in self
+        let mut accounts = self
             .accounts
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .all()
-        {
-            account
-                .pool
-                .retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        for access in [Access::Full, Access::Read] {
+            accounts.of_mut(access).retain(|_, account| {
+                let _ = account
+                    .pool
+                    .retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
+                // One that somebody is about to use is held by more than the map.
+                account.pool.status().size > 0 || Arc::strong_count(account) > 1
+            });
         }
     }
 
@@ -291,6 +308,9 @@ fn pool_error(error: managed::PoolError<mysql_async::Error>, account: &Account) 
         managed::PoolError::Timeout(TimeoutType::Wait) => DbError::Overloaded,
         managed::PoolError::Timeout(_) => {
             DbError::Unavailable("opening a connection took too long".into())
+        }
+        managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoRoom>() => {
+            DbError::Overloaded
         }
         managed::PoolError::Backend(error) => {
             account.pool.manager().forget_all();

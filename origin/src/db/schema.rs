@@ -1,6 +1,7 @@
 //! One table's description, read from MariaDB's `information_schema` as the project's own account: what
 //! that account may not see does not exist.
 
+use super::connection::Connection;
 use super::error::DbError;
 use super::pool::Lease;
 use super::repertoire::Repertoires;
@@ -8,8 +9,6 @@ use super::run;
 use crate::catalog::{
     Case, Charset, Column, InsertTraits, Kind, Reference, Repertoire, Table, Traits,
 };
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable as _;
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -70,8 +69,8 @@ pub(super) async fn load(
 ) -> Result<Found, DbError> {
     lease.begin();
     let loaded = run::within(limit, async {
-        let conn = &mut lease.connection()?.conn;
-        run::driver(read(conn, repertoires, database, table)).await
+        let connection = lease.connection()?;
+        run::driver(read(connection, repertoires, database, table)).await
     })
     .await;
     match loaded {
@@ -101,8 +100,7 @@ async fn names(
 ) -> Result<Vec<String>, DbError> {
     lease.begin();
     let names = run::within(limit, async {
-        let conn = &mut lease.connection()?.conn;
-        run::driver(conn.exec::<String, _, _>(query, ())).await
+        run::driver(lease.connection()?.ask::<String>(query, ())).await
     })
     .await;
     match names {
@@ -119,32 +117,33 @@ fn is_system(name: &str) -> bool {
 }
 
 async fn read(
-    conn: &mut Conn,
+    connection: &mut Connection,
     repertoires: &Repertoires,
     database: &DatabaseName,
     table: &TableName,
 ) -> mysql_async::Result<Found> {
     let place = (database.as_str(), table.as_str());
     if table.is_system() {
-        return missing(conn, database).await;
+        return missing(connection, database).await;
     }
-    let found = conn
-        .exec_first::<(String, bool, bool), _, _>(TABLE, place)
-        .await?;
+    let found = connection
+        .ask::<(String, bool, bool)>(TABLE, place)
+        .await?
+        .pop();
     let Some((table_type, transactional, innodb)) = found else {
-        return missing(conn, database).await;
+        return missing(connection, database).await;
     };
-    let columns: Vec<ColumnRow> = conn.exec(COLUMNS, place).await?;
-    let indexes: Vec<(String, String)> = conn.exec(INDEXES, place).await?;
-    let references: Vec<(String, String, String)> = conn.exec(FOREIGN_KEYS, place).await?;
-    let checks: Vec<String> = conn.exec(CHECKS, place).await?;
+    let columns: Vec<ColumnRow> = connection.ask(COLUMNS, place).await?;
+    let indexes: Vec<(String, String)> = connection.ask(INDEXES, place).await?;
+    let references: Vec<(String, String, String)> = connection.ask(FOREIGN_KEYS, place).await?;
+    let checks: Vec<String> = connection.ask(CHECKS, place).await?;
     let (triggers, update_triggers): (u64, bool) =
-        conn.exec_first(TRIGGERS, place).await?.unwrap_or_default();
+        (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
     let view = table_type == "VIEW";
     let facts = Facts::gather(&indexes, references, &checks);
     let mut limited = HashMap::new();
     for name in columns.iter().filter_map(|row| row.8.as_deref()) {
-        if let Some(repertoire) = repertoires.of(conn, name).await? {
+        if let Some(repertoire) = repertoires.of(&mut connection.conn, name).await? {
             limited.insert(name.to_owned(), repertoire);
         }
     }
@@ -183,10 +182,13 @@ async fn read(
     ))))
 }
 
-async fn missing(conn: &mut Conn, database: &DatabaseName) -> mysql_async::Result<Found> {
-    let databases: Vec<String> = conn.exec(DATABASES, ()).await?;
+async fn missing(
+    connection: &mut Connection,
+    database: &DatabaseName,
+) -> mysql_async::Result<Found> {
+    let databases: Vec<String> = connection.ask(DATABASES, ()).await?;
     if databases.iter().any(|name| name == database.as_str()) {
-        let tables: Vec<String> = conn.exec(TABLES, (database.as_str(),)).await?;
+        let tables: Vec<String> = connection.ask(TABLES, (database.as_str(),)).await?;
         let ours = |name: &String| TableName::parse(name).is_ok_and(|name| name.is_system());
         return Ok(Found::OtherTables(
             tables.into_iter().filter(|name| !ours(name)).collect(),

@@ -8,7 +8,7 @@ use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{
-    ACCEPT, AUTHORIZATION, AsHeaderName, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
+    ACCEPT, AUTHORIZATION, AsHeaderName, CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Method, Version};
@@ -83,6 +83,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 struct Texts<'a> {
     authorization: Option<Cow<'a, str>>,
     content_type: Option<Cow<'a, str>>,
+    content_encoding: Option<Cow<'a, str>>,
     accept: Option<Cow<'a, str>>,
     idempotency_key: Option<Cow<'a, str>>,
     if_match: Option<Cow<'a, str>>,
@@ -95,6 +96,7 @@ impl<'a> Texts<'a> {
         Self {
             authorization: header(parts, AUTHORIZATION),
             content_type: header(parts, CONTENT_TYPE),
+            content_encoding: header(parts, CONTENT_ENCODING),
             // A caller of HTTP/1.0 sees that an answer was cut only if it is JSON.
             accept: header(parts, ACCEPT).filter(|_| parts.version > Version::HTTP_10),
             idempotency_key: header(parts, IDEMPOTENCY_KEY),
@@ -112,6 +114,7 @@ impl<'a> Texts<'a> {
             path: parts.uri.path(),
             query: parts.uri.query(),
             content_type: self.content_type.as_deref(),
+            content_encoding: self.content_encoding.as_deref(),
             accept: self.accept.as_deref(),
             idempotency_key: self.idempotency_key.as_deref(),
             if_match: self.if_match.as_deref(),

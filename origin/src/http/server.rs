@@ -90,7 +90,9 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(config.header_read_timeout)
+        // hyper counts from the end of the last answer: this is how long a connection may idle, its next head included.
+        // Proxies keep theirs for a minute, and a request on one that ends just then is lost.
+        .header_read_timeout(config.keep_alive_timeout)
         // Small answers leave in one piece: the kernel takes that quicker than two.
         .writev(false)
         .max_buf_size(HEAD_MAX_BYTES);

@@ -82,6 +82,26 @@ impl Projects {
             .collect())
     }
 
+    /// Projects with a table of this name in a database of theirs; and those of ready-made accounts, into
+    /// whose databases the admin account need not see.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn with_table(&self, table: &str) -> Result<BTreeSet<ProjectName>, ProjectError> {
+        let holding = self.admin.databases_with(table).await?;
+        let recorded: BTreeMap<_, _> = self.admin.owned_databases().await?.into_iter().collect();
+        let owners: BTreeSet<&str> = holding
+            .iter()
+            .filter_map(|name| match recorded.get(name) {
+                Some(owner) => Some(owner.as_str()),
+                None => prefix(name),
+            })
+            .collect();
+        let mut projects = self.admin.projects().await?;
+        projects.retain(|row| owners.contains(row.name.as_str()) || self.is_ready_made(&row.name));
+        Ok(projects.into_iter().map(|row| row.name).collect())
+    }
+
     /// Makes a database for a project.
     ///
     /// # Errors
@@ -206,9 +226,7 @@ impl Projects {
             }
         }
         self.admin.insert_database(name, project, now()).await?;
-        let owned = self.admin.owned_databases().await?;
-        self.settle(project, &owned, &self.admin.accounts().await?)
-            .await
+        self.mend(project).await
     }
 }
 

@@ -14,6 +14,7 @@ fn pools(installation: &Installation, system: &System) -> Pools {
     let config = &installation.config;
     let settings = PoolSettings {
         size: config.pool_size,
+        total: config.pool_total,
         queue: config.pool_queue,
         wait_timeout: config.pool_wait_timeout,
         connect_timeout: config.connect_timeout,

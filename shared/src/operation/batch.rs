@@ -176,6 +176,7 @@ impl Request {
             path: &reference::in_path(path, fill)?,
             query,
             content_type: None,
+            content_encoding: None,
             idempotency_key: None,
             if_match: None,
             if_none_match: None,

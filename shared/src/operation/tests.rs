@@ -363,6 +363,14 @@ fn another_content_type_is_refused() {
     );
     request.content_type = Some("application/json; charset=utf-8");
     assert!(parse_head(&request).unwrap().check_body_type().is_ok());
+    for (encoding, is_read) in [("identity", true), ("gzip", false), ("br, gzip", false)] {
+        request.content_encoding = Some(encoding);
+        let checked = parse_head(&request).unwrap().check_body_type();
+        assert_eq!(checked.is_ok(), is_read, "{encoding}");
+    }
+    let mut without_body = head("GET", POSTS, "");
+    without_body.content_encoding = Some("gzip");
+    assert!(parse_head(&without_body).unwrap().check_body_type().is_ok());
 }
 
 #[test]

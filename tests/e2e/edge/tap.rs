@@ -25,6 +25,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Not the worker's own question whether a slow origin lives: on a busy machine any answer may be slow.
+    fn is_a_callers(self: &&Self) -> bool {
+        self.target != "/healthz"
+    }
+
     /// The first header of that name, which is written in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
@@ -76,15 +81,22 @@ impl Tap {
         lock(&self.record).connections
     }
 
-    /// Requests whose head passed, in the order of their arrival.
+    /// Requests of callers whose head passed, in the order of their arrival.
     pub(crate) fn requests(&self) -> Vec<Seen> {
-        lock(&self.record).requests.clone()
+        let record = lock(&self.record);
+        record
+            .requests
+            .iter()
+            .filter(Seen::is_a_callers)
+            .cloned()
+            .collect()
     }
 
     /// Requests that passed whole.
     pub(crate) fn complete(&self) -> usize {
         let record = lock(&self.record);
-        record.requests.iter().filter(|one| one.is_complete).count()
+        let requests = record.requests.iter().filter(Seen::is_a_callers);
+        requests.filter(|one| one.is_complete).count()
     }
 
     /// Forgets what was asked until now. Not while a request is on its way.

@@ -200,7 +200,10 @@ impl Admin {
     ) -> Result<(), AdminError> {
         let here = self.account_host();
         let mut hosts: BTreeSet<&str> = BTreeSet::from([here]);
-        let elsewhere = accounts.keys().filter(|(user, _)| user == name.as_str());
+        let elsewhere = accounts
+            .range((name.as_str().to_owned(), String::new())..)
+            .map(|(account, _)| account)
+            .take_while(|(user, _)| user == name.as_str());
         hosts.extend(elsewhere.map(|(_, host)| host.as_str()));
         for host in hosts {
             let key = (name.as_str().to_owned(), host.to_owned());

@@ -39,6 +39,24 @@ impl Admin {
             .collect())
     }
 
+    /// Databases that have a table of this name, as far as the admin account may see them.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn databases_with(&self, table: &str) -> Result<Vec<DatabaseName>, AdminError> {
+        let mut conn = self.conn().await?;
+        let names: Vec<String> = self
+            .within(conn.exec(
+                "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = ?",
+                (table,),
+            ))
+            .await?;
+        Ok(names
+            .iter()
+            .filter_map(|name| DatabaseName::parse(name).ok())
+            .collect())
+    }
+
     /// Whether there is a database of this name.
     ///
     /// # Errors

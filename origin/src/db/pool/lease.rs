@@ -145,7 +145,11 @@ impl Drop for Lease {
                 }
                 Err(_) => drop(Object::take(object)),
             },
-            SessionState::Pristine | SessionState::Used => {}
+            SessionState::Pristine | SessionState::Used => {
+                if object.seat.is_owed() {
+                    drop(Object::take(object));
+                }
+            }
         }
     }
 }

@@ -98,6 +98,10 @@ fn types() -> Vec<Refusal> {
             table.push(refusal(UnsupportedMediaType, call));
         }
     }
+    for call in takers() {
+        let call = call.bytes("{}").header("content-encoding", "gzip");
+        table.push(refusal(UnsupportedMediaType, call));
+    }
     table
 }
 

@@ -1,0 +1,89 @@
+//! Columns of a table, from 1 to the 1,017 that InnoDB takes: one record by its id, twenty as a list, and the first request of
+//! all, for which the table's description is read.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::{
+    Extent,
+    curve::{Curve, Figure},
+    drive::drive,
+    ground::Ground,
+};
+use crate::data::DATABASE;
+
+const POINTS: [u64; 7] = [1, 3, 10, 30, 100, 300, 1_000];
+
+pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve> {
+    let mut curve = Curve::new(
+        "columns",
+        "Columns of a table of integers, a lone caller",
+        "columns",
+        &[
+            Figure::line("by id", "ms", 3),
+            Figure::line("bare driver", "ms", 3),
+            Figure::line("list of 20", "ms", 3),
+            Figure::line("bare driver's 20", "ms", 3),
+            Figure::aside("by id, Selkie", "µs", 1),
+            Figure::aside("by id, MariaDB", "µs", 1),
+            Figure::aside("first request", "ms", 2),
+        ],
+    );
+    let subject = ground.origin().await?;
+    // So that the first requests below open no connections.
+    let warm = subject.read(&format!("/api/v1/crud/{DATABASE}/posts/1"));
+    subject.once(&warm).await?;
+    for columns in extent.of(&POINTS) {
+        let name = format!("columns_{columns}");
+        ground.sql(&table(&name, columns)).await?;
+        let one = subject.read(&format!("/api/v1/crud/{DATABASE}/{name}/7"));
+        let twenty = subject.read(&format!("/api/v1/crud/{DATABASE}/{name}?limit=20"));
+        let first = subject.once(&one).await?;
+        let ask = |request: Vec<u8>| {
+            drive(
+                &ground.mariadb,
+                &subject,
+                1,
+                extent.duration,
+                Arc::new(move |_, buffer| buffer.clone_from(&request)),
+            )
+        };
+        let (single, list) = (ask(one).await?, ask(twenty).await?);
+        single.require_success()?;
+        list.require_success()?;
+        let bare = format!("SELECT * FROM {DATABASE}.{name} WHERE id = 7");
+        let bare_twenty = format!("SELECT * FROM {DATABASE}.{name} LIMIT 20");
+        curve.add(
+            columns,
+            vec![
+                single.within(0.5),
+                Some(ground.bare(&bare, extent.duration / 4).await?),
+                list.within(0.5),
+                Some(ground.bare(&bare_twenty, extent.duration / 4).await?),
+                single.server_micros(),
+                single.database_micros(),
+                Some(first),
+            ],
+        );
+    }
+    Ok(curve)
+}
+
+/// A table of so many integers and twenty rows.
+fn table(name: &str, columns: u64) -> [String; 2] {
+    let others = (2..=columns)
+        .map(|column| {
+            format!(
+                ", c{column} INT NOT NULL DEFAULT {}",
+                column * 7919 % 100_003
+            )
+        })
+        .collect::<String>();
+    [
+        format!(
+            "CREATE TABLE {DATABASE}.{name} (id INT UNSIGNED NOT NULL PRIMARY KEY{others}) ENGINE=InnoDB"
+        ),
+        format!("INSERT INTO {DATABASE}.{name} (id) SELECT seq FROM seq_1_to_20"),
+    ]
+}

@@ -1,0 +1,102 @@
+//! Callers at once, from 1 to 1,000, each on a connection of its own: one record by a random id.
+
+use std::{process::Stdio, sync::Arc};
+
+use anyhow::{Context as _, Result};
+
+use super::{
+    Extent,
+    curve::{Curve, Figure},
+    drive::{Seen, drive},
+    ground::{Ground, Subject},
+};
+use crate::{
+    data::DATABASE,
+    process::Started,
+    request::{Dialect, Requests},
+    selkie::Door,
+    workload::Workload,
+};
+
+const POINTS: [u64; 9] = [1, 4, 16, 32, 64, 128, 256, 512, 1_000];
+/// MariaDB connections of the hand-written server, as many as an account of Selkie's has.
+const POOL: &str = "8";
+
+pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve> {
+    let mut curve = Curve::new(
+        "connections",
+        "Callers at once, one record by a random id",
+        "callers",
+        &[
+            Figure::line("requests/s", "", 0),
+            Figure::line("hand-written's", "", 0),
+            Figure::aside("p50", "ms", 2),
+            Figure::aside("p99", "ms", 2),
+            Figure::aside("max", "ms", 1),
+            Figure::aside("hand-written's p99", "ms", 2),
+            Figure::aside("errors", "", 0),
+            Figure::aside("Selkie", "µs", 1),
+            Figure::aside("MariaDB", "µs", 1),
+            Figure::aside("peak memory", "MB", 1),
+        ],
+    );
+    let (ours, theirs) = (ground.origin().await?, handwritten(ground).await?);
+    for callers in extent.of(&POINTS) {
+        let seen = by_id(ground, &ours, callers, extent).await?;
+        let other = by_id(ground, &theirs, callers, extent).await?;
+        other.require_success()?;
+        curve.add(
+            callers,
+            vec![
+                seen.per_second(),
+                other.per_second(),
+                seen.within(0.5),
+                seen.within(0.99),
+                seen.longest(),
+                other.within(0.99),
+                seen.failures(),
+                seen.server_micros(),
+                seen.database_micros(),
+                seen.peak(),
+            ],
+        );
+    }
+    Ok(curve)
+}
+
+/// Warmed up on fewer connections' worth of time, then measured.
+async fn by_id(ground: &Ground, subject: &Subject, callers: u64, extent: Extent) -> Result<Seen> {
+    let requests = subject.door.requests.clone();
+    let write = Arc::new(move |random: &mut _, buffer: &mut _| {
+        requests.write(Workload::W1, random, buffer);
+    });
+    let warm_up = extent.duration / 4;
+    drive(&ground.mariadb, subject, callers, warm_up, write.clone()).await?;
+    drive(&ground.mariadb, subject, callers, extent.duration, write).await
+}
+
+async fn handwritten(ground: &Ground) -> Result<Subject> {
+    let mut process = Started::new(&std::env::current_exe()?, |command| {
+        command
+            .args(["serve-handwritten", "--style", "streamed", "--pool", POOL])
+            .arg("--socket")
+            .arg(ground.mariadb.socket())
+            .stdout(Stdio::piped());
+    })?;
+    let address = process
+        .first_line()
+        .await?
+        .parse()
+        .context("the hand-written server's address")?;
+    let requests = Requests {
+        dialect: Dialect::Handwritten,
+        host: format!("{address}"),
+        // As long as a key is, so that both read the same number of bytes.
+        key: "x".repeat(300),
+        database: DATABASE.to_owned(),
+    };
+    Ok(Subject {
+        process,
+        door: Door { address, requests },
+    })
+}

@@ -1,0 +1,231 @@
+//! A curve: what was measured at each point, as a table for people, for the page, and as JSON. Knows nothing of how it was
+//! measured.
+
+use std::{fmt::Write as _, fs::File, io::Write, path::Path};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::chart::{Axis, Lines, Scale, Series};
+
+/// One thing of which there is more and more, and what it cost.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Curve {
+    /// In file names and markers.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// What there is more of.
+    pub(super) along: &'static str,
+    pub(super) figures: Vec<Figure>,
+    pub(super) points: Vec<Point>,
+}
+
+/// A column of the table.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    #[serde(skip)]
+    pub(super) decimals: usize,
+    #[serde(skip)]
+    pub(super) drawn: Drawn,
+}
+
+/// Whether a figure is a line of the chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Drawn {
+    Line,
+    No,
+}
+
+/// What was measured at one point, in the order of the figures.
+#[derive(Debug, Serialize)]
+pub(super) struct Point {
+    pub(super) at: u64,
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl Figure {
+    /// A line of the chart.
+    pub(super) const fn line(name: &'static str, unit: &'static str, decimals: usize) -> Self {
+        Self {
+            name,
+            unit,
+            decimals,
+            drawn: Drawn::Line,
+        }
+    }
+
+    /// A column of the table alone.
+    pub(super) const fn aside(name: &'static str, unit: &'static str, decimals: usize) -> Self {
+        Self {
+            drawn: Drawn::No,
+            ..Self::line(name, unit, decimals)
+        }
+    }
+
+    fn head(&self) -> String {
+        match self.unit {
+            "" => self.name.to_owned(),
+            unit => format!("{}, {unit}", self.name),
+        }
+    }
+
+    fn text(&self, value: Option<f64>) -> String {
+        value.map_or_else(
+            || "-".to_owned(),
+            |value| grouped(&format!("{value:.*}", self.decimals)),
+        )
+    }
+}
+
+impl Curve {
+    pub(super) fn new(
+        name: &'static str,
+        title: &'static str,
+        along: &'static str,
+        figures: &[Figure],
+    ) -> Self {
+        Self {
+            name,
+            title,
+            along,
+            figures: figures.to_vec(),
+            points: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, at: u64, values: Vec<Option<f64>>) {
+        self.points.push(Point { at, values });
+    }
+
+    /// The table, aligned.
+    pub(super) fn print(&self, out: &mut impl Write) -> Result<()> {
+        writeln!(out, "\n{}", self.title)?;
+        let table = self.cells();
+        let widths: Vec<usize> = (0..=self.figures.len())
+            .map(|column| {
+                let lengths = table.iter().map(|row| row[column].chars().count());
+                lengths.max().unwrap_or(0)
+            })
+            .collect();
+        for row in &table {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                write!(line, "  {cell:>width$}")?;
+            }
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+
+    /// The table in Markdown.
+    pub(super) fn markdown(&self) -> String {
+        let mut text = String::new();
+        for (number, row) in self.cells().iter().enumerate() {
+            text.push_str(&format!("| {} |\n", row.join(" | ")));
+            if number == 0 {
+                text.push_str(&format!("|{}\n", " ---: |".repeat(row.len())));
+            }
+        }
+        text
+    }
+
+    /// The drawn figures over the count, both by powers of ten. None where nothing was measured.
+    pub(super) fn chart(&self) -> Option<Lines> {
+        let drawn = |figure: &Figure| figure.drawn == Drawn::Line;
+        let series: Vec<Series<(f64, f64)>> = (self.figures.iter().enumerate())
+            .filter(|(_, figure)| drawn(figure))
+            .map(|(index, figure)| Series {
+                name: figure.name.to_owned(),
+                values: (self.points.iter())
+                    .filter_map(|point| {
+                        Some((point.at as f64, *point.values.get(index)?.as_ref()?))
+                    })
+                    .collect(),
+            })
+            .collect();
+        let unit = self.figures.iter().find(|figure| drawn(figure))?.head();
+        let axis = |label: &str| Axis {
+            label: label.to_owned(),
+            scale: Scale::Logarithmic,
+        };
+        (!self.points.is_empty()).then(|| Lines {
+            title: self.title.to_owned(),
+            x: axis(self.along),
+            y: axis(match series.len() {
+                1 => &unit,
+                _ => unit.rsplit(", ").next().unwrap_or(&unit),
+            }),
+            series,
+        })
+    }
+
+    /// Head, a row a point, and how each figure grows over the last tenfold or so.
+    fn cells(&self) -> Vec<Vec<String>> {
+        let head = std::iter::once(self.along.to_owned())
+            .chain(self.figures.iter().map(Figure::head))
+            .collect();
+        let mut table: Vec<Vec<String>> = vec![head];
+        for point in &self.points {
+            let figures = self.figures.iter().zip(&point.values);
+            table.push(
+                std::iter::once(grouped(&point.at.to_string()))
+                    .chain(figures.map(|(figure, value)| figure.text(*value)))
+                    .collect(),
+            );
+        }
+        if let Some(slopes) = self.slopes() {
+            table.push(slopes);
+        }
+        table
+    }
+
+    /// By which power of the count each figure grows between the last point and the last that is a fifth of it or less:
+    /// 1 is linear, 0 is no growth.
+    fn slopes(&self) -> Option<Vec<String>> {
+        let last = self.points.last()?;
+        let before = self
+            .points
+            .iter()
+            .rev()
+            .find(|point| point.at * 5 <= last.at)?;
+        let span = (last.at as f64 / before.at as f64).ln();
+        let slope = |(from, to): (&Option<f64>, &Option<f64>)| match (from, to) {
+            (Some(from), Some(to)) if *from > 0.0 && *to > 0.0 => {
+                format!("^{:.2}", (to / from).ln() / span)
+            }
+            _ => "-".to_owned(),
+        };
+        let slopes = before.values.iter().zip(&last.values).map(slope);
+        Some(
+            std::iter::once("grows as".to_owned())
+                .chain(slopes)
+                .collect(),
+        )
+    }
+}
+
+/// Thousands apart: 1,000,000.
+fn grouped(number: &str) -> String {
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let digits: Vec<char> = whole.chars().collect();
+    let mut text = String::new();
+    for (index, digit) in digits.iter().enumerate() {
+        let left = digits.len() - index;
+        if index > 0 && left.is_multiple_of(3) && digits[index - 1] != '-' {
+            text.push(',');
+        }
+        text.push(*digit);
+    }
+    text + fraction
+}
+
+/// All curves in one file.
+pub(super) fn write_json(curves: &[Curve], path: &Path) -> Result<()> {
+    let mut file = File::create(path)?;
+    serde_json::to_writer_pretty(&mut file, curves)?;
+    writeln!(file)?;
+    Ok(())
+}

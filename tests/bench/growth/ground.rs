@@ -1,0 +1,157 @@
+//! What all curves stand on: one private MariaDB with the tables of the comparison, origins on it, and the bare driver.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use futures_util::TryStreamExt as _;
+use mysql_async::{
+    Conn, Row,
+    prelude::{Query as _, Queryable as _, WithParams as _},
+};
+use tokio::process::Command;
+
+use crate::{
+    accounting, data,
+    http::Connection,
+    mariadb::{self, MariaDb},
+    process::Started,
+    selkie::{self, Door},
+};
+
+pub(super) struct Ground {
+    pub(super) mariadb: MariaDb,
+    /// A connection with every right, in no database.
+    pub(super) admin: Conn,
+    pub(super) binary: PathBuf,
+}
+
+/// What is in MariaDB before the first point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contents {
+    /// The tables of the comparison.
+    Posts,
+    Nothing,
+}
+
+/// A server under load.
+pub(super) struct Subject {
+    pub(super) process: Started,
+    pub(super) door: Door,
+}
+
+impl Ground {
+    pub(super) async fn prepare(binary: &Path, contents: Contents) -> Result<Self> {
+        let mariadb = MariaDb::start().await?;
+        let mut admin = Conn::new(mariadb::options(&mariadb.socket(), None)).await?;
+        if contents == Contents::Posts {
+            data::fill(&mut admin).await?;
+        }
+        Ok(Self {
+            mariadb,
+            admin,
+            binary: binary.to_owned(),
+        })
+    }
+
+    /// A fresh origin.
+    pub(super) async fn origin(&self) -> Result<Subject> {
+        let (process, door) = selkie::start(&self.binary, &self.mariadb).await?;
+        Ok(Subject { process, door })
+    }
+
+    /// Run a command of the installation; how long it took.
+    pub(super) async fn command(&self, subject: &Subject, arguments: &[&str]) -> Result<Duration> {
+        let began = Instant::now();
+        let environment = selkie::environment(&self.mariadb, subject.door.address);
+        let output = Command::new(&self.binary)
+            .args(arguments)
+            .envs(environment)
+            .current_dir(self.mariadb.directory())
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(began.elapsed())
+    }
+
+    /// Statements under every right, one after the other.
+    pub(super) async fn sql(&mut self, statements: &[String]) -> Result<()> {
+        for statement in statements {
+            self.admin.query_drop(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// A figure of `SHOW GLOBAL STATUS`.
+    pub(super) async fn status(&mut self, name: &str) -> Result<f64> {
+        let row: Option<(String, String)> = self
+            .admin
+            .query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))
+            .await?;
+        Ok(row.context("no such status")?.1.parse()?)
+    }
+
+    /// Middle of the times in which the bare driver reads and drops what `text` gives, for at least so long.
+    pub(super) async fn bare(&mut self, text: &str, duration: Duration) -> Result<f64> {
+        let mut times = Vec::new();
+        let began = Instant::now();
+        while began.elapsed() < duration || times.len() < 3 {
+            let from = Instant::now();
+            let mut rows = text.with(()).stream::<Row, _>(&mut self.admin).await?;
+            while rows.try_next().await?.is_some() {}
+            times.push(from.elapsed());
+        }
+        times.sort_unstable();
+        Ok(times[times.len() / 2].as_secs_f64() * 1e3)
+    }
+}
+
+impl Subject {
+    /// Requests that are ready to be sent: a GET of `path` under `key`.
+    pub(super) fn get(&self, path: &str, key: &str) -> Vec<u8> {
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n\r\n",
+            self.door.address
+        )
+        .into_bytes()
+    }
+
+    /// The same under the door's own key.
+    pub(super) fn read(&self, path: &str) -> Vec<u8> {
+        self.get(path, &self.door.requests.key)
+    }
+
+    /// One request over a connection of its own, opened before: milliseconds to the end of a good answer.
+    pub(super) async fn once(&self, request: &[u8]) -> Result<f64> {
+        let mut connection = Connection::open(self.door.address).await?;
+        let began = Instant::now();
+        let (status, body) = connection.fetch(request).await?;
+        let took = began.elapsed();
+        if status != 200 {
+            let length = body.len().min(400);
+            bail!(
+                "answered {status}: {}",
+                String::from_utf8_lossy(&body[..length])
+            );
+        }
+        Ok(took.as_secs_f64() * 1e3)
+    }
+
+    /// Resident memory now, in MB.
+    pub(super) fn resident(&self) -> Result<f64> {
+        Ok(accounting::resident(self.process.pid())? as f64 / 1e6)
+    }
+
+    /// Open files, sockets among them.
+    pub(super) fn files(&self) -> Result<f64> {
+        Ok(fs::read_dir(format!("/proc/{}/fd", self.process.pid()))?.count() as f64)
+    }
+}

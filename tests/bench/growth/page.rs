@@ -1,0 +1,32 @@
+//! The page of the curves: each table between its markers, charts beside it.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+
+use super::curve::Curve;
+
+const PAGE: &str = "growth.md";
+
+/// Renew the tables of `growth.md` in `directory`; a curve that was not measured keeps its own.
+pub(super) fn save(curves: &[Curve], directory: &Path) -> Result<()> {
+    let path = directory.join(PAGE);
+    let mut page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    for curve in curves {
+        if let Some(chart) = curve.chart() {
+            let svg = format!("growth-{}.svg", curve.name);
+            fs::write(directory.join(svg), chart.svg()?)?;
+        }
+        page = replaced(&page, curve.name, &curve.markdown())
+            .with_context(|| format!("no markers of {} in {}", curve.name, path.display()))?;
+    }
+    Ok(fs::write(&path, page)?)
+}
+
+/// The page with other text between `<!-- growth:name -->` and `<!-- end -->`.
+fn replaced(page: &str, name: &str, text: &str) -> Option<String> {
+    let begin = format!("<!-- growth:{name} -->\n");
+    let from = page.find(&begin)? + begin.len();
+    let until = from + page[from..].find("<!-- end -->")?;
+    Some(format!("{}\n{text}\n{}", &page[..from], &page[until..]))
+}

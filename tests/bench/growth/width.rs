@@ -1,0 +1,68 @@
+//! Bytes of one row, from 10 to 1,000,000, read by its id by a lone caller.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::{
+    Extent,
+    curve::{Curve, Figure},
+    drive::drive,
+    ground::Ground,
+};
+use crate::data::DATABASE;
+
+const POINTS: [u64; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
+
+pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve> {
+    let mut curve = Curve::new(
+        "width",
+        "Bytes of one row, read by its id by a lone caller",
+        "bytes",
+        &[
+            Figure::line("time", "ms", 3),
+            Figure::line("bare driver", "ms", 3),
+            Figure::aside("MB/s", "", 1),
+            Figure::aside("Selkie", "µs", 1),
+            Figure::aside("MariaDB", "µs", 1),
+            Figure::aside("peak memory", "MB", 1),
+        ],
+    );
+    let table = format!("{DATABASE}.wide_rows");
+    ground
+        .sql(&[
+            format!("CREATE TABLE {table} (id INT UNSIGNED NOT NULL PRIMARY KEY, body LONGTEXT NOT NULL)"),
+            // Text as it is written: a quote, which JSON escapes, now and then.
+            format!(
+                "INSERT INTO {table} SELECT POW(10, seq), LEFT(REPEAT('The tide was out and \"still\" the boats lay in the mud. ', 20000), POW(10, seq)) FROM seq_1_to_6"
+            ),
+        ])
+        .await?;
+    let subject = ground.origin().await?;
+    for bytes in extent.of(&POINTS) {
+        let request = subject.read(&format!("/api/v1/crud/{DATABASE}/wide_rows/{bytes}"));
+        subject.once(&request).await?;
+        let seen = drive(
+            &ground.mariadb,
+            &subject,
+            1,
+            extent.duration,
+            Arc::new(move |_, buffer| buffer.clone_from(&request)),
+        )
+        .await?;
+        seen.require_success()?;
+        let text = format!("SELECT id, body FROM {table} WHERE id = {bytes}");
+        curve.add(
+            bytes,
+            vec![
+                seen.within(0.5),
+                Some(ground.bare(&text, extent.duration / 2).await?),
+                seen.megabytes_per_second(),
+                seen.server_micros(),
+                seen.database_micros(),
+                seen.peak(),
+            ],
+        );
+    }
+    Ok(curve)
+}
