@@ -58,6 +58,8 @@ pub struct InsertTraits {
     pub update_triggers: bool,
     /// Whether its engine takes a row back when its transaction is rolled back.
     pub transactional: bool,
+    /// Whether it is an ordinary table of InnoDB.
+    pub innodb: bool,
 }
 
 /// A column.
@@ -248,6 +250,13 @@ impl Table {
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
         self.number.filter(|_| plain && self.key_is_unique())
+    }
+
+    /// Whether rows of one statement come to be as each alone would, or none of them: MariaDB takes back
+    /// all of a statement that fails, and no stored code sees what is beside its row.
+    #[must_use]
+    pub fn takes_rows_together(&self) -> bool {
+        self.traits.inserts.innodb && !self.traits.stored_code
     }
 
     /// The places of the columns that tell all records apart, none of them NULL; empty if there are no

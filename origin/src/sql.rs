@@ -10,6 +10,7 @@ mod insert;
 pub mod numbered;
 mod predicate;
 pub mod receipt;
+pub mod row;
 mod select;
 pub mod session;
 #[cfg(test)]

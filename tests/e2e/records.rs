@@ -9,6 +9,7 @@ mod delete;
 mod explain;
 mod filter;
 mod filter_words;
+mod gathered;
 mod groups;
 mod idempotency;
 mod insert;
@@ -40,6 +41,8 @@ pub(crate) fn cases() -> Vec<Case> {
         explain::cases(),
         filter::cases(),
         filter_words::cases(),
+        gathered::cases(),
+        gathered::more_cases(),
         groups::cases(),
         idempotency::cases(),
         insert::cases(),

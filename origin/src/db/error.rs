@@ -6,7 +6,7 @@ use shared::ident::DatabaseName;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 
 /// What can go wrong between a statement and its rows.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum DbError {
     /// MariaDB refused.
     #[error("MariaDB refused with {0}")]
@@ -47,7 +47,7 @@ pub enum DbError {
 }
 
 /// What MariaDB said.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Refusal {
     state: String,
     message: String,
@@ -138,6 +138,17 @@ impl DbError {
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
         self.errno().is_some_and(is_duplicate)
+    }
+
+    /// Whether somebody, or a limit on its time, ended the statement.
+    #[must_use]
+    pub fn is_cut_short(&self) -> bool {
+        match self {
+            Self::Refused(errno, refusal) => {
+                code(*errno, &refusal.state) == Some(ErrorCode::QueryTimeout)
+            }
+            _ => false,
+        }
     }
 
     /// Whether a lock was not granted in the time that the statement waits.

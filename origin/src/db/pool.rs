@@ -11,10 +11,9 @@ pub(super) use room::{NoRoom, Room, Seat};
 
 use super::connection::Connector;
 use super::error::DbError;
-use super::together::{Flight, Together, Turn};
+use super::together::{Boarded, Flight, Inserts, Kind, Reads, Together};
 use crate::address::DatabaseAddress;
 use crate::projects::Projects;
-use crate::sql::numbered::Numbered;
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -84,13 +83,19 @@ pub(super) struct Account {
     pool: managed::Pool<Connector>,
     waiting: AtomicUsize,
     project: ProjectName,
-    together: Together,
+    reads: Together<Reads>,
+    inserts: Together<Inserts>,
 }
 
 impl Account {
     /// The reads of single records that gather.
-    pub(super) fn together(&self) -> &Together {
-        &self.together
+    pub(super) fn reads(&self) -> &Together<Reads> {
+        &self.reads
+    }
+
+    /// The inserts of single records that gather.
+    pub(super) fn inserts(&self) -> &Together<Inserts> {
+        &self.inserts
     }
 }
 
@@ -168,18 +173,20 @@ impl Pools {
         Ok(Lease::new(object))
     }
 
-    /// A read of one record: now, or with others of its shape.
-    pub(super) fn turn(
+    /// Finds out when a read or an insert of one record is run: now by itself, or with others of its
+    /// shape.
+    pub(super) async fn board<K: Kind>(
         self: &Arc<Self>,
         project: &ProjectName,
         access: Access,
-        read: &Numbered,
-    ) -> Result<Turn, DbError> {
+        shape: &K::Shape,
+        part: impl FnOnce() -> K::Part,
+    ) -> Result<Boarded<K>, DbError> {
         let account = self.account(project, access)?;
-        Flight::turn(self, account, read)
+        Flight::board(self, account, shape, part).await
     }
 
-    /// How long a read that waits for others may wait at most: for a connection, then for a statement.
+    /// How long one that waits for others may wait at most: for a connection, then for a statement.
     pub(super) fn answer_timeout(&self) -> Duration {
         let PoolSettings {
             wait_timeout,
@@ -227,7 +234,8 @@ impl Pools {
             pool,
             waiting: AtomicUsize::new(0),
             project: project.clone(),
-            together: Together::default(),
+            reads: Together::<Reads>::default(),
+            inserts: Together::<Inserts>::default(),
         })
     }
 

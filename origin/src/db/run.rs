@@ -5,6 +5,7 @@
 
 mod many;
 mod numbered;
+mod row;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::{DbError, is_duplicate};
@@ -20,6 +21,7 @@ use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
 pub use numbered::numbered;
+pub use row::row;
 use shared::envelope::{Encoder, Keys, Shape, write_string};
 use shared::format::Format;
 use std::pin::Pin;

@@ -14,7 +14,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-const TABLE: &str = "SELECT TABLE_TYPE, COALESCE(TRANSACTIONS = 'YES', FALSE) FROM information_schema.TABLES \
+const TABLE: &str = "SELECT TABLE_TYPE, COALESCE(TRANSACTIONS = 'YES', FALSE), COALESCE(ENGINE = 'InnoDB', FALSE) \
+     FROM information_schema.TABLES \
      LEFT JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
@@ -125,8 +126,11 @@ async fn read(
     if table.is_system() {
         return missing(connection, database).await;
     }
-    let found = connection.ask::<(String, bool)>(TABLE, place).await?.pop();
-    let Some((table_type, transactional)) = found else {
+    let found = connection
+        .ask::<(String, bool, bool)>(TABLE, place)
+        .await?
+        .pop();
+    let Some((table_type, transactional, innodb)) = found else {
         return missing(connection, database).await;
     };
     let columns: Vec<ColumnRow> = connection.ask(COLUMNS, place).await?;
@@ -165,6 +169,8 @@ async fn read(
             unique_key: !indexes.is_empty(),
             update_triggers,
             transactional,
+            // A sequence is a table of InnoDB, too.
+            innodb: innodb && matches!(&*table_type, "BASE TABLE" | "SYSTEM VERSIONED"),
         },
     };
     Ok(Found::Table(Box::new(Table::new(

@@ -8,11 +8,12 @@ use super::once::InsertOnce;
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::catalog::Layout;
+use crate::catalog::{Layout, Table};
 use crate::db::run::Reading;
 use crate::db::{DbError, Lease, run};
-use crate::plan::{self, Batch, Plan};
+use crate::plan::{self, Batch, Insert, Plan};
 use crate::sql::numbered::Numbered;
+use crate::sql::row::NewRow;
 use crate::sql::{self, Statement};
 use axum::response::Response;
 use shared::error::Problem;
@@ -120,6 +121,8 @@ enum Prepared {
     Many(Box<Reading>),
     /// A statement, and the question how MariaDB would run it.
     Explain(Statement, Statement),
+    /// A new record, which may be inserted together with others.
+    Row(NewRow),
     /// New records.
     Insert(Vec<Statement>, Batch),
     /// Records changed or deleted.
@@ -143,6 +146,10 @@ impl Attempt<'_> {
             Prepared::Many(reading) => self.many(reading, leaves).await,
             Prepared::Explain(statement, question) => {
                 Box::pin(self.explain(statement, question, leaves)).await
+            }
+            Prepared::Row(row) => {
+                let written = Box::pin(self.row(row)).await?;
+                Ok(respond::payload(&ids(&written, Batch::No)))
             }
             Prepared::Insert(statements, batch) => match self.once_only() {
                 Some(once) => {
@@ -184,16 +191,25 @@ impl Attempt<'_> {
         Ok(
             match plan::build(self.operation, &scope, self.app.bounds.batch_max_rows)? {
                 Plan::Select(select) => self.prepare_read(select, &scope)?,
-                Plan::Insert(insert) => {
-                    let batch = insert.batch;
-                    let packet_max_bytes = self.app.bounds.packet_max_bytes;
-                    let statements = sql::insert(insert, scope.root(), packet_max_bytes);
-                    Prepared::Insert(statements, batch)
-                }
+                Plan::Insert(insert) => self.prepare_insert(insert, scope.root()),
                 Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
                 Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
             },
         )
+    }
+
+    /// An insert of one record may gather; one that happens once has a transaction of its own.
+    fn prepare_insert(&self, insert: Insert, table: &Arc<Table>) -> Prepared {
+        let insert = match self.once_only() {
+            None => match NewRow::of(insert, table) {
+                Ok(row) => return Prepared::Row(row),
+                Err(insert) => insert,
+            },
+            Some(_) => insert,
+        };
+        let batch = insert.batch;
+        let statements = sql::insert(insert, table, self.app.bounds.packet_max_bytes);
+        Prepared::Insert(statements, batch)
     }
 
     async fn lease(&self) -> Result<Lease, DbError> {
@@ -202,6 +218,11 @@ impl Attempt<'_> {
             .pools
             .lease(principal.project(), principal.access())
             .await
+    }
+
+    async fn row(&self, row: NewRow) -> Result<run::Written, DbError> {
+        let account = (self.principal.project(), self.principal.access());
+        run::row(&self.app.pools, account, row, self.record.progress()).await
     }
 
     async fn write(

@@ -36,7 +36,7 @@ pub(super) fn render(insert: Insert, table: &Table, packet_max_bytes: usize) -> 
     let mut chunk: Vec<Row> = Vec::new();
     let mut bytes = 0;
     for row in insert.rows {
-        let row_bytes: usize = row.iter().map(size).sum();
+        let row_bytes = row_bytes(&row);
         let fits = chunk.last().is_none_or(|last| {
             chunk.len() < most_rows
                 && bytes + row_bytes <= most_bytes
@@ -54,10 +54,10 @@ pub(super) fn render(insert: Insert, table: &Table, packet_max_bytes: usize) -> 
 }
 
 /// What the statements of one insert have in common.
-struct Shape {
-    columns: Vec<usize>,
-    returning: Vec<usize>,
-    on_conflict: OnConflict,
+pub(super) struct Shape {
+    pub(super) columns: Vec<usize>,
+    pub(super) returning: Vec<usize>,
+    pub(super) on_conflict: OnConflict,
 }
 
 impl Shape {
@@ -74,7 +74,7 @@ impl Shape {
         }
     }
 
-    fn statement(&self, mut rows: Vec<Row>, table: &Table) -> Statement {
+    pub(super) fn statement(&self, mut rows: Vec<Row>, table: &Table) -> Statement {
         let given = self.given(&mut rows);
         let columns = given.as_deref().unwrap_or(&self.columns);
         let mut sql = Builder::new();
@@ -167,6 +167,11 @@ fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
             .column(table, at)
             .syntax(")");
     });
+}
+
+/// Bytes of a row in the statement's text and among its values, at most.
+pub(super) fn row_bytes(row: &[Option<Operand>]) -> usize {
+    row.iter().map(size).sum()
 }
 
 /// Bytes that a cell takes in the statement's text and among its values, at most.

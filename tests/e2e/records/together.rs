@@ -18,7 +18,7 @@ use std::time::Duration;
 const CALLERS: i64 = 150;
 /// Records of the table `t`: ids 1 to this; twice as many are asked for.
 const RECORDS: i64 = 40;
-const SOON: Duration = Duration::from_secs(20);
+pub(in crate::records) const SOON: Duration = Duration::from_secs(20);
 
 const TABLE: &[&str] = &[
     "CREATE TABLE t (name VARCHAR(40), id BIGINT UNSIGNED PRIMARY KEY, at DATETIME, body TEXT)",
@@ -47,14 +47,22 @@ cases! {
 }
 
 /// Locks `t` behind the service's back, lets the callers come, and unlocks it after `then`.
-async fn while_locked<T>(room: &Room, then: &str, callers: impl Future<Output = T>) -> T {
+pub(in crate::records) async fn while_locked<T>(
+    room: &Room,
+    then: &str,
+    callers: impl Future<Output = T>,
+) -> T {
     let locked = lock(shared(), &room.db, then).await;
     let outcome = callers.await;
     locked.await.unwrap();
     outcome
 }
 
-async fn lock(service: &'static Service, db: &str, then: &str) -> tokio::task::JoinHandle<()> {
+pub(in crate::records) async fn lock(
+    service: &'static Service,
+    db: &str,
+    then: &str,
+) -> tokio::task::JoinHandle<()> {
     let mark = unique("locked_");
     let script = format!(
         "USE `{db}`; LOCK TABLES t WRITE; SELECT SLEEP(1.5) AS {mark}; {then}; UNLOCK TABLES"
@@ -70,7 +78,7 @@ async fn lock(service: &'static Service, db: &str, then: &str) -> tokio::task::J
 }
 
 /// How many statements run whose text holds this.
-fn running(service: &Service, text: &str) -> u64 {
+pub(in crate::records) fn running(service: &Service, text: &str) -> u64 {
     let (first, rest) = text.split_at(1);
     // Put together, so that it does not find itself.
     let query = format!(

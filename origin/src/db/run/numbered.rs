@@ -4,7 +4,7 @@ use super::{Found, Progress, found, single, within};
 use crate::catalog::Layout;
 use crate::db::error::DbError;
 use crate::db::pool::Pools;
-use crate::db::together::Turn;
+use crate::db::together::{Boarded, Reads};
 use crate::sql::numbered::Numbered;
 use shared::format::Format;
 use shared::ident::ProjectName;
@@ -25,24 +25,16 @@ pub async fn numbered(
     progress: &Progress,
 ) -> Result<Found, DbError> {
     let limit = pools.query_timeout();
-    let (flight, mut lease) = match pools.turn(project, access, read)? {
-        Turn::Now(flight) => {
-            let lease = flight.lease().await?;
-            (Some(flight), lease)
+    let boarded = pools.board::<Reads>(project, access, &read.shape, || read.number);
+    let (flight, mut lease) = match boarded.await? {
+        Boarded::Served(row, spent) => {
+            progress.add(spent);
+            return Ok(match row {
+                Some(row) => found(&row, layout, format, progress),
+                None => Found::Nothing,
+            });
         }
-        Turn::Later(later) => match tokio::time::timeout(pools.answer_timeout(), later).await {
-            Ok(Ok(answer)) => {
-                let (row, spent) = answer?;
-                progress.add(spent);
-                return Ok(match row {
-                    Some(row) => found(&row, layout, format, progress),
-                    None => Found::Nothing,
-                });
-            }
-            // Nobody pays for a neighbour's error: each by itself.
-            Ok(Err(_)) => (None, pools.lease(project, access).await?),
-            Err(_) => return Err(DbError::Timeout),
-        },
+        Boarded::Alone(flight, lease) => (flight, lease),
     };
     let started = Instant::now();
     let step = single(&mut lease, read.alone());

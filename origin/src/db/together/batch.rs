@@ -17,10 +17,6 @@ impl<C> Batch<C> {
         Self { callers }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.callers.is_empty()
-    }
-
     /// The numbers, each once, in order.
     pub(super) fn numbers(&self) -> Vec<i64> {
         let mut numbers: Vec<i64> = self.callers.iter().map(|(number, _)| *number).collect();

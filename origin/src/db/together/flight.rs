@@ -1,32 +1,25 @@
-//! A statement under way, and those that follow it for as long as reads gather meanwhile.
+//! A statement under way, and those that follow it for as long as others gather meanwhile.
 
-use super::batch::Batch;
-use super::{Answer, Turn, Waiter};
+use super::queue::Turn;
+use super::{Caller, Kind, Told, Waiter};
 use crate::db::DbError;
-use crate::db::connection::Connection;
 use crate::db::pool::{Account, Lease, Pools};
-use crate::db::run::{bind, ended, value, within};
-use crate::sql::Statement;
-use crate::sql::numbered::{Numbered, Shape};
-use mysql_async::{Row, Value};
-use shared::limits::TOGETHER_MAX_RECORDS;
+use crate::db::run::within;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long a statement may take before others of its shape no longer wait for its end: a few times as
 /// long as one takes when nothing is in its way.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-type Caller = oneshot::Sender<Answer>;
-
 /// That a statement of a shape is under way. Dropped, in whatever way, it hands over to the next one for
 /// those who have gathered.
-pub(in crate::db) struct Flight {
+pub(in crate::db) struct Flight<K: Kind> {
     pools: Arc<Pools>,
     account: Arc<Account>,
-    shape: Shape,
+    shape: K::Shape,
     stage: Stage,
 }
 
@@ -38,50 +31,83 @@ enum Stage {
     Landed,
 }
 
-impl Flight {
-    /// Whether a read goes now, or with the next statement of its shape.
-    pub(in crate::db) fn turn(
+/// What becomes of one that may gather.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is looked at where it is made, and a box would cost whoever goes alone"
+)]
+pub(in crate::db) enum Boarded<K: Kind> {
+    /// It was run with others, which took so long.
+    Served(K::Gain, Duration),
+    /// It is run by itself, over this connection.
+    Alone(Option<Flight<K>>, Lease),
+}
+
+impl<K: Kind> Flight<K> {
+    /// Finds out when one is run: now by itself, or with others of its shape, which is waited for.
+    pub(in crate::db) async fn board(
         pools: &Arc<Pools>,
         account: Arc<Account>,
-        read: &Numbered,
-    ) -> Result<Turn, DbError> {
+        shape: &K::Shape,
+        part: impl FnOnce() -> K::Part,
+    ) -> Result<Boarded<K>, DbError> {
         let waiter = || {
-            let (answer, later) = oneshot::channel();
+            let (caller, later) = oneshot::channel();
             let waiter = Waiter {
-                number: read.number,
-                answer,
+                part: part(),
+                caller,
                 _place: pools.place(&account)?,
             };
-            Ok((waiter, later))
+            Ok::<_, DbError>((waiter, later))
         };
-        Ok(match account.together().turn(&read.shape, waiter)? {
-            Some(later) => Turn::Later(later),
-            None => Turn::Now(Self {
-                pools: Arc::clone(pools),
-                account,
-                shape: read.shape.clone(),
-                stage: Stage::UnderWay,
-            }),
-        })
+        match K::of(&account).turn(shape, K::FLIGHTS_MAX, waiter)? {
+            Turn::Now => {
+                let flight = Self {
+                    pools: Arc::clone(pools),
+                    account,
+                    shape: shape.clone(),
+                    stage: Stage::UnderWay,
+                };
+                let _place = pools.place(&flight.account)?;
+                let lease = flight.connection().await?;
+                return Ok(Boarded::Alone(Some(flight), lease));
+            }
+            Turn::Apart => {}
+            Turn::Later(later) => match tokio::time::timeout(pools.answer_timeout(), later).await {
+                Ok(Ok(Ok(Told::Gain(gain, spent)))) => return Ok(Boarded::Served(gain, spent)),
+                Ok(Ok(Ok(Told::Apart))) => {}
+                Ok(Ok(Err(error))) => return Err(error),
+                Ok(Err(_)) => K::untold()?,
+                Err(_) => return Err(DbError::Timeout),
+            },
+        }
+        let _place = pools.place(&account)?;
+        let lease = pools.connection(&account).await?;
+        Ok(Boarded::Alone(None, lease))
     }
 
-    /// A connection of its account.
-    pub(in crate::db) async fn lease(&self) -> Result<Lease, DbError> {
-        let _place = self.pools.place(&self.account)?;
-        self.connection().await
-    }
-
-    /// The same for those who wait, who have places. If there is none, they do not wait for another.
+    /// A connection for those who have places in the queue. If there is none, those who wait do not wait
+    /// for another.
     async fn connection(&self) -> Result<Lease, DbError> {
         let lease = self.pools.connection(&self.account).await;
         if let Err(error) = &lease {
-            for waiter in self.account.together().take(&self.shape, usize::MAX) {
-                if matches!(error, DbError::Overloaded) {
-                    let _ = waiter.answer.send(Err(DbError::Overloaded));
-                }
+            for (_, caller) in self.take(|all| all) {
+                // One who has left needs no answer.
+                let _ = caller.send(match error {
+                    DbError::Overloaded => Err(DbError::Overloaded),
+                    _ => Ok(Told::Apart),
+                });
             }
         }
         lease
+    }
+
+    /// Takes so many of those who wait.
+    fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Part, Caller<K>)> {
+        let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
+        let taken = K::of(&self.account).take(&self.shape, waits, share);
+        let taken = taken.into_iter();
+        taken.map(|waiter| (waiter.part, waiter.caller)).collect()
     }
 
     /// Waits for its statement.
@@ -105,20 +131,21 @@ impl Flight {
         loop {
             if let Ok(lease) = self.connection().await {
                 // Who came before there was a connection comes along.
-                let waiters = (self.account.together()).take(&self.shape, TOGETHER_MAX_RECORDS);
-                let mut batch = Batch::of(waiters.into_iter().filter_map(Waiter::called));
-                if !batch.is_empty() {
-                    let statement = self.shape.together(&batch.numbers());
-                    let read = (statement, self.shape.number_cell());
+                let parts = self.take(|waiting| K::share(&self.shape, waiting));
+                if !parts.is_empty() {
                     let limit = self.pools.query_timeout();
-                    let mut step = Box::pin(serve(lease, read, &mut batch, limit));
-                    if tokio::time::timeout(SLOW_AFTER, &mut step).await.is_err() {
-                        drop(self);
-                        return step.await;
+                    let mut step = Box::pin(K::serve(lease, self.shape.clone(), parts, limit));
+                    match tokio::time::timeout(SLOW_AFTER, &mut step).await {
+                        Ok(served) => K::of(&self.account).heed(&self.shape, served),
+                        Err(_) => {
+                            let (account, shape) = (Arc::clone(&self.account), self.shape.clone());
+                            drop(self);
+                            return K::of(&account).heed(&shape, step.await);
+                        }
                     }
                 }
             }
-            if self.account.together().land(&self.shape) {
+            if K::of(&self.account).land(&self.shape) {
                 self.stage = Stage::Landed;
                 return;
             }
@@ -126,9 +153,9 @@ impl Flight {
     }
 }
 
-impl Drop for Flight {
+impl<K: Kind> Drop for Flight<K> {
     fn drop(&mut self) {
-        let together = self.account.together();
+        let together = K::of(&self.account);
         match (self.stage, tokio::runtime::Handle::try_current()) {
             (Stage::Landed, _) => {}
             (Stage::UnderWay, _) if together.land(&self.shape) => {}
@@ -144,119 +171,5 @@ impl Drop for Flight {
             // The program ends: there is nobody to go on. Who waits is told nothing.
             (Stage::UnderWay | Stage::HandedOver, _) => together.give_up(&self.shape),
         }
-    }
-}
-
-/// Runs the statement of a batch and gives each caller its answer. Those who have none in the end are
-/// told nothing. It is killed when all callers have left, as one of a single caller would be.
-async fn serve(
-    mut lease: Lease,
-    (statement, cell): (Statement, usize),
-    batch: &mut Batch<Caller>,
-    limit: Duration,
-) {
-    let started = Instant::now();
-    match within(limit, fly(&mut lease, statement, cell, batch, started)).await {
-        Ok(Ended::Read) => {
-            let spent = started.elapsed();
-            for caller in batch.rest() {
-                // One who has left needs no answer.
-                let _ = caller.send(Ok((None, spent)));
-            }
-        }
-        Err(DbError::Timeout) => fail(batch, || DbError::Timeout),
-        Ok(Ended::Strange | Ended::Left) | Err(_) => {}
-    }
-}
-
-/// How the statement of a batch ended.
-enum Ended {
-    /// All that there is was given.
-    Read,
-    /// With rows that nobody asked for: the table is not what it was taken for.
-    Strange,
-    /// All callers have left.
-    Left,
-}
-
-async fn fly(
-    lease: &mut Lease,
-    statement: Statement,
-    cell: usize,
-    batch: &mut Batch<Caller>,
-    started: Instant,
-) -> Result<Ended, DbError> {
-    lease.begin();
-    let outcome = rows(lease.connection()?, statement, cell, batch, started).await;
-    match outcome {
-        // It still runs: the lease kills it.
-        Ok(Ended::Left) => Ok(Ended::Left),
-        outcome => ended(lease, outcome),
-    }
-}
-
-async fn rows(
-    connection: &mut Connection,
-    statement: Statement,
-    cell: usize,
-    batch: &mut Batch<Caller>,
-    started: Instant,
-) -> mysql_async::Result<Ended> {
-    let (text, params) = statement.into_parts();
-    let mut result = tokio::select! {
-        biased;
-        result = connection.run(&text, bind(params)) => result?,
-        () = left(batch) => return Ok(Ended::Left),
-    };
-    let mut end = Ended::Read;
-    loop {
-        let row = tokio::select! {
-            biased;
-            row = result.next() => row?,
-            () = left(batch), if batch.waiting().next().is_some() => return Ok(Ended::Left),
-        };
-        let Some(row) = row else {
-            break;
-        };
-        if !give(row, cell, batch, started.elapsed()) {
-            end = Ended::Strange;
-        }
-    }
-    result.drop_result().await?;
-    Ok(end)
-}
-
-/// Gives a row to those who asked for it; `false` if nobody did.
-fn give(row: Row, cell: usize, batch: &mut Batch<Caller>, spent: Duration) -> bool {
-    let number = match value(&row, cell) {
-        Value::Int(number) => *number,
-        Value::UInt(number) => match i64::try_from(*number) {
-            Ok(number) => number,
-            Err(_) => return false,
-        },
-        _ => return false,
-    };
-    let mut callers = batch.take(number);
-    let Some(mut caller) = callers.next() else {
-        return false;
-    };
-    for next in callers {
-        let _ = caller.send(Ok((Some(row.clone()), spent)));
-        caller = next;
-    }
-    let _ = caller.send(Ok((Some(row), spent)));
-    true
-}
-
-/// Until all callers that have no answer yet have left.
-async fn left(batch: &mut Batch<Caller>) {
-    for caller in batch.waiting() {
-        caller.closed().await;
-    }
-}
-
-fn fail(batch: &mut Batch<Caller>, error: impl Fn() -> DbError) {
-    for caller in batch.rest() {
-        let _ = caller.send(Err(error()));
     }
 }

@@ -1,0 +1,269 @@
+//! Many inserts of single records at once, which may share a statement: each caller gets its own id, or its own
+//! error, as if it were alone.
+
+mod ends;
+mod kinds;
+
+use super::together::{SOON, running};
+use crate::case::{Case, eventually};
+use crate::door::{Answer, Call, Door};
+use crate::room::{Room, unique};
+use crate::service::shared;
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::task::JoinHandle;
+
+/// More than one statement inserts.
+const CALLERS: i64 = 150;
+
+const TABLE: &str = "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, v INT NOT NULL, name VARCHAR(20), u INT UNIQUE)";
+
+cases! {
+    Both: [
+        each_of_many_gets_its_own_id,
+        nobody_pays_for_a_neighbour,
+        a_long_mixture_comes_out_as_it_was_answered,
+    ],
+    Origin: [
+        who_waits_for_a_row_holds_nobody_up,
+    ],
+}
+
+/// The cases of the files below.
+pub(crate) fn more_cases() -> Vec<Case> {
+    [kinds::cases(), ends::cases()].concat()
+}
+
+fn insert(room: &Room, table: &str, body: &Value) -> Call {
+    room.call(Method::POST, table).json(body)
+}
+
+/// Inserts at once, and gives the answers in the order of the bodies. `t` is locked until all have come, so that
+/// they do gather.
+async fn all_at_once(room: &Room, table: &str, bodies: &[Value]) -> Vec<Answer> {
+    // One description of the table serves all.
+    room.get(&format!("{table}?limit=1")).await.payload();
+    let held = hold(room, &["t"]).await;
+    let answers = as_they_come(room, table, bodies).await;
+    held.await.unwrap();
+    answers
+}
+
+async fn as_they_come(room: &Room, table: &str, bodies: &[Value]) -> Vec<Answer> {
+    let calls: Vec<_> = bodies
+        .iter()
+        .map(|body| tokio::spawn(insert(room, table, body).send()))
+        .collect();
+    join_all(calls)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect()
+}
+
+/// Locks tables behind the service's back for a while.
+async fn hold(room: &Room, tables: &[&str]) -> JoinHandle<()> {
+    let mark = unique("held_");
+    let tables = tables.join(" WRITE, ");
+    let script = format!(
+        "USE `{}`; LOCK TABLES {tables} WRITE; SELECT SLEEP(0.8) AS {mark}; UNLOCK TABLES",
+        room.db
+    );
+    let held = tokio::task::spawn_blocking(move || {
+        shared().root_sql(&script).unwrap();
+    });
+    eventually("the lock is held", SOON, || async {
+        (held.is_finished() || running(shared(), &mark) > 0).then_some(())
+    })
+    .await;
+    held
+}
+
+/// `v` of each record, by id.
+async fn stored(room: &Room) -> BTreeMap<i64, i64> {
+    let rows = room.exec("SELECT id, v FROM t").await;
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| (row["id"].as_i64().unwrap(), row["v"].as_i64().unwrap()))
+        .collect()
+}
+
+async fn count(room: &Room) -> i64 {
+    let count = room.value("SELECT COUNT(*) AS n FROM t").await;
+    count.as_i64().unwrap()
+}
+
+async fn each_of_many_gets_its_own_id(door: Door) {
+    let room = Room::new(door, &[TABLE]).await;
+    assert_eq!(room.post("t", &json!({"v": 0})).await.payload(), 1);
+    let mut expected = BTreeMap::from([(1, 0)]);
+    let bodies = |round: i64| -> Vec<Value> {
+        let values = (0..CALLERS).map(|n| json!({"v": round * CALLERS + n, "name": "n"}));
+        values.collect()
+    };
+    let mut rounds = vec![(1, all_at_once(&room, "t", &bodies(1)).await)];
+    for round in 2..6 {
+        rounds.push((round, as_they_come(&room, "t", &bodies(round)).await));
+    }
+    for (round, answers) in rounds {
+        for (n, answer) in (0..).zip(answers) {
+            let id = answer.payload().as_i64().unwrap();
+            let before = expected.insert(id, round * CALLERS + n);
+            assert_eq!(before, None, "the id {id} was answered twice");
+        }
+    }
+    assert_eq!(stored(&room).await, expected);
+}
+
+/// Rows that are refused, each for a reason of its own, among many that are not: the refusals are the very ones
+/// that each gets alone.
+async fn nobody_pays_for_a_neighbour(door: Door) {
+    let made = [
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        "INSERT INTO p VALUES (1)",
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT NOT NULL, name VARCHAR(5), u INT UNIQUE, \
+         p INT, tiny TINYINT, CONSTRAINT positive CHECK (v > 0), FOREIGN KEY (p) REFERENCES p (id))",
+        "INSERT INTO t (v, u) VALUES (1, -1)",
+    ];
+    let room = Room::new(door, &made).await;
+    let body = |v: i64, name: &str, u: i64, p: i64, tiny: i64| json!({"v": v, "name": name, "u": u, "p": p, "tiny": tiny});
+    let bad = [
+        (body(2, "a", -1, 1, 1), ErrorCode::DuplicateKey),
+        (body(2, "a", -2, 2, 1), ErrorCode::ForeignKeyViolation),
+        (body(-5, "a", -3, 1, 1), ErrorCode::InvalidValue),
+        (body(2, "too long", -4, 1, 1), ErrorCode::InvalidValue),
+        (body(2, "a", -5, 1, 500), ErrorCode::InvalidValue),
+    ];
+    let mut alone = Vec::new();
+    for (body, code) in &bad {
+        let mut error = room.post("t", body).await.refused(*code);
+        error.as_object_mut().unwrap().remove("requestId");
+        alone.push(error);
+    }
+    for every in [2, 9, 40] {
+        let bodies: Vec<_> = (0..CALLERS)
+            .map(|n| match n % every {
+                0 => bad[usize::try_from(n / every).unwrap() % bad.len()]
+                    .0
+                    .clone(),
+                _ => body(n, "ok", every * 1_000 + n, 1, 1),
+            })
+            .collect();
+        let before = count(&room).await;
+        let answers = all_at_once(&room, "t", &bodies).await;
+        let mut good = 0;
+        for (n, answer) in (0..).zip(answers) {
+            if n % every > 0 {
+                let id = answer.payload();
+                let row = room.get(&format!("t/{id}?selectFields=v,u")).await;
+                assert_eq!(row.payload(), json!({"v": n, "u": every * 1_000 + n}));
+                good += 1;
+                continue;
+            }
+            let which = usize::try_from(n / every).unwrap() % bad.len();
+            let mut error = answer.refused(bad[which].1);
+            error.as_object_mut().unwrap().remove("requestId");
+            assert_eq!(error, alone[which]);
+        }
+        assert_eq!(count(&room).await, before + good);
+    }
+}
+
+/// Thousands of inserts of three shapes, some of them refused, with reads between: in the end the table holds
+/// what was answered, and no more.
+async fn a_long_mixture_comes_out_as_it_was_answered(door: Door) {
+    const WORKERS: i64 = 40;
+    const EACH: i64 = 100;
+    let room = Room::new(door, &[TABLE]).await;
+    let worker = async |worker: i64| {
+        let mut known = BTreeMap::new();
+        let mut last = 0;
+        for n in 0..EACH {
+            let v = worker * EACH + n;
+            let body = match v % 5 {
+                0 => json!({"v": v}),
+                1 => json!({"v": v, "name": null, "u": v}),
+                // All of a column compete for it.
+                2 => json!({"v": v, "u": -n}),
+                _ => json!({"v": v, "name": format!("n{v}")}),
+            };
+            let answer = room.post("t", &body).await;
+            if answer.code() != "ok" {
+                assert_eq!(v % 5, 2, "{answer}");
+                answer.refused(ErrorCode::DuplicateKey);
+                continue;
+            }
+            let id = answer.payload().as_i64().unwrap();
+            assert!(id > last, "{id} comes behind {last}");
+            last = id;
+            known.insert(id, v);
+            if n % 10 == 0 {
+                let row = room.get(&format!("t/{id}?selectFields=v")).await;
+                assert_eq!(row.payload(), json!({"v": v}));
+            }
+        }
+        known
+    };
+    let mut expected = BTreeMap::new();
+    for known in join_all((0..WORKERS).map(worker)).await {
+        for (id, v) in known {
+            assert_eq!(expected.insert(id, v), None, "{id} was answered twice");
+        }
+    }
+    assert_eq!(stored(&room).await, expected);
+    let taken = expected.values().filter(|v| **v % 5 == 2);
+    let wanted: BTreeSet<_> = (0..WORKERS * EACH)
+        .filter(|v| v % 5 == 2)
+        .map(|v| v % EACH)
+        .collect();
+    assert_eq!(taken.count(), wanted.len(), "one of each that competed");
+}
+
+/// Of those whose parent another transaction holds, each waits for itself; the others have their answers long
+/// before the parent is let go.
+async fn who_waits_for_a_row_holds_nobody_up(door: Door) {
+    let made = [
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        "INSERT INTO p VALUES (1), (2)",
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT NOT NULL, p INT NOT NULL, \
+         FOREIGN KEY (p) REFERENCES p (id))",
+    ];
+    let room = Room::new(door, &made).await;
+    room.post("t", &json!({"v": -1, "p": 1})).await.payload();
+    let script = format!(
+        "USE `{}`; BEGIN; SELECT * FROM p WHERE id = 2 FOR UPDATE; SELECT SLEEP(8) AS held_{0}; COMMIT",
+        room.db
+    );
+    let mark = format!("held_{}", room.db);
+    let held = tokio::task::spawn_blocking(move || shared().root_sql(&script).unwrap());
+    eventually("the lock is held", SOON, || async {
+        (running(shared(), &mark) > 0).then_some(())
+    })
+    .await;
+    let together = hold(&room, &["t"]).await;
+    // No more wait than there are connections beside.
+    let calls: Vec<_> = (0..CALLERS)
+        .map(|v| {
+            let parent = if v % 40 == 5 { 2 } else { 1 };
+            let call = insert(&room, "t", &json!({"v": v, "p": parent}));
+            (parent, tokio::spawn(call.send()))
+        })
+        .collect();
+    let (waiting, free): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(p, _)| *p == 2);
+    for (_, call) in free {
+        call.await.unwrap().payload();
+    }
+    together.await.unwrap();
+    assert!(
+        !held.is_finished(),
+        "they waited for a lock that is not theirs"
+    );
+    assert_eq!(count(&room).await, 1 + CALLERS - waiting.len() as i64);
+    for (_, call) in waiting {
+        call.await.unwrap().payload();
+    }
+    held.await.unwrap();
+    assert_eq!(count(&room).await, 1 + CALLERS);
+}
