@@ -10,7 +10,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-WORKER_BUILD_VERSION=0.8.7   # as `worker` in Cargo.lock
 WASM_BINDGEN_VERSION=0.2.129 # as `wasm-bindgen` in Cargo.lock: the two must be equal
 CARGO_DENY_VERSION=0.20.2
 CARGO_FUZZ_VERSION=0.13.2
@@ -79,12 +78,7 @@ tool() {
 }
 
 worker_tools() {
-  if ! grep -qs "^\"worker-build $WORKER_BUILD_VERSION " .tools/.crates.toml; then
-    { have pkg-config && pkg-config --exists openssl; } ||
-      install_packages "worker-build is linked with OpenSSL" pkg-config libssl-dev
-  fi
   tool wasm-bindgen-cli "$WASM_BINDGEN_VERSION" "it joins the worker's wasm to JavaScript"
-  tool worker-build "$WORKER_BUILD_VERSION" "it packs the edge crate as a worker"
 }
 
 node_packages() {

@@ -10,8 +10,7 @@ use crate::gateway::media_cache::{
     NOT_MODIFIED_HEADERS, Serving, Word, content_range, places, range_header,
 };
 use crate::gateway::{Answer, BodyPlan, Call, Gateway};
-use crate::headers::Head;
-use crate::{Reply, discard, get};
+use crate::{Reply, discard, get, headers};
 use futures_util::future::{Either, join, select};
 use shared::conditional::{self, Conditions};
 use shared::error::Problem;
@@ -101,7 +100,7 @@ impl Asked<'_> {
         let Ok(request) = self.request_for_everybody(Some(self.file.tag())) else {
             return Word::None;
         };
-        let head = Head::read(&request);
+        let head = headers::of_request(&request);
         let mut forwarding = Forwarding::new(&request, &head, &call);
         let asking = pin!(forwarding.send(self.gateway, BodyPlan::Drop));
         match select(asking, Delay::from(CHECK_TIMEOUT)).await {
@@ -237,7 +236,7 @@ impl Asked<'_> {
                 return;
             };
             discard(&noted);
-            let head = Head::read(&request);
+            let head = headers::of_request(&request);
             let mut forwarding = Forwarding::new(&request, &head, &call);
             let Ok(answer) = forwarding.send(&gateway, BodyPlan::Drop).await else {
                 return;

@@ -8,8 +8,7 @@ use crate::gateway::{
     self, ASKED_AT, BodyLength, Call, Fault, Gateway, Lead, Lookup, Question, ReadCache, Repeat,
     Suits, Turn, pauses,
 };
-use crate::headers::Head;
-use crate::{Reply, body, cache, discard, get, report};
+use crate::{Reply, body, cache, discard, get, headers as heads, report};
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use shared::error::Problem;
@@ -200,7 +199,7 @@ impl Fetch {
         let request = self
             .unconditional()
             .map_err(|_| Fault::Unreachable.problem())?;
-        let head = Head::read(&request);
+        let head = heads::of_request(&request);
         let mut forwarding = Forwarding::new(&request, &head, &self.call);
         let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
         let response = asking.await;

@@ -8,10 +8,9 @@ mod question;
 
 use crate::body::{self, Beginning, Inlet, Passage, Stop};
 use crate::gateway::{
-    self, Blame, BodyPlan, Call, Fault, Form, Gateway, Inspector, Miss, OriginHead, Pick, Repeat,
-    Tried,
+    self, Blame, BodyPlan, Call, Fault, Form, Gateway, Head, Inspector, Miss, OriginHead, Pick,
+    Repeat, Tried,
 };
-use crate::headers::Head;
 use crate::{discard, get, report};
 use futures_util::future::{Either, LocalBoxFuture, ready, select};
 use question::Question;
@@ -21,7 +20,7 @@ use shared::request_id;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use worker::Delay;
-use worker::js_sys::{self, Date};
+use worker::js_sys::{self, Date, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{Request, RequestInit, Response};
 
@@ -35,6 +34,15 @@ pub(crate) struct Forwarding<'a> {
     call: &'a Call,
     inlet: Option<Inlet>,
     origin_ms: Option<f64>,
+    asked: Option<Asked>,
+}
+
+/// What an origin was asked on the short way.
+pub(crate) struct Asked {
+    pub(crate) pick: Pick,
+    pub(crate) answer: Promise,
+    /// In milliseconds since 1970.
+    pub(crate) at: f64,
 }
 
 impl<'a> Forwarding<'a> {
@@ -45,7 +53,19 @@ impl<'a> Forwarding<'a> {
             call,
             inlet: None,
             origin_ms: None,
+            asked: None,
         }
+    }
+
+    /// With an origin that was asked already.
+    pub(crate) fn asked(mut self, asked: Option<Asked>) -> Self {
+        self.asked = asked;
+        self
+    }
+
+    /// Whether an origin was asked already.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.is_some()
     }
 
     pub(crate) fn request(&self) -> &'a Request {
@@ -173,14 +193,15 @@ impl<'a> Forwarding<'a> {
         sending: impl Future<Output = Result<(), Stop>>,
         repeat: Repeat,
     ) -> Result<Response, Problem> {
-        let asked = Date::now();
+        let asked = self.asked.take();
+        let asked_at = asked.as_ref().map_or_else(Date::now, |asked| asked.at);
         let turn = Turn {
             gateway,
             forwarding: self,
             repeat,
         };
-        let outcome = turn.run(&body, pin!(sending)).await;
-        self.origin_ms = Some(Date::now() - asked);
+        let outcome = turn.run(&body, pin!(sending), asked).await;
+        self.origin_ms = Some(Date::now() - asked_at);
         outcome
     }
 
@@ -217,7 +238,12 @@ impl From<Miss> for End {
 }
 
 impl Turn<'_> {
-    async fn run(&self, body: &JsValue, sending: Sending<'_>) -> Result<Response, Problem> {
+    async fn run(
+        &self,
+        body: &JsValue,
+        sending: Sending<'_>,
+        mut asked: Option<Asked>,
+    ) -> Result<Response, Problem> {
         let forwarding = self.forwarding;
         let door = &self.gateway.config().door;
         let init = question::forwarded(
@@ -234,20 +260,32 @@ impl Turn<'_> {
             [None; 2]
         };
         let mut sending = Some(sending);
-        let mut until = self.time_out();
+        let mut until = self.time_out(asked.as_ref().map_or_else(Date::now, |asked| asked.at));
         let mut tried = Tried::default();
         let mut attempts = 0;
         loop {
-            let pick = self.gateway.origins().choose(tried, place, now());
+            let asked = asked.take();
+            let pick = match &asked {
+                Some(asked) => Some(asked.pick),
+                None => self.gateway.origins().choose(tried, place, now()),
+            };
             let Some(pick) = pick else {
                 return Err(self.gateway.origins().unavailable(now()));
             };
             tried.add(pick);
-            let miss = if self.wants_sign(pick) && !self.gives_sign(pick, until).await {
+            let wants_sign = asked.is_none() && self.wants_sign(pick);
+            let miss = if wants_sign && !self.gives_sign(pick, until).await {
                 Miss::untaken()
             } else {
                 attempts += 1;
-                match self.attempt(pick, &init, sending.take(), &mut until).await {
+                let question = match asked {
+                    Some(asked) => Ok((Question::sent(asked.answer), asked.at)),
+                    None => self
+                        .question(pick, &init)
+                        .map(|question| (question, Date::now())),
+                };
+                let sending = sending.take();
+                match self.attempt(pick, question, sending, &mut until).await {
                     Ok(response) => {
                         self.gateway.origins().answered(pick, now());
                         return Ok(response);
@@ -276,18 +314,21 @@ impl Turn<'_> {
     }
 
     /// Sends the request to one origin.
+    fn question(&self, pick: Pick, init: &RequestInit) -> Result<Question, Miss> {
+        let call = self.forwarding.call;
+        let target = call.target(self.gateway.origins().url(pick));
+        Question::ask(&target, init).map_err(|error| self.broken(&error))
+    }
+
+    /// Waits for the answer of one origin, which was asked then.
     async fn attempt(
         &self,
         pick: Pick,
-        init: &RequestInit,
+        question: Result<(Question, f64), Miss>,
         sending: Option<Sending<'_>>,
         until: &mut f64,
     ) -> Result<Response, End> {
-        let target = self
-            .forwarding
-            .call
-            .target(self.gateway.origins().url(pick));
-        let question = Question::ask(&target, init).map_err(|error| self.broken(&error))?;
+        let (question, mut asked_at) = question?;
         let question = match sending {
             None => question,
             Some(sending) => match select(question, sending).await {
@@ -301,9 +342,10 @@ impl Turn<'_> {
         };
         if self.repeat == Repeat::Never {
             // All of the body is out only now.
-            *until = self.time_out();
+            asked_at = Date::now();
+            *until = self.time_out(asked_at);
         }
-        let patience = self.patience(*until);
+        let patience = self.patience(*until, asked_at);
         let question = match select(question, Delay::from(patience)).await {
             Either::Left((answer, _)) => return self.judged(answer),
             Either::Right((_, question)) => question,
@@ -358,7 +400,7 @@ impl Turn<'_> {
             return false;
         };
         let Either::Left((Ok(response), _)) =
-            select(question, Delay::from(self.patience(until))).await
+            select(question, Delay::from(self.patience(until, Date::now()))).await
         else {
             return false;
         };
@@ -387,14 +429,15 @@ impl Turn<'_> {
         report::fault(&self.forwarding.call.request_id, &miss.problem, &cause);
     }
 
-    /// When the head of an answer must be there, in milliseconds since 1970.
-    fn time_out(&self) -> f64 {
-        Date::now() + self.gateway.config().origin_timeout.as_millis() as f64
+    /// When the head of an answer to a question of that time must be there, in milliseconds since 1970.
+    fn time_out(&self, asked_at: f64) -> f64 {
+        asked_at + self.gateway.config().origin_timeout.as_millis() as f64
     }
 
-    /// How long an origin may give no sign of life.
-    fn patience(&self, until: f64) -> Duration {
-        left(until).min(self.gateway.config().origin_connect_timeout)
+    /// How long an origin that was asked then may give no sign of life.
+    fn patience(&self, until: f64, asked_at: f64) -> Duration {
+        let silence_max = self.gateway.config().origin_connect_timeout;
+        left(until.min(asked_at + silence_max.as_millis() as f64))
     }
 }
 

@@ -6,6 +6,7 @@
 mod answer;
 mod attempt;
 mod call;
+mod head;
 mod headers;
 mod inspector;
 pub mod media_cache;
@@ -19,9 +20,10 @@ mod tests;
 pub use answer::Answer;
 pub use attempt::{Blame, Miss, Repeat};
 pub use call::{BodyLength, Call, scheme_and_host, split_url};
+pub use head::{Changes, Head};
 pub use headers::{
-    FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, NOT_ANSWERED, NOT_FORWARDED, lists,
-    may_be_of_connection, server_timing, without_port,
+    NOT_ANSWERED, NOT_FORWARDED, forwarded_changes, lists, may_be_of_connection, origin_changes,
+    own_changes, server_timing, without_port,
 };
 pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge};
@@ -148,6 +150,25 @@ impl Gateway {
     pub fn revoked(&self, key_id: Uuid, now_ms: u64) {
         if let Some(reads) = &self.reads {
             reads.learn(key_id, 401, now_ms);
+        }
+    }
+
+    /// Whether a request is only passed on, once: nothing is kept of its answer, or forgotten because of it, and there is
+    /// one origin to go to.
+    #[must_use]
+    pub fn only_passes_on(&self, call: &Call, decision: &Decision) -> bool {
+        matches!(decision, Decision::Forward(BodyPlan::Drop))
+            && !call.may_change_media()
+            && self.origins().is_one()
+    }
+
+    /// An origin answered as it should.
+    pub fn answered(&self, pick: Pick, record: &RequestRecord, status: u16, now_ms: u64) {
+        self.origins().answered(pick, now_ms);
+        if status == 401
+            && let Some(key_id) = record.key()
+        {
+            self.revoked(key_id, now_ms);
         }
     }
 

@@ -3,11 +3,24 @@
 
 /** Method, URL, "body" if there is one, then each header's name and its value. */
 export function readHead(request) {
-  let text = `${request.method}\n${request.url}\n${request.body === null ? "" : "body"}`;
-  request.headers.forEach((value, name) => {
+  return withHeaders(`${request.method}\n${request.url}\n${request.body === null ? "" : "body"}`, request.headers);
+}
+
+/** Status, then each header's name and its value. */
+export function readAnswer(response) {
+  return withHeaders(`${response.status}`, response.headers);
+}
+
+function withHeaders(text, headers) {
+  headers.forEach((value, name) => {
     text += `\n${name}\n${value}`;
   });
   return text;
+}
+
+/** The caller's address as plain workerd saw it. */
+export function clientAddress(request) {
+  return request.cf?.clientIp;
 }
 
 /** A copy of them, changed. */

@@ -14,25 +14,26 @@ mod headers;
 mod leaving;
 mod limit;
 mod report;
+pub mod short_way;
 
 use config::Config;
-use forward::Forwarding;
+use forward::{Asked, Forwarding};
 use futures_util::future::{Either, select};
-use gateway::{Answer, BodyLength, Call, Decision, Ending, Gateway, RequestRecord};
-use headers::{Changes, Head};
+use gateway::{
+    Answer, BodyLength, Call, Changes, Decision, Ending, Gateway, Head, Pick, RequestRecord,
+};
 use leaving::Leaving;
 use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
-use shared::media::FORGET_HEADER;
-use shared::operation::tus::{self, TusHeaders};
+use shared::operation::tus::TusHeaders;
 use shared::request_id::{self, RequestId};
 use shared::security;
 use std::cell::OnceCell;
 use std::pin::pin;
 use std::rc::Rc;
-use worker::js_sys::{Date, Reflect};
+use worker::js_sys::{Date, Promise, Reflect};
 use worker::web_sys::{Headers, Request, Response};
-use worker::{Context, Env, Result, console_error, event};
+use worker::{Context, Env, Result, console_error};
 
 thread_local! {
     /// One an isolate: variables don't change within its life.
@@ -67,31 +68,79 @@ impl Reply {
     }
 }
 
-/// Answers one request.
+/// A request about which is decided.
+pub(crate) struct Begun {
+    gateway: core::result::Result<Rc<Gateway>, Problem>,
+    head: Head,
+    call: Call,
+    record: RequestRecord,
+    /// In milliseconds since 1970.
+    started: f64,
+    decision: core::result::Result<Decision, Problem>,
+    /// Who was asked on the short way.
+    pick: Option<Pick>,
+}
+
+impl Begun {
+    fn new(head: Head, env: &Env) -> Result<Self> {
+        let started = Date::now();
+        let gateway = gateway(env);
+        let call = read_call(&head, gateway.as_deref().ok(), started as u64)?;
+        let mut record = RequestRecord::begin(&call.method);
+        let decision = match &gateway {
+            Ok(gateway) => gateway.decide(&call, (started / 1000.0) as u64, &mut record),
+            Err(problem) => Err(problem.clone()),
+        };
+        Ok(Self {
+            gateway,
+            head,
+            call,
+            record,
+            started,
+            decision,
+            pick: None,
+        })
+    }
+}
+
+/// Answers a request from wherever it is; `asked` is what the origin was asked on the short way.
 ///
 /// # Errors
 /// When the runtime refuses to build a response, which no input can cause.
-#[event(fetch)]
-pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
-    let started = Date::now();
-    let gateway = gateway(&env);
-    let head = Head::read(&request);
-    let call = read_call(&head, gateway.as_deref().ok())?;
-    let mut record = RequestRecord::begin(&call.method);
-    let mut forwarding = Forwarding::new(&request, &head, &call);
-    let (gateway, reply) = match gateway {
-        Ok(gateway) => {
-            let reply = {
-                let replying = reply(&gateway, &env, &mut forwarding, &mut record, &context);
-                match select(pin!(replying), Leaving::of(&request, &context)).await {
-                    Either::Left((reply, _)) => reply,
-                    // Nobody gets it. With the rest of the request, its question to the origin is dropped.
-                    Either::Right(_) => return Ok(Response::new()?),
-                }
-            };
-            (Some(gateway), reply)
+async fn go_on(
+    request: &Request,
+    env: &Env,
+    context: &Context,
+    begun: Begun,
+    asked: Option<Promise>,
+) -> Result<Response> {
+    let Begun {
+        gateway,
+        head,
+        call,
+        mut record,
+        started,
+        decision,
+        pick,
+    } = begun;
+    let asked = pick.zip(asked).map(|(pick, answer)| Asked {
+        pick,
+        answer,
+        at: started,
+    });
+    let mut forwarding = Forwarding::new(request, &head, &call).asked(asked);
+    let reply = match (&gateway, decision) {
+        (Ok(gateway), Ok(decision)) => {
+            let replying = reply(gateway, env, &mut forwarding, decision, &record, context);
+            match select(pin!(replying), Leaving::of(request, context)).await {
+                Either::Left((reply, _)) => reply,
+                // Nobody gets it. With the rest of the request, its question to the origin is dropped.
+                Either::Right(_) => return Ok(Response::new()?),
+            }
         }
-        Err(problem) => (None, Err(problem)),
+        // Without a gateway nothing was decided either.
+        (_, Err(problem)) => Err(problem),
+        (Err(problem), _) => Err(problem.clone()),
     };
     let reply = reply.unwrap_or_else(|problem| {
         record.refused(&problem);
@@ -103,14 +152,13 @@ pub async fn fetch(request: Request, env: Env, context: Context) -> Result<Respo
         total_ms: Date::now() - started,
         origin_ms,
     };
-    let cors = gateway.as_deref().map(|gateway| &gateway.config().cors);
-    let response = dress(&reply, &call, cors, &ending)?;
+    let config = gateway.as_deref().ok().map(Gateway::config);
+    let response = dress(&reply, &call, config.map(|config| &config.cors), &ending)?;
     let response = match forwarding.unread()? {
-        Some(rest) => body::answer_early(response, reply.length(), rest, &context)?,
+        Some(rest) => body::answer_early(response, reply.length(), rest, context)?,
         None => response,
     };
-    let config = gateway.as_deref().map(Gateway::config);
-    report::answered(&env, config, &call.request_id, &record, &ending);
+    report::answered(config, &call.request_id, &record, &ending);
     Ok(response)
 }
 
@@ -122,71 +170,42 @@ fn dress(
     ending: &Ending,
 ) -> Result<Response> {
     let mut changes = Changes::default();
-    match reply {
-        Reply::Own(answer) => {
+    match (reply, cors) {
+        (Reply::Origin(response), Some(cors)) => {
+            let head = headers::of_answer(response);
+            let changes = gateway::origin_changes(&head, call, cors, ending);
+            Ok(headers::changed_answer(response, &changes)?)
+        }
+        (Reply::Own(answer), _) => {
             // The origin's answers have theirs already.
             for (name, value) in answer.headers().chain(security::HEADERS) {
                 changes.set(name, value);
             }
+            gateway::own_changes(&mut changes, &Head::default(), call, cors, ending);
+            Ok(headers::answer(answer.status(), &changes, answer.body())?)
         }
-        Reply::Origin(_) => {
-            for name in gateway::NOT_ANSWERED {
-                changes.delete(name);
-            }
-        }
-        Reply::Ready(_) => {}
-    }
-    changes.set(request_id::HEADER, call.request_id.as_str());
-    changes.append(
-        "server-timing",
-        &gateway::server_timing(ending.total_ms, ending.origin_ms),
-    );
-    if call.may_change_media() {
-        changes.delete(FORGET_HEADER);
-    }
-    if call.is_https {
-        let (name, value) = security::HTTPS_HEADER;
-        changes.set(name, value);
-    }
-    for (name, value) in tus::answer_headers(&call.path, ending.status) {
-        changes.set(name, value);
-    }
-    let cors = cors.map(|cors| cors.answer_headers(call.origin.as_deref()));
-    for (name, value) in cors.into_iter().flatten() {
-        match (name, reply) {
-            // The origin's answer may depend on more.
-            ("vary", Reply::Origin(response) | Reply::Ready(response)) => {
-                let vary = get(&response.headers(), name);
-                if !gateway::lists(vary.as_deref(), value) {
-                    changes.append(name, value);
-                }
-            }
-            ("vary", Reply::Own(_)) => changes.append(name, value),
-            _ => changes.set(name, value),
-        }
-    }
-    Ok(match reply {
-        Reply::Own(answer) => changes.response(answer.status(), answer.body())?,
-        Reply::Origin(response) => changes.of_response(response)?,
-        Reply::Ready(response) => {
-            changes.apply(response)?;
+        (Reply::Ready(response) | Reply::Origin(response), _) => {
+            let head = headers::of_answer(response);
+            gateway::own_changes(&mut changes, &head, call, cors, ending);
+            headers::change(response, &changes)?;
             // The same one: a response's own `clone` splits its body.
-            Clone::clone(response)
+            Ok(Clone::clone(response))
         }
-    })
+    }
 }
 
 async fn reply(
     gateway: &Rc<Gateway>,
     env: &Env,
     forwarding: &mut Forwarding<'_>,
-    record: &mut RequestRecord,
+    decision: Decision,
+    record: &RequestRecord,
     context: &Context,
 ) -> core::result::Result<Reply, Problem> {
     let call = forwarding.call();
-    let now = (Date::now() / 1000.0) as u64;
-    let decision = gateway.decide(call, now, record)?;
-    if let Some(limit) = gateway.config().door.rate_limit {
+    if let Some(limit) = gateway.config().door.rate_limit
+        && !forwarding.is_asked()
+    {
         limit::check(env, limit, record, &call.request_id).await?;
     }
     let plan = match decision {
@@ -225,10 +244,11 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
             "The edge is not configured. Its log names the variable.",
         )
     })?;
+    report::bind(env);
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
 }
 
-fn read_call(head: &Head, gateway: Option<&Gateway>) -> Result<Call> {
+fn read_call(head: &Head, gateway: Option<&Gateway>, now_ms: u64) -> Result<Call> {
     let (path, query) = gateway::split_url(head.url());
     let body = if head.has_body() {
         BodyLength::announced(head.get("content-length"))
@@ -241,7 +261,7 @@ fn read_call(head: &Head, gateway: Option<&Gateway>) -> Result<Call> {
     let incoming = head.get(request_id::HEADER);
     let request_id = match incoming.and_then(RequestId::from_incoming) {
         Some(id) => id,
-        None => new_request_id()?,
+        None => new_request_id(now_ms)?,
     };
     let get = |name: &str| head.get(name).map(str::to_owned);
     Ok(Call {
@@ -268,10 +288,10 @@ fn read_call(head: &Head, gateway: Option<&Gateway>) -> Result<Call> {
     })
 }
 
-fn new_request_id() -> Result<RequestId> {
+fn new_request_id(now_ms: u64) -> Result<RequestId> {
     let mut random = [0; 10];
     getrandom::getrandom(&mut random).map_err(|error| error.to_string())?;
-    Ok(RequestId::generate(Date::now() as u64, &random))
+    Ok(RequestId::generate(now_ms, &random))
 }
 
 /// Tells the origin's side that nobody reads on.

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::gateway::{Ending, RequestRecord};
 use shared::error::Problem;
 use shared::request_id::RequestId;
+use std::cell::OnceCell;
 use worker::js_sys::{self, Array, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::worker_sys::AnalyticsEngineDataset;
@@ -13,9 +14,13 @@ use worker::{Env, console_error, console_log};
 /// The binding of Analytics Engine, if there is one.
 const ANALYTICS: &str = "ANALYTICS";
 
+thread_local! {
+    /// One an isolate: what is bound doesn't change within its life.
+    static DATASET: OnceCell<Option<AnalyticsEngineDataset>> = const { OnceCell::new() };
+}
+
 /// Tells of a request that is answered.
 pub(crate) fn answered(
-    env: &Env,
     config: Option<&Config>,
     id: &RequestId,
     record: &RequestRecord,
@@ -24,13 +29,15 @@ pub(crate) fn answered(
     if config.is_none_or(|config| config.logs_requests) {
         console_log!("{}", record.line(id, ending));
     }
-    if let Some(dataset) = analytics(env)
-        && dataset
-            .write_data_point(data_point(record, ending))
-            .is_err()
-    {
-        console_error!("a data point was not taken");
-    }
+    DATASET.with(|dataset| {
+        if let Some(Some(dataset)) = dataset.get()
+            && dataset
+                .write_data_point(data_point(record, ending))
+                .is_err()
+        {
+            console_error!("a data point was not taken");
+        }
+    });
 }
 
 /// Tells of a fault behind the edge. `cause` is the runtime's own message: it holds no key and no value.
@@ -38,9 +45,14 @@ pub(crate) fn fault(request_id: &RequestId, problem: &Problem, cause: &str) {
     console_error!("requestId={request_id} {problem} {cause}");
 }
 
-fn analytics(env: &Env) -> Option<AnalyticsEngineDataset> {
-    let bound = Reflect::get(env, &ANALYTICS.into()).ok()?;
-    bound.is_object().then(|| bound.unchecked_into())
+/// Finds what is bound, at an isolate's first request.
+pub(crate) fn bind(env: &Env) {
+    DATASET.with(|dataset| {
+        dataset.get_or_init(|| {
+            let bound = Reflect::get(env, &ANALYTICS.into()).ok()?;
+            bound.is_object().then(|| bound.unchecked_into())
+        });
+    });
 }
 
 /// `index1` is the project, since samples are taken by it; blobs are labels, doubles are measures. In the

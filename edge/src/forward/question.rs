@@ -2,15 +2,12 @@
 //! that comes back. Knows the worker's API; must not know which origin is asked, or whether another one will be.
 
 use crate::config::{Door, Region};
-use crate::gateway::{self, Call, Place};
-use crate::headers::{Changes, Head};
-use shared::media::FORGETS_HEADER;
+use crate::gateway::{self, Call, Head, Place};
+use crate::headers;
 use shared::request_id;
-use shared::security::EDGE_SECRET_HEADER;
-use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{self, Poll};
-use worker::js_sys::{self, Reflect};
+use worker::js_sys::{self, Promise, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, AbortController, Headers, Request, RequestInit, Response};
@@ -18,8 +15,8 @@ use worker::web_sys::{self, AbortController, Headers, Request, RequestInit, Resp
 /// A request under way, until the head of its answer is there. Dropped before that, it is broken off.
 pub(super) struct Question {
     answer: JsFuture,
-    controller: AbortController,
-    is_open: bool,
+    /// None for one that was asked on the short way: it ends with its caller's request.
+    controller: Option<AbortController>,
 }
 
 impl Question {
@@ -30,9 +27,16 @@ impl Question {
         let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
         Ok(Self {
             answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)),
-            controller,
-            is_open: true,
+            controller: Some(controller),
         })
+    }
+
+    /// One that was sent already.
+    pub(super) fn sent(answer: Promise) -> Self {
+        Self {
+            answer: JsFuture::from(answer),
+            controller: None,
+        }
     }
 }
 
@@ -42,7 +46,7 @@ impl Future for Question {
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
         let answer = Pin::new(&mut self.answer).poll(context);
         answer.map(|answer| {
-            self.is_open = false;
+            self.controller = None;
             answer.and_then(JsValue::dyn_into)
         })
     }
@@ -50,8 +54,8 @@ impl Future for Question {
 
 impl Drop for Question {
     fn drop(&mut self) {
-        if self.is_open {
-            self.controller.abort();
+        if let Some(controller) = &self.controller {
+            controller.abort();
         }
     }
 }
@@ -64,7 +68,10 @@ pub(super) fn forwarded(
     door: &Door,
     body: &JsValue,
 ) -> Result<RequestInit, JsValue> {
-    let init = plain(&forwarded_headers(request, head, call, door)?);
+    let asks = door.client_address.is_none();
+    let client = asks.then(|| headers::seen_address(request)).flatten();
+    let changes = gateway::forwarded_changes(head, call, door, client.as_deref());
+    let init = plain(&headers::changed(request, &changes)?);
     init.set_method(&call.method);
     if !body.is_undefined() {
         init.set_body(body);
@@ -86,48 +93,6 @@ fn plain(headers: &Headers) -> RequestInit {
     // Cloudflare keeps what looks like a file by itself, and would give it under another request's id.
     init.set_cache(web_sys::RequestCache::NoStore);
     init
-}
-
-fn forwarded_headers(
-    request: &Request,
-    head: &Head,
-    call: &Call,
-    door: &Door,
-) -> Result<Headers, JsValue> {
-    let mut changes = Changes::default();
-    let connection = head.get("connection").unwrap_or_default();
-    let named = connection.split(',').map(str::trim);
-    let named = named.filter(|name| gateway::may_be_of_connection(name));
-    for name in gateway::NOT_FORWARDED.into_iter().chain(named) {
-        // What is not there, or can't be, needs no deleting.
-        if head.get(&name.to_ascii_lowercase()).is_some() {
-            changes.delete(name);
-        }
-    }
-    changes.set(request_id::HEADER, call.request_id.as_str());
-    if let Some(client) = client_address(request, head, door) {
-        changes.set(gateway::FORWARDED_FOR, &client);
-    }
-    if let Some(secret) = &door.edge_secret {
-        changes.set(EDGE_SECRET_HEADER, secret.text());
-    }
-    if let Some((scheme, host)) = gateway::scheme_and_host(head.url()) {
-        changes.set(gateway::FORWARDED_PROTO, scheme);
-        changes.set(gateway::FORWARDED_HOST, host);
-    }
-    if call.may_change_media() {
-        changes.set(FORGETS_HEADER, "1");
-    }
-    changes.of_request(request)
-}
-
-/// The caller's address: as the header says whom the configuration believes, else as plain workerd saw it.
-fn client_address<'a>(request: &Request, head: &'a Head, door: &Door) -> Option<Cow<'a, str>> {
-    if let Some(name) = &door.client_address {
-        return head.get(name).map(Cow::Borrowed);
-    }
-    let address = property(&platform(request), "clientIp")?;
-    Some(gateway::without_port(&address).to_owned().into())
 }
 
 /// Where the caller is, as far as the platform tells.

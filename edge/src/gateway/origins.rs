@@ -145,6 +145,14 @@ impl Origins {
         })
     }
 
+    /// The only one there is, if there is but one and it is not left alone.
+    pub fn choose_only(&mut self, now: u64) -> Option<Pick> {
+        if !self.is_one() {
+            return None;
+        }
+        self.choose(Tried::default(), [None; 2], now)
+    }
+
     /// Whether the origin gave a sign of life so lately that it needs not be asked for one.
     #[must_use]
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {

@@ -10,6 +10,7 @@ use shared::upload::UploadLimits;
 use std::time::Duration;
 
 mod attempts;
+mod heads;
 mod inspector;
 
 pub(super) const NOW: u64 = 1_790_000_000;

@@ -13,7 +13,10 @@ use serde_json::json;
 use std::time::Duration;
 
 cases! {
-    Own: [requests_whose_callers_left_leave_nothing_behind],
+    Own: [
+        requests_whose_callers_left_leave_nothing_behind,
+        a_request_that_is_only_passed_on_is_broken_off_too,
+    ],
 }
 
 const BODY_BYTES: usize = 1_000_000;
@@ -64,6 +67,29 @@ async fn requests_whose_callers_left_leave_nothing_behind(_: Door) {
         BODY_BYTES * AT_ONCE * BETWEEN / 1_000_000
     );
     // And whoever stays is answered.
+    origin.turn(Manner::Well);
+    let stays = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
+    assert_eq!(stays.send().await.payload(), "a");
+}
+
+async fn a_request_that_is_only_passed_on_is_broken_off_too(_: Door) {
+    let origin = StandIn::start("a", Manner::Hang.well_asked()).await;
+    let variables = [("ORIGINS", origin.url.as_str())];
+    let worker = Worker::serve("tests/e2e/edge/leaving.capnp", &variables);
+    for _ in 0..AT_ONCE {
+        let question = Call::new(&worker.url, Method::GET, POSTS)
+            .key(&shared().read_key)
+            .header("x-leaves-after-ms", "150");
+        let answer = question.request().send().await.expect("an answer");
+        assert_eq!(answer.status(), 499, "{answer:?}");
+    }
+    eventually(
+        "every question is broken off",
+        Duration::from_secs(10),
+        || async { (origin.left() == origin.asked().len()).then_some(()) },
+    )
+    .await;
+    assert!(!origin.asked().is_empty());
     origin.turn(Manner::Well);
     let stays = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
     assert_eq!(stays.send().await.payload(), "a");
