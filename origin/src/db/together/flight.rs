@@ -32,10 +32,6 @@ enum Stage {
 }
 
 /// What becomes of one that may gather.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is looked at where it is made, and a box would cost whoever goes alone"
-)]
 pub(in crate::db) enum Boarded<K: Kind> {
     /// It was run with others, which took so long.
     Served(K::Gain, Duration),
