@@ -138,14 +138,9 @@ impl Connector {
             }
         });
     }
-}
 
-impl managed::Manager for Connector {
-    // Boxed: the pool moves it several times for each request.
-    type Type = Box<Connection>;
-    type Error = mysql_async::Error;
-
-    async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
+    /// Opens a connection, once there is a place for it.
+    async fn open(&self) -> Result<Box<Connection>, mysql_async::Error> {
         let seat = self.room.seat().await;
         let seat = seat.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
         let epoch = self.epoch.load(Ordering::Relaxed);
@@ -161,6 +156,17 @@ impl managed::Manager for Connector {
             packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
             seat,
         }))
+    }
+}
+
+impl managed::Manager for Connector {
+    // Boxed: the pool moves it several times for each request.
+    type Type = Box<Connection>;
+    type Error = mysql_async::Error;
+
+    async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
+        // Boxed: seldom done, and every request keeps room for it.
+        Box::pin(self.open()).await
     }
 
     async fn recycle(

@@ -165,7 +165,7 @@ impl Pools {
         if got.as_ref().is_err_and(is_locked_out) {
             // An account may change its own password, whatever its rights: ours is set again.
             match Box::pin(self.projects.mend(&account.project)).await {
-                Ok(()) => got = account.pool.get().await,
+                Ok(()) => got = Box::pin(account.pool.get()).await,
                 Err(error) => tracing::error!(%error, "an account could not be mended"),
             }
         }
