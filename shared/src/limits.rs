@@ -128,9 +128,9 @@ pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 /// the same time, the least busy begin to count anew.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
-/// Uploads of one key that arrive or are examined at once: a quarter of all, so that one that lets its bytes drip
-/// leaves room to the others.
-pub const UPLOADS_PER_KEY_MAX_COUNT: usize = 64;
+/// Uploads of one key that arrive or are examined at once: half of all, so that one that lets its bytes drip leaves
+/// room to the others, and a hundred pictures at once are taken.
+pub const UPLOADS_PER_KEY_MAX_COUNT: usize = 128;
 
 /// Parameters of one `/sql` statement: MariaDB's prepared statements count them in 16 bits.
 pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
