@@ -5,9 +5,9 @@ mod hello;
 mod rows;
 pub(crate) mod statement;
 
-use std::{io::Write as _, net::SocketAddr, sync::Arc};
+use std::{io::Write as _, net::SocketAddr, process::Stdio, sync::Arc};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -21,17 +21,41 @@ use mysql_async::{
     OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Value, prelude::Queryable as _,
 };
 use serde::Deserialize;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, process::Command};
 
 use crate::{
     arguments::{Serve, Style},
     data::DATABASE,
     mariadb,
+    process::Started,
+    request::{Dialect, Requests},
+    selkie::Door,
 };
 
 struct Server {
     pool: Pool,
     style: Style,
+}
+
+/// A server of this program's own, in a process of its own.
+pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Started, Door)> {
+    let mut process = Started::new(&std::env::current_exe()?, |command| {
+        configure(command);
+        command.stdout(Stdio::piped());
+    })?;
+    let address: SocketAddr = process
+        .first_line()
+        .await?
+        .parse()
+        .context("the hand-written server's address")?;
+    let requests = Requests {
+        dialect: Dialect::Handwritten,
+        host: format!("{address}"),
+        // As long as a key is, so that both read the same number of bytes.
+        key: "x".repeat(300),
+        database: DATABASE.to_owned(),
+    };
+    Ok((process, Door { address, requests }))
 }
 
 /// Serve until the process is ended.

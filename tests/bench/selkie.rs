@@ -106,7 +106,7 @@ pub(crate) async fn jwks(binary: &Path, mariadb: &MariaDb, door: &Door) -> Resul
 }
 
 /// The settings of every origin and command on `mariadb`.
-pub(crate) fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String); 4] {
+fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String); 4] {
     let socket = mariadb.socket();
     [
         (
@@ -123,7 +123,7 @@ pub(crate) fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static 
 }
 
 /// What a command of the installation prints.
-async fn printed(
+pub(crate) async fn printed(
     binary: &Path,
     mariadb: &MariaDb,
     address: SocketAddr,

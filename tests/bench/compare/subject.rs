@@ -1,20 +1,20 @@
 //! Who is compared, started and ready to be asked.
 
-use std::{net::SocketAddr, process::Stdio, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use mysql_async::Opts;
-use tokio::{process::Command, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
     accounting,
     arguments::{Compare, Contender},
-    data::DATABASE,
     edge::worker::{Kind as WorkerKind, Setting, Worker},
+    handwritten,
     http::Connection,
     mariadb::MariaDb,
     process::Started,
-    request::{Dialect, Requests},
+    request::Requests,
     role::Role,
     selkie::{self, Door},
     workload::{Random, Workload},
@@ -67,7 +67,7 @@ impl Subjects {
             subjects.floors(compare, options);
         }
         if wanted(Contender::Hello) {
-            let started = handwritten(|command| {
+            let started = handwritten::start(|command| {
                 command.arg("serve-hello");
             });
             subjects.add(Role::Hello, "axum, no database", started.await?)?;
@@ -78,7 +78,7 @@ impl Subjects {
             (Contender::Streamed, Role::Streamed, "streamed"),
         ] {
             if wanted(contender) {
-                let started = handwritten(|command| {
+                let started = handwritten::start(|command| {
                     command
                         .args(["serve-handwritten", "--style", style, "--socket"])
                         .arg(mariadb.socket())
@@ -210,27 +210,6 @@ impl Subjects {
         self.workers.push(worker);
         Ok(())
     }
-}
-
-/// A server of this program's own, in a process of its own.
-async fn handwritten(configure: impl FnOnce(&mut Command)) -> Result<(Started, Door)> {
-    let mut process = Started::new(&std::env::current_exe()?, |command| {
-        configure(command);
-        command.stdout(Stdio::piped());
-    })?;
-    let address: SocketAddr = process
-        .first_line()
-        .await?
-        .parse()
-        .context("the hand-written server's address")?;
-    let requests = Requests {
-        dialect: Dialect::Handwritten,
-        host: format!("{address}"),
-        // As long as a key is, so that both read the same number of bytes.
-        key: "x".repeat(300),
-        database: DATABASE.to_owned(),
-    };
-    Ok((process, Door { address, requests }))
 }
 
 fn one(requests: &Requests, workload: Workload) -> Vec<u8> {

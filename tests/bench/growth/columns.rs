@@ -1,14 +1,12 @@
 //! Columns of a table, from 1 to the 1,017 that InnoDB takes: one record by its id, twenty as a list, and the first request of
 //! all, for which the table's description is read.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 
 use super::{
     Extent,
     curve::{Curve, Figure},
-    drive::drive,
+    drive::repeat,
     ground::Ground,
 };
 use crate::data::DATABASE;
@@ -40,15 +38,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         let one = subject.read(&format!("/api/v1/crud/{DATABASE}/{name}/7"));
         let twenty = subject.read(&format!("/api/v1/crud/{DATABASE}/{name}?limit=20"));
         let first = subject.once(&one).await?;
-        let ask = |request: Vec<u8>| {
-            drive(
-                &ground.mariadb,
-                &subject,
-                1,
-                extent.duration,
-                Arc::new(move |_, buffer| buffer.clone_from(&request)),
-            )
-        };
+        let ask = |request: Vec<u8>| repeat(&ground.mariadb, &subject, 1, extent.duration, request);
         let (single, list) = (ask(one).await?, ask(twenty).await?);
         single.require_success()?;
         list.require_success()?;

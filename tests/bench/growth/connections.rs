@@ -1,8 +1,8 @@
 //! Callers at once, from 1 to 1,000, each on a connection of its own: one record by a random id.
 
-use std::{process::Stdio, sync::Arc};
+use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::{
     Extent,
@@ -10,13 +10,7 @@ use super::{
     drive::{Seen, drive},
     ground::{Ground, Subject},
 };
-use crate::{
-    data::DATABASE,
-    process::Started,
-    request::{Dialect, Requests},
-    selkie::Door,
-    workload::Workload,
-};
+use crate::{handwritten, workload::Workload};
 
 const POINTS: [u64; 9] = [1, 4, 16, 32, 64, 128, 256, 512, 1_000];
 /// MariaDB connections of the hand-written server, as many as an account of Selkie's has.
@@ -76,27 +70,12 @@ async fn by_id(ground: &Ground, subject: &Subject, callers: u64, extent: Extent)
 }
 
 async fn handwritten(ground: &Ground) -> Result<Subject> {
-    let mut process = Started::new(&std::env::current_exe()?, |command| {
+    let (process, door) = handwritten::start(|command| {
         command
             .args(["serve-handwritten", "--style", "streamed", "--pool", POOL])
             .arg("--socket")
-            .arg(ground.mariadb.socket())
-            .stdout(Stdio::piped());
-    })?;
-    let address = process
-        .first_line()
-        .await?
-        .parse()
-        .context("the hand-written server's address")?;
-    let requests = Requests {
-        dialect: Dialect::Handwritten,
-        host: format!("{address}"),
-        // As long as a key is, so that both read the same number of bytes.
-        key: "x".repeat(300),
-        database: DATABASE.to_owned(),
-    };
-    Ok(Subject {
-        process,
-        door: Door { address, requests },
+            .arg(ground.mariadb.socket());
     })
+    .await?;
+    Ok(Subject { process, door })
 }

@@ -67,6 +67,18 @@ pub(super) async fn drive(
     thread.await.context("the load's thread")?
 }
 
+/// The same request for so long.
+pub(super) async fn repeat(
+    mariadb: &MariaDb,
+    subject: &Subject,
+    callers: u64,
+    duration: Duration,
+    request: Vec<u8>,
+) -> Result<Seen> {
+    let write = Arc::new(move |_: &mut Random, buffer: &mut Vec<u8>| buffer.clone_from(&request));
+    drive(mariadb, subject, callers, duration, write).await
+}
+
 impl Seen {
     pub(super) fn per_second(&self) -> Option<f64> {
         Some(self.outcome.requests as f64 / self.outcome.elapsed.as_secs_f64())

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -13,7 +12,6 @@ use mysql_async::{
     Conn, Row,
     prelude::{Query as _, Queryable as _, WithParams as _},
 };
-use tokio::process::Command;
 
 use crate::{
     accounting, data,
@@ -67,18 +65,7 @@ impl Ground {
     /// Run a command of the installation; how long it took.
     pub(super) async fn command(&self, subject: &Subject, arguments: &[&str]) -> Result<Duration> {
         let began = Instant::now();
-        let environment = selkie::environment(&self.mariadb, subject.door.address);
-        let output = Command::new(&self.binary)
-            .args(arguments)
-            .envs(environment)
-            .current_dir(self.mariadb.directory())
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        if !output.status.success() {
-            bail!("{}", String::from_utf8_lossy(&output.stderr));
-        }
+        selkie::printed(&self.binary, &self.mariadb, subject.door.address, arguments).await?;
         Ok(began.elapsed())
     }
 

@@ -1,13 +1,11 @@
 //! Rows of one answer, from 1 to 1,000,000 short ones, by a lone caller.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 
 use super::{
     Extent,
     curve::{Curve, Figure},
-    drive::drive,
+    drive::repeat,
     ground::Ground,
 };
 use crate::data::DATABASE;
@@ -33,14 +31,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
     for rows in extent.of(&POINTS) {
         let request = subject.read(&format!("/api/v1/crud/{DATABASE}/million?limit={rows}"));
         subject.once(&request).await?;
-        let seen = drive(
-            &ground.mariadb,
-            &subject,
-            1,
-            extent.duration,
-            Arc::new(move |_, buffer| buffer.clone_from(&request)),
-        )
-        .await?;
+        let seen = repeat(&ground.mariadb, &subject, 1, extent.duration, request).await?;
         seen.require_success()?;
         let text = format!("SELECT id, label, amount FROM {DATABASE}.million LIMIT {rows}");
         let bare = ground.bare(&text, extent.duration / 2).await?;

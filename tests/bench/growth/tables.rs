@@ -12,7 +12,7 @@ use mysql_async::{Row, prelude::Queryable as _};
 use super::{
     Extent,
     curve::{Curve, Figure},
-    drive::drive,
+    drive::{drive, repeat},
     ground::{Ground, Subject},
     once::each_once,
     say,
@@ -57,14 +57,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
             ddl(&subject, statement).await?;
         }
         let after_ddl = subject.once(&one).await?;
-        let steady = drive(
-            &ground.mariadb,
-            &subject,
-            CALLERS,
-            extent.duration,
-            Arc::new(move |_, buffer| buffer.clone_from(&one)),
-        )
-        .await?;
+        let steady = repeat(&ground.mariadb, &subject, CALLERS, extent.duration, one).await?;
         let before = subject.resident()?;
         let key = subject.door.requests.key.clone();
         let host = subject.door.address;

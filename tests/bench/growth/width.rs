@@ -1,13 +1,11 @@
 //! Bytes of one row, from 10 to 1,000,000, read by its id by a lone caller.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 
 use super::{
     Extent,
     curve::{Curve, Figure},
-    drive::drive,
+    drive::repeat,
     ground::Ground,
 };
 use crate::data::DATABASE;
@@ -42,14 +40,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
     for bytes in extent.of(&POINTS) {
         let request = subject.read(&format!("/api/v1/crud/{DATABASE}/wide_rows/{bytes}"));
         subject.once(&request).await?;
-        let seen = drive(
-            &ground.mariadb,
-            &subject,
-            1,
-            extent.duration,
-            Arc::new(move |_, buffer| buffer.clone_from(&request)),
-        )
-        .await?;
+        let seen = repeat(&ground.mariadb, &subject, 1, extent.duration, request).await?;
         seen.require_success()?;
         let text = format!("SELECT id, body FROM {table} WHERE id = {bytes}");
         curve.add(
