@@ -38,6 +38,7 @@ pub mod projects;
 pub mod rates;
 pub mod secret;
 pub mod serve;
+pub mod shares;
 pub mod signal;
 pub mod sql;
 pub mod system;
