@@ -2,7 +2,7 @@
 # Builds the worker into edge/build/. Called by `make edge` when a source of it changed.
 #
 # Every tool is one that tools/setup.sh put there. Not worker-build: each request would pass the class and the proxies that
-# it puts around a worker, and edge/src/entry.js does without (docs/decisions/0143).
+# it puts around a worker, and edge/src/entry.js does without (docs/decisions/0004).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

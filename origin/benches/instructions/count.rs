@@ -3,7 +3,7 @@
 //!
 //! Times drift on a machine that others use too; a count of instructions does not. Each operation is counted
 //! by valgrind's callgrind in a process of its own, which is this program again; the baseline beside this
-//! file holds the figures to compare with (docs/decisions/0121).
+//! file holds the figures to compare with (CONTRIBUTING.md, Tests).
 #![allow(
     clippy::expect_used,
     reason = "what is measured here is known to be right"

@@ -40,7 +40,7 @@ pub(super) fn codes_stand_with_their_status() {
 pub(super) fn links_lead_somewhere() {
     let root = workspace();
     let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
-    for folder in ["docs", "docs/api"] {
+    for folder in ["docs", "docs/api", "docs/decisions", "docs/performance"] {
         let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
         let files = entries.flatten().map(|entry| entry.path());
         pages.extend(files.filter(|path| path.extension().is_some_and(|ext| ext == "md")));

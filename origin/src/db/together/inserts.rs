@@ -28,7 +28,7 @@ impl Kind for Inserts {
     /// The key, as the answer holds it.
     type Gain = Vec<u8>;
 
-    /// docs/decisions/0119.
+    /// docs/decisions/0012.
     const FLIGHTS_MAX: usize = 1;
 
     fn of(account: &Account) -> &Together<Self> {

@@ -23,7 +23,7 @@ impl Kind for Reads {
     /// The row, if there is one.
     type Gain = Option<Row>;
 
-    /// docs/decisions/0118.
+    /// docs/decisions/0012.
     const FLIGHTS_MAX: usize = 2;
 
     fn of(account: &Account) -> &Together<Self> {
