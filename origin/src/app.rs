@@ -6,10 +6,10 @@ use crate::db::catalog::Catalog;
 use crate::db::receipt;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
-use crate::http::body::Room;
+use crate::http::StreamSlots;
+use crate::http::body;
 use crate::http::cross_origin::CrossOrigin;
 use crate::http::gate::Gate;
-use crate::http::media::places::Uploads;
 use crate::keys::{KeyError, KeyRegistry};
 use crate::media::intake::Intake;
 use crate::media::library::Library;
@@ -21,8 +21,10 @@ use crate::metrics::Metrics;
 use crate::page_token::PageTokens;
 use crate::projects::{ProjectError, Projects};
 use crate::rates::Rates;
+use crate::shares::Shares;
 use crate::system::System;
 use shared::ident::TableName;
+use shared::limits::{UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT};
 use shared::upload::UploadLimits;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +63,10 @@ pub struct App {
     pub cors: CrossOrigin,
     /// Bounds of one request.
     pub bounds: Bounds,
-    /// The bodies that are held.
-    pub bodies: Room,
+    /// Bytes of the JSON bodies that are held.
+    pub bodies: Shares,
+    /// The answers that are streamed.
+    pub streams: StreamSlots,
     /// Files of callers.
     pub library: Library,
     /// What files go through before they are published.
@@ -71,8 +75,8 @@ pub struct App {
     pub resumable: ResumableUploads,
     /// Whether their store answers.
     pub stored: Watch,
-    /// The uploads that arrive.
-    pub uploads: Uploads,
+    /// The uploads that arrive or are examined.
+    pub uploads: Shares,
     admin: Admin,
     projects: Projects,
     database: Option<watch::Receiver<Health>>,
@@ -116,8 +120,9 @@ impl App {
             connect_timeout: config.connect_timeout,
             query_timeout: config.query_timeout,
         };
-        let pools = Pools::new(settings, system.address.clone(), system.projects.clone());
-        let pools = Arc::new(pools);
+        let (address, projects) = (&system.address, &system.projects);
+        let pools = Pools::new(settings, address.clone(), projects.clone());
+        let catalog = Catalog::new(settings, address.clone(), projects.clone());
         let (store, table) = (library.store().clone(), library.table().clone());
         let terms = UploadTerms {
             max_bytes: config.tus_max_bytes,
@@ -126,8 +131,8 @@ impl App {
         };
         Ok(Self {
             keys: Arc::new(keys),
-            catalog: Arc::new(Catalog::new(Arc::clone(&pools))),
-            pools,
+            catalog: Arc::new(catalog),
+            pools: Arc::new(pools),
             pages: system.pages.clone(),
             public_url: config.public_url.clone(),
             signer: system.signer.clone(),
@@ -150,12 +155,13 @@ impl App {
                 },
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
-            bodies: Room::default(),
+            bodies: body::held_shares(config.json_body_max_bytes),
+            streams: StreamSlots::new(settings, config.stream_timeout),
             resumable: ResumableUploads::new(store.clone(), table, terms),
             stored: Watch::new(store),
             library,
             intake,
-            uploads: Uploads::default(),
+            uploads: Shares::new(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
             admin: system.admin.clone(),
             projects: system.projects.clone(),
             database,
@@ -174,7 +180,10 @@ impl App {
             loop {
                 tokio::select! {
                     () = stop.cancelled() => break,
-                    _ = tick.tick() => app.pools.close_idle(),
+                    _ = tick.tick() => {
+                        app.pools.close_idle();
+                        app.catalog.close_idle();
+                    }
                 }
             }
         });

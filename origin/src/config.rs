@@ -57,6 +57,8 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// How long one statement may run.
     pub query_timeout: Duration,
+    /// How long a streamed answer of records may last in all.
+    pub stream_timeout: Duration,
     /// How long a caller may leave bytes of an answer untaken.
     pub write_timeout: Duration,
     /// How long a new connection may stay silent.
@@ -146,6 +148,7 @@ impl Config {
             pool_wait_timeout: time("pool_wait_timeout")?,
             connect_timeout: time("connect_timeout")?,
             query_timeout: time("query_timeout")?,
+            stream_timeout: time("stream_timeout")?,
             write_timeout: time("write_timeout")?,
             header_read_timeout: time("header_read_timeout")?,
             body_read_timeout: time("body_read_timeout")?,

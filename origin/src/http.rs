@@ -20,6 +20,8 @@ mod sql;
 mod stream;
 mod tus;
 
+pub use stream::StreamSlots;
+
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;

@@ -62,16 +62,16 @@ impl Refused {
             Self::Whole { limit } => Problem::new(
                 ErrorCode::Overloaded,
                 format!(
-                    "All projects together may have at most {limit} {what} at once, and have them now."
+                    "The request goes beyond {limit} {what}, the most that all projects together may have at once."
                 ),
             ),
             Self::Share { limit } => Problem::new(
                 ErrorCode::RateLimited,
                 format!(
-                    "A project may have at most {limit} {what} at once, and this one has them now."
+                    "The request goes beyond {limit} {what}, the most that one project may have at once."
                 ),
             )
-            .with_hint("Retry when one of them has ended."),
+            .with_hint("Retry when another request of the project has ended."),
         }
     }
 }
@@ -232,10 +232,14 @@ mod tests {
         assert!(
             share
                 .message()
-                .contains("A project may have at most 7 uploads")
+                .contains("7 uploads, the most that one project may have")
         );
         let whole = Refused::Whole { limit: 9 }.into_problem("uploads");
         assert_eq!(whole.code(), ErrorCode::Overloaded);
-        assert!(whole.message().contains("9 uploads"));
+        assert!(
+            whole
+                .message()
+                .contains("9 uploads, the most that all projects together may have")
+        );
     }
 }

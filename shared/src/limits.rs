@@ -128,9 +128,17 @@ pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 /// the same time, the least busy begin to count anew.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
-/// Uploads of one key that arrive or are examined at once: half of all, so that one that lets its bytes drip leaves
-/// room to the others, and a hundred pictures at once are taken.
-pub const UPLOADS_PER_KEY_MAX_COUNT: usize = 128;
+/// Uploads that arrive or are examined at once. Each holds two pieces of a file of 256 KiB and a parser of 64: 150 MB at
+/// most.
+pub const UPLOADS_MAX_COUNT: u64 = 256;
+
+/// Uploads of one project that arrive or are examined at once: half of all, so that it leaves room to the others, and a
+/// hundred pictures at once are taken.
+pub const UPLOADS_PER_PROJECT_MAX_COUNT: u64 = 128;
+
+/// Bytes of a body that must arrive in each second for which its caller is waited for, on average over
+/// `body_read_timeout`: less than the slowest mobile networks send. Keeps bodies that drip from holding a slot for days.
+pub const BODY_MIN_BYTES_PER_SECOND: u64 = 1_024;
 
 /// Parameters of one `/sql` statement: MariaDB's prepared statements count them in 16 bits.
 pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
@@ -144,6 +152,10 @@ pub const TUS_METADATA_MAX_BYTES: usize = 4_096;
 
 /// Resumable uploads of one project that are under way: each may hold a file's worth of disk until it expires.
 pub const TUS_OPEN_MAX_COUNT: usize = 100;
+
+/// Bytes of all resumable uploads of one project that are under way, as a multiple of the largest (`tus_max_bytes`): 64 GiB
+/// unless that is changed. Keeps one project from filling the disk that all uploads arrive on.
+pub const TUS_OPEN_MAX_LARGEST: u64 = 4;
 
 /// Seconds for which a finished resumable upload tells which file it has become: an hour, in which a client whose
 /// last answer was lost comes back.

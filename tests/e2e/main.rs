@@ -49,6 +49,7 @@ mod pools;
 mod properties;
 mod protocol;
 mod records;
+mod shares;
 mod smuggling;
 mod sql;
 mod streaming;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         docs::cases(),
         edge::cases(),
         edge::entrance::cases(),
+        shares::cases(),
         smuggling::cases(),
         hostile::cases(),
         edge::forwarding::cases(),

@@ -113,7 +113,7 @@ async fn an_answer_that_fails_midway_is_cut(door: Door) {
 }
 
 /// The thread that runs a statement holding `text`.
-fn thread_of(text: &str) -> Option<String> {
+pub(crate) fn thread_of(text: &str) -> Option<String> {
     let query = format!(
         "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{text}%' AND INFO NOT LIKE '%PROCESSLIST%' AND COMMAND <> 'Sleep'"
     );

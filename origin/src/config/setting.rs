@@ -121,6 +121,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("pool_wait_timeout", "TIME", "How long a request waits for a connection").or("5s"),
     Setting::new("connect_timeout", "TIME", "How long a connection to MariaDB may take to open").or("5s"),
     Setting::new("query_timeout", "TIME", "How long one statement may run").or("30s"),
+    Setting::new("stream_timeout", "TIME", "How long a streamed answer of records may last in all").or("10m"),
     Setting::new("write_timeout", "TIME", "How long a caller may leave an answer's bytes untaken").or("30s"),
     Setting::new("header_read_timeout", "TIME", "How long a new connection may stay silent").or("10s"),
     Setting::new("body_read_timeout", "TIME", "How long a caller may pause within a request's body").or("30s"),

@@ -1,13 +1,16 @@
 //! The schema, cached: fresh at once after our own DDL, within `STALE_AFTER` after anybody else's.
 //!
 //! A description that grows old is read again beside the request that uses it; only one that is too old
-//! makes a request wait.
+//! makes a request wait. Descriptions are read over connections of their own, so that statements of callers
+//! never delay them. While reading one fails, the description before it stays in use.
 
 use super::error::DbError;
-use super::pool::Pools;
+use super::pool::{Lease, PoolSettings, Pools};
 use super::repertoire::Repertoires;
 use super::schema::{self, Found};
+use crate::address::DatabaseAddress;
 use crate::catalog::Table;
+use crate::projects::Projects;
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem, nearest};
@@ -25,10 +28,16 @@ const PROJECTS_MAX: usize = 1_000;
 const TABLES_MAX: usize = 10_000;
 /// From this age on, a description is read again beside the request that uses it.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// From this age on, a description is not used.
+/// From this age on, a description is not used before MariaDB was asked again.
 const STALE_AFTER: Duration = Duration::from_secs(4);
+/// From this age on, a description is not used even if MariaDB can't be asked.
+const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
 /// How long reading a description may take.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections for descriptions of one project: a description that waits for a locked table leaves one for the others.
+pub const CONNECTIONS_PER_PROJECT: usize = 2;
+/// Of so many connections for statements (`pool_total`) there is one more for descriptions.
+const POOL_TOTAL_PER_CONNECTION: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
@@ -60,7 +69,7 @@ impl KeyRef<'_> {
 
 /// Descriptions of tables by project.
 pub struct Catalog {
-    pools: Arc<Pools>,
+    pools: Pools,
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
     repertoires: Repertoires,
@@ -79,6 +88,8 @@ impl std::fmt::Debug for Catalog {
 struct Entry {
     table: Arc<Table>,
     read_at: Instant,
+    /// When it was read, or reading it again last failed.
+    checked_at: Instant,
     version: u64,
     refreshing: AtomicBool,
 }
@@ -100,11 +111,16 @@ impl Views {
 }
 
 impl Catalog {
-    /// An empty cache before these pools.
+    /// An empty cache. `settings` are those of the pools for statements.
     #[must_use]
-    pub fn new(pools: Arc<Pools>) -> Self {
+    pub fn new(settings: PoolSettings, address: DatabaseAddress, projects: Projects) -> Self {
+        let settings = PoolSettings {
+            size: CONNECTIONS_PER_PROJECT,
+            total: connections(settings.total),
+            ..settings
+        };
         Self {
-            pools,
+            pools: Pools::new(settings, address, projects),
             tables: Cache::new(TABLES_MAX),
             views: Cache::new(PROJECTS_MAX),
             repertoires: Repertoires::default(),
@@ -125,21 +141,24 @@ impl Catalog {
             return Err(no_database(&path.database, &[]));
         }
         let key = KeyRef { project, path };
-        if let Some(entry) = self.tables.get(&key).filter(|entry| self.is_usable(entry)) {
-            if entry.read_at.elapsed() > REFRESH_AFTER
+        let known = (self.tables.get(&key)).filter(|entry| self.is_current(entry));
+        if let Some(entry) = &known
+            && entry.checked_at.elapsed() < STALE_AFTER
+        {
+            if entry.checked_at.elapsed() > REFRESH_AFTER
                 && !entry.refreshing.swap(true, Ordering::Relaxed)
             {
-                let (catalog, key) = (Arc::clone(self), key.to_owned());
-                tokio::spawn(async move {
-                    if catalog.load(key.clone()).await.is_err() {
-                        catalog.tables.remove(&key);
-                    }
-                });
+                let (catalog, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
+                // A failure is another request's to tell, once the description is too old.
+                tokio::spawn(async move { catalog.refresh(key, &entry).await.is_ok() });
             }
             return Ok(Arc::clone(&entry.table));
         }
         // Boxed, so that the usual way does not carry room for it.
-        Box::pin(self.load(key.to_owned())).await
+        match known {
+            Some(entry) => Box::pin(self.refresh(key.to_owned(), &entry)).await,
+            None => Box::pin(self.load(key.to_owned())).await,
+        }
     }
 
     /// A table, read anew: what was known of it did not fit.
@@ -167,11 +186,10 @@ impl Catalog {
         &self,
         project: &ProjectName,
     ) -> Result<Option<DatabaseName>, Problem> {
-        let names = async {
-            let mut lease = self.pools.lease(project, Access::Full).await?;
-            schema::databases(&mut lease, LOAD_TIMEOUT).await
-        };
-        match names.await.map_err(DbError::into_problem)?.as_slice() {
+        let names = again_if_lost(|| async {
+            schema::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await
+        });
+        match names.await?.as_slice() {
             [name] => Ok(DatabaseName::parse(name).ok()),
             _ => Ok(None),
         }
@@ -189,11 +207,10 @@ impl Catalog {
             return Ok(views);
         }
         let read_at = Instant::now();
-        let names = async {
-            let mut lease = self.pools.lease(project, Access::Full).await?;
-            schema::views(&mut lease, LOAD_TIMEOUT).await
-        };
-        let names = names.await.map_err(DbError::into_problem)?;
+        let names = again_if_lost(|| async {
+            schema::views(&mut self.lease(project).await?, LOAD_TIMEOUT).await
+        });
+        let names = names.await?;
         let views = Arc::new(Views {
             names: names.iter().map(|name| name.to_lowercase()).collect(),
             read_at,
@@ -203,32 +220,59 @@ impl Catalog {
         Ok(views)
     }
 
-    fn is_usable(&self, entry: &Entry) -> bool {
+    /// Closes connections that lie unused. To be called now and then.
+    pub fn close_idle(&self) {
+        self.pools.close_idle();
+    }
+
+    fn is_current(&self, entry: &Entry) -> bool {
         entry.version == self.version.load(Ordering::Acquire)
-            && entry.read_at.elapsed() < STALE_AFTER
+    }
+
+    /// Reads a description again. One that can't be read stays as it was for [`KEPT_WHILE_FAILING`]; one of a
+    /// table that is gone, or that may not be seen any more, is forgotten.
+    async fn refresh(&self, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
+        let problem = match self.load(key.clone()).await {
+            Err(problem) => problem,
+            loaded => return loaded,
+        };
+        let is_failure = problem.status() >= 500;
+        if !(is_failure && self.is_current(known) && known.read_at.elapsed() < KEPT_WHILE_FAILING) {
+            self.tables.remove(&key);
+            return Err(problem);
+        }
+        let table = Arc::clone(&known.table);
+        let entry = Entry {
+            table: Arc::clone(&table),
+            checked_at: Instant::now(),
+            refreshing: AtomicBool::new(false),
+            ..*known
+        };
+        self.tables.insert(key, Arc::new(entry));
+        Ok(table)
+    }
+
+    /// Connects as the account that sees everything there is to describe.
+    async fn lease(&self, project: &ProjectName) -> Result<Lease, DbError> {
+        self.pools.lease(project, Access::Full).await
     }
 
     async fn load(&self, key: Key) -> Result<Arc<Table>, Problem> {
         let version = self.version.load(Ordering::Acquire);
         let read_at = Instant::now();
-        let found = async {
-            // The account with all rights sees everything there is to describe.
-            let mut lease = self.pools.lease(&key.project, Access::Full).await?;
-            schema::load(
-                &mut lease,
-                &self.repertoires,
-                &key.path.database,
-                &key.path.table,
-                LOAD_TIMEOUT,
-            )
-            .await
-        };
-        match found.await.map_err(DbError::into_problem)? {
+        let (repertoires, path) = (&self.repertoires, &key.path);
+        let found = again_if_lost(|| async {
+            let mut lease = self.lease(&key.project).await?;
+            let (database, table) = (&path.database, &path.table);
+            schema::load(&mut lease, repertoires, database, table, LOAD_TIMEOUT).await
+        });
+        match found.await? {
             Found::Table(table) => {
                 let table = Arc::<Table>::from(table);
                 let entry = Entry {
                     table: Arc::clone(&table),
                     read_at,
+                    checked_at: read_at,
                     version,
                     refreshing: AtomicBool::new(false),
                 };
@@ -251,6 +295,24 @@ impl Catalog {
             Found::OtherDatabases(others) => Err(no_database(&key.path.database, &others)),
         }
     }
+}
+
+/// Asks MariaDB; once more if the connection turns out to be lost.
+async fn again_if_lost<T, F>(ask: impl Fn() -> F) -> Result<T, Problem>
+where
+    F: Future<Output = Result<T, DbError>>,
+{
+    let answer = match ask().await {
+        Err(error) if error.is_lost() => ask().await,
+        answer => answer,
+    };
+    answer.map_err(DbError::into_problem)
+}
+
+/// Connections for descriptions of all projects together, beside `pool_total` for statements.
+#[must_use]
+pub fn connections(pool_total: usize) -> usize {
+    (pool_total / POOL_TOTAL_PER_CONNECTION).max(CONNECTIONS_PER_PROJECT)
 }
 
 /// The same for a database of another project as for one that does not exist.

@@ -19,8 +19,8 @@ use tokio::sync::Semaphore;
 
 /// How long a connection may lie unused before it is asked whether it still lives.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
-/// KILLs under way at once; each takes a connection of its own.
-const KILLS_AT_ONCE: usize = 16;
+/// KILLs of one account under way at once.
+pub(super) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
 /// How long a KILL may take, its connection included.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest packet from MariaDB, a row at most.
@@ -106,7 +106,7 @@ impl Connector {
             room,
             opts: options(address, account),
             epoch: AtomicU64::new(0),
-            kills: Arc::new(Semaphore::new(KILLS_AT_ONCE)),
+            kills: Arc::new(Semaphore::new(KILLS_PER_ACCOUNT_MAX_COUNT)),
         }
     }
 
@@ -118,12 +118,14 @@ impl Connector {
     /// Kills a connection's statement in MariaDB, over a connection of its own.
     pub(super) fn kill(&self, id: u32) {
         let (opts, kills) = (self.opts.clone(), Arc::clone(&self.kills));
+        let kills_of_all = Arc::clone(&self.room.kills);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
             let killed = tokio::time::timeout(KILL_TIMEOUT, async {
                 let _permit = kills.acquire_owned().await;
+                let _permit_of_all = kills_of_all.acquire_owned().await;
                 let mut conn = Conn::new(opts).await?;
                 conn.query_drop(format!("KILL CONNECTION {id}")).await?;
                 conn.disconnect().await

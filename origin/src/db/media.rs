@@ -2,6 +2,7 @@
 //! can be resumed. Typed functions over static SQL, one file a subject.
 //!
 //! Runs on a few connections of its own under the admin account, so that no reader of files waits behind administration.
+//! Look-ups have some for themselves, so that they wait for no list and no write either.
 //! Knows nothing of HTTP, and never touches an object: only their keys.
 
 mod error;
@@ -15,11 +16,13 @@ mod write;
 use std::future::Future;
 use std::time::Duration;
 
-use mysql_async::{Conn, Pool, PoolConstraints, PoolOpts, Value};
+use mysql_async::{Conn, OptsBuilder, Pool, PoolConstraints, PoolOpts, Value};
+use shared::ident::ProjectName;
 
 use super::connect::options;
 use crate::address::DatabaseAddress;
 use crate::media::store::ObjectKey;
+use crate::shares::{Guard, Shares};
 
 pub(crate) use self::error::exists;
 pub use self::error::{TableError, WriteError};
@@ -27,8 +30,12 @@ pub use self::row::{MediaRow, StoredObject};
 pub use self::uploads::UploadRow;
 pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 
-/// Connections of one origin for media. A look-up takes well under a millisecond, so that four serve thousands a second.
+/// Connections of one origin for look-ups of media, and as many for lists and writes. A look-up takes well under a
+/// millisecond, so that four serve thousands a second.
 const CONNECTIONS_MAX_COUNT: usize = 4;
+
+/// Connections of either kind that one project may have at once.
+const CONNECTIONS_PER_PROJECT_MAX_COUNT: usize = 2;
 
 /// How long an idle connection is kept.
 const IDLE_TTL: Duration = Duration::from_secs(120);
@@ -54,8 +61,35 @@ const RETRY_PAUSE: Duration = Duration::from_millis(5);
 /// The media tables. Clones are cheap and share their connections.
 #[derive(Clone, Debug)]
 pub struct MediaTable {
-    pool: Pool,
+    lookups: Connections,
+    others: Connections,
     connect_timeout: Duration,
+}
+
+/// Connections, and the projects that have them.
+#[derive(Clone, Debug)]
+struct Connections {
+    pool: Pool,
+    shares: Shares,
+}
+
+impl Connections {
+    fn new(options: OptsBuilder) -> Self {
+        Self {
+            pool: Pool::new(options),
+            shares: Shares::new(
+                CONNECTIONS_MAX_COUNT as u64,
+                CONNECTIONS_PER_PROJECT_MAX_COUNT as u64,
+            ),
+        }
+    }
+}
+
+/// A connection out of a project's share.
+struct Lent {
+    // Dropped first: the connection is back in the pool when the next one may have it.
+    conn: Conn,
+    _share: Guard,
 }
 
 impl MediaTable {
@@ -68,29 +102,55 @@ impl MediaTable {
             .with_inactive_connection_ttl(IDLE_TTL)
             // No statement of ours leaves anything behind in a session.
             .with_reset_connection(false);
-        let pool = Pool::new(
-            options(address, &address.admin_user, &address.admin_password)
-                // A row that is set to what it held counts as found.
-                .client_found_rows(true)
-                .setup(vec![SESSION])
-                .pool_opts(pool_options),
-        );
+        let options = options(address, &address.admin_user, &address.admin_password)
+            // A row that is set to what it held counts as found.
+            .client_found_rows(true)
+            .setup(vec![SESSION])
+            .pool_opts(pool_options);
         Self {
-            pool,
+            lookups: Connections::new(options.clone()),
+            others: Connections::new(options),
             connect_timeout,
         }
     }
 
     /// Closes the connections; within a second, or not at all.
     pub async fn close(self) {
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.pool.disconnect()).await;
+        let closed = futures_util::future::join(
+            self.lookups.pool.disconnect(),
+            self.others.pool.disconnect(),
+        );
+        let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
+    /// A connection for a short statement that is no project's.
     async fn conn(&self) -> Result<Conn, TableError> {
-        match tokio::time::timeout(self.connect_timeout, self.pool.get_conn()).await {
+        match tokio::time::timeout(self.connect_timeout, self.others.pool.get_conn()).await {
             Ok(conn) => Ok(conn?),
             Err(_) => Err(TableError::TimedOut),
         }
+    }
+
+    /// A connection for a list or a write of a project.
+    async fn conn_of(&self, project: &ProjectName) -> Result<Lent, TableError> {
+        self.lend(&self.others, project).await
+    }
+
+    /// A connection for a look-up of a project, by an index.
+    async fn lookup_conn(&self, project: &ProjectName) -> Result<Lent, TableError> {
+        self.lend(&self.lookups, project).await
+    }
+
+    async fn lend(&self, of: &Connections, project: &ProjectName) -> Result<Lent, TableError> {
+        let lent = async {
+            let share = of.shares.take(project, 1).await;
+            Ok(Lent {
+                conn: of.pool.get_conn().await?,
+                _share: share,
+            })
+        };
+        let lent = tokio::time::timeout(self.connect_timeout, lent).await;
+        lent.unwrap_or(Err(TableError::TimedOut))
     }
 
     /// Tries `deed` again, a few times, while MariaDB breaks it up in favour of another.

@@ -4,7 +4,7 @@ use super::error::DbError;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::{Unconstrained, unconstrained};
 use tokio::time::Sleep;
 
@@ -15,6 +15,7 @@ pin_project! {
         #[pin]
         step: S,
         limit: Duration,
+        since: Option<Instant>,
         #[pin]
         alarm: Option<Unconstrained<Sleep>>,
     }
@@ -28,6 +29,20 @@ where
     Within {
         step,
         limit,
+        since: None,
+        alarm: None,
+    }
+}
+
+/// As [`within`], but the limit counts from `since`: several steps together must end in time.
+pub(super) fn within_since<T, S>(since: Instant, limit: Duration, step: S) -> Within<S>
+where
+    S: Future<Output = Result<T, DbError>>,
+{
+    Within {
+        step,
+        limit,
+        since: Some(since),
         alarm: None,
     }
 }
@@ -45,7 +60,8 @@ where
         }
         if this.alarm.is_none() {
             // A step that has used up its task's budget must not keep the alarm from being looked at.
-            let alarm = unconstrained(tokio::time::sleep(*this.limit));
+            let spent = this.since.map_or(Duration::ZERO, |since| since.elapsed());
+            let alarm = unconstrained(tokio::time::sleep(this.limit.saturating_sub(spent)));
             this.alarm.set(Some(alarm));
         }
         match this.alarm.as_pin_mut() {
@@ -69,6 +85,16 @@ mod tests {
     #[tokio::test]
     async fn a_step_that_takes_too_long_is_given_up() {
         let outcome = within(Duration::from_millis(1), pending::<Result<(), DbError>>()).await;
+        assert!(matches!(outcome, Err(DbError::Timeout)));
+    }
+
+    #[tokio::test]
+    async fn steps_with_a_common_beginning_have_its_limit_together() {
+        let (hour, step) = (Duration::from_secs(3600), pending::<Result<(), DbError>>);
+        let Some(hour_ago) = Instant::now().checked_sub(hour) else {
+            return;
+        };
+        let outcome = within_since(hour_ago, hour, step()).await;
         assert!(matches!(outcome, Err(DbError::Timeout)));
     }
 

@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+/// Requests that may wait for connections of all accounts together, as a multiple of those of one (`pool_queue`).
+pub const QUEUES_OF_ALL: usize = 4;
+
 /// How long a connection may lie unused before it is closed.
 const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
@@ -49,6 +52,8 @@ pub struct Pools {
     projects: Projects,
     accounts: Arc<RwLock<Accounts>>,
     room: Arc<Room>,
+    /// Requests that wait for a connection of any account.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// Accounts by project, those of either access in a map of their own: looking one up owns nothing.
@@ -81,7 +86,8 @@ impl Accounts {
 /// One account's connections, and what waits for them.
 pub(super) struct Account {
     pool: managed::Pool<Connector>,
-    waiting: AtomicUsize,
+    /// Requests that wait for a connection, those included that get one at once.
+    requests: AtomicUsize,
     project: ProjectName,
     reads: Together<Reads>,
     inserts: Together<Inserts>,
@@ -134,6 +140,7 @@ impl Pools {
             projects,
             accounts,
             room: Arc::new(room),
+            waiting: Arc::default(),
         }
     }
 
@@ -156,7 +163,20 @@ impl Pools {
 
     /// A place in an account's queue.
     pub(super) fn place(&self, account: &Arc<Account>) -> Result<Place, DbError> {
-        Place::take(account, self.settings.queue + self.settings.size)
+        let mut place = Place {
+            account: Arc::clone(account),
+            queue: None,
+        };
+        let before = account.requests.fetch_add(1, Ordering::Relaxed);
+        let Some(ahead) = before.checked_sub(self.settings.size) else {
+            return Ok(place);
+        };
+        let queue = place.queue.insert(Arc::clone(&self.waiting));
+        let all = queue.fetch_add(1, Ordering::Relaxed);
+        if ahead >= self.settings.queue || all >= self.settings.queue * QUEUES_OF_ALL {
+            return Err(DbError::Overloaded);
+        }
+        Ok(place)
     }
 
     /// A connection of an account, for who has a place in its queue.
@@ -232,7 +252,7 @@ impl Pools {
             .map_err(|_| DbError::Unavailable("the pool can't be built".into()))?;
         Ok(Account {
             pool,
-            waiting: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
             project: project.clone(),
             reads: Together::<Reads>::default(),
             inserts: Together::<Inserts>::default(),
@@ -272,16 +292,10 @@ impl Pools {
 }
 
 /// A place in an account's queue.
-pub(super) struct Place(Arc<Account>);
-
-impl Place {
-    fn take(account: &Arc<Account>, most: usize) -> Result<Self, DbError> {
-        let place = Self(Arc::clone(account));
-        if account.waiting.fetch_add(1, Ordering::Relaxed) >= most {
-            return Err(DbError::Overloaded);
-        }
-        Ok(place)
-    }
+pub(super) struct Place {
+    account: Arc<Account>,
+    /// The queue of all accounts, if the account's connections were in use.
+    queue: Option<Arc<AtomicUsize>>,
 }
 
 impl std::fmt::Debug for Place {
@@ -292,7 +306,10 @@ impl std::fmt::Debug for Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.account.requests.fetch_sub(1, Ordering::Relaxed);
+        if let Some(queue) = &self.queue {
+            queue.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

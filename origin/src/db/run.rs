@@ -10,7 +10,7 @@ mod row;
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::{DbError, is_duplicate};
 use super::json::Decoder;
-pub(super) use super::patience::within;
+pub(super) use super::patience::{within, within_since};
 use super::pool::Lease;
 use super::transaction::Transaction;
 use crate::catalog::{Kind, Layout, Table};

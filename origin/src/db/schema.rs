@@ -14,9 +14,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-const TABLE: &str = "SELECT TABLE_TYPE, COALESCE(TRANSACTIONS = 'YES', FALSE), COALESCE(ENGINE = 'InnoDB', FALSE) \
-     FROM information_schema.TABLES \
-     LEFT JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+/// Nothing but tables and views: no sequences, and none of the names of which an engine makes a table as soon as they
+/// are mentioned (`seq_1_to_9`).
+macro_rules! is_table {
+    () => {
+        "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') AND COALESCE(ENGINE, '') <> 'SEQUENCE'"
+    };
+}
+const TABLE: &str = concat!(
+    "SELECT TABLE_TYPE, COALESCE(TRANSACTIONS = 'YES', FALSE), COALESCE(ENGINE = 'InnoDB', FALSE) \
+     FROM information_schema.TABLES LEFT JOIN information_schema.ENGINES USING (ENGINE) \
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND ",
+    is_table!()
+);
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
@@ -29,8 +39,11 @@ const CHECKS: &str = "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAI
      WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
 const TRIGGERS: &str = "SELECT COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 FROM information_schema.TRIGGERS \
      WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ?";
-const TABLES: &str =
-    "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? LIMIT 2000";
+const TABLES: &str = concat!(
+    "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND ",
+    is_table!(),
+    " LIMIT 2000"
+);
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIMIT 2000";
 
 const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'";
@@ -169,8 +182,7 @@ async fn read(
             unique_key: !indexes.is_empty(),
             update_triggers,
             transactional,
-            // A sequence is a table of InnoDB, too.
-            innodb: innodb && matches!(&*table_type, "BASE TABLE" | "SYSTEM VERSIONED"),
+            innodb,
         },
     };
     Ok(Found::Table(Box::new(Table::new(

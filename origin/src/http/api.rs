@@ -51,8 +51,11 @@ async fn answer(
     record.count(&principal)?;
     let pending = knock.admit(&principal)?;
     let held = match pending.body() {
-        BodyUse::Json => body::read(content, &parts.headers, app.bounds, &app.bodies).await?,
-        BodyUse::None | BodyUse::Upload | BodyUse::Bytes => Held::nothing(&app.bodies),
+        BodyUse::Json => {
+            let (shares, project) = (&app.bodies, principal.project());
+            body::read(content, &parts.headers, app.bounds, shares, project).await?
+        }
+        BodyUse::None | BodyUse::Upload | BodyUse::Bytes => Held::default(),
     };
     let operation = pending.finish(held.bytes())?;
     if let Some(action) = operation.further_action() {

@@ -1,77 +1,77 @@
 //! Bodies that must be whole before they mean anything, read within bounds.
 
 use crate::app::Bounds;
+use crate::shares::{Guard, Shares};
 use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use shared::admission::body_too_large;
 use shared::error::{ErrorCode, Problem};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use shared::ident::ProjectName;
+use shared::limits::BODY_MIN_BYTES_PER_SECOND;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// Bytes of all bodies held at once, beyond the first [`FREE_BYTES`] of each: sixteen of the largest,
+/// Bytes of all JSON bodies held at once, beyond the first [`FREE_BYTES`] of each: sixteen of the largest,
 /// each of which is parsed and bound in three or four copies. Keeps some hundred callers with a large
 /// body each from filling memory together.
 const HELD_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Bytes of a body that are never refused for lack of room: what a record takes.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// Counts the bytes of the bodies that are held.
-#[derive(Debug, Default)]
-pub struct Room {
-    held: AtomicUsize,
+/// The bytes of JSON bodies that are held: [`HELD_MAX_BYTES`] or two of the largest, whichever is more, and half of
+/// that for one project.
+#[must_use]
+pub fn held_shares(body_max_bytes: usize) -> Shares {
+    let whole = HELD_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
+    Shares::new(whole, whole / 2)
 }
 
-/// A body, and its place in the [`Room`] until it is dropped.
-pub(super) struct Held<'a> {
-    room: &'a Room,
+/// A body, counted until it is dropped.
+#[derive(Default)]
+pub(super) struct Held {
+    guard: Option<Guard>,
     counted: usize,
     bytes: Bytes,
 }
 
-impl<'a> Held<'a> {
-    /// No body at all.
-    pub(super) fn nothing(room: &'a Room) -> Self {
-        Self {
-            room,
-            counted: 0,
-            bytes: Bytes::new(),
-        }
-    }
-
+impl Held {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Counts a body that has grown to `length`.
-    fn grow(&mut self, length: usize) -> Result<(), Problem> {
+    fn grow(
+        &mut self,
+        length: usize,
+        shares: &Shares,
+        project: &ProjectName,
+    ) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
-        let before = self.room.held.fetch_add(more, Ordering::Relaxed);
-        self.counted += more;
-        if more > 0 && before + more > HELD_MAX_BYTES {
-            return Err(Problem::new(
-                ErrorCode::Overloaded,
-                "Too many large bodies are on their way.",
-            ));
+        if more == 0 {
+            return Ok(());
         }
+        let counted = match &mut self.guard {
+            Some(guard) => guard.grow(more as u64),
+            None => shares
+                .try_take(project, more as u64)
+                .map(|guard| self.guard = Some(guard)),
+        };
+        counted.map_err(|refused| refused.into_problem("bytes of large JSON bodies"))?;
+        self.counted += more;
         Ok(())
     }
 }
 
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.room.held.fetch_sub(self.counted, Ordering::Relaxed);
-    }
-}
-
 /// Reads a JSON body.
-pub(super) async fn read<'a>(
+pub(super) async fn read(
     body: &mut Body,
     headers: &HeaderMap,
     bounds: Bounds,
-    room: &'a Room,
-) -> Result<Held<'a>, Problem> {
+    shares: &Shares,
+    project: &ProjectName,
+) -> Result<Held, Problem> {
     let announced = headers
         .get("content-length")
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -80,40 +80,17 @@ pub(super) async fn read<'a>(
     }) {
         return Err(body_too_large(bounds.body_max_bytes));
     }
-    tokio::time::timeout(bounds.body_timeout, collect(body, bounds, room))
-        .await
-        .unwrap_or_else(|_| {
-            Err(Problem::new(
-                ErrorCode::InvalidBody,
-                format!(
-                    "The body did not arrive within {}.",
-                    humantime::format_duration(bounds.body_timeout)
-                ),
-            ))
-        })
-}
-
-async fn collect<'a>(body: &mut Body, bounds: Bounds, room: &'a Room) -> Result<Held<'a>, Problem> {
-    let mut held = Held::nothing(room);
+    let mut reader = BodyReader::new(body, bounds.body_timeout);
+    let mut held = Held::default();
     let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| {
-            Problem::new(
-                ErrorCode::InvalidBody,
-                "The body ended before its announced length.",
-            )
-        })?;
-        // Trailers mean nothing here.
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
+    while let Some(data) = reader.next().await? {
         let length = whole.len() + data.len();
         if length > bounds.body_max_bytes {
             return Err(body_too_large(bounds.body_max_bytes));
         }
-        held.grow(length)?;
+        held.grow(length, shares, project)?;
         // Most bodies arrive in one piece, which is then not copied.
-        if whole.is_empty() && body.is_end_stream() {
+        if whole.is_empty() && reader.is_at_end() {
             held.bytes = data;
             return Ok(held);
         }
@@ -121,6 +98,109 @@ async fn collect<'a>(body: &mut Body, bounds: Bounds, room: &'a Room) -> Result<
     }
     held.bytes = whole.freeze();
     Ok(held)
+}
+
+/// Reads a body piece by piece, from a caller who neither pauses nor lets it drip for too long.
+pub(super) struct BodyReader<'a> {
+    body: &'a mut Body,
+    pace: Pace,
+}
+
+impl<'a> BodyReader<'a> {
+    /// A reader that waits for each piece at most `pause_max`.
+    pub(super) fn new(body: &'a mut Body, pause_max: Duration) -> Self {
+        Self {
+            body,
+            pace: Pace::new(pause_max),
+        }
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// `invalid_body`: nothing came for `pause_max`, too little came in that time, or the body was cut.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        let mut began = Instant::now();
+        loop {
+            let frame = tokio::time::timeout_at(began + self.pace.pause_max, self.body.frame())
+                .await
+                .map_err(|_| self.pace.paused())?;
+            let frame = match frame {
+                None => return Ok(None),
+                Some(Err(_)) => {
+                    return Err(Problem::new(
+                        ErrorCode::InvalidBody,
+                        "The body ended before its announced length.",
+                    ));
+                }
+                Some(Ok(frame)) => frame,
+            };
+            // Trailers mean nothing here.
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            if !self.is_at_end() {
+                let now = Instant::now();
+                self.pace.count(now - began, data.len())?;
+                began = now;
+            }
+            if !data.is_empty() {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// Whether the body has no further piece, as far as is known without waiting.
+    fn is_at_end(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
+
+/// How fast a body arrives. Only time in which its caller was waited for counts.
+struct Pace {
+    pause_max: Duration,
+    waited: Duration,
+    bytes: u64,
+}
+
+impl Pace {
+    fn new(pause_max: Duration) -> Self {
+        Self {
+            pause_max,
+            waited: Duration::ZERO,
+            bytes: 0,
+        }
+    }
+
+    /// Counts a piece that was waited for. Judged whenever the waits have come to `pause_max` together.
+    fn count(&mut self, waited: Duration, bytes: usize) -> Result<(), Problem> {
+        self.waited += waited;
+        self.bytes += bytes as u64;
+        if self.waited < self.pause_max {
+            return Ok(());
+        }
+        if self.bytes < BODY_MIN_BYTES_PER_SECOND * self.waited.as_secs() {
+            return Err(Problem::new(
+                ErrorCode::InvalidBody,
+                format!(
+                    "The body arrived at less than {BODY_MIN_BYTES_PER_SECOND} bytes a second for {}.",
+                    humantime::format_duration(self.pause_max)
+                ),
+            ));
+        }
+        *self = Self::new(self.pause_max);
+        Ok(())
+    }
+
+    fn paused(&self) -> Problem {
+        Problem::new(
+            ErrorCode::InvalidBody,
+            format!(
+                "Nothing of the body arrived for {}.",
+                humantime::format_duration(self.pause_max)
+            ),
+        )
+    }
 }
 
 /// Bytes of a refused body that are still taken, so that the caller, who is busy sending, gets to read
@@ -154,16 +234,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_have_room_for_so_many_bytes_together_and_small_ones_always() {
-        let room = Room::default();
-        let mut large = Held::nothing(&room);
-        assert!(large.grow(HELD_MAX_BYTES + FREE_BYTES).is_ok());
-        let mut another = Held::nothing(&room);
-        assert!(another.grow(FREE_BYTES).is_ok());
-        let refused = another.grow(FREE_BYTES + 1).unwrap_err();
-        assert_eq!(refused.code(), ErrorCode::Overloaded);
+    fn a_project_holds_half_of_the_bytes_of_large_bodies_and_small_ones_always() {
+        let shares = held_shares(16 * 1024 * 1024);
+        let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
+        let share = HELD_MAX_BYTES / 2;
+        let mut large = Held::default();
+        large.grow(FREE_BYTES + 1, &shares, &one).unwrap();
+        large.grow(FREE_BYTES + share, &shares, &one).unwrap();
+        let mut another = Held::default();
+        another.grow(FREE_BYTES, &shares, &one).unwrap();
+        let refused = another.grow(FREE_BYTES + 1, &shares, &one).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::RateLimited);
+        let mut others = Held::default();
+        others.grow(FREE_BYTES + share, &shares, &other).unwrap();
         drop(large);
-        drop(another);
-        assert_eq!(room.held.load(Ordering::Relaxed), 0);
+        another.grow(FREE_BYTES + share, &shares, &one).unwrap();
+    }
+
+    #[test]
+    fn the_largest_body_fits_into_a_share() {
+        let largest = 1 << 30;
+        let shares = held_shares(largest);
+        let project = ProjectName::parse("one").unwrap();
+        assert!(Held::default().grow(largest, &shares, &project).is_ok());
+    }
+
+    #[test]
+    fn a_body_may_take_long_if_it_neither_pauses_nor_drips() {
+        let (pause_max, second) = (Duration::from_secs(30), Duration::from_secs(1));
+        let least = usize::try_from(BODY_MIN_BYTES_PER_SECOND).unwrap();
+        let mut steady = Pace::new(pause_max);
+        for _ in 0..9_000 {
+            steady.count(second, least).unwrap();
+        }
+        // What came fast at first is no credit for later.
+        steady.count(Duration::ZERO, 1 << 30).unwrap();
+        let dripped = (1..100).find(|_| steady.count(second, 1).is_err());
+        assert_eq!(dripped, Some(2 * 30));
+        let mut short = Pace::new(pause_max);
+        assert!((1..30).all(|_| short.count(second, 1).is_ok()));
+        assert!(short.count(second, 1).is_err());
     }
 }

@@ -209,7 +209,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
     Ok(Some(stream::body(
         [first],
         exactly(pieces, left),
-        app.bounds.write_timeout,
+        stream::Terms::of_file(app),
         app.metrics.stream(),
     )))
 }

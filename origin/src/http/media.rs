@@ -2,7 +2,6 @@
 
 pub(super) mod forget;
 pub(super) mod payload;
-pub mod places;
 pub(super) mod receive;
 
 use super::links::links;
@@ -52,7 +51,8 @@ async fn upload(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let _turn = app.uploads.enter(principal.key_id())?;
+    let slot = app.uploads.try_take(principal.project(), 1);
+    let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
     let terms = Terms {
         limits: app.bounds.upload,
         pause_max: app.bounds.body_timeout,

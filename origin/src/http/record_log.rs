@@ -1,9 +1,10 @@
 //! What is kept of a request while it runs: for its log line, its metrics, its timing header. Never a
 //! value, a name that a caller chose, or a key.
 
+use super::stream::Terms;
 use crate::app::App;
 use crate::db::run::Progress;
-use crate::metrics::RequestLabels;
+use crate::metrics::{RequestLabels, StreamGuard};
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
@@ -89,6 +90,15 @@ impl RequestRecord {
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
         &self.progress
+    }
+
+    /// The terms of a streamed answer of records for this key, and what counts it.
+    ///
+    /// # Errors
+    /// There are too many streams.
+    pub(super) fn stream(&self, principal: &Principal) -> Result<(Terms, StreamGuard), Problem> {
+        let terms = Terms::of_records(&self.app, principal, self.started)?;
+        Ok((terms, self.app.metrics.stream()))
     }
 
     /// Puts the id and the timing on the answer, and writes the log line: at once if the answer is

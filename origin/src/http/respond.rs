@@ -1,7 +1,8 @@
 //! Answers: their bodies and the headers that all of them carry.
 
 use super::etag::ETag;
-use super::stream;
+use super::records::Failure;
+use super::stream::{self, Terms};
 use crate::db::DbError;
 use crate::db::run::Chunks;
 use crate::metrics::StreamGuard;
@@ -13,7 +14,6 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use shared::envelope;
 use shared::error::Problem;
 use shared::format::Format;
-use std::time::Duration;
 
 /// Headers of an answer to a read, those that every answer gets among them: more make the map grow.
 const USUAL_HEADERS: usize = 10;
@@ -115,14 +115,12 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
 }
 
 /// An answer that arrives in chunks. Its first chunk decides whether it is a success; one that is whole
-/// at once goes out in one piece, with its length. A caller who takes nothing for `write_timeout` loses
-/// the rest, and with it the connection to MariaDB that it occupies.
+/// at once goes out in one piece, with its length. Any other is streamed, on the terms that `begin` gives.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     content_type: &'static str,
-    write_timeout: Duration,
-    guard: impl FnOnce() -> StreamGuard,
-) -> Result<Response, DbError> {
+    begin: impl FnOnce() -> Result<(Terms, StreamGuard), Problem>,
+) -> Result<Response, Failure> {
     let first = match chunks.next().await {
         Some(first) => first?,
         None => Bytes::new(),
@@ -135,6 +133,7 @@ pub(super) async fn chunks(
         None => None,
     };
     let ready = [first].into_iter().chain(ready);
-    let body = stream::body(ready, chunks, write_timeout, guard());
+    let (terms, guard) = begin()?;
+    let body = stream::body(ready, chunks, terms, guard);
     Ok(with_type(body, content_type))
 }

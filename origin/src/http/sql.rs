@@ -1,6 +1,7 @@
 //! `/api/v1/sql`: the caller's own statement.
 
 use super::record_log::RequestRecord;
+use super::records::Failure;
 use super::respond;
 use crate::app::App;
 use crate::db::catalog::no_database;
@@ -54,16 +55,11 @@ pub(super) async fn run(
         limit,
         Arc::clone(record.progress()),
     );
-    let answer = respond::chunks(
-        chunks,
-        format.content_type(),
-        app.bounds.write_timeout,
-        || app.metrics.stream(),
-    )
-    .await;
+    let begin = || record.stream(principal);
+    let answer = respond::chunks(chunks, format.content_type(), begin).await;
     if effects.schema == Schema::Changed {
         // Also after a failure: what a procedure did before it failed stays done.
         app.catalog.forget_all();
     }
-    answer.map_err(DbError::into_problem)
+    answer.map_err(Failure::into_problem)
 }

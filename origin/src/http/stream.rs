@@ -1,5 +1,7 @@
 //! Bodies that are sent as they are made: what waits for a slow caller is bounded, and a caller who takes nothing
-//! for too long loses the rest.
+//! for too long loses the rest. What else ends a stream, its [`Terms`] say.
+
+mod terms;
 
 use crate::metrics::StreamGuard;
 use axum::body::Body;
@@ -7,7 +9,8 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use std::error::Error;
 use std::pin::pin;
-use std::time::Duration;
+pub use terms::StreamSlots;
+pub(super) use terms::Terms;
 use tokio::sync::mpsc;
 
 /// Chunks that wait for a slow caller, besides the one that is being made.
@@ -18,8 +21,8 @@ const CHUNKS_WAITING: usize = 1;
 enum Cut<E: Error + 'static> {
     #[error(transparent)]
     Failed(E),
-    #[error("its caller did not take it in time")]
-    NotTaken,
+    #[error("its caller took nothing for too long, its time was over, or its key no longer holds")]
+    Over,
 }
 
 /// A chunk of an answer, or its regular end: a channel that merely closes is no end.
@@ -28,16 +31,16 @@ enum Piece<E: Error + 'static> {
     End,
 }
 
-/// A body of chunks that are ready and of those to come. A caller who takes nothing for `write_timeout` loses the
-/// rest, and with it whatever the chunks occupy. The guard lives as long as the body.
+/// A body of chunks that are ready and of those to come. Where the terms end it, its caller loses the rest, and with it
+/// whatever the chunks occupy. The guard lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    write_timeout: Duration,
+    terms: Terms,
     guard: StreamGuard,
 ) -> Body {
     let (taker, taken) = mpsc::channel(CHUNKS_WAITING);
-    tokio::spawn(hand_over(chunks, taker, write_timeout));
+    tokio::spawn(hand_over(chunks, taker, terms));
     // The head and what is ready go out before anything can cut the answer short.
     let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
     let pieces = stream::iter(ready.into_iter().map(Ok))
@@ -50,21 +53,25 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     }))
 }
 
-/// Passes chunks on until their end, or until nobody takes them. Runs beside the body, which nobody
+/// Passes chunks on until their end, or until the terms end the stream. Runs beside the body, which nobody
 /// polls while its caller does not read.
 async fn hand_over<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     taker: mpsc::Sender<Piece<E>>,
-    write_timeout: Duration,
+    mut terms: Terms,
 ) {
     let mut chunks = pin!(chunks);
     loop {
         let piece = tokio::select! {
             () = taker.closed() => return,
+            () = &mut terms.over => return,
             chunk = chunks.next() => chunk.map_or(Piece::End, |chunk| Piece::Chunk(chunk.map_err(Cut::Failed))),
         };
         let last = !matches!(piece, Piece::Chunk(Ok(_)));
-        let given = tokio::time::timeout(write_timeout, taker.send(piece)).await;
+        let given = tokio::select! {
+            given = tokio::time::timeout(terms.write_timeout, taker.send(piece)) => given,
+            () = &mut terms.over => return,
+        };
         if last || !matches!(given, Ok(Ok(()))) {
             return;
         }
@@ -80,7 +87,7 @@ fn received<E: Error>(
             Some(Piece::Chunk(Ok(chunk))) => Some((Ok(chunk), Some(taken))),
             Some(Piece::Chunk(Err(error))) => Some((Err(error), None)),
             Some(Piece::End) => None,
-            None => Some((Err(Cut::NotTaken), None)),
+            None => Some((Err(Cut::Over), None)),
         }
     })
 }

@@ -56,7 +56,6 @@ pub(super) async fn run(
     content: &mut Body,
 ) -> Result<Response, Problem> {
     let asker = Asker {
-        principal,
         links: links(app, parts),
         headers: &parts.headers,
     };
@@ -72,7 +71,6 @@ pub(super) async fn run(
 
 /// What answers need of the request.
 struct Asker<'a> {
-    principal: &'a Principal,
     links: Links,
     headers: &'a HeaderMap,
 }
@@ -100,7 +98,7 @@ async fn create(
         let begun = async {
             let turn = app.resumable.take(project, id, Manner::Yields).await?;
             turn.expect(0, content.size_hint().exact())?;
-            arrive(app, asker.principal, turn, content).await
+            arrive(app, turn, content).await
         };
         match begun.await {
             Ok(outcome) => tell(&mut response, &outcome, asker),
@@ -131,7 +129,7 @@ async fn status(
     let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
     // A crash, or a store that failed, came between the last byte and the file.
     let outcome = if turn.is_complete() {
-        arrive(app, asker.principal, turn, &mut Body::empty()).await?
+        arrive(app, turn, &mut Body::empty()).await?
     } else {
         reached(app, &turn).await?
     };
@@ -157,7 +155,7 @@ async fn append(
     turn.expect(offset, content.size_hint().exact())?;
     let outcome = match turn.file() {
         Some(_) => reached(app, &turn).await?,
-        None => arrive(app, asker.principal, turn, content).await?,
+        None => arrive(app, turn, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
     tell(&mut response, &outcome, asker);
@@ -185,14 +183,9 @@ async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
 }
 
 /// Takes a body, to its end or as far as it comes, whatever becomes of this request.
-async fn arrive(
-    app: &Arc<App>,
-    principal: &Principal,
-    turn: Turn,
-    content: &mut Body,
-) -> Result<Outcome, Problem> {
+async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
-    let task = tokio::spawn(arrive::run(Arc::clone(app), principal.key_id(), turn, body));
+    let task = tokio::spawn(arrive::run(Arc::clone(app), turn, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
         tracing::error!(%error, "the task of an upload failed");
         Problem::new(

@@ -9,12 +9,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
 use shared::key::{KeySet, Principal, Token, TokenDigest};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -51,6 +52,8 @@ pub struct KeyRegistry {
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>>,
     uses: Mutex<HashMap<Uuid, u64>>,
+    /// When this origin last learned that keys have changed.
+    changed_at: watch::Sender<Instant>,
 }
 
 /// The public keys, and the generation in which they were read.
@@ -108,6 +111,7 @@ impl KeyRegistry {
             present: ArcSwap::from_pointee(present),
             tokens: Cache::new(TOKENS_MAX_COUNT),
             uses: Mutex::new(HashMap::new()),
+            changed_at: watch::Sender::new(Instant::now()),
         })
     }
 
@@ -207,8 +211,31 @@ impl KeyRegistry {
         if self.admin.key_changes().await? != self.present.load().generation {
             self.present
                 .store(Arc::new(read(&self.admin, &self.keys).await?));
+            self.changed_at.send_replace(Instant::now());
         }
         Ok(())
+    }
+
+    /// Resolves when a key, which held at `since` or later, was revoked or forgotten. Looks the key up only after a
+    /// change of keys.
+    pub async fn ended(self: Arc<Self>, id: Uuid, since: Instant) {
+        let mut changes = self.changed_at.subscribe();
+        let mut has_changed = *changes.borrow_and_update() >= since;
+        loop {
+            // The channel is never closed: the sender is this registry's own.
+            if !has_changed && changes.changed().await.is_err() {
+                return;
+            }
+            has_changed = match self.admin.key_status(id).await {
+                Ok(KeyStatus::Live) => false,
+                Ok(KeyStatus::Revoked | KeyStatus::Unknown) => return,
+                Err(_) => {
+                    // What is known keeps its force until MariaDB answers.
+                    tokio::time::sleep(POLL_INTERVAL).await;
+                    true
+                }
+            };
+        }
     }
 
     /// Writes down which keys were used since the last time.

@@ -11,6 +11,7 @@ use super::store::{ObjectKey, Store, StoreError};
 use crate::config::Config;
 use crate::db::media::{MediaRow, MediaTable, TableError};
 use crate::fault::{self, Point};
+use crate::shares::Shares;
 use crate::system::System;
 use publication::Parts;
 use shared::error::{ErrorCode, Problem};
@@ -20,13 +21,15 @@ use shared::operation::media::{MediaId, MediaList};
 use shared::upload::{Existing, Visibility};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 pub use publication::Publication;
 pub use sweep::{SweepError, Swept};
 
 /// Publications and deletions at once, also of callers who left: each may hold some staged files and thumbnails.
-const DEEDS_MAX_COUNT: usize = 256;
+const DEEDS_MAX_COUNT: u64 = 256;
+
+/// Those of one project.
+const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
 /// How long one waits for its turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,7 +40,7 @@ pub struct Library {
     store: Store,
     table: MediaTable,
     lookups: Arc<Lookups>,
-    turns: Arc<Semaphore>,
+    turns: Shares,
 }
 
 impl Library {
@@ -48,7 +51,7 @@ impl Library {
             store,
             table,
             lookups: Arc::default(),
-            turns: Arc::new(Semaphore::new(DEEDS_MAX_COUNT)),
+            turns: Shares::new(DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT),
         }
     }
 
@@ -91,9 +94,10 @@ impl Library {
                 return Err(crate::db::media::exists(&publication.folder, &name));
             }
         }
-        self.to_its_end(
-            |library| async move { library.publish_parts(publication.into_parts()).await },
-        )
+        let project = publication.project.clone();
+        self.to_its_end(&project, |library| async move {
+            library.publish_parts(publication.into_parts()).await
+        })
         .await
     }
 
@@ -203,9 +207,11 @@ impl Library {
         project: &ProjectName,
         id: MediaId,
     ) -> Result<Option<MediaRow>, Problem> {
-        let project = project.clone();
-        self.to_its_end(|library| async move { library.delete_row(&project, id).await })
-            .await
+        let of = project.clone();
+        self.to_its_end(project, |library| async move {
+            library.delete_row(&of, id).await
+        })
+        .await
     }
 
     async fn delete_row(
@@ -224,13 +230,17 @@ impl Library {
     }
 
     /// Runs a deed on a task of its own: a caller who leaves does not break it off.
-    async fn to_its_end<T, F>(&self, deed: impl FnOnce(Self) -> F) -> Result<T, Problem>
+    async fn to_its_end<T, F>(
+        &self,
+        project: &ProjectName,
+        deed: impl FnOnce(Self) -> F,
+    ) -> Result<T, Problem>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Problem>> + Send + 'static,
     {
-        let turn = tokio::time::timeout(TURN_TIMEOUT, Arc::clone(&self.turns).acquire_owned());
-        let Ok(Ok(turn)) = turn.await else {
+        let turn = tokio::time::timeout(TURN_TIMEOUT, self.turns.take(project, 1));
+        let Ok(turn) = turn.await else {
             return Err(Problem::new(
                 ErrorCode::Overloaded,
                 "Too many files are being stored already.",

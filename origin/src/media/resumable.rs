@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{ProjectName, shown};
-use shared::limits::TUS_OPEN_MAX_COUNT;
+use shared::limits::{TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST};
 use shared::operation::tus::{TusFile, TusId, TusNew};
 use shared::upload::{Existing, Label};
 use tokio_util::sync::CancellationToken;
@@ -110,12 +110,13 @@ impl ResumableUploads {
         let staging = self.store.stage_named(row.id).await;
         let made = staging.map_err(StoreError::into_problem)?.suspend().await;
         made.map_err(StoreError::into_problem)?;
-        let recorded = self.table.insert_upload(&row, TUS_OPEN_MAX_COUNT).await;
+        let (most, most_bytes) = (TUS_OPEN_MAX_COUNT, self.open_max_bytes());
+        let recorded = self.table.insert_upload(&row, most, most_bytes).await;
         match recorded {
             Ok(true) => Ok(row),
             Ok(false) => {
                 self.discard(row.id).await;
-                Err(too_many())
+                Err(self.too_many())
             }
             Err(error) => {
                 self.discard(row.id).await;
@@ -228,6 +229,11 @@ impl ResumableUploads {
         }
     }
 
+    /// Bytes that all uploads under way of one project may have together, once they are whole.
+    fn open_max_bytes(&self) -> u64 {
+        self.terms.max_bytes.saturating_mul(TUS_OPEN_MAX_LARGEST)
+    }
+
     fn expiry(&self, from: u64) -> u64 {
         from.saturating_add(self.terms.lifetime.as_secs())
     }
@@ -267,6 +273,20 @@ impl ResumableUploads {
         .with_hint(format!("Types that may: {}.", self.terms.types)))
     }
 
+    fn too_many(&self) -> Problem {
+        Problem::new(
+            ErrorCode::RateLimited,
+            format!(
+                "The upload goes beyond {TUS_OPEN_MAX_COUNT} uploads and {} bytes, the most that one project may have \
+                 under way.",
+                self.open_max_bytes()
+            ),
+        )
+        .with_hint(
+            "Finish some, or give them up with DELETE; those that nobody goes on with expire.",
+        )
+    }
+
     async fn check_name(&self, project: &ProjectName, file: &TusFile) -> Result<(), Problem> {
         if file.existing == Existing::IsReplaced {
             return Ok(());
@@ -286,14 +306,4 @@ fn locked() -> Problem {
         "Another request is busy with this upload.",
     )
     .with_hint("Ask with HEAD how far it is, then go on there.")
-}
-
-fn too_many() -> Problem {
-    Problem::new(
-        ErrorCode::RateLimited,
-        format!(
-            "The project has {TUS_OPEN_MAX_COUNT} uploads under way, which is as many as may be."
-        ),
-    )
-    .with_hint("Finish some, or give them up with DELETE; those that nobody goes on with expire.")
 }

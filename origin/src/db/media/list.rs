@@ -9,7 +9,7 @@ use shared::operation::read::Direction;
 
 use super::error::TableError;
 use super::row::{COLUMNS, MediaRow, read};
-use super::{MediaTable, within};
+use super::{Lent, MediaTable, within};
 
 impl MediaTable {
     /// A project's files, and how many fit without limit and offset, if that was asked for.
@@ -22,7 +22,7 @@ impl MediaTable {
         list: &MediaList,
     ) -> Result<(Vec<MediaRow>, Option<u64>), TableError> {
         let (conditions, values) = conditions(project, list);
-        let mut conn = self.conn().await?;
+        let Lent { conn, _share } = &mut self.conn_of(project).await?;
         let count = if list.count {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
             let values = Params::Positional(values.clone());

@@ -22,7 +22,7 @@ impl MediaTable {
             path.name.as_str(),
         );
         let condition = "project = ? AND folder = ? AND name = ?";
-        self.first(condition, values.into()).await
+        self.first(&path.project, condition, values.into()).await
     }
 
     /// The file of an id, if it is the project's.
@@ -35,7 +35,8 @@ impl MediaTable {
         id: MediaId,
     ) -> Result<Option<MediaRow>, TableError> {
         let values = (id.get(), project.as_str());
-        self.first("id = ? AND project = ?", values.into()).await
+        self.first(project, "id = ? AND project = ?", values.into())
+            .await
     }
 
     /// One of these names that is taken, if any is. What it says may be over at once: only writing decides.
@@ -61,9 +62,10 @@ impl MediaTable {
             .map(Into::into)
             .collect();
         let found: Option<String> = within(async {
-            let mut conn = self.conn().await?;
+            let mut lent = self.lookup_conn(project).await?;
             Ok::<_, TableError>(
-                conn.exec_first(statement, Params::Positional(values))
+                lent.conn
+                    .exec_first(statement, Params::Positional(values))
                     .await?,
             )
         })
@@ -73,13 +75,14 @@ impl MediaTable {
 
     async fn first(
         &self,
+        project: &ProjectName,
         condition: &'static str,
         values: Params,
     ) -> Result<Option<MediaRow>, TableError> {
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE {condition}");
         let row: Option<Row> = within(async {
-            let mut conn = self.conn().await?;
-            Ok::<_, TableError>(conn.exec_first(statement, values).await?)
+            let mut lent = self.lookup_conn(project).await?;
+            Ok::<_, TableError>(lent.conn.exec_first(statement, values).await?)
         })
         .await?;
         row.map(read).transpose()

@@ -32,16 +32,22 @@ pub struct UploadRow {
 type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64);
 
 impl MediaTable {
-    /// Records an upload, unless its project has `most` under way. Whether it did; requests at the same moment may make it
-    /// a few more.
+    /// Records an upload, unless its project then has more than `most` under way, or more than `most_bytes` in all of
+    /// them. Whether it did; requests at the same moment may make it a few more.
     ///
     /// # Errors
     /// MariaDB failed, or the project is not there.
-    pub async fn insert_upload(&self, upload: &UploadRow, most: usize) -> Result<bool, TableError> {
+    pub async fn insert_upload(
+        &self,
+        upload: &UploadRow,
+        most: usize,
+        most_bytes: u64,
+    ) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
             (id, project, length, received, metadata, created_at, expires_at)
-            SELECT ?, ?, ?, ?, ?, ?, ? FROM DUAL WHERE (SELECT COUNT(*) FROM selkie.media_uploads
-            WHERE project = ? AND media_id IS NULL AND expires_at > ?) < ?";
+            SELECT ?, ?, ?, ?, ?, ?, ? FROM (SELECT COUNT(*) AS uploads, COALESCE(SUM(length), 0) AS bytes
+            FROM selkie.media_uploads WHERE project = ? AND media_id IS NULL AND expires_at > ?) AS open
+            WHERE open.uploads < ? AND open.bytes <= ?";
         let values = (
             upload.id,
             upload.project.as_str(),
@@ -53,6 +59,7 @@ impl MediaTable {
             upload.project.as_str(),
             upload.created_at,
             most,
+            most_bytes.saturating_sub(upload.length),
         );
         Ok(self.run(statement, &values.into()).await? > 0)
     }
@@ -67,11 +74,15 @@ impl MediaTable {
         id: Uuid,
     ) -> Result<Option<UploadRow>, TableError> {
         let found: Option<RawUpload> = within(async {
-            let mut conn = self.conn().await?;
+            let mut lent = self.lookup_conn(project).await?;
             let statement =
                 "SELECT id, project, length, received, metadata, media_id, created_at, expires_at
                 FROM selkie.media_uploads WHERE id = ? AND project = ?";
-            Ok::<_, TableError>(conn.exec_first(statement, (id, project.as_str())).await?)
+            Ok::<_, TableError>(
+                lent.conn
+                    .exec_first(statement, (id, project.as_str()))
+                    .await?,
+            )
         })
         .await?;
         found.map(upload_row).transpose()

@@ -90,8 +90,8 @@ impl MediaTable {
     }
 
     async fn write_once(&self, files: &NewRows) -> Result<Written, WriteError> {
-        let mut conn = self.conn().await?;
-        let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+        let mut lent = self.conn_of(&files.project).await?;
+        let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
         let is_folder_private = open(&mut transaction, files).await?;
         take_out(&mut transaction, files).await?;
         let mut written: Vec<Option<MediaRow>> = vec![None; files.items.len()];
@@ -140,8 +140,8 @@ impl MediaTable {
         project: &ProjectName,
         id: MediaId,
     ) -> Result<Option<MediaRow>, TableError> {
-        let mut conn = self.conn().await?;
-        let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+        let mut lent = self.conn_of(project).await?;
+        let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
         let statement =
             format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
         let found: Option<Row> = transaction

@@ -13,9 +13,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// known that somebody waits.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// KILLs of all accounts under way at once; each takes a connection of its own, beside the others.
+pub(in crate::db) const KILLS_MAX_COUNT: usize = 16;
+
 /// Places for connections.
 pub(in crate::db) struct Room {
     places: Arc<Semaphore>,
+    /// Places for connections that kill a statement.
+    pub(in crate::db) kills: Arc<Semaphore>,
     /// Who wait for a place.
     waiting: AtomicUsize,
     /// Of those, for whom a connection has been closed.
@@ -49,6 +54,7 @@ impl Room {
     ) -> Self {
         Self {
             places: Arc::new(Semaphore::new(most)),
+            kills: Arc::new(Semaphore::new(KILLS_MAX_COUNT)),
             waiting: AtomicUsize::new(0),
             served: AtomicUsize::new(0),
             accounts,

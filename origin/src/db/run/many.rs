@@ -3,7 +3,7 @@
 
 use super::{
     CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, settle,
-    within, write_row,
+    within, within_since, write_row,
 };
 use crate::catalog::Layout;
 use crate::db::connection::Connection;
@@ -65,7 +65,7 @@ impl Counting {
     }
 }
 
-/// Runs a read of many records.
+/// Runs a read of many records. MariaDB may take `limit` for each chunk.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,
@@ -90,7 +90,7 @@ pub fn many(
         let page_rows = page.as_ref().map_or(u64::MAX, |page| page.limit);
         let (mut last, mut more) = (None, false);
         loop {
-            match within(limit, driver(result.next())).await {
+            match within_since(started, limit, driver(result.next())).await {
                 Ok(Some(_)) if encoder.rows() == page_rows => more = true,
                 Ok(Some(row)) => {
                     write_row(&mut encoder, &layout.keys, &decoders, &row);

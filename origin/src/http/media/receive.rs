@@ -5,12 +5,11 @@
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
-use bytes::Bytes;
-use http_body_util::BodyExt as _;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::upload::{Event, Parser, UploadForm, UploadLimits};
 use std::time::Duration;
 
+use crate::http::body::BodyReader;
 use crate::media::store::{Staged, Staging, Store};
 
 /// An upload that arrived whole: what it says, and the bytes of its items in their order.
@@ -42,7 +41,8 @@ pub(super) async fn receive(
     }
     let mut parser = Parser::new(content_type, terms.limits)?;
     let mut files = Files::new(store);
-    while let Some(bytes) = next(content, terms.pause_max).await? {
+    let mut reader = BodyReader::new(content, terms.pause_max);
+    while let Some(bytes) = reader.next().await? {
         let mut feed = parser.feed(&bytes);
         while let Some(event) = feed.next_event()? {
             files.take(event).await?;
@@ -53,43 +53,6 @@ pub(super) async fn receive(
         form,
         files: files.staged,
     })
-}
-
-/// The next bytes of a body; `None` at its end.
-pub(in crate::http) async fn next(
-    content: &mut Body,
-    pause_max: Duration,
-) -> Result<Option<Bytes>, Problem> {
-    loop {
-        let frame = tokio::time::timeout(pause_max, content.frame())
-            .await
-            .map_err(|_| paused(pause_max))?;
-        match frame {
-            None => return Ok(None),
-            Some(Err(_)) => {
-                return Err(Problem::new(
-                    ErrorCode::InvalidBody,
-                    "The body ended before its announced length.",
-                ));
-            }
-            // Trailers mean nothing here.
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
-    }
-}
-
-fn paused(pause_max: Duration) -> Problem {
-    Problem::new(
-        ErrorCode::InvalidBody,
-        format!(
-            "Nothing of the body arrived for {}.",
-            humantime::format_duration(pause_max)
-        ),
-    )
 }
 
 /// The files that arrived, and the one that is arriving.

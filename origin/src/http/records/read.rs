@@ -157,9 +157,8 @@ impl Attempt<'_> {
         let answer = match self.terms.extent {
             Extent::Head => respond::chunks_head(chunks, content_type).await?,
             Extent::Whole => {
-                let write_timeout = self.app.bounds.write_timeout;
-                let guard = || self.app.metrics.stream();
-                respond::chunks(chunks, content_type, write_timeout, guard).await?
+                let begin = || self.record.stream(self.principal);
+                respond::chunks(chunks, content_type, begin).await?
             }
         };
         Ok(respond::list(answer))

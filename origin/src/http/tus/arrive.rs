@@ -4,7 +4,7 @@
 
 use crate::app::App;
 use crate::db::media::{MediaRow, UploadRow};
-use crate::http::media::receive;
+use crate::http::body::BodyReader;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::resumable::Turn;
@@ -12,7 +12,6 @@ use axum::body::Body;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How far an upload is after a request.
 pub(super) struct Outcome {
@@ -29,10 +28,11 @@ pub(super) struct Arrival {
     pub(super) body: Body,
 }
 
-/// Takes a body, in one of the places of a key. With the last byte the upload becomes a file.
-pub(super) async fn run(app: Arc<App>, key: Uuid, mut turn: Turn, mut body: Body) -> Arrival {
+/// Takes a body, in an upload slot of its project. With the last byte the upload becomes a file.
+pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arrival {
     let outcome = async {
-        let _place = app.uploads.enter(key)?;
+        let slot = app.uploads.try_take(&turn.row().project, 1);
+        let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
         take(&mut turn, &mut body, app.bounds.body_timeout).await?;
         if turn.is_complete() {
             return finish(&app, turn).await;
@@ -68,11 +68,12 @@ async fn take(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(
 
 async fn pour(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
     let interruption = turn.interruption();
+    let mut reader = BodyReader::new(body, pause_max);
     loop {
         let piece = tokio::select! {
             biased;
             () = interruption.cancelled() => return Err(taken_over()),
-            piece = receive::next(body, pause_max) => piece?,
+            piece = reader.next() => piece?,
         };
         match piece {
             Some(bytes) => turn.write(&bytes).await?,

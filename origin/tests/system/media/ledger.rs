@@ -102,7 +102,15 @@ async fn uploads_are_resumed_until_they_expire() {
         created_at: 1_000,
         expires_at: 2_000,
     };
-    assert!(table.insert_upload(&row, 1).await.unwrap());
+    assert!(table.insert_upload(&row, 1, 1 << 40).await.unwrap());
+    let another = UploadRow {
+        id: Uuid::now_v7(),
+        ..row.clone()
+    };
+    for (most, most_bytes) in [(1, 1 << 41), (2, (1 << 41) - 1)] {
+        let recorded = table.insert_upload(&another, most, most_bytes).await;
+        assert!(!recorded.unwrap(), "{most} uploads, {most_bytes} bytes");
+    }
     assert_eq!(
         table.upload(&project, row.id).await.unwrap().as_ref(),
         Some(&row)

@@ -1,0 +1,91 @@
+//! What a streamed answer of records is held to: a slot of its project, a total time, and a key that still holds.
+
+use crate::app::App;
+use crate::clock::now;
+use crate::db::PoolSettings;
+use crate::shares::{Guard, Shares};
+use shared::error::Problem;
+use shared::key::{Access, Principal};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The slots of streamed answers. Each holds a connection to MariaDB for as long as its caller reads, so that a project
+/// may have half of the connections of each of its accounts for them, and all projects half of all.
+#[derive(Debug)]
+pub struct StreamSlots {
+    full: Shares,
+    read: Shares,
+    timeout: Duration,
+}
+
+impl StreamSlots {
+    /// Slots for streams over these pools, each of which lasts at most `timeout`.
+    #[must_use]
+    pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
+        let half = |count: usize| (count / 2).max(1) as u64;
+        let shares = || Shares::new(half(pools.total), half(pools.size));
+        Self {
+            full: shares(),
+            read: shares(),
+            timeout,
+        }
+    }
+
+    fn of(&self, access: Access) -> &Shares {
+        match access {
+            Access::Full => &self.full,
+            Access::Read => &self.read,
+        }
+    }
+}
+
+/// What ends a stream before its last byte.
+pub(in crate::http) struct Terms {
+    /// How long its caller may take nothing.
+    pub(super) write_timeout: Duration,
+    /// Resolves when the stream must end.
+    pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Given back with the stream.
+    pub(super) _slot: Option<Guard>,
+}
+
+impl Terms {
+    /// A stream that holds nothing which others wait for.
+    pub(in crate::http) fn of_file(app: &App) -> Self {
+        Self {
+            write_timeout: app.bounds.write_timeout,
+            over: Box::pin(std::future::pending()),
+            _slot: None,
+        }
+    }
+
+    /// A stream of records for this key, which was verified after `since`.
+    ///
+    /// # Errors
+    /// `rate_limited` if the project has its share of streams, `overloaded` if all projects have all of them.
+    pub(in crate::http) fn of_records(
+        app: &App,
+        principal: &Principal,
+        since: Instant,
+    ) -> Result<Self, Problem> {
+        let shares = app.streams.of(principal.access());
+        let slot = shares.try_take(principal.project(), 1);
+        let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
+        let lifetime = principal.expires_at().map_or(Duration::MAX, |end| {
+            Duration::from_secs(end.saturating_sub(now()))
+        });
+        let total = tokio::time::sleep(app.streams.timeout.min(lifetime));
+        let revoked = Arc::clone(&app.keys).ended(principal.key_id(), since);
+        Ok(Self {
+            write_timeout: app.bounds.write_timeout,
+            over: Box::pin(async {
+                tokio::select! {
+                    () = total => {}
+                    () = revoked => {}
+                }
+            }),
+            _slot: Some(slot),
+        })
+    }
+}

@@ -1,0 +1,285 @@
+//! What all projects share: each has its share of it, and leaves the rest to the others.
+
+use crate::case::eventually;
+use crate::door::{Call, Door};
+use crate::faults;
+use crate::raw::{self, Wire};
+use crate::room::{Room, unique};
+use crate::service::{Edge, Service, shared};
+use crate::streaming::thread_of;
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Half of the connections of one account.
+const STREAMS_OF_A_PROJECT: usize = 4;
+
+/// A view whose rows fill every buffer on the way, and never end in time.
+const ENDLESS: &str = "CREATE VIEW endless AS SELECT a.seq AS id, REPEAT('y', 500) AS y \
+     FROM seq_1_to_1000000 a JOIN seq_1_to_1000000 b";
+
+cases! {
+    Both: [
+        only_tables_and_views_are_tables,
+        streams_leave_half_of_the_connections_to_other_reads,
+        a_stream_ends_when_its_key_is_revoked,
+    ],
+    Own: [
+        a_stream_ends_when_its_time_is_over,
+        reads_by_read_keys_do_not_wait_for_statements_of_full_keys,
+        a_description_stays_in_use_while_it_can_not_be_read_again,
+        a_json_body_may_take_long_but_neither_pause_nor_drip,
+    ],
+}
+
+/// A project with a database of its own.
+struct Tenant {
+    door: String,
+    db: String,
+    full: String,
+    read: String,
+    read_id: String,
+}
+
+impl Tenant {
+    async fn new(service: &Service, door: &str, statements: &[&str]) -> Self {
+        let project = unique("tenant");
+        service.create_project(&project);
+        let read = service.create_key(&project, "read", &[]);
+        let tenant = Self {
+            door: door.to_owned(),
+            db: format!("{project}_d"),
+            full: service.create_key(&project, "full", &[]).token,
+            read: read.token,
+            read_id: read.id,
+        };
+        let create = json!({"query": format!("CREATE DATABASE {}", tenant.db)});
+        tenant.post("/api/v1/sql", &create).send().await.payload();
+        for statement in statements {
+            tenant.sql(statement).send().await.payload();
+        }
+        tenant
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Call {
+        Call::new(&self.door, Method::POST, path)
+            .key(&self.full)
+            .json(body)
+    }
+
+    fn sql(&self, query: &str) -> Call {
+        self.post("/api/v1/sql", &json!({"query": query, "database": self.db}))
+    }
+
+    /// A read by the project's read key.
+    fn get(&self, rest: &str) -> Call {
+        let path = format!("/api/v1/crud/{}/{rest}", self.db);
+        Call::new(&self.door, Method::GET, &path).key(&self.read)
+    }
+
+    /// A read that has begun to stream, of which nothing was taken yet.
+    async fn stream(&self, rest: &str) -> Response {
+        let response = self.get(rest).request().send().await.expect("a head");
+        assert_eq!(response.status(), StatusCode::OK);
+        response
+    }
+}
+
+async fn only_tables_and_views_are_tables(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "CREATE TABLE versioned (id INT PRIMARY KEY) WITH SYSTEM VERSIONING",
+            "CREATE TABLE parted (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
+            "CREATE VIEW v AS SELECT seq AS id FROM seq_1_to_3",
+            "CREATE SEQUENCE counted",
+        ],
+    )
+    .await;
+    for table in ["t", "versioned", "parted", "v"] {
+        room.get(table).await.payload();
+    }
+    let others = [
+        "seq_1_to_5",
+        "seq_1_to_18446744073709551614",
+        "seq_1_to_100_step_3",
+        "counted",
+        "parted%23P%23p0",
+        "%23mysql50%23t",
+        "%23mysql50%23parted%23P%23p0",
+        "%23mysql50%23..%2Fmysql%2Fuser",
+        "information_schema.TABLES",
+    ];
+    for name in others {
+        for rest in [name, &format!("{name}/1"), &format!("{name}/_schema")] {
+            room.get(rest).await.refused(ErrorCode::TableNotFound);
+        }
+        room.post(name, &json!({}))
+            .await
+            .refused(ErrorCode::TableNotFound);
+        room.delete(&format!("{name}/1"))
+            .await
+            .refused(ErrorCode::TableNotFound);
+    }
+    let join = json!([{"tableName": "seq_1_to_9", "joinType": "JOIN", "match": {"source": "id", "target": "seq"}}]);
+    room.get(&format!("t?{}", crate::door::option("join", &join)))
+        .await
+        .refused(ErrorCode::TableNotFound);
+}
+
+async fn streams_leave_half_of_the_connections_to_other_reads(door: Door) {
+    let statements = [ENDLESS, "CREATE TABLE t (id INT PRIMARY KEY)"];
+    let greedy = Tenant::new(shared(), door.url(), &statements).await;
+    let other = Tenant::new(shared(), door.url(), &statements).await;
+    let streams: Vec<_> =
+        join_all((0..STREAMS_OF_A_PROJECT).map(|_| greedy.stream("endless"))).await;
+    for beyond in ["endless", "endless?limit=1000000"] {
+        let answer = greedy.get(beyond).send().await;
+        let error = answer.refused(ErrorCode::RateLimited);
+        assert!(error["message"].as_str().unwrap().contains("streamed"));
+    }
+    // What does not stream, another key's account, and another project have connections.
+    for answer in join_all((0..30).map(|_| greedy.get("t").send())).await {
+        answer.payload();
+    }
+    let full = greedy.get("endless").key(&greedy.full).request();
+    assert_eq!(full.send().await.unwrap().status(), StatusCode::OK);
+    drop(other.stream("endless").await);
+    drop(streams);
+    eventually("the share is given back", SOON, || async {
+        let response = greedy.get("endless").request().send().await.unwrap();
+        (response.status() == StatusCode::OK).then_some(())
+    })
+    .await;
+}
+
+async fn a_stream_ends_when_its_key_is_revoked(door: Door) {
+    let tenant = Tenant::new(shared(), door.url(), &[ENDLESS]).await;
+    // One that nobody reads, and one that is read all the time.
+    let unread = tenant.stream("endless").await;
+    let read = tenant.stream("endless").await;
+    let reading = tokio::spawn(read.bytes_stream().for_each(|_| async {}));
+    assert!(thread_of(&tenant.db).is_some());
+    shared().cli_ok(&["key", "revoke", &tenant.read_id]);
+    eventually("both statements end", SOON, || async {
+        thread_of(&tenant.db).is_none().then_some(())
+    })
+    .await;
+    reading.await.unwrap();
+    drop(unread);
+}
+
+async fn a_stream_ends_when_its_time_is_over(_: Door) {
+    let service = faults::start(Edge::Without, &[("SELKIE_STREAM_TIMEOUT", "1s")]).await;
+    let tenant = Tenant::new(&service, &service.origin, &[ENDLESS]).await;
+    for format in ["application/json", "text/csv", "application/x-ndjson"] {
+        let call = tenant.get("endless").header("accept", format);
+        let mut chunks = call.request().send().await.unwrap().bytes_stream();
+        let mut is_cut = false;
+        while let Some(chunk) = chunks.next().await {
+            is_cut = chunk.is_err();
+        }
+        assert!(is_cut, "{format} came to a proper end");
+    }
+    faults::stop(service).await;
+}
+
+async fn reads_by_read_keys_do_not_wait_for_statements_of_full_keys(_: Door) {
+    let settings = &[
+        ("SELKIE_POOL_SIZE", "2"),
+        ("SELKIE_POOL_WAIT_TIMEOUT", "1s"),
+    ];
+    let service = faults::start(Edge::Without, settings).await;
+    let tables = ["CREATE TABLE t (id INT PRIMARY KEY)"; 1];
+    let tenant = Tenant::new(&service, &service.origin, &tables).await;
+    let busy: Vec<_> = (0..2)
+        .map(|_| tokio::spawn(tenant.sql("SELECT SLEEP(29) AS busy").attempt()))
+        .collect();
+    eventually("all connections of the account are in use", SOON, || async {
+        let running = service.root_sql(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(29) AS busy'",
+        );
+        (running.unwrap().trim() == "2").then_some(())
+    })
+    .await;
+    tenant
+        .sql("SELECT 1 AS v")
+        .send()
+        .await
+        .refused(ErrorCode::Overloaded);
+    assert_eq!(tenant.get("t").send().await.payload(), json!([]));
+    tenant.get("t/_schema").send().await.payload();
+    tenant
+        .get("u")
+        .send()
+        .await
+        .refused(ErrorCode::TableNotFound);
+    for statement in busy {
+        statement.abort();
+    }
+    faults::stop(service).await;
+}
+
+async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Door) {
+    /// Longer than a description is used without asking MariaDB.
+    const LONG_ENOUGH: Duration = Duration::from_secs(6);
+    let service = faults::start(Edge::Without, &[]).await;
+    let tables = ["CREATE TABLE t (id INT PRIMARY KEY)"];
+    let tenant = Tenant::new(&service, &service.origin, &tables).await;
+    tenant.get("t").send().await.payload();
+    let user = format!(
+        "'selkie-{}-rw'@'localhost'",
+        tenant.db.trim_end_matches("_d")
+    );
+    let root = |statements: String| service.root_sql(&statements).unwrap();
+    root(format!("ALTER USER {user} ACCOUNT LOCK; KILL USER {user};"));
+    let began = Instant::now();
+    while began.elapsed() < LONG_ENOUGH {
+        assert_eq!(tenant.get("t").send().await.payload(), json!([]));
+    }
+    root(format!(
+        "ALTER USER {user} ACCOUNT UNLOCK; ALTER TABLE {}.t ADD COLUMN late INT;",
+        tenant.db
+    ));
+    eventually("the description is read again", SOON, || async {
+        let schema = tenant.get("t/_schema").send().await.payload();
+        (schema["schema"].as_array().map(Vec::len) == Some(2)).then_some(())
+    })
+    .await;
+    faults::stop(service).await;
+}
+
+async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Door) {
+    /// Between two pieces; far less than the pause that is allowed.
+    const PAUSE: Duration = Duration::from_millis(500);
+    /// Together they take longer than that pause.
+    const PIECES: usize = 16;
+    let service = faults::start(Edge::Without, &[("SELKIE_BODY_READ_TIMEOUT", "5s")]).await;
+    let query = json!({"query": "SELECT 1 AS v"}).to_string();
+    for (piece_bytes, status, message) in [(2048, 200, ""), (1, 400, "1024 bytes a second")] {
+        let length = PIECES * piece_bytes + query.len();
+        let headers = format!(
+            "authorization: {}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n",
+            service.full_key
+        );
+        let mut wire = Wire::open(&service.origin).await;
+        wire.send(&raw::request("POST", b"/api/v1/sql", &headers, b""))
+            .await;
+        for _ in 0..PIECES {
+            tokio::time::sleep(PAUSE).await;
+            wire.send(&vec![b' '; piece_bytes]).await;
+        }
+        wire.send(query.as_bytes()).await;
+        let answer = wire.answer().await.expect("an answer");
+        let body = String::from_utf8_lossy(&answer.body).into_owned();
+        assert_eq!(answer.status, status, "{body}");
+        assert!(body.contains(message), "{body}");
+    }
+    faults::stop(service).await;
+}
