@@ -26,5 +26,9 @@ mod together;
 pub mod transaction;
 pub mod user_sql;
 
+#[cfg(test)]
+pub(crate) use connection::KILLS_PER_ACCOUNT_MAX_COUNT;
 pub use error::DbError;
+#[cfg(test)]
+pub(crate) use pool::KILLS_MAX_COUNT;
 pub use pool::{Lease, PoolSettings, Pools};

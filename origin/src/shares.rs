@@ -2,6 +2,9 @@
 //!
 //! Knows neither what is limited nor who asks for it.
 
+#[cfg(test)]
+mod documented;
+
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use std::collections::HashMap;
@@ -88,6 +91,18 @@ impl Shares {
                 given_back: Notify::new(),
             }),
         }
+    }
+
+    /// The limit of all projects together.
+    #[must_use]
+    pub fn whole(&self) -> u64 {
+        self.inner.whole
+    }
+
+    /// The share of one project.
+    #[must_use]
+    pub fn share(&self) -> u64 {
+        self.inner.share
     }
 
     /// Takes an amount for a project, or refuses it at once.

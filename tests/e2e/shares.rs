@@ -33,6 +33,7 @@ cases! {
         a_stream_ends_when_its_time_is_over,
         reads_by_read_keys_do_not_wait_for_statements_of_full_keys,
         a_description_stays_in_use_while_it_can_not_be_read_again,
+        a_project_has_half_of_the_upload_slots_with_all_its_keys,
         a_json_body_may_take_long_but_neither_pause_nor_drip,
     ],
 }
@@ -250,6 +251,44 @@ async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Door) {
     eventually("the description is read again", SOON, || async {
         let schema = tenant.get("t/_schema").send().await.payload();
         (schema["schema"].as_array().map(Vec::len) == Some(2)).then_some(())
+    })
+    .await;
+    faults::stop(service).await;
+}
+
+async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Door) {
+    /// `UPLOADS_PER_PROJECT_MAX_COUNT`
+    const UPLOADS_OF_A_PROJECT: usize = 128;
+    let service = faults::start(Edge::Without, &[]).await;
+    let greedy = Tenant::new(&service, &service.origin, &[]).await;
+    let other = Tenant::new(&service, &service.origin, &[]).await;
+    let project = greedy.db.trim_end_matches("_d");
+    let second_key = service.create_key(project, "full", &[]).token;
+    let file = json!({"type": "file", "update": true,
+        "media": [{"name": "a.txt", "base64": "data:text/plain;base64,aGk="}]});
+    let begin = async |key: &str| {
+        let headers = format!(
+            "authorization: {key}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n"
+        );
+        let mut wire = Wire::open(&service.origin).await;
+        wire.send(&raw::request("POST", b"/api/v1/media", &headers, b""))
+            .await;
+        wire
+    };
+    let mut wires = Vec::new();
+    for n in 0..UPLOADS_OF_A_PROJECT {
+        wires.push(begin([&greedy.full, &second_key][n % 2]).await);
+    }
+    let upload = |tenant: &Tenant| tenant.post("/api/v1/media", &file).send();
+    // One that is refused while an upload of this loop has a slot leaves it to the next.
+    while upload(&greedy).await.code() != "rate_limited" {
+        wires.push(begin(&second_key).await);
+        assert!(wires.len() < 2 * UPLOADS_OF_A_PROJECT, "no share is kept");
+    }
+    upload(&other).await.payload();
+    drop(wires);
+    eventually("the share is given back", SOON, || async {
+        (upload(&greedy).await.code() == "ok").then_some(())
     })
     .await;
     faults::stop(service).await;

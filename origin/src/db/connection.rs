@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 /// How long a connection may lie unused before it is asked whether it still lives.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
 /// KILLs of one account under way at once.
-pub(super) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
+pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
 /// How long a KILL may take, its connection included.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest packet from MariaDB, a row at most.

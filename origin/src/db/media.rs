@@ -32,10 +32,10 @@ pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 
 /// Connections of one origin for look-ups of media, and as many for lists and writes. A look-up takes well under a
 /// millisecond, so that four serve thousands a second.
-const CONNECTIONS_MAX_COUNT: usize = 4;
+pub(crate) const CONNECTIONS_MAX_COUNT: usize = 4;
 
 /// Connections of either kind that one project may have at once.
-const CONNECTIONS_PER_PROJECT_MAX_COUNT: usize = 2;
+pub(crate) const CONNECTIONS_PER_PROJECT_MAX_COUNT: usize = 2;
 
 /// How long an idle connection is kept.
 const IDLE_TTL: Duration = Duration::from_secs(120);

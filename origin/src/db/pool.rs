@@ -7,6 +7,8 @@ mod lease;
 mod room;
 
 pub use lease::Lease;
+#[cfg(test)]
+pub(crate) use room::KILLS_MAX_COUNT;
 pub(super) use room::{NoRoom, Room, Seat};
 
 use super::connection::Connector;

@@ -26,10 +26,10 @@ pub use publication::Publication;
 pub use sweep::{SweepError, Swept};
 
 /// Publications and deletions at once, also of callers who left: each may hold some staged files and thumbnails.
-const DEEDS_MAX_COUNT: u64 = 256;
+pub(crate) const DEEDS_MAX_COUNT: u64 = 256;
 
 /// Those of one project.
-const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
+pub(crate) const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
 /// How long one waits for its turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(30);

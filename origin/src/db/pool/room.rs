@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// KILLs of all accounts under way at once; each takes a connection of its own, beside the others.
-pub(in crate::db) const KILLS_MAX_COUNT: usize = 16;
+pub(crate) const KILLS_MAX_COUNT: usize = 16;
 
 /// Places for connections.
 pub(in crate::db) struct Room {

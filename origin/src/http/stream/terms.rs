@@ -32,6 +32,12 @@ impl StreamSlots {
         }
     }
 
+    /// The slots of the keys of one access; those of the other are as many.
+    #[must_use]
+    pub fn shares(&self) -> &Shares {
+        &self.read
+    }
+
     fn of(&self, access: Access) -> &Shares {
         match access {
             Access::Full => &self.full,

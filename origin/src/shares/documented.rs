@@ -1,0 +1,155 @@
+//! Walks the table of shared resources in docs/operations.md: each row says what the code holds to, and no row is missing.
+
+use crate::config::find_setting;
+use crate::db::catalog::{self, connections};
+use crate::db::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
+use crate::db::pool::QUEUES_OF_ALL;
+use crate::db::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
+use crate::http::{StreamSlots, body};
+use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
+use crate::shares::Shares;
+use shared::limits::{
+    TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
+};
+use std::time::Duration;
+
+const PAGE: &str = include_str!("../../../docs/operations.md");
+const HEADING: &str = "## Shares of projects";
+const MIB: u64 = 1024 * 1024;
+
+/// What the page must say of a resource: how the cells of its limit and of its share begin.
+struct Expected {
+    resource: &'static str,
+    limit: String,
+    share: String,
+}
+
+fn default_of(setting: &str) -> usize {
+    let default = find_setting(setting).and_then(|setting| setting.default);
+    default.unwrap().parse().unwrap()
+}
+
+fn settings() -> PoolSettings {
+    PoolSettings {
+        size: default_of("pool_size"),
+        total: default_of("pool_total"),
+        queue: default_of("pool_queue"),
+        wait_timeout: Duration::ZERO,
+        connect_timeout: Duration::ZERO,
+        query_timeout: Duration::ZERO,
+    }
+}
+
+/// `4096` → `4,096`
+fn written(number: impl TryInto<u64>) -> String {
+    let number = number.try_into().unwrap_or_default();
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1_000, number % 1_000),
+    }
+}
+
+fn expected() -> Vec<Expected> {
+    let pool = settings();
+    let streams = StreamSlots::new(pool, Duration::ZERO);
+    let bodies = body::held_shares(default_of("json_body_max_bytes"));
+    let row = |resource, limit: String, share: String| Expected {
+        resource,
+        limit,
+        share,
+    };
+    let counted =
+        |resource, shares: &Shares| row(resource, written(shares.whole()), written(shares.share()));
+    let disk = || "the disk".to_owned();
+    let tus_gib = default_of("tus_max_bytes") as u64 * TUS_OPEN_MAX_LARGEST / (1024 * MIB);
+    let media = || {
+        (
+            written(CONNECTIONS_MAX_COUNT),
+            written(CONNECTIONS_PER_PROJECT_MAX_COUNT),
+        )
+    };
+    vec![
+        row(
+            "connections for statements",
+            written(pool.total),
+            written(pool.size),
+        ),
+        row(
+            "requests that wait for those",
+            written(pool.queue * QUEUES_OF_ALL),
+            written(pool.queue),
+        ),
+        row(
+            "connections for descriptions of tables",
+            written(connections(pool.total)),
+            written(catalog::CONNECTIONS_PER_PROJECT),
+        ),
+        row(
+            "connections that kill a statement",
+            written(KILLS_MAX_COUNT),
+            written(KILLS_PER_ACCOUNT_MAX_COUNT),
+        ),
+        counted("streamed answers of records", streams.shares()),
+        row(
+            "bytes of JSON bodies, without the first 64 KiB of each",
+            format!("{} MiB", bodies.whole() / MIB),
+            format!("half: {} MiB", bodies.share() / MIB),
+        ),
+        row(
+            "uploads that arrive or are examined",
+            written(UPLOADS_MAX_COUNT),
+            written(UPLOADS_PER_PROJECT_MAX_COUNT),
+        ),
+        row(
+            "files that are being stored or deleted",
+            written(DEEDS_MAX_COUNT),
+            written(DEEDS_PER_PROJECT_MAX_COUNT),
+        ),
+        row("connections for look-ups of media", media().0, media().1),
+        row(
+            "connections for lists and writes of media",
+            media().0,
+            media().1,
+        ),
+        row(
+            "resumable uploads under way",
+            disk(),
+            format!("{TUS_OPEN_MAX_COUNT}, and {tus_gib} GiB"),
+        ),
+        row(
+            "the disk on which uploads arrive",
+            disk(),
+            format!("{UPLOADS_PER_PROJECT_MAX_COUNT} of `upload_max_bytes`"),
+        ),
+        row(
+            "caches: tables, keys, paths of files, counts of requests",
+            written(10_000),
+            "none".to_owned(),
+        ),
+    ]
+}
+
+/// The rows of the table, without its head.
+fn rows() -> Vec<Vec<&'static str>> {
+    let (_, section) = PAGE.split_once(HEADING).expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let lines = section.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = |line: &'static str| line.trim_end_matches(" |").split(" | ").collect();
+    lines.skip(2).map(cells).collect()
+}
+
+#[test]
+fn the_table_of_shared_resources_says_what_the_code_holds_to() {
+    let (rows, expected) = (rows(), expected());
+    let named: Vec<_> = rows.iter().map(|row| row[0]).collect();
+    let known: Vec<_> = expected.iter().map(|row| row.resource).collect();
+    assert_eq!(named, known);
+    for (row, expected) in rows.iter().zip(expected) {
+        let [resource, limit, share, lasts, beyond] = row[..] else {
+            panic!("{row:?} has not five cells");
+        };
+        assert!(limit.starts_with(&expected.limit), "{resource}: {limit}");
+        assert!(share.starts_with(&expected.share), "{resource}: {share}");
+        assert!(!lasts.is_empty() && !beyond.is_empty(), "{resource}");
+    }
+}
