@@ -5,6 +5,7 @@
 //! [`run`], [`transaction`] and [`user_sql`], under the accounts of their projects.
 
 pub mod admin;
+mod ask;
 pub mod catalog;
 mod connect;
 mod connection;
@@ -16,6 +17,7 @@ mod patience;
 pub mod pool;
 pub mod receipt;
 mod repertoire;
+pub(crate) mod retry;
 pub mod run;
 #[cfg(feature = "bench")]
 pub mod sample;

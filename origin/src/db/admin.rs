@@ -14,6 +14,7 @@ mod migrations;
 mod projects;
 mod quote;
 
+use crate::db::ask;
 use std::future::Future;
 use std::time::Duration;
 
@@ -128,10 +129,10 @@ impl Admin {
             .map_err(|error| self.fault(error))?;
         // Waits in the server, so it must wait less than a statement may take.
         let granted: Option<Option<u8>> = self
-            .within(conn.exec_first(
+            .within(ask::first(conn.exec_iter(
                 "SELECT GET_LOCK(?, ?)",
                 (&self.lock_name, LOCK_WAIT_SECONDS),
-            ))
+            )))
             .await?;
         match granted.flatten() {
             Some(1) => Ok(AdminLock { conn }),

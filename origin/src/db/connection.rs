@@ -8,9 +8,12 @@ use super::pool::{Room, Seat};
 use super::statements::Statements;
 use crate::address::DatabaseAddress;
 use crate::config;
+use crate::db::ask;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use mysql_async::prelude::{FromRow, Queryable as _};
-use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Value};
+use mysql_async::{
+    BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Statement, Value,
+};
 use shared::ident::DatabaseName;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,6 +55,8 @@ pub(super) struct Connection {
     pub(super) session: SessionState,
     used_at: Instant,
     epoch: u64,
+    /// The connector's number when the session was last new or reset.
+    trusted: u64,
     /// Bytes of the largest packet that MariaDB takes: it ends the connection for a larger one.
     packet_max_bytes: usize,
     /// Its place among the connections of all accounts; free when it is closed.
@@ -85,6 +90,9 @@ pub(super) struct Connector {
     opts: Opts,
     /// Counts the times that MariaDB went away: older connections are not given out any more.
     epoch: AtomicU64,
+    /// Counts the times that sessions may have been left with something unnoticed: those from before are
+    /// reset before they are given out.
+    trust: AtomicU64,
     kills: Arc<Semaphore>,
     room: Arc<Room>,
 }
@@ -106,6 +114,7 @@ impl Connector {
             room,
             opts: options(address, account),
             epoch: AtomicU64::new(0),
+            trust: AtomicU64::new(0),
             kills: Arc::new(Semaphore::new(KILLS_PER_ACCOUNT_MAX_COUNT)),
         }
     }
@@ -113,6 +122,11 @@ impl Connector {
     /// MariaDB went away: connections from before are given up.
     pub(super) fn forget_all(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has every session reset before its next use.
+    pub(super) fn distrust(&self) {
+        self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Kills a connection's statement in MariaDB, over a connection of its own.
@@ -146,8 +160,9 @@ impl Connector {
         let seat = self.room.seat().await;
         let seat = seat.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
         let epoch = self.epoch.load(Ordering::Relaxed);
+        let trusted = self.trust.load(Ordering::Relaxed);
         let mut conn = Conn::new(self.opts.clone()).await?;
-        let packet_max_bytes = conn.query_first("SELECT @@max_allowed_packet").await?;
+        let packet_max_bytes = ask::first(conn.query_iter("SELECT @@max_allowed_packet")).await?;
         Ok(Box::new(Connection {
             conn,
             statements: Statements::new(),
@@ -155,6 +170,7 @@ impl Connector {
             session: SessionState::Pristine,
             used_at: Instant::now(),
             epoch,
+            trusted,
             packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
             seat,
         }))
@@ -181,8 +197,10 @@ impl managed::Manager for Connector {
         {
             return Err(RecycleError::message("the connection is lost"));
         }
-        if connection.session == SessionState::Dirty {
+        let trust = self.trust.load(Ordering::Relaxed);
+        if connection.session == SessionState::Dirty || connection.trusted != trust {
             Box::pin(connection.reset()).await?;
+            connection.trusted = trust;
         } else if connection.used_at.elapsed() > PING_AFTER_IDLE {
             Box::pin(connection.conn.ping()).await?;
         }
@@ -199,12 +217,30 @@ impl Connection {
         text: &str,
         params: Params,
     ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
-        if packet_bytes(text, &params, self.packet_max_bytes) > self.packet_max_bytes {
+        let statement = self.prepare(text, &params).await?;
+        self.execute(statement, params).await
+    }
+
+    /// Prepares a statement, once for each text. An error means that nothing of it ran.
+    pub(super) async fn prepare(
+        &mut self,
+        text: &str,
+        params: &Params,
+    ) -> Result<Statement, mysql_async::Error> {
+        if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
             return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(
                 self.packet_max_bytes,
             ))));
         }
-        let statement = self.statements.get(&mut self.conn, text).await?;
+        self.statements.get(&mut self.conn, text).await
+    }
+
+    /// Runs what [`Connection::prepare`] gave.
+    pub(super) async fn execute(
+        &mut self,
+        statement: Statement,
+        params: Params,
+    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
         self.conn.exec_iter(statement, params).await
     }
 
@@ -215,7 +251,7 @@ impl Connection {
         params: impl Into<Params> + Send,
     ) -> Result<Vec<T>, mysql_async::Error> {
         let statement = self.statements.get(&mut self.conn, text).await?;
-        self.conn.exec(statement, params).await
+        ask::all(self.conn.exec_iter(statement, params)).await
     }
 
     /// Leaves the default schema, which nothing but a new login does.
@@ -237,11 +273,19 @@ impl Connection {
     pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;
-        self.conn.reset().await?;
+        if !self.conn.reset().await? {
+            // The driver did nothing: it takes the server for one that is too old.
+            return Err(mysql_async::Error::Other(Box::new(NoReset)));
+        }
         self.session = SessionState::Pristine;
         Ok(())
     }
 }
+
+/// The server can't reset a session.
+#[derive(Debug, thiserror::Error)]
+#[error("the server can't reset a session")]
+struct NoReset;
 
 /// Bytes of the largest packet that a statement takes, or a little more.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {

@@ -20,6 +20,7 @@ use mysql_async::{Conn, OptsBuilder, Pool, PoolConstraints, PoolOpts, Value};
 use shared::ident::ProjectName;
 
 use super::connect::options;
+use super::retry::Retries;
 use crate::address::DatabaseAddress;
 use crate::media::store::ObjectKey;
 use crate::shares::{Guard, Shares};
@@ -52,11 +53,11 @@ const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUB
      time_zone = '+00:00', autocommit = 1, lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
      max_statement_time = 15";
 
-/// How often a transaction that MariaDB chose to break up, since another stood against it, is tried in all.
-const TRIES_MAX_COUNT: u32 = 6;
-
-/// The pause before the second try; it doubles with each, and up to as much again is added by chance.
-const RETRY_PAUSE: Duration = Duration::from_millis(5);
+/// For a transaction that MariaDB chose to break up, since another stood against it.
+const RETRIES: Retries = Retries {
+    tries: 6,
+    pause: Duration::from_millis(5),
+};
 
 /// The media tables. Clones are cheap and share their connections.
 #[derive(Clone, Debug)]
@@ -159,18 +160,7 @@ impl MediaTable {
         E: From<TableError> + error::Retry,
         F: Future<Output = Result<T, E>>,
     {
-        let mut pause = RETRY_PAUSE;
-        for _ in 1..TRIES_MAX_COUNT {
-            match within(deed()).await {
-                Err(error) if error.is_worth_retrying() => {}
-                outcome => return outcome,
-            }
-            let chance =
-                getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
-            tokio::time::sleep(pause.mul_f64(1.0 + chance)).await;
-            pause *= 2;
-        }
-        within(deed()).await
+        RETRIES.run(E::is_worth_retrying, || within(deed())).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! What characters the character sets hold, asked of MariaDB itself: once for each, since it never changes.
 
 use crate::catalog::Repertoire;
+use crate::db::ask;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use std::collections::HashMap;
@@ -50,7 +51,7 @@ async fn asked(
     query: &'static str,
 ) -> mysql_async::Result<Repertoire> {
     let sample = Repertoire::sample();
-    let converted: Option<String> = conn.exec_first(query, (sample.as_str(),)).await?;
+    let converted: Option<String> = ask::first(conn.exec_iter(query, (sample.as_str(),))).await?;
     let converted = converted.unwrap_or_default();
     Ok(Repertoire::compared(charset, &sample, &converted))
 }

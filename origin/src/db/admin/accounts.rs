@@ -3,6 +3,7 @@
 
 mod state;
 
+use crate::db::ask;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -148,9 +149,9 @@ impl Admin {
         let mut conn = self.conn().await?;
         let mut accounts = Accounts::new();
         let users: Result<Vec<(String, String, Option<String>)>, _> = self
-            .within(conn.query(
+            .within(ask::all(conn.query_iter(
                 "SELECT User, Host, authentication_string FROM mysql.user WHERE User LIKE 'selkie-%-r_'",
-            ))
+            )))
             .await;
         let users = match users {
             Ok(users) => users,
@@ -166,16 +167,16 @@ impl Admin {
                 },
             );
         }
-        let grants: Vec<Grant> = self.within(conn.query(GRANTS)).await?;
+        let grants: Vec<Grant> = self.within(ask::all(conn.query_iter(GRANTS))).await?;
         for (grantee, kind, place, privilege) in grants {
             if let Some(state) = split_grantee(&grantee).and_then(|name| accounts.get_mut(&name)) {
                 state.note(&kind, place, privilege);
             }
         }
         let roles: Vec<(String, String, String)> = self
-            .within(conn.query(
+            .within(ask::all(conn.query_iter(
                 "SELECT User, Host, Role FROM mysql.roles_mapping WHERE User LIKE 'selkie-%-r_'",
-            ))
+            )))
             .await?;
         for (user, host, role) in roles {
             if let Some(state) = accounts.get_mut(&(user, host)) {
@@ -341,12 +342,14 @@ impl Admin {
             Err(error) => return Err(error),
         };
         let mut state = AccountState::default();
-        let grants: Vec<Grant> = self.within(conn.query(GRANTS)).await?;
+        let grants: Vec<Grant> = self.within(ask::all(conn.query_iter(GRANTS))).await?;
         for (_, kind, place, privilege) in grants {
             state.note(&kind, place, privilege);
         }
         let roles: Vec<String> = self
-            .within(conn.query("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"))
+            .within(ask::all(conn.query_iter(
+                "SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES",
+            )))
             .await?;
         state.roles.extend(roles);
         // The connection ends either way.

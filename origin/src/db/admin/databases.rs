@@ -1,5 +1,6 @@
 //! MariaDB's databases themselves: which exist, making and dropping one.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 use shared::ident::DatabaseName;
 
@@ -26,11 +27,9 @@ impl Admin {
     pub async fn databases(&self) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
-            .within(
-                conn.query(
-                    "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME",
-                ),
-            )
+            .within(ask::all(conn.query_iter(
+                "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME",
+            )))
             .await?;
         // What we can't name, we can't serve either.
         Ok(names
@@ -46,10 +45,10 @@ impl Admin {
     pub async fn databases_with(&self, table: &str) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
-            .within(conn.exec(
+            .within(ask::all(conn.exec_iter(
                 "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = ?",
                 (table,),
-            ))
+            )))
             .await?;
         Ok(names
             .iter()
@@ -64,10 +63,10 @@ impl Admin {
     pub async fn exists(&self, name: &str) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let found: Option<u8> = self
-            .within(conn.exec_first(
+            .within(ask::first(conn.exec_iter(
                 "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ? LIMIT 1",
                 (name,),
-            ))
+            )))
             .await?;
         Ok(found.is_some())
     }
@@ -106,7 +105,9 @@ impl Admin {
     pub async fn canonical(&self, name: &DatabaseName) -> Result<DatabaseName, AdminError> {
         let mut conn = self.conn().await?;
         let folds: Option<u8> = self
-            .within(conn.query_first("SELECT @@lower_case_table_names"))
+            .within(ask::first(
+                conn.query_iter("SELECT @@lower_case_table_names"),
+            ))
             .await?;
         match folds {
             Some(0) | None => Ok(name.clone()),

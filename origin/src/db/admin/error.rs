@@ -1,6 +1,8 @@
 //! How the administrator's work fails. One map from the driver's errors; messages hold neither SQL nor
 //! passwords.
 
+use crate::db::ask::UnexpectedType;
+
 /// Why the administrator's work failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
@@ -21,6 +23,9 @@ pub enum AdminError {
     /// Another origin or command held the system's lock for too long.
     #[error("another origin or command is changing the system and did not finish in time")]
     Busy,
+    /// Others changed the same at the same time. Nothing of the statement was done.
+    #[error("others changed the same at the same time: {0}")]
+    Contended(String),
     /// The admin account lacks a right.
     #[error("the admin account \"{user}\" may not do this: {message}")]
     Denied {
@@ -66,15 +71,20 @@ impl AdminError {
                     user: user.to_owned(),
                     message: server.message,
                 },
-                // Shutting down, too many connections, killed.
-                1040 | 1053 | 1077 | 1927 | 1203 => Self::Unreachable(server.message),
-                // max_statement_time, lock waits.
-                1969 | 1205 => Self::TimedOut,
+                // Shutting down, too many connections, killed; a cluster's node that is not ready.
+                1040 | 1053 | 1077 | 1927 | 1203 | 1047 => Self::Unreachable(server.message),
+                // Deadlock, which a cluster also says of a commit that it refuses; lock waits; a failed commit.
+                1213 | 1205 | 1020 | 1180 => Self::Contended(server.message),
+                // max_statement_time.
+                1969 => Self::TimedOut,
                 errno => Self::Refused {
                     errno,
                     message: server.message,
                 },
             },
+            Error::Other(other) if other.is::<UnexpectedType>() => {
+                Self::Corrupt("value of an unexpected type")
+            }
             other => Self::Unreachable(other.to_string()),
         }
     }
@@ -86,6 +96,12 @@ impl AdminError {
             Self::Refused { errno, .. } => Some(*errno),
             _ => None,
         }
+    }
+
+    /// Whether the same may succeed at once.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        matches!(self, Self::Contended(_))
     }
 
     /// How to mend it, if that can be said.
@@ -101,6 +117,7 @@ impl AdminError {
                  under [accounts.<project>] in selkie.toml",
             ),
             Self::SchemaTooNew { .. } => Some("run the newest selkie on every machine"),
+            Self::Contended(_) => Some("try again"),
             Self::Busy => Some("try again; if it stays so, look for an origin that hangs"),
             _ => None,
         }

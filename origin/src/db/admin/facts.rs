@@ -1,5 +1,7 @@
 //! Facts about the server that the doctor judges. Nothing is changed here.
 
+use crate::db::ask;
+use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
 use super::{Admin, AdminError};
@@ -51,17 +53,17 @@ impl Admin {
     pub async fn server_facts(&self) -> Result<ServerFacts, AdminError> {
         let mut conn = self.conn().await?;
         let row: Option<(String, f64, u64)> = self
-            .within(conn.query_first(
+            .within(ask::first(conn.query_iter(
                 "SELECT VERSION(), CAST(UNIX_TIMESTAMP(NOW(6)) AS DOUBLE), @@max_connections",
-            ))
+            )))
             .await?;
         let (version, clock, max_connections) =
             row.ok_or(AdminError::Corrupt("answer about the server"))?;
         let far_reaching_engines = self
-            .within(conn.query(
+            .within(ask::all(conn.query_iter(
                 "SELECT ENGINE FROM information_schema.ENGINES WHERE SUPPORT IN ('YES', 'DEFAULT')
                  AND ENGINE IN ('FEDERATED', 'CONNECT', 'SPIDER', 'S3', 'OQGRAPH', 'SPHINX')",
-            ))
+            )))
             .await?;
         Ok(ServerFacts {
             version,
@@ -78,9 +80,22 @@ impl Admin {
     pub async fn packet_max_bytes(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
         let bytes: Option<usize> = self
-            .within(conn.query_first("SELECT @@GLOBAL.max_allowed_packet"))
+            .within(ask::first(
+                conn.query_iter("SELECT @@GLOBAL.max_allowed_packet"),
+            ))
             .await?;
         bytes.ok_or(AdminError::Corrupt("answer about the server"))
+    }
+
+    /// How many XA transactions the server holds prepared. Each keeps its locks, also over restarts, until
+    /// somebody commits it or rolls it back.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn prepared_xa(&self) -> Result<usize, AdminError> {
+        let mut conn = self.conn().await?;
+        let found: Vec<Row> = self.within(ask::all(conn.query_iter("XA RECOVER"))).await?;
+        Ok(found.len())
     }
 
     /// Accounts without a name, and rights that everybody has; `None` if the admin account may not look.
@@ -90,10 +105,10 @@ impl Admin {
     pub async fn strange_grants(&self) -> Result<Option<Vec<StrangeGrant>>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Result<Vec<(String, String, Option<String>)>, _> = self
-            .within(conn.query(
+            .within(ask::all(conn.query_iter(
                 "SELECT User, Host, NULL FROM mysql.user WHERE User = ''
                  UNION ALL SELECT User, Host, Db FROM mysql.db WHERE User IN ('', 'PUBLIC')",
-            ))
+            )))
             .await;
         match rows {
             Ok(rows) => Ok(Some(rows.into_iter().map(strange).collect())),

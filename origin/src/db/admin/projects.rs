@@ -1,5 +1,6 @@
 //! Rows of `selkie.projects` and `selkie.databases`: which project exists, and what it owns.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 use shared::ident::{DatabaseName, ProjectName};
 
@@ -22,7 +23,9 @@ impl Admin {
     pub async fn projects(&self) -> Result<Vec<ProjectRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64)> = self
-            .within(conn.query("SELECT name, created_at FROM selkie.projects ORDER BY name"))
+            .within(ask::all(conn.query_iter(
+                "SELECT name, created_at FROM selkie.projects ORDER BY name",
+            )))
             .await?;
         rows.into_iter()
             .map(|(name, created_at)| {
@@ -59,7 +62,9 @@ impl Admin {
     pub async fn owned_databases(&self) -> Result<Vec<(DatabaseName, ProjectName)>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, String)> = self
-            .within(conn.query("SELECT name, project FROM selkie.`databases` ORDER BY name"))
+            .within(ask::all(conn.query_iter(
+                "SELECT name, project FROM selkie.`databases` ORDER BY name",
+            )))
             .await?;
         rows.into_iter()
             .map(|(name, owner)| Ok((database(&name)?, project(&owner)?)))

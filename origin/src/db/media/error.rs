@@ -1,5 +1,6 @@
 //! How work on the media tables fails, and what the caller of the service is told. Messages hold neither SQL nor values.
 
+use crate::db::ask::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
 use shared::media::{FolderPath, MediaName};
 
@@ -82,7 +83,8 @@ impl From<mysql_async::Error> for TableError {
                 // max_statement_time, lock waits.
                 1969 | 1205 => Self::TimedOut,
                 // Shutting down, too many connections, killed; refused at the door.
-                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 => {
+                // A cluster's node that is not ready, or could not commit.
+                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 => {
                     Self::Unavailable(Box::new(server))
                 }
                 errno => Self::Refused {
@@ -90,6 +92,9 @@ impl From<mysql_async::Error> for TableError {
                     message: server.message,
                 },
             },
+            mysql_async::Error::Other(other) if other.is::<UnexpectedType>() => {
+                Self::Corrupt("value of an unexpected type")
+            }
             other => Self::Unavailable(Box::new(other)),
         }
     }

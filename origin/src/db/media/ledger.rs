@@ -4,6 +4,7 @@
 //! name it any more, so that whoever finds it doomed may delete its object. Dooming and naming lock the same entry of
 //! the ledger: one of them is first, and the other sees it, whatever the clocks of the origins say.
 
+use crate::db::ask;
 use std::collections::HashSet;
 
 use mysql_async::Params;
@@ -117,7 +118,7 @@ impl MediaTable {
         let found: Vec<Vec<u8>> = self
             .retrying(async || {
                 let mut conn = self.conn().await?;
-                Ok::<_, TableError>(conn.exec(statement, values.clone()).await?)
+                Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values.clone())).await?)
             })
             .await?;
         found.iter().map(|bytes| object_key(bytes)).collect()

@@ -1,5 +1,6 @@
 //! Listing files: from typed options to a statement of fixed parts.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 use shared::ident::ProjectName;
@@ -26,9 +27,10 @@ impl MediaTable {
         let count = if list.count {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
             let values = Params::Positional(values.clone());
-            let count: Option<u64> =
-                within(async { Ok::<_, TableError>(conn.exec_first(statement, values).await?) })
-                    .await?;
+            let count: Option<u64> = within(async {
+                Ok::<_, TableError>(ask::first(conn.exec_iter(statement, values)).await?)
+            })
+            .await?;
             Some(count.ok_or(TableError::Corrupt("count"))?)
         } else {
             None
@@ -40,8 +42,10 @@ impl MediaTable {
         let limit = list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS);
         let span = [limit.min(MEDIA_LIST_MAX_ITEMS), list.span.offset].map(Value::from);
         let values = Params::Positional(values.into_iter().chain(span).collect());
-        let rows: Vec<Row> =
-            within(async { Ok::<_, TableError>(conn.exec(statement, values).await?) }).await?;
+        let rows: Vec<Row> = within(async {
+            Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?)
+        })
+        .await?;
         let rows = rows.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok((rows, count))
     }

@@ -1,5 +1,6 @@
 //! Finding one file.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row};
 use shared::ident::ProjectName;
@@ -64,9 +65,7 @@ impl MediaTable {
         let found: Option<String> = within(async {
             let mut lent = self.lookup_conn(project).await?;
             Ok::<_, TableError>(
-                lent.conn
-                    .exec_first(statement, Params::Positional(values))
-                    .await?,
+                ask::first(lent.conn.exec_iter(statement, Params::Positional(values))).await?,
             )
         })
         .await?;
@@ -82,7 +81,7 @@ impl MediaTable {
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE {condition}");
         let row: Option<Row> = within(async {
             let mut lent = self.lookup_conn(project).await?;
-            Ok::<_, TableError>(lent.conn.exec_first(statement, values).await?)
+            Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, values)).await?)
         })
         .await?;
         row.map(read).transpose()

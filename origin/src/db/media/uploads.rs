@@ -1,5 +1,6 @@
 //! Rows of `selkie.media_uploads`: uploads that can be resumed. Their bytes lie in the staging of the origin that takes them.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 use shared::ident::ProjectName;
 use shared::operation::media::MediaId;
@@ -79,9 +80,7 @@ impl MediaTable {
                 "SELECT id, project, length, received, metadata, media_id, created_at, expires_at
                 FROM selkie.media_uploads WHERE id = ? AND project = ?";
             Ok::<_, TableError>(
-                lent.conn
-                    .exec_first(statement, (id, project.as_str()))
-                    .await?,
+                ask::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?,
             )
         })
         .await?;
@@ -124,7 +123,7 @@ impl MediaTable {
             let mut conn = self.conn().await?;
             let statement = "SELECT id FROM selkie.media_uploads WHERE expires_at <= ?
                 ORDER BY expires_at LIMIT ?";
-            Ok::<_, TableError>(conn.exec(statement, (now, limit)).await?)
+            Ok::<_, TableError>(ask::all(conn.exec_iter(statement, (now, limit))).await?)
         })
         .await?;
         found.iter().map(|bytes| upload_id(bytes)).collect()

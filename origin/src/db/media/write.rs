@@ -3,6 +3,7 @@
 //! All transactions that write files first lock their project's row, shared; the rare one that makes a folder private
 //! locks it alone, so that no file slips into the folder in between.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Transaction, TxOpts, Value};
 use shared::ident::ProjectName;
@@ -144,9 +145,8 @@ impl MediaTable {
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
         let statement =
             format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
-        let found: Option<Row> = transaction
-            .exec_first(statement, (id.get(), project.as_str()))
-            .await?;
+        let found: Option<Row> =
+            ask::first(transaction.exec_iter(statement, (id.get(), project.as_str()))).await?;
         let Some(row) = found.map(read).transpose()? else {
             transaction.rollback().await?;
             return Ok(None);
@@ -191,7 +191,7 @@ async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool
     } else {
         "SELECT 1 FROM selkie.projects WHERE name = ? LOCK IN SHARE MODE"
     };
-    let found: Option<u8> = transaction.exec_first(lock, (project,)).await?;
+    let found: Option<u8> = ask::first(transaction.exec_iter(lock, (project,))).await?;
     if found.is_none() {
         return Err(WriteError::NoProject);
     }
@@ -210,9 +210,8 @@ async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool
         marks(lineage.len())
     );
     let values = std::iter::once(project.into()).chain(lineage).collect();
-    let private: Option<u8> = transaction
-        .exec_first(statement, Params::Positional(values))
-        .await?;
+    let private: Option<u8> =
+        ask::first(transaction.exec_iter(statement, Params::Positional(values))).await?;
     Ok(private.is_some())
 }
 
@@ -302,7 +301,7 @@ async fn put(
             "SELECT {COLUMNS} FROM selkie.media WHERE project = ? AND folder = ? AND name = ? FOR UPDATE"
         );
         let values = (row.project.as_str(), row.folder.as_str(), row.name.as_str());
-        let found: Option<Row> = transaction.exec_first(statement, values).await?;
+        let found: Option<Row> = ask::first(transaction.exec_iter(statement, values)).await?;
         if let Some(old) = found.map(read).transpose()? {
             row.id = old.id;
             row.created_at = old.created_at;
