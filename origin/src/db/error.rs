@@ -53,6 +53,17 @@ pub struct Refusal {
     message: String,
 }
 
+impl Refusal {
+    fn code(&self, errno: u16) -> Option<ErrorCode> {
+        const UNKNOWN_ERROR: u16 = 1105;
+        // A cluster's node says so of what it could not replicate.
+        if errno == UNKNOWN_ERROR && self.message.starts_with("WSREP") {
+            return Some(ErrorCode::DatabaseUnavailable);
+        }
+        code(errno, &self.state)
+    }
+}
+
 impl From<mysql_async::Error> for DbError {
     fn from(error: mysql_async::Error) -> Self {
         match error {
@@ -106,7 +117,7 @@ impl DbError {
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => {
-                code(*errno, &refusal.state) == Some(ErrorCode::DatabaseUnavailable)
+                refusal.code(*errno) == Some(ErrorCode::DatabaseUnavailable)
             }
             Self::Unavailable(_) => true,
             _ => false,
@@ -144,9 +155,7 @@ impl DbError {
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         match self {
-            Self::Refused(errno, refusal) => {
-                code(*errno, &refusal.state) == Some(ErrorCode::QueryTimeout)
-            }
+            Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::QueryTimeout),
             _ => false,
         }
     }
@@ -220,7 +229,7 @@ impl DbError {
 }
 
 fn refused(errno: u16, refusal: Refusal) -> Problem {
-    let Some(code) = code(errno, &refusal.state) else {
+    let Some(code) = refusal.code(errno) else {
         tracing::error!(errno, message = %refusal.message, "MariaDB failed");
         return Problem::new(ErrorCode::Internal, "The database failed to do this.");
     };
@@ -309,6 +318,8 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         1205 | 1689 => LockTimeout,
         1317 | 1969 | 3024 | 4192 => QueryTimeout,
         1040 | 1041 | 1203 | 1226 | 1461 => Overloaded,
+        // A commit that failed; a cluster's node that is not ready, or not in the primary component.
+        1180 | 1181 | 1047 => DatabaseUnavailable,
         1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => {
             DatabaseUnavailable
         }
@@ -357,6 +368,60 @@ fn is_path(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_of_a_cluster_are_no_faults_of_the_statement() {
+        let errors = [
+            (
+                1047,
+                "08S01",
+                "WSREP has not yet prepared node for application use",
+                ErrorCode::DatabaseUnavailable,
+            ),
+            (
+                1180,
+                "HY000",
+                "Got error 5 \"Input/output error\" during COMMIT",
+                ErrorCode::DatabaseUnavailable,
+            ),
+            (
+                1105,
+                "HY000",
+                "WSREP replication failed.",
+                ErrorCode::DatabaseUnavailable,
+            ),
+            (
+                1213,
+                "40001",
+                "WSREP detected deadlock/conflict",
+                ErrorCode::Deadlock,
+            ),
+            (
+                1105,
+                "HY000",
+                "Maximum writeset size exceeded",
+                ErrorCode::SqlError,
+            ),
+        ];
+        for (code, state, message, expected) in errors {
+            let error: DbError = mysql_async::Error::Server(mysql_async::ServerError {
+                code,
+                message: message.to_owned(),
+                state: state.to_owned(),
+            })
+            .into();
+            let is_lost = expected == ErrorCode::DatabaseUnavailable;
+            assert_eq!(error.is_lost(), is_lost, "{message}");
+            assert_eq!(
+                error.is_deadlock(),
+                expected == ErrorCode::Deadlock,
+                "{message}"
+            );
+            let problem = error.into_problem();
+            assert_eq!(problem.code(), expected, "{message}");
+            assert_eq!(problem.code().retryable(), expected != ErrorCode::SqlError);
+        }
+    }
 
     #[test]
     fn messages_lose_account_names_and_paths() {
