@@ -75,18 +75,10 @@ impl Keys {
     pub async fn prepare(&self) -> Result<(), KeyError> {
         if self.live_signing_keys().await?.is_empty() {
             let lock = self.admin.lock().await?;
-            let outcome = self.first_signing_key().await;
+            let kid = Uuid::now_v7().to_string();
+            let outcome = self.admin.add_first_signing_key(&kid, now()).await;
             lock.release().await;
             outcome?;
-        }
-        Ok(())
-    }
-
-    async fn first_signing_key(&self) -> Result<(), KeyError> {
-        if self.live_signing_keys().await?.is_empty() {
-            self.admin
-                .rotate_signing_keys(&Uuid::now_v7().to_string(), &[], now())
-                .await?;
         }
         Ok(())
     }

@@ -2,16 +2,24 @@
 //! administrator. What `serve` and every command begin with once MariaDB answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::address::DatabaseAddress;
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
+use crate::db::retry::Retries;
 use crate::edge_secret::EdgeSecret;
 use crate::keys::{KeyError, Keys};
 use crate::media::sign::Signer;
 use crate::page_token::PageTokens;
 use crate::projects::{ProjectError, Projects};
 use crate::secret::InstallationSecret;
+
+/// For origins that start at the same time on different nodes of a cluster. Each step may be done twice.
+const RETRIES: Retries = Retries {
+    tries: 8,
+    pause: Duration::from_millis(50),
+};
 
 /// The system of one installation.
 #[derive(Clone, Debug)]
@@ -47,6 +55,18 @@ pub enum SystemError {
 }
 
 impl SystemError {
+    /// Whether others did the same at the same time, so that it may succeed if it is tried again.
+    fn is_contended(&self) -> bool {
+        match self {
+            Self::Admin(error)
+            | Self::Project(ProjectError::Admin(error))
+            | Self::Key(KeyError::Admin(error) | KeyError::Project(ProjectError::Admin(error))) => {
+                error.is_contended()
+            }
+            Self::Project(_) | Self::Key(_) => false,
+        }
+    }
+
     /// How to mend it, if that can be said.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -89,22 +109,28 @@ impl System {
     /// # Errors
     /// MariaDB is out of reach or denies a right; the schema is newer.
     pub async fn migrate(&self) -> Result<(), SystemError> {
-        self.admin.migrate().await?;
-        self.projects.ensure_default().await?;
-        Ok(())
+        let migrate = async || {
+            self.admin.migrate().await?;
+            self.projects.ensure_default().await?;
+            Ok(())
+        };
+        RETRIES.run(SystemError::is_contended, migrate).await
     }
 
     /// Brings the schema to this program's version, makes the default project and the first signing
-    /// key, and sets every project's accounts right. Safe when several origins start at once; quick
-    /// when there is nothing to do.
+    /// key, and sets every project's accounts right. Safe when several origins start at once, also on
+    /// different nodes of a cluster, which have no lock in common; quick when there is nothing to do.
     ///
     /// # Errors
     /// MariaDB is out of reach or denies a right; the schema is newer; a ready-made account is wrong.
     pub async fn prepare(&self) -> Result<(), SystemError> {
-        self.admin.migrate().await?;
-        self.projects.prepare().await?;
-        self.keys.prepare().await?;
-        Ok(())
+        let prepare = async || {
+            self.admin.migrate().await?;
+            self.projects.prepare().await?;
+            self.keys.prepare().await?;
+            Ok(())
+        };
+        RETRIES.run(SystemError::is_contended, prepare).await
     }
 
     /// Closes the connections.

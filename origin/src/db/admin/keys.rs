@@ -1,6 +1,7 @@
 //! Rows of `selkie.keys` and `selkie.signing_keys`. No private key and no token is ever stored: a row
 //! says that a key exists, not what it is.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, TxOpts, Value};
 use shared::ident::ProjectName;
@@ -124,11 +125,11 @@ impl Admin {
     pub async fn keys(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<RawKey> = self
-            .within(conn.exec(
+            .within(ask::all(conn.exec_iter(
                 "SELECT id, project, name, access, kid, created_at, expires_at, revoked_at, last_used_at
                  FROM selkie.`keys` WHERE ? IS NULL OR project = ? ORDER BY created_at, id",
                 (of.map(ProjectName::as_str), of.map(ProjectName::as_str)),
-            ))
+            )))
             .await?;
         rows.into_iter().map(key_row).collect()
     }
@@ -140,10 +141,10 @@ impl Admin {
     pub async fn key_status(&self, id: Uuid) -> Result<KeyStatus, AdminError> {
         let mut conn = self.conn().await?;
         let found: Option<u8> = self
-            .within(conn.exec_first(
+            .within(ask::first(conn.exec_iter(
                 "SELECT revoked_at IS NOT NULL FROM selkie.`keys` WHERE id = ?",
                 (id.to_string(),),
-            ))
+            )))
             .await?;
         Ok(match found {
             Some(0) => KeyStatus::Live,
@@ -174,10 +175,10 @@ impl Admin {
     pub async fn signing_keys(&self) -> Result<Vec<SigningKeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64, Option<u64>)> = self
-            .within(conn.query(
+            .within(ask::all(conn.query_iter(
                 // Ids are UUIDv7: of two made in one second, the later id is the newer key.
                 "SELECT kid, created_at, retired_at FROM selkie.signing_keys ORDER BY created_at DESC, kid DESC",
-            ))
+            )))
             .await?;
         Ok(rows
             .into_iter()
@@ -187,6 +188,16 @@ impl Admin {
                 retired_at,
             })
             .collect())
+    }
+
+    /// Adds a signing key, unless there is one that is not retired.
+    ///
+    /// # Errors
+    /// MariaDB failed; then nothing was changed.
+    pub async fn add_first_signing_key(&self, kid: &str, now: u64) -> Result<(), AdminError> {
+        let add = "INSERT INTO selkie.signing_keys (kid, created_at) SELECT ?, ? FROM DUAL
+            WHERE NOT EXISTS (SELECT 1 FROM selkie.signing_keys WHERE retired_at IS NULL)";
+        self.change_keys(vec![(add, (kid, now).into())]).await
     }
 
     /// Adds a signing key and retires others, in one step.
@@ -214,7 +225,9 @@ impl Admin {
     pub async fn key_changes(&self) -> Result<u64, AdminError> {
         let mut conn = self.conn().await?;
         let version = self
-            .within(conn.query_first("SELECT version FROM selkie.key_changes WHERE id = 1"))
+            .within(ask::first(conn.query_iter(
+                "SELECT version FROM selkie.key_changes WHERE id = 1",
+            )))
             .await?;
         version.ok_or(AdminError::Corrupt("state of keys"))
     }
@@ -242,15 +255,16 @@ impl Admin {
         Ok(())
     }
 
-    /// Statements and the sign that something changed, all or none.
+    /// The sign that something changes, and statements, all or none. The sign comes first: the lock of its
+    /// row lets one change go on at a time, and a cluster commits only one of several.
     async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {
             let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+            transaction.query_drop(CHANGED).await?;
             for (statement, values) in changes {
                 transaction.exec_drop(statement, values).await?;
             }
-            transaction.query_drop(CHANGED).await?;
             transaction.commit().await
         })
         .await

@@ -4,6 +4,7 @@
 //! twice, because a crash between a statement and its record repeats it. Times are whole seconds since
 //! 1970, as the tokens have them.
 
+use crate::db::ask;
 use mysql_async::prelude::Queryable;
 
 use super::{Admin, AdminError};
@@ -150,7 +151,9 @@ impl Admin {
     pub async fn schema_version(&self) -> Result<Option<u32>, AdminError> {
         let mut conn = self.conn().await?;
         let found = self
-            .within(conn.query_first("SELECT MAX(version) FROM selkie.migrations"))
+            .within(ask::first(
+                conn.query_iter("SELECT MAX(version) FROM selkie.migrations"),
+            ))
             .await;
         match found {
             Ok(version) => Ok(version.flatten()),
@@ -223,3 +226,6 @@ impl Admin {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests;
