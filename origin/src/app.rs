@@ -17,7 +17,7 @@ use crate::media::resumable::{ResumableUploads, UploadTerms};
 use crate::media::sign::Signer;
 use crate::media::store::Watch;
 use crate::media::url::BaseUrl;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Readings};
 use crate::page_token::PageTokens;
 use crate::projects::{ProjectError, Projects};
 use crate::rates::Rates;
@@ -121,8 +121,13 @@ impl App {
             query_timeout: config.query_timeout,
         };
         let (address, projects) = (&system.address, &system.projects);
-        let pools = Pools::new(settings, address.clone(), projects.clone());
-        let catalog = Catalog::new(settings, address.clone(), projects.clone());
+        let pools = Arc::new(Pools::new(settings, address.clone(), projects.clone()));
+        let catalog = Catalog::new(
+            settings,
+            address.clone(),
+            projects.clone(),
+            Arc::clone(&pools),
+        );
         let (store, table) = (library.store().clone(), library.table().clone());
         let terms = UploadTerms {
             max_bytes: config.tus_max_bytes,
@@ -132,7 +137,7 @@ impl App {
         Ok(Self {
             keys: Arc::new(keys),
             catalog: Arc::new(catalog),
-            pools: Arc::new(pools),
+            pools,
             pages: system.pages.clone(),
             public_url: config.public_url.clone(),
             signer: system.signer.clone(),
@@ -187,6 +192,18 @@ impl App {
                 }
             }
         });
+    }
+
+    /// What is read for metrics when they are asked for.
+    pub async fn readings(&self) -> Readings {
+        let prepared_xa = self.admin.prepared_xa().await;
+        Readings {
+            pools: self.pools.gauge(),
+            schema_loads: self.catalog.loads(),
+            prepared_xa: prepared_xa
+                .inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed"))
+                .ok(),
+        }
     }
 
     /// Whether MariaDB answers.

@@ -92,6 +92,7 @@ pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
     match system.admin.server_facts().await {
         Ok(facts) => {
             findings.extend(server(&facts, config));
+            findings.push(prepared_xa(system).await);
             findings.extend(inside(system).await);
         }
         Err(error) => findings.push(Finding::fault("database", &error)),
@@ -183,6 +184,19 @@ fn engines(facts: &ServerFacts) -> Finding {
         ),
         "uninstall those engines unless every project may do so",
     )
+}
+
+async fn prepared_xa(system: &System) -> Finding {
+    let check = "xa";
+    match system.admin.prepared_xa().await {
+        Ok(0) => Finding::ok(check, "MariaDB holds no prepared XA transaction"),
+        Ok(count) => Finding::warning(
+            check,
+            format!("MariaDB holds {count} prepared XA transactions, which keep their locks"),
+            "list them with XA RECOVER FORMAT='SQL', and end each with XA COMMIT or XA ROLLBACK",
+        ),
+        Err(error) => Finding::fault(check, &error),
+    }
 }
 
 async fn inside(system: &System) -> Vec<Finding> {

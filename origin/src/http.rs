@@ -100,7 +100,7 @@ async fn route(
     match request.uri().path() {
         "/healthz" => health::alive(&method, record),
         "/readyz" => health::ready(app, &method, record).await,
-        "/metrics" => health::metrics(app, &method, record),
+        "/metrics" => health::metrics(app, &method, record).await,
         path if path.starts_with("/api/") => api::handle(app, request, record).await,
         path if path.starts_with(FilePath::PREFIX) => files::handle(app, request, record).await,
         path => Err(Problem::new(

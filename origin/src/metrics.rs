@@ -8,6 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -44,6 +45,19 @@ pub struct Metrics {
     pool_open: Gauge,
     pool_in_use: Gauge,
     pool_waiting: Gauge,
+    schema_loads: Counter,
+    prepared_xa: Gauge,
+}
+
+/// What is counted elsewhere, read when the text is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Readings {
+    /// The connections.
+    pub pools: PoolGauge,
+    /// Descriptions of tables that were read from MariaDB since the start.
+    pub schema_loads: u64,
+    /// XA transactions that MariaDB holds prepared; `None` if it did not answer.
+    pub prepared_xa: Option<usize>,
 }
 
 impl Default for Metrics {
@@ -66,6 +80,8 @@ impl Metrics {
             pool_open: Gauge::default(),
             pool_in_use: Gauge::default(),
             pool_waiting: Gauge::default(),
+            schema_loads: Counter::default(),
+            prepared_xa: Gauge::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -104,6 +120,16 @@ impl Metrics {
             "Requests that wait for a connection",
             metrics.pool_waiting.clone(),
         );
+        registry.register(
+            "schema_loads",
+            "Descriptions of tables read from MariaDB",
+            metrics.schema_loads.clone(),
+        );
+        registry.register(
+            "prepared_xa_transactions",
+            "XA transactions that MariaDB holds prepared: they keep their locks until somebody ends them",
+            metrics.prepared_xa.clone(),
+        );
         Self {
             registry,
             ..metrics
@@ -137,13 +163,20 @@ impl Metrics {
 
     /// The text that Prometheus reads.
     #[must_use]
-    pub fn text(&self, pools: PoolGauge) -> String {
+    pub fn text(&self, readings: Readings) -> String {
+        let pools = readings.pools;
         let gauge = |gauge: &Gauge, value: usize| {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         };
         gauge(&self.pool_open, pools.open);
         gauge(&self.pool_in_use, pools.in_use);
         gauge(&self.pool_waiting, pools.waiting);
+        if let Some(count) = readings.prepared_xa {
+            gauge(&self.prepared_xa, count);
+        }
+        self.schema_loads
+            .inner()
+            .store(readings.schema_loads, Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a string can't fail.
         let _ = encode(&mut text, &self.registry);

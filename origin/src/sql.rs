@@ -17,6 +17,7 @@ pub mod session;
 mod spellings;
 mod tokens;
 mod update;
+pub mod xa;
 
 use crate::catalog::Table;
 use crate::plan::scope::Scope;

@@ -2,12 +2,15 @@
 //! cause of a wrong answer meanwhile.
 
 use crate::case::eventually;
-use crate::door::Door;
+use crate::door::{Call, Door};
+use crate::faults;
 use crate::room::{Room, unique};
-use crate::service::shared;
+use crate::service::{Edge, Service, shared};
+use futures_util::future::join_all;
+use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The interface says 5 s; the rest is for a loaded machine.
 const FRESH_MAX: Duration = Duration::from_secs(9);
@@ -26,6 +29,108 @@ cases! {
         a_type_changed_elsewhere_is_seen_soon,
         a_database_adopted_by_the_cli_is_there_soon,
     ],
+    Own: [
+        a_project_that_changes_its_schema_costs_no_other_a_load,
+        statements_that_change_no_schema_cost_no_load,
+        requests_that_need_a_description_at_once_share_one_load,
+    ],
+}
+
+/// How often the origin has read a table's description.
+async fn loads(service: &Service) -> u64 {
+    let metrics = Call::new(&service.origin, Method::GET, "/metrics");
+    let text = metrics.send().await.text();
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix("selkie_schema_loads_total "));
+    count.and_then(|count| count.parse().ok()).expect("a count")
+}
+
+/// Loads of one table in this time that its age alone asks for: one each two seconds, at most.
+fn by_age(since: Instant) -> u64 {
+    1 + since.elapsed().as_secs() / 2
+}
+
+/// A service, and a table of another project than `demo`'s: what reads it, and what runs SQL in its project.
+async fn other_project(service: &Service) -> (Call, impl Fn(&str) -> Call + use<>) {
+    let project = unique("apart");
+    service.create_project(&project);
+    let key = service.create_key(&project, "full", &[]).token;
+    let sql = Call::new(&service.origin, Method::POST, "/api/v1/sql").key(&key);
+    let database = format!("{}_shop", project.replace('-', "_"));
+    for query in [
+        format!("CREATE DATABASE {database}"),
+        format!("CREATE TABLE {database}.t (id INT PRIMARY KEY)"),
+    ] {
+        let call = sql.clone().json(&json!({"query": query}));
+        call.send().await.payload();
+    }
+    let path = format!("/api/v1/crud/{database}/t");
+    let read = Call::new(&service.origin, Method::GET, &path).key(&key);
+    let run = move |query: &str| {
+        let query = query.replace("{db}", &database);
+        sql.clone().json(&json!({"query": query}))
+    };
+    (read, run)
+}
+
+async fn a_project_that_changes_its_schema_costs_no_other_a_load(_: Door) {
+    let service = faults::start(Edge::Without, &[]).await;
+    let (read, _) = other_project(&service).await;
+    read.clone().send().await.payload();
+    let (before, since) = (loads(&service).await, Instant::now());
+    for n in 0..40 {
+        let query = format!("CREATE OR REPLACE TABLE made (c{n} INT)");
+        faults::sql(&service, &query).send().await.payload();
+        read.clone().send().await.payload();
+    }
+    let spent = loads(&service).await - before;
+    assert!(spent <= by_age(since), "{spent} loads");
+    faults::stop(service).await;
+}
+
+async fn statements_that_change_no_schema_cost_no_load(_: Door) {
+    let service = faults::start(Edge::Without, &[]).await;
+    let (read, run) = other_project(&service).await;
+    read.clone().send().await.payload();
+    let (before, since) = (loads(&service).await, Instant::now());
+    for query in [
+        "DO 1",
+        "SET @a = 1",
+        "this is no SQL",
+        "CREATE TABLE",
+        "ALTER TABLE {db}.t ADD",
+        "TRUNCATE {db}.t",
+        "ANALYZE TABLE {db}.t",
+        "INSERT INTO {db}.t VALUES (1)",
+        "FLUSH NOTHING",
+    ] {
+        for _ in 0..5 {
+            run(query).send().await;
+            read.clone().send().await.payload();
+        }
+    }
+    let spent = loads(&service).await - before;
+    assert!(spent <= by_age(since), "{spent} loads");
+    faults::stop(service).await;
+}
+
+async fn requests_that_need_a_description_at_once_share_one_load(_: Door) {
+    let service = faults::start(Edge::Without, &[]).await;
+    let (read, run) = other_project(&service).await;
+    let (before, since) = (loads(&service).await, Instant::now());
+    for n in 0..5 {
+        run(&format!("ALTER TABLE {{db}}.t ADD c{n} INT"))
+            .send()
+            .await
+            .payload();
+        for answer in join_all((0..20).map(|_| read.clone().send())).await {
+            answer.payload();
+        }
+    }
+    let spent = loads(&service).await - before;
+    assert!(spent <= 5 + by_age(since), "{spent} loads");
+    faults::stop(service).await;
 }
 
 async fn a_table_made_by_sql_is_there_at_once(door: Door) {

@@ -1,6 +1,8 @@
 //! Nothing of one request's session reaches the next: each dirtying statement is followed by many probes, so that they
 //! meet the same connections.
 
+pub(crate) mod stored_code;
+
 use crate::door::{Answer, Door};
 use crate::room::{Room, unique};
 use crate::service::shared;
@@ -25,7 +27,6 @@ cases! {
         locks_do_not_leak,
         locks_are_gone_with_the_answer,
         what_a_view_runs_does_not_leak,
-        a_prepared_xa_transaction_breaks_no_connection,
         table_locks_do_not_leak,
         the_default_schema_does_not_leak,
         prepared_statements_do_not_leak,
@@ -163,7 +164,6 @@ async fn open_transactions_do_not_leak(door: Door) {
         "START TRANSACTION",
         "SET autocommit = 0",
         "START TRANSACTION READ ONLY",
-        "XA START 'x'",
     ] {
         room.sql(opening).send().await;
         let inserts =
@@ -233,22 +233,6 @@ async fn locks_are_gone_with_the_answer(door: Door) {
         ));
     }
     assert_eq!(room.value("SELECT n FROM t").await, 21);
-}
-
-/// After XA PREPARE, MariaDB's reset leaves a session that can't read its tables any more.
-async fn a_prepared_xa_transaction_breaks_no_connection(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
-    let xid = unique("xa");
-    room.exec(&format!(
-        "BEGIN NOT ATOMIC XA START '{xid}'; INSERT INTO t VALUES (1); XA END '{xid}'; XA PREPARE '{xid}'; END"
-    ))
-    .await;
-    for answer in probes(&room, "SELECT COUNT(*) AS c FROM t").await {
-        assert_eq!(answer.payload(), json!([{"c": 0}]));
-    }
-    assert_eq!(room.get("t").await.payload(), json!([]));
-    room.exec(&format!("XA COMMIT '{xid}'")).await;
-    assert_eq!(room.get("t").await.payload(), json!([{"n": 1}]));
 }
 
 /// Seen by records, for which no session is reset beforehand.

@@ -100,6 +100,7 @@ fn main() -> ExitCode {
         freshness::cases(),
         input::cases(),
         isolation::cases(),
+        isolation::stored_code::cases(),
         keys::cases(),
         once::cases(),
         resumable::cases(),

@@ -1,9 +1,13 @@
 //! The schema, cached: fresh at once after our own DDL, within `STALE_AFTER` after anybody else's.
 //!
 //! A description that grows old is read again beside the request that uses it; only one that is too old
-//! makes a request wait. Descriptions are read over connections of their own, so that statements of callers
-//! never delay them. While reading one fails, the description before it stays in use.
+//! makes a request wait. Requests that need the same description at once share one load of it. Descriptions are read over
+//! connections of their own, so that statements of callers never delay them. While reading one fails, the description before
+//! it stays in use.
 
+mod single_flight;
+
+use self::single_flight::SingleFlight;
 use super::error::DbError;
 use super::pool::{Lease, PoolSettings, Pools};
 use super::repertoire::Repertoires;
@@ -17,9 +21,9 @@ use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, ProjectName, shown};
 use shared::key::Access;
 use shared::operation::TablePath;
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Projects whose views are remembered.
@@ -67,14 +71,32 @@ impl KeyRef<'_> {
     }
 }
 
+/// Why a description is loaded. Loads are shared only by requests with the same reason: one that was under way when
+/// MariaDB refused a statement may have read what MariaDB no longer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Reason {
+    /// None is cached, or it is too old.
+    Missing,
+    /// The cached one did not fit.
+    Refused,
+}
+
 /// Descriptions of tables by project.
 pub struct Catalog {
+    /// For descriptions alone.
     pools: Pools,
+    /// For callers' statements.
+    statement_pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
     repertoires: Repertoires,
-    /// Counts our own DDL: what was read before it is not used.
-    version: AtomicU64,
+    /// Schema changes made through this origin, counted by project; 0 where there is no entry. What was
+    /// read under a smaller number is not used. Grows with projects, which only an administrator makes.
+    versions: RwLock<HashMap<ProjectName, u64>>,
+    table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>>,
+    view_loads: SingleFlight<(ProjectName, u64), Arc<Views>>,
+    /// Descriptions of tables that were loaded.
+    loads: AtomicU64,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -113,7 +135,12 @@ impl Views {
 impl Catalog {
     /// An empty cache. `settings` are those of the pools for statements.
     #[must_use]
-    pub fn new(settings: PoolSettings, address: DatabaseAddress, projects: Projects) -> Self {
+    pub fn new(
+        settings: PoolSettings,
+        address: DatabaseAddress,
+        projects: Projects,
+        statement_pools: Arc<Pools>,
+    ) -> Self {
         let settings = PoolSettings {
             size: CONNECTIONS_PER_PROJECT,
             total: connections(settings.total),
@@ -121,10 +148,14 @@ impl Catalog {
         };
         Self {
             pools: Pools::new(settings, address, projects),
+            statement_pools,
             tables: Cache::new(TABLES_MAX),
             views: Cache::new(PROJECTS_MAX),
             repertoires: Repertoires::default(),
-            version: AtomicU64::new(0),
+            versions: RwLock::default(),
+            table_loads: SingleFlight::default(),
+            view_loads: SingleFlight::default(),
+            loads: AtomicU64::new(0),
         }
     }
 
@@ -141,7 +172,7 @@ impl Catalog {
             return Err(no_database(&path.database, &[]));
         }
         let key = KeyRef { project, path };
-        let known = (self.tables.get(&key)).filter(|entry| self.is_current(entry));
+        let known = (self.tables.get(&key)).filter(|entry| self.is_current(project, entry));
         if let Some(entry) = &known
             && entry.checked_at.elapsed() < STALE_AFTER
         {
@@ -157,7 +188,7 @@ impl Catalog {
         // Boxed, so that the usual way does not carry room for it.
         match known {
             Some(entry) => Box::pin(self.refresh(key.to_owned(), &entry)).await,
-            None => Box::pin(self.load(key.to_owned())).await,
+            None => Box::pin(self.load(key.to_owned(), Reason::Missing)).await,
         }
     }
 
@@ -170,12 +201,39 @@ impl Catalog {
         project: &ProjectName,
         path: &TablePath,
     ) -> Result<Arc<Table>, Problem> {
-        self.load(KeyRef { project, path }.to_owned()).await
+        let key = KeyRef { project, path }.to_owned();
+        Box::pin(self.load(key, Reason::Refused)).await
     }
 
-    /// Our own DDL ran: everything is read anew when it is next used.
-    pub fn forget_all(&self) {
-        self.version.fetch_add(1, Ordering::AcqRel);
+    /// Announces a statement that may change the project's schema.
+    #[must_use]
+    pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
+        SchemaChange {
+            catalog: Arc::clone(self),
+            project: project.clone(),
+            effect: SchemaEffect::Possible,
+        }
+    }
+
+    /// Descriptions of tables that were read from MariaDB so far.
+    #[must_use]
+    pub fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Relaxed)
+    }
+
+    fn version(&self, project: &ProjectName) -> u64 {
+        // The map is whole at every step, so a poisoned lock still guards good data.
+        let versions = self.versions.read().unwrap_or_else(PoisonError::into_inner);
+        versions.get(project).copied().unwrap_or_default()
+    }
+
+    /// Makes everything that is cached of a project unusable.
+    fn expire(&self, project: &ProjectName) {
+        let mut versions = self
+            .versions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *versions.entry(project.clone()).or_default() += 1;
     }
 
     /// The project's only database, if it has only one.
@@ -189,7 +247,7 @@ impl Catalog {
         let names = again_if_lost(|| async {
             schema::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await
         });
-        match names.await?.as_slice() {
+        match names.await.map_err(DbError::into_problem)?.as_slice() {
             [name] => Ok(DatabaseName::parse(name).ok()),
             _ => Ok(None),
         }
@@ -199,16 +257,23 @@ impl Catalog {
     ///
     /// # Errors
     /// What MariaDB gave.
-    pub async fn views(&self, project: &ProjectName) -> Result<Arc<Views>, Problem> {
-        let version = self.version.load(Ordering::Acquire);
+    pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
+        let version = self.version(project);
         let usable =
             |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
         if let Some(views) = self.views.get(project).filter(usable) {
             return Ok(views);
         }
+        let (catalog, owner) = (Arc::clone(self), project.clone());
+        let load = async move { catalog.load_views(owner, version).await };
+        let views = self.view_loads.run((project.clone(), version), load).await;
+        views.map_err(DbError::into_problem)
+    }
+
+    async fn load_views(&self, project: ProjectName, version: u64) -> Result<Arc<Views>, DbError> {
         let read_at = Instant::now();
         let names = again_if_lost(|| async {
-            schema::views(&mut self.lease(project).await?, LOAD_TIMEOUT).await
+            schema::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await
         });
         let names = names.await?;
         let views = Arc::new(Views {
@@ -216,7 +281,12 @@ impl Catalog {
             read_at,
             version,
         });
-        self.views.insert(project.clone(), Arc::clone(&views));
+        let known = self.views.get(&project);
+        if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
+            // Statements ran meanwhile as if there were no such views.
+            self.statement_pools.distrust(&project);
+        }
+        self.views.insert(project, Arc::clone(&views));
         Ok(views)
     }
 
@@ -225,19 +295,20 @@ impl Catalog {
         self.pools.close_idle();
     }
 
-    fn is_current(&self, entry: &Entry) -> bool {
-        entry.version == self.version.load(Ordering::Acquire)
+    fn is_current(&self, project: &ProjectName, entry: &Entry) -> bool {
+        entry.version == self.version(project)
     }
 
     /// Reads a description again. One that can't be read stays as it was for [`KEPT_WHILE_FAILING`]; one of a
     /// table that is gone, or that may not be seen any more, is forgotten.
-    async fn refresh(&self, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
-        let problem = match self.load(key.clone()).await {
+    async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
+        let problem = match self.load(key.clone(), Reason::Missing).await {
             Err(problem) => problem,
             loaded => return loaded,
         };
         let is_failure = problem.status() >= 500;
-        if !(is_failure && self.is_current(known) && known.read_at.elapsed() < KEPT_WHILE_FAILING) {
+        let is_current = self.is_current(&key.project, known);
+        if !(is_failure && is_current && known.read_at.elapsed() < KEPT_WHILE_FAILING) {
             self.tables.remove(&key);
             return Err(problem);
         }
@@ -257,8 +328,26 @@ impl Catalog {
         self.pools.lease(project, Access::Full).await
     }
 
-    async fn load(&self, key: Key) -> Result<Arc<Table>, Problem> {
-        let version = self.version.load(Ordering::Acquire);
+    /// Loads a description, or waits for the load of it that is under way. A caller who leaves does not
+    /// end the load.
+    async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
+        let version = self.version(&key.project);
+        let catalog = Arc::clone(self);
+        let wanted = key.clone();
+        let load = async move { catalog.load_table(wanted, version).await };
+        let found = self
+            .table_loads
+            .run((key.clone(), version, reason), load)
+            .await;
+        match &*found.map_err(DbError::into_problem)? {
+            Found::Table(table) => Ok(Arc::clone(table)),
+            Found::OtherTables(others) => Err(no_table(&key.path, others)),
+            Found::OtherDatabases(others) => Err(no_database(&key.path.database, others)),
+        }
+    }
+
+    async fn load_table(&self, key: Key, version: u64) -> Result<Arc<Found>, DbError> {
+        self.loads.fetch_add(1, Ordering::Relaxed);
         let read_at = Instant::now();
         let (repertoires, path) = (&self.repertoires, &key.path);
         let found = again_if_lost(|| async {
@@ -266,53 +355,89 @@ impl Catalog {
             let (database, table) = (&path.database, &path.table);
             schema::load(&mut lease, repertoires, database, table, LOAD_TIMEOUT).await
         });
-        match found.await? {
+        let found = found.await?;
+        match &found {
             Found::Table(table) => {
-                let table = Arc::<Table>::from(table);
                 let entry = Entry {
-                    table: Arc::clone(&table),
+                    table: Arc::clone(table),
                     read_at,
                     checked_at: read_at,
                     version,
                     refreshing: AtomicBool::new(false),
                 };
+                let known = self.tables.get(&key).map(|known| known.table.traits());
+                if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {
+                    // Statements ran meanwhile as if the table had no stored code.
+                    self.statement_pools.distrust(&key.project);
+                }
                 self.tables.insert(key, Arc::new(entry));
-                Ok(table)
             }
-            Found::OtherTables(others) => {
-                let near = nearest(key.path.table.as_str(), others.iter().map(String::as_str));
+            Found::OtherTables(_) | Found::OtherDatabases(_) => {
                 self.tables.remove(&key);
-                Err(Problem::new(
-                    ErrorCode::TableNotFound,
-                    format!(
-                        "The database {} has no table {}.",
-                        shown(key.path.database.as_str()),
-                        shown(key.path.table.as_str())
-                    ),
-                )
-                .with_hint_if(near.map(|near| format!("Did you mean {near:?}?"))))
             }
-            Found::OtherDatabases(others) => Err(no_database(&key.path.database, &others)),
+        }
+        Ok(Arc::new(found))
+    }
+}
+
+/// A statement that may change a project's schema. When it is dropped (the statement has ended, has
+/// failed, or its caller has left), what is cached of the project is read again.
+#[derive(Debug)]
+pub struct SchemaChange {
+    catalog: Arc<Catalog>,
+    project: ProjectName,
+    effect: SchemaEffect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SchemaEffect {
+    Possible,
+    None,
+}
+
+impl SchemaChange {
+    /// The statement was refused before it ran: the schema is as it was.
+    pub(super) fn did_not_run(mut self) {
+        self.effect = SchemaEffect::None;
+    }
+}
+
+impl Drop for SchemaChange {
+    fn drop(&mut self) {
+        if self.effect == SchemaEffect::Possible {
+            self.catalog.expire(&self.project);
         }
     }
 }
 
 /// Asks MariaDB; once more if the connection turns out to be lost.
-async fn again_if_lost<T, F>(ask: impl Fn() -> F) -> Result<T, Problem>
+async fn again_if_lost<T, F>(ask: impl Fn() -> F) -> Result<T, DbError>
 where
     F: Future<Output = Result<T, DbError>>,
 {
-    let answer = match ask().await {
+    match ask().await {
         Err(error) if error.is_lost() => ask().await,
         answer => answer,
-    };
-    answer.map_err(DbError::into_problem)
+    }
 }
 
 /// Connections for descriptions of all projects together, beside `pool_total` for statements.
 #[must_use]
 pub fn connections(pool_total: usize) -> usize {
     (pool_total / POOL_TOTAL_PER_CONNECTION).max(CONNECTIONS_PER_PROJECT)
+}
+
+fn no_table(path: &TablePath, others: &[String]) -> Problem {
+    let near = nearest(path.table.as_str(), others.iter().map(String::as_str));
+    Problem::new(
+        ErrorCode::TableNotFound,
+        format!(
+            "The database {} has no table {}.",
+            shown(path.database.as_str()),
+            shown(path.table.as_str())
+        ),
+    )
+    .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
 }
 
 /// The same for a database of another project as for one that does not exist.
@@ -324,4 +449,50 @@ pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
         format!("There is no database {}.", shown(name.as_str())),
     )
     .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::DatabaseAddress;
+    use crate::config::{Config, Sources};
+    use crate::db::PoolSettings;
+    use crate::secret::InstallationSecret;
+    use crate::system::System;
+
+    /// A catalogue before pools that never connect.
+    fn catalog() -> Arc<Catalog> {
+        let directory = tempfile::tempdir().unwrap();
+        let sources = Sources {
+            directory: directory.path().to_owned(),
+            ..Sources::default()
+        };
+        let config = Config::load(sources).unwrap();
+        let secret = InstallationSecret::load_or_create(&config).unwrap();
+        let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
+        let system = System::new(&address, Arc::new(secret), &config);
+        let settings = PoolSettings {
+            size: 1,
+            total: 1,
+            queue: 1,
+            wait_timeout: Duration::from_millis(1),
+            connect_timeout: Duration::from_millis(1),
+            query_timeout: Duration::from_millis(1),
+        };
+        let (address, projects) = (system.address, system.projects);
+        let pools = Pools::new(settings, address.clone(), projects.clone());
+        Arc::new(Catalog::new(settings, address, projects, Arc::new(pools)))
+    }
+
+    #[tokio::test]
+    async fn a_schema_change_that_ends_in_any_way_makes_its_own_project_old_alone() {
+        let catalog = catalog();
+        let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
+        let versions = || (catalog.version(&one), catalog.version(&other));
+        // Its statement ran, failed, or lost its caller: in each case it is dropped.
+        drop(catalog.change(&one));
+        assert_eq!(versions(), (1, 0));
+        catalog.change(&one).did_not_run();
+        assert_eq!(versions(), (1, 0));
+    }
 }

@@ -278,6 +278,16 @@ impl Pools {
         }
     }
 
+    /// Has the sessions of a project's accounts reset before their next use.
+    pub(super) fn distrust(&self, project: &ProjectName) {
+        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        for access in [Access::Full, Access::Read] {
+            if let Some(account) = accounts.of(access).get(project) {
+                account.pool.manager().distrust();
+            }
+        }
+    }
+
     /// The state of all pools together.
     #[must_use]
     pub fn gauge(&self) -> PoolGauge {

@@ -117,9 +117,10 @@ pub async fn one(
     progress: &Progress,
 ) -> Result<Found, DbError> {
     let started = Instant::now();
+    lease.expect(leaves);
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
-    settle(&mut lease, leaves).await;
+    lease.clean().await;
     Ok(match row? {
         (None, _) => Found::Nothing,
         (Some(_), Some(_)) => Found::Several,
@@ -174,9 +175,10 @@ pub async fn text(
     progress: &Progress,
 ) -> Result<String, DbError> {
     let started = Instant::now();
+    lease.expect(leaves);
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
-    settle(&mut lease, leaves).await;
+    lease.clean().await;
     let (row, _) = row?;
     Ok(match row.as_ref().and_then(|row| row.as_ref(0)) {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
@@ -232,9 +234,10 @@ async fn attempt(
 ) -> Result<Written, DbError> {
     if let [statement] = statements {
         let started = Instant::now();
+        lease.expect(leaves);
         let written = within(limit, alone(lease, statement)).await;
         progress.add_time(started);
-        settle(lease, leaves).await;
+        lease.clean().await;
         return written.inspect(|written| progress.add_rows(written.affected));
     }
     // Boxed, so that a single statement does not carry room for it.
@@ -422,13 +425,6 @@ pub(super) fn ended<T>(
             Ok(value)
         }
         Err(error) => Err(lease.failed(error.into())),
-    }
-}
-
-pub(super) async fn settle(lease: &mut Lease, leaves: Leaves) {
-    if leaves == Leaves::Anything {
-        lease.mark_dirty();
-        lease.clean().await;
     }
 }
 

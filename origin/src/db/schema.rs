@@ -65,7 +65,7 @@ type ColumnRow = (
 #[derive(Debug)]
 pub(super) enum Found {
     /// The table.
-    Table(Box<Table>),
+    Table(Arc<Table>),
     /// No such table, but these.
     OtherTables(Vec<String>),
     /// No such database, but these.
@@ -185,7 +185,7 @@ async fn read(
             innodb,
         },
     };
-    Ok(Found::Table(Box::new(Table::new(
+    Ok(Found::Table(Arc::new(Table::new(
         database.clone(),
         table.clone(),
         columns,

@@ -27,7 +27,6 @@ pub struct Transaction<'a> {
     progress: &'a Progress,
     /// When it must have ended.
     until: Instant,
-    leaves: Leaves,
     /// Rows given or changed, which count only if it is committed.
     rows: u64,
     stage: Stage,
@@ -74,7 +73,6 @@ impl<'a> Transaction<'a> {
             lease,
             progress,
             until: Instant::now() + limit,
-            leaves: Leaves::Nothing,
             rows: 0,
             stage: Stage::Open,
         };
@@ -93,8 +91,8 @@ impl<'a> Transaction<'a> {
         statement: &Statement,
         leaves: Leaves,
     ) -> Result<Written, DbError> {
-        self.expect(leaves);
-        let written = self.aside(statement).await?;
+        self.lease.expect(leaves);
+        let written = self.step(statement).await?;
         self.rows += written.affected;
         Ok(written)
     }
@@ -115,8 +113,14 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs a write of ours, whose rows are not the caller's.
+    /// Runs a write of ours, whose rows are not the caller's. Its table is the project's, which may have
+    /// given it triggers.
     pub(super) async fn aside(&mut self, statement: &Statement) -> Result<Written, DbError> {
+        self.lease.expect(Leaves::Anything);
+        self.step(statement).await
+    }
+
+    async fn step(&mut self, statement: &Statement) -> Result<Written, DbError> {
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
         let written = within(left, driver(run::execute(connection, statement))).await;
@@ -135,7 +139,7 @@ impl<'a> Transaction<'a> {
         leaves: Leaves,
         room: &mut Room,
     ) -> Result<Rows, DbError> {
-        self.expect(leaves);
+        self.lease.expect(leaves);
         let (started, left) = (Instant::now(), self.left());
         let rows = within(left, self.collect(statement, layout, room)).await;
         let rows = self.heed(started, rows)?;
@@ -143,8 +147,9 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// The first row that a statement of ours gives.
+    /// The first row that a statement of ours gives. Its table may be a view, as in [`Transaction::aside`].
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
+        self.lease.expect(Leaves::Anything);
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
         let rows = within(left, driver(run::two(connection, statement))).await;
@@ -242,12 +247,6 @@ impl<'a> Transaction<'a> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    fn expect(&mut self, leaves: Leaves) {
-        if leaves == Leaves::Anything {
-            self.leaves = leaves;
-        }
-    }
-
     /// What a step's outcome means for the connection: MariaDB's refusal leaves the transaction open, to
     /// be rolled back; a lost connection, or a statement that still runs, has ended it.
     fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
@@ -267,7 +266,7 @@ impl<'a> Transaction<'a> {
     async fn settle(&mut self) {
         self.stage = Stage::Ended;
         self.lease.end();
-        run::settle(self.lease, self.leaves).await;
+        self.lease.clean().await;
     }
 }
 

@@ -3,6 +3,7 @@
 //! It is always prepared: MariaDB itself then refuses a second statement before anything runs. What may
 //! see or leave session state runs on a connection that was just reset, and is reset after it.
 
+use super::catalog::SchemaChange;
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::DbError;
 use super::json::Decoder;
@@ -27,48 +28,70 @@ const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// `ER_UNSUPPORTED_PS`
 const NOT_PREPARABLE: u16 = 1295;
 
-/// Runs the statement in a default schema, for at most `limit`. One that may give several results has
-/// no form but the envelope.
-pub fn run(
-    mut lease: Lease,
-    statement: Statement,
-    schema: Option<DatabaseName>,
-    effects: Effects,
-    format: Format,
-    limit: Duration,
-    progress: Arc<Progress>,
-) -> Chunks {
+/// A caller's statement, ready to run.
+#[derive(Debug)]
+pub struct UserSql {
+    /// The statement.
+    pub statement: Statement,
+    /// Its default schema.
+    pub schema: Option<DatabaseName>,
+    /// What it means for the session and the schema. One that may give several results has no form but the
+    /// envelope.
+    pub effects: Effects,
+    /// Ends before the last chunk, or when the statement fails or is dropped.
+    pub change: Option<SchemaChange>,
+    /// In what form its rows come out.
+    pub format: Format,
+}
+
+/// Runs a statement for at most `limit`.
+pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progress>) -> Chunks {
+    let UserSql {
+        statement,
+        schema,
+        effects,
+        change,
+        format,
+    } = call;
     let unbound = statement.params().is_empty();
     let enveloped = format == Format::Envelope;
     Box::pin(async_stream::try_stream! {
         let deadline = Deadline { at: Instant::now() + limit };
         within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
         let (text, params) = statement.into_parts();
-        if effects.session == Session::Stateful {
-            lease.mark_dirty();
-            run::forget_schema(&mut lease);
-        }
-        lease.begin();
         let started = Instant::now();
         let connection = lease.connection()?;
-        let began = within(deadline.left(), run::driver(connection.run(&text, run::bind(params)))).await;
-        progress.add_time(started);
-        let mut result = match began {
-            Ok(result) => result,
+        let params = run::bind(params);
+        let prepared = within(deadline.left(), run::driver(connection.prepare(&text, &params))).await;
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
             Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound && enveloped => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
-                let tail = tail.map_err(|error| lease.failed(error))?;
-                lease.clean().await;
+                progress.add_time(started);
+                let tail = cleaned(&mut lease, tail).await?;
+                drop(change);
                 yield Bytes::from(tail);
                 return;
             }
-            Err(error) => Err(lease.failed(error))?,
+            Err(error) => {
+                if let Some(change) = change {
+                    change.did_not_run();
+                }
+                Err(lease.failed_and_clean(error).await)?;
+                return;
+            }
+        };
+        let began = within(deadline.left(), run::driver(connection.execute(prepared, params))).await;
+        progress.add_time(started);
+        let mut result = match began {
+            Ok(result) => result,
+            Err(error) => Err(lease.failed_and_clean(error).await)?,
         };
         let columns = result.columns().unwrap_or_default();
         let tail = if effects.results == Results::Any {
             let all = within(deadline.left(), several(&mut result, &progress)).await;
             drop(result);
-            all.map_err(|error| lease.failed(error))?
+            cleaned(&mut lease, all).await?
         } else if columns.is_empty() {
             progress.add_rows(result.affected_rows());
             done(&result, format)
@@ -81,7 +104,7 @@ pub fn run(
                     Ok(None) => break,
                     Err(error) => {
                         drop(result);
-                        Err(lease.failed(error))?;
+                        Err(lease.failed_and_clean(error).await)?;
                         return;
                     }
                 }
@@ -96,8 +119,20 @@ pub fn run(
         lease.end();
         lease.clean().await;
         drop(lease);
+        drop(change);
         yield Bytes::from(tail);
     })
+}
+
+/// Cleans the session if the statement has ended, whatever its outcome.
+async fn cleaned<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
+    match outcome {
+        Ok(value) => {
+            lease.clean().await;
+            Ok(value)
+        }
+        Err(error) => Err(lease.failed_and_clean(error).await),
+    }
 }
 
 struct Deadline {
@@ -134,7 +169,12 @@ async fn prepare_session(
         }
     }
     .await;
-    prepared.map_err(|error| lease.failed(error))
+    prepared.map_err(|error| lease.failed(error))?;
+    if effects.session == Session::Stateful {
+        lease.mark_dirty();
+        run::forget_schema(lease);
+    }
+    Ok(())
 }
 
 /// Makes a database the default schema. One that the account may not see is as if it were not there.

@@ -41,14 +41,14 @@ pub(super) async fn ready(
 }
 
 /// `GET /metrics`: for Prometheus.
-pub(super) fn metrics(
+pub(super) async fn metrics(
     app: &App,
     method: &Method,
     record: &mut RequestRecord,
 ) -> Result<Response, Problem> {
     record.route("/metrics");
     readable(method)?;
-    Ok(respond::text(app.metrics.text(app.pools.gauge())))
+    Ok(respond::text(app.metrics.text(app.readings().await)))
 }
 
 fn readable(method: &Method) -> Result<(), Problem> {

@@ -4,10 +4,12 @@ use super::record_log::RequestRecord;
 use super::records::Failure;
 use super::respond;
 use crate::app::App;
+use crate::db::DbError;
 use crate::db::catalog::no_database;
-use crate::db::{DbError, user_sql};
+use crate::db::user_sql::{self, UserSql};
 use crate::sql;
 use crate::sql::session::{Results, Schema, Session, effects, names_any};
+use crate::sql::xa::holds_xa;
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
@@ -21,6 +23,9 @@ pub(super) async fn run(
     call: SqlCall,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
+    if holds_xa(&call) {
+        return Err(no_xa());
+    }
     let schema = match &call.database {
         Some(name) if name.is_system() => return Err(no_database(name, &[])),
         Some(name) => Some(name.clone()),
@@ -46,20 +51,27 @@ pub(super) async fn run(
         .await
         .map_err(DbError::into_problem)?;
     let limit = app.pools.query_timeout();
-    let chunks = user_sql::run(
-        lease,
+    let change =
+        (effects.schema == Schema::Changed).then(|| app.catalog.change(principal.project()));
+    let call = UserSql {
         statement,
         schema,
         effects,
+        change,
         format,
-        limit,
-        Arc::clone(record.progress()),
-    );
+    };
+    let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
     let begin = || record.stream(principal);
     let answer = respond::chunks(chunks, format.content_type(), begin).await;
-    if effects.schema == Schema::Changed {
-        // Also after a failure: what a procedure did before it failed stays done.
-        app.catalog.forget_all();
-    }
     answer.map_err(Failure::into_problem)
+}
+
+fn no_xa() -> Problem {
+    Problem::new(
+        ErrorCode::PermissionDenied,
+        "XA transactions are not possible here: a prepared one would outlive its connection and keep its locks.",
+    )
+    .with_hint(
+        "Use /api/v1/batch, or START TRANSACTION and COMMIT inside BEGIN NOT ATOMIC … END. A column that is named xa goes into backticks.",
+    )
 }

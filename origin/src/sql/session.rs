@@ -1,9 +1,13 @@
 //! Users' own SQL, looked at from outside: what it may leave behind in the session, and whether it may
 //! change the schema. Nothing here decides what is allowed: MariaDB's grants do.
 //!
-//! The reading is cautious: only statements built of nothing but well-known words and functions count
-//! as [`Session::Stateless`]; whatever is not understood costs a connection reset, never a leak.
+//! The reading is cautious: only statements that surely call nothing but well-known functions of MariaDB's own
+//! count as [`Session::Stateless`]; whatever is not understood costs a connection reset, never a leak. What views and
+//! triggers call, the text does not say: views are looked up, and statements that run triggers never count.
 
+mod words;
+
+use self::words::{FUNCTIONS, KEYWORDS};
 use super::tokens::{Token, Tokens};
 use crate::plan::Param;
 use shared::json::Value;
@@ -49,24 +53,26 @@ pub enum Results {
 /// Judges a statement by its text; `None` if there is none: only comments, or a lone `;`.
 #[must_use]
 pub fn effects(text: &str) -> Option<Effects> {
-    let first = Tokens::new(text).find_map(|token| match token {
-        Token::Word(word) => Some(word.to_ascii_uppercase()),
+    let mut words = Tokens::new(text).filter_map(|token| match token {
         // Code in a comment: anything.
-        Token::Executable => Some(String::new()),
-        _ => None,
-    })?;
-    let reads = [
-        "SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC",
-    ];
-    let reads = reads.contains(&first.as_str());
-    let writes = ["INSERT", "UPDATE", "DELETE", "REPLACE"].contains(&first.as_str());
+        Token::Executable => Some(""),
+        token => token.word(),
+    });
+    let first = words.next()?;
+    let reads = is_one_of(&READS, first);
+    let writes = is_one_of(&WRITES, first);
+    // SET STATEMENT … FOR runs any statement.
+    let sets = first.eq_ignore_ascii_case("SET")
+        && !words
+            .next()
+            .is_some_and(|word| word.is_empty() || word.eq_ignore_ascii_case("STATEMENT"));
     Some(Effects {
         session: if reads && is_stateless(text) {
             Session::Stateless
         } else {
             Session::Stateful
         },
-        schema: if reads || writes {
+        schema: if reads || writes || sets || is_one_of(&SCHEMA_KEEPING, first) {
             Schema::Kept
         } else {
             Schema::Changed
@@ -79,216 +85,92 @@ pub fn effects(text: &str) -> Option<Effects> {
     })
 }
 
+/// First words of statements that give rows.
+const READS: [&str; 7] = [
+    "SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC",
+];
+/// First words of statements that change rows.
+const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
+/// First words of other statements that can't change the schema, whatever they call: a stored function or a trigger
+/// can't either.
+const SCHEMA_KEEPING: [&str; 22] = [
+    "ANALYZE",
+    "CHECK",
+    "CHECKSUM",
+    "COMMIT",
+    "DEALLOCATE",
+    "DO",
+    "FLUSH",
+    "HANDLER",
+    "HELP",
+    "KILL",
+    "LOAD",
+    "LOCK",
+    "OPTIMIZE",
+    "PREPARE",
+    "RELEASE",
+    "REPAIR",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "START",
+    "TRUNCATE",
+    "UNLOCK",
+    "USE",
+];
+
 /// Whether a statement names one of these: tables, say, that are more than they seem. Names are given
 /// in lower case, without their quotes.
 #[must_use]
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
-        Token::Word(word) => is_one(&word.to_lowercase()),
+        Token::Word(word) | Token::Called(word) => is_one(&word.to_lowercase()),
         Token::Quoted(name) => is_one(&name.replace("``", "`").to_lowercase()),
         _ => false,
     })
 }
 
-/// Functions that neither read nor leave session state, and words that may stand before a `(`.
-const PURE: &[&str] = &[
-    "ABS",
-    "ADDDATE",
-    "ALL",
-    "AND",
-    "ANY",
-    "AS",
-    "ASCII",
-    "AVG",
-    "BETWEEN",
-    "BIT_AND",
-    "BIT_LENGTH",
-    "BIT_OR",
-    "BY",
-    "CASE",
-    "CAST",
-    "CEIL",
-    "CEILING",
-    "CHAR",
-    "CHARACTER_LENGTH",
-    "CHAR_LENGTH",
-    "COALESCE",
-    "CONCAT",
-    "CONCAT_WS",
-    "CONVERT",
-    "COUNT",
-    "CRC32",
-    "CURDATE",
-    "CURRENT_DATE",
-    "CURRENT_TIMESTAMP",
-    "DATE",
-    "DATEDIFF",
-    "DATE_ADD",
-    "DATE_FORMAT",
-    "DATE_SUB",
-    "DAY",
-    "DAYOFMONTH",
-    "DAYOFWEEK",
-    "DAYOFYEAR",
-    "DECIMAL",
-    "DENSE_RANK",
-    "DISTINCT",
-    "ELSE",
-    "EXCEPT",
-    "EXISTS",
-    "EXTRACT",
-    "FIELD",
-    "FIRST_VALUE",
-    "FLOOR",
-    "FORMAT",
-    "FROM",
-    "FROM_UNIXTIME",
-    "GREATEST",
-    "GROUP_CONCAT",
-    "HAVING",
-    "HEX",
-    "HOUR",
-    "IF",
-    "IFNULL",
-    "IN",
-    "INDEX",
-    "INSTR",
-    "INTERSECT",
-    "IS",
-    "ISNULL",
-    "JOIN",
-    "JSON_ARRAY",
-    "JSON_ARRAYAGG",
-    "JSON_CONTAINS",
-    "JSON_EXTRACT",
-    "JSON_LENGTH",
-    "JSON_OBJECT",
-    "JSON_OBJECTAGG",
-    "JSON_QUERY",
-    "JSON_TYPE",
-    "JSON_UNQUOTE",
-    "JSON_VALID",
-    "JSON_VALUE",
-    "KEY",
-    "LAG",
-    "LAST_DAY",
-    "LAST_VALUE",
-    "LCASE",
-    "LEAD",
-    "LEAST",
-    "LEFT",
-    "LENGTH",
-    "LIKE",
-    "LOCATE",
-    "LOWER",
-    "LPAD",
-    "LTRIM",
-    "MATCH",
-    "AGAINST",
-    "MAX",
-    "MD5",
-    "MID",
-    "MIN",
-    "MINUTE",
-    "MOD",
-    "MONTH",
-    "MONTHNAME",
-    "NOT",
-    "NOW",
-    "NTILE",
-    "NULLIF",
-    "ON",
-    "OR",
-    "ORDER",
-    "OVER",
-    "PARTITION",
-    "POSITION",
-    "POW",
-    "POWER",
-    "QUARTER",
-    "RANK",
-    "REGEXP",
-    "REGEXP_REPLACE",
-    "REPEAT",
-    "REPLACE",
-    "REVERSE",
-    "RIGHT",
-    "ROUND",
-    "ROW_NUMBER",
-    "RPAD",
-    "RTRIM",
-    "SECOND",
-    "SELECT",
-    "SHA1",
-    "SHA2",
-    "SIGN",
-    "SQRT",
-    "STD",
-    "STDDEV",
-    "STR_TO_DATE",
-    "SUBSTR",
-    "SUBSTRING",
-    "SUBSTRING_INDEX",
-    "SUM",
-    "THEN",
-    "TIME",
-    "TIMEDIFF",
-    "TIMESTAMP",
-    "TIMESTAMPDIFF",
-    "TO_DAYS",
-    "TRIM",
-    "TRUNCATE",
-    "UCASE",
-    "UNHEX",
-    "UNION",
-    "UNIX_TIMESTAMP",
-    "UPPER",
-    "USING",
-    "UTC_TIMESTAMP",
-    "VALUES",
-    "VARIANCE",
-    "WEEK",
-    "WHEN",
-    "WHERE",
-    "WITH",
-    "YEAR",
+/// Words that read or leave session state wherever they stand, and those of statements that run triggers.
+const STATEFUL: [&str; 10] = [
+    // `INTO @x`
+    "INTO",
+    "LOCK",
+    "SQL_CALC_FOUND_ROWS",
+    "WARNINGS",
+    "ERRORS",
+    // A sequence's value, `NEXT VALUE FOR` and `PREVIOUS VALUE FOR`, is remembered by the session.
+    "VALUE",
+    // Newer versions of MariaDB have them behind WITH.
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "CALL",
 ];
 
+fn is_one_of(words: &[&str], word: &str) -> bool {
+    words.iter().any(|one| one.eq_ignore_ascii_case(word))
+}
+
+/// Whether MariaDB surely calls nothing but its own functions, and none that reads or leaves session state.
 fn is_stateless(text: &str) -> bool {
     let mut previous = None;
-    let mut before = None;
     for token in Tokens::new(text) {
-        let harmless = match (&token, previous) {
-            // User and system variables, `INTO @x`, `:=`; locks.
-            (Token::At, _) => false,
-            (Token::Word(word), _)
-                if word.eq_ignore_ascii_case("INTO") || word.eq_ignore_ascii_case("LOCK") =>
-            {
-                false
-            }
-            (Token::Word(word), _)
-                if word.eq_ignore_ascii_case("SQL_CALC_FOUND_ROWS")
-                    || word.eq_ignore_ascii_case("WARNINGS")
-                    || word.eq_ignore_ascii_case("ERRORS") =>
-            {
-                false
-            }
-            // A sequence's value, `NEXT VALUE FOR`, `PREVIOUS VALUE FOR`, is remembered by the session.
-            (Token::Word(word), _) if word.eq_ignore_ascii_case("VALUE") => false,
+        if token.word().is_some_and(|word| is_one_of(&STATEFUL, word)) {
+            return false;
+        }
+        let harmless = match (token, previous) {
+            // User and system variables, `:=`; `/*! … */` is code that looks like a comment.
+            (Token::At | Token::Executable, _) => false,
             // `db.abs(1)` is a stored function, whatever its name.
-            (Token::Open, Some(Token::Word(_))) if before == Some(Token::Dot) => false,
-            (Token::Open, Some(Token::Word(word))) => {
-                PURE.iter().any(|pure| pure.eq_ignore_ascii_case(word))
-            }
+            (Token::Called(_), Some(Token::Dot)) => false,
+            (Token::Called(word), _) => is_one_of(FUNCTIONS, word) || is_one_of(KEYWORDS, word),
+            // With a blank or a comment before the `(`.
+            (Token::Open, Some(Token::Word(word))) => is_one_of(KEYWORDS, word),
             (Token::Open, Some(Token::Quoted(_))) => false,
-            // `/*! … */` is code that looks like a comment.
-            (Token::Executable, _) => false,
             _ => true,
         };
         if !harmless {
             return false;
         }
-        before = previous;
         previous = Some(token);
     }
     true
@@ -332,6 +214,7 @@ mod tests {
         for text in [
             "SELECT 1",
             "select count(*), max(`a`) from t where b in (1, 2) and c like '%@%' -- @x",
+            "SELECT mid(a, 1), LEFT (a, 2) FROM t WHERE b NOT IN (1) AND (c) OR EXISTS(SELECT 1)",
             "WITH x AS (SELECT 1 a) SELECT a FROM x JOIN (SELECT 2 b) y ON (a < b)",
             "/* @a */ SHOW TABLES",
             "(SELECT 1) UNION (SELECT 2)",
@@ -347,6 +230,14 @@ mod tests {
             "SELECT @@sql_mode",
             "SELECT GET_LOCK('x', 1)",
             "SELECT get_lock ('x', 1)",
+            // Stored functions, if there are some of these names.
+            "SELECT mid (1)",
+            "SELECT mid/* */(1)",
+            "SELECT mid-- x\n(1)",
+            "SELECT COUNT\t(1)",
+            "SELECT against(1)",
+            "SELECT abs (1)",
+            "WITH x AS (SELECT 1) DELETE FROM t",
             "SELECT `my_function`(1)",
             "SELECT db.f(1)",
             "SELECT db.abs(1)",
@@ -402,6 +293,11 @@ mod tests {
             "SELECT 1",
             "INSERT INTO t VALUES (1)",
             " update t set a = 1",
+            "DO 1",
+            "SET @a = 1",
+            "SET SESSION sql_mode = ''",
+            "ANALYZE TABLE t",
+            "TRUNCATE t",
         ] {
             assert_eq!(effects(text).unwrap().schema, Schema::Kept, "{text}");
         }
@@ -409,8 +305,13 @@ mod tests {
             "CREATE TABLE t (a INT)",
             "ALTER TABLE t ADD b INT",
             "CALL p()",
-            "TRUNCATE t",
             "RENAME TABLE a TO b",
+            "SET STATEMENT max_statement_time = 1 FOR ALTER TABLE t ADD b INT",
+            "SET /* x */ statement max_statement_time = 1 FOR DROP TABLE t",
+            "SET /*! STATEMENT max_statement_time = 1 FOR DROP TABLE t */",
+            "BEGIN NOT ATOMIC DROP TABLE t; END",
+            "EXECUTE IMMEDIATE 'DROP TABLE t'",
+            "/*! DROP TABLE t */",
         ] {
             assert_eq!(effects(text).unwrap().schema, Schema::Changed, "{text}");
         }

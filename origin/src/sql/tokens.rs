@@ -5,10 +5,12 @@
 pub(super) enum Token<'a> {
     /// A bare word or number.
     Word(&'a str),
+    /// A bare word with a `(` right behind it, which is a token by itself.
+    Called(&'a str),
     /// A name in backticks, as it stands between them.
     Quoted(&'a str),
-    /// A string.
-    Text,
+    /// A string, as it stands between its quotes.
+    Text(&'a str),
     /// `(`
     Open,
     /// `@`
@@ -32,6 +34,16 @@ const BLANK: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 pub(super) struct Tokens<'a> {
     text: &'a str,
     at: usize,
+}
+
+impl<'a> Token<'a> {
+    /// The bare word that this is.
+    pub(super) fn word(self) -> Option<&'a str> {
+        match self {
+            Self::Word(word) | Self::Called(word) => Some(word),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Tokens<'a> {
@@ -97,14 +109,15 @@ impl<'a> Iterator for Tokens<'a> {
         let first = rest.chars().next()?;
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
         let (token, length) = match first {
-            '\'' | '"' => (Token::Text, Self::quoted_length(rest, first as u8)),
-            '`' => {
-                let length = Self::quoted_length(rest, b'`');
+            '\'' | '"' | '`' => {
+                let length = Self::quoted_length(rest, first as u8);
                 let inner = &rest[1..length];
-                (
-                    Token::Quoted(inner.strip_suffix('`').unwrap_or(inner)),
-                    length,
-                )
+                let inner = inner.strip_suffix(first).unwrap_or(inner);
+                let token = match first {
+                    '`' => Token::Quoted(inner),
+                    _ => Token::Text(inner),
+                };
+                (token, length)
             }
             '(' => (Token::Open, 1),
             '@' => (Token::At, 1),
@@ -121,7 +134,11 @@ impl<'a> Iterator for Tokens<'a> {
             '.' => (Token::Dot, 1),
             c if is_word(c) => {
                 let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-                (Token::Word(&rest[..end]), end)
+                let word = &rest[..end];
+                match rest[end..].starts_with('(') {
+                    true => (Token::Called(word), end),
+                    false => (Token::Word(word), end),
+                }
             }
             c => (Token::Other, c.len_utf8()),
         };

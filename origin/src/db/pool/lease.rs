@@ -2,6 +2,7 @@
 
 use crate::db::connection::{Connection, Connector, SessionState};
 use crate::db::error::DbError;
+use crate::db::run::Leaves;
 use deadpool::managed::Object;
 use std::time::Duration;
 
@@ -56,6 +57,14 @@ impl Lease {
         }
     }
 
+    /// Says, before a statement runs, what it may leave: an error, or a caller who leaves, does not keep
+    /// what it has left by then from being reset.
+    pub(in crate::db) fn expect(&mut self, leaves: Leaves) {
+        if leaves == Leaves::Anything {
+            self.mark_dirty();
+        }
+    }
+
     /// The session may hold something: it is reset before anybody else has it.
     pub(in crate::db) fn mark_dirty(&mut self) {
         if let Some(object) = self.object.as_mut() {
@@ -103,6 +112,13 @@ impl Lease {
             | DbError::ResultsTooLarge
             | DbError::AnswerTooLarge => {}
         }
+        error
+    }
+
+    /// Does the same, and cleans the session while the caller still waits for the error.
+    pub(in crate::db) async fn failed_and_clean(&mut self, error: DbError) -> DbError {
+        let error = self.failed(error);
+        self.clean().await;
         error
     }
 

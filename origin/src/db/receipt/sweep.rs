@@ -57,7 +57,7 @@ async fn sweep_some(
     for key in first_column(lease, old, limit).await? {
         let statement = [receipt::delete(database, key)];
         let progress = Progress::default();
-        let deleted = run::write(lease, &statement, Leaves::Nothing, limit, &progress).await?;
+        let deleted = run::write(lease, &statement, Leaves::Anything, limit, &progress).await?;
         swept += deleted.affected;
     }
     Ok(swept)
@@ -69,6 +69,8 @@ async fn first_column(
     limit: Duration,
 ) -> Result<Vec<Vec<u8>>, DbError> {
     let (text, params) = statement.into_parts();
+    // What has the name of the table may be a view.
+    lease.expect(Leaves::Anything);
     lease.begin();
     let rows = within(limit, async {
         let mut result = lease.connection()?.run(&text, run::bind(params)).await?;
@@ -84,6 +86,7 @@ async fn first_column(
     match rows {
         Ok(rows) => {
             lease.end();
+            lease.clean().await;
             Ok(rows)
         }
         Err(error) => Err(lease.failed(error)),

@@ -2,8 +2,8 @@
 //! the next page begins.
 
 use super::{
-    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, settle,
-    within, within_since, write_row,
+    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, within,
+    within_since, write_row,
 };
 use crate::catalog::Layout;
 use crate::db::connection::Connection;
@@ -76,13 +76,14 @@ pub fn many(
     Box::pin(async_stream::try_stream! {
         let Reading { statement, layout, format, page, counting } = *reading;
         let (text, params) = statement.into_parts();
+        lease.expect(leaves);
         lease.begin();
         let mut started = Instant::now();
         let connection = lease.connection()?;
         let began = within(limit, driver(connection.run(&text, bind(params)))).await;
         let mut result = match began {
             Ok(result) => result,
-            Err(error) => Err(lease.failed(error))?,
+            Err(error) => Err(lease.failed_and_clean(error).await)?,
         };
         let columns = result.columns().unwrap_or_default();
         let decoders = decoders(Some(&layout.kinds), &columns);
@@ -99,7 +100,7 @@ pub fn many(
                 Ok(None) => break,
                 Err(error) => {
                     drop(result);
-                    Err(lease.failed(error))?;
+                    Err(lease.failed_and_clean(error).await)?;
                     return;
                 }
             }
@@ -118,7 +119,7 @@ pub fn many(
                     let connection = lease.connection()?;
                     match within(limit, driver(number(connection, &counting.statement))).await {
                         Ok(count) => count,
-                        Err(error) => Err(lease.failed(error))?,
+                        Err(error) => Err(lease.failed_and_clean(error).await)?,
                     }
                 }
             },
@@ -126,7 +127,7 @@ pub fn many(
         progress.add_time(started);
         progress.add_rows(encoder.rows() - progress.rows());
         lease.end();
-        settle(&mut lease, leaves).await;
+        lease.clean().await;
         drop(lease);
         let next = match (more, page, last) {
             (true, Some(page), Some(row)) => Some(page.seal.token(&values(&row, &page.cells))),

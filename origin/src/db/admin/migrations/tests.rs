@@ -109,6 +109,7 @@ async fn a_migration_that_loses_a_deadlock_is_tried_again() {
         "CREATE TRIGGER selkie.conflict BEFORE INSERT ON selkie.key_changes FOR EACH ROW BEGIN \
          UPDATE held.locks SET taken = taken + 1 WHERE name = 'a'; \
          UPDATE held.locks SET taken = taken + 1 WHERE name = 'b'; END",
+        "USE held",
         "START TRANSACTION",
         "INSERT INTO held.weight SELECT seq FROM seq_1_to_1000",
         "UPDATE held.locks SET taken = taken + 1 WHERE name = 'b'",
@@ -121,7 +122,8 @@ async fn a_migration_that_loses_a_deadlock_is_tried_again() {
         let waiting =
             "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
         while number(&mut watcher, waiting).await == 0 {
-            tokio::task::yield_now().await;
+            // The table is brought up to date only when nobody has read it for 0.1 s.
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
     tokio::time::timeout(PATIENCE, blocked).await.unwrap();

@@ -1,0 +1,118 @@
+//! XA statements in users' own SQL. A prepared XA transaction outlives its connection and keeps its locks until somebody
+//! ends it, over restarts too, so that none may begin here.
+//!
+//! What the text does not show can't be found: statements that stored code puts together when it runs.
+
+use super::tokens::{Token, Tokens};
+use shared::json::Value;
+use shared::operation::sql::SqlCall;
+
+/// The words that follow `XA`.
+const VERBS: [&str; 7] = [
+    "START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER",
+];
+
+/// Whether a call holds an XA statement: as it is, in a body of stored code, or in text that it prepares.
+#[must_use]
+pub fn holds_xa(call: &SqlCall) -> bool {
+    is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))
+}
+
+/// Whether a text holds `XA` and one of its verbs as bare words.
+fn is_xa(text: &str) -> bool {
+    let is = |token: Token<'_>, wanted: &str| {
+        token
+            .word()
+            .is_some_and(|word| word.eq_ignore_ascii_case(wanted))
+    };
+    // Executable comments may stand between the two, with signs and numbers of their own.
+    let disguised = Tokens::new(text).any(|token| token == Token::Executable);
+    let mut tokens = Tokens::new(text).peekable();
+    while let Some(token) = tokens.next() {
+        let follows = |next: &Token<'_>| VERBS.iter().any(|verb| is(*next, verb));
+        if is(token, "XA") && (disguised || tokens.peek().is_some_and(follows)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a text prepares another one.
+fn prepares(text: &str) -> bool {
+    Tokens::new(text).any(|token| {
+        token.word().is_some_and(|word| {
+            word.eq_ignore_ascii_case("PREPARE") || word.eq_ignore_ascii_case("EXECUTE")
+        })
+    })
+}
+
+/// The texts that a statement may prepare: its strings, and its parameters.
+fn prepared_texts(call: &SqlCall) -> impl Iterator<Item = &str> {
+    let strings = Tokens::new(&call.query).filter_map(|token| match token {
+        Token::Text(text) => Some(text),
+        _ => None,
+    });
+    let params = call.params.iter().filter_map(|value| match value {
+        Value::Text(text) => Some(&**text),
+        _ => None,
+    });
+    strings.chain(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::format::Format;
+
+    fn call(query: &str, params: Vec<Value>) -> SqlCall {
+        SqlCall {
+            query: query.into(),
+            params,
+            database: None,
+            format: Format::Envelope,
+        }
+    }
+
+    #[test]
+    fn every_form_of_xa_is_found() {
+        for text in [
+            "XA START 'x'",
+            "xa/* */begin 'x'",
+            "-- x\nXa END 'x'",
+            "XA PREPARE x'61'",
+            "XA COMMIT 'x' ONE PHASE",
+            "XA ROLLBACK'x'",
+            "XA RECOVER FORMAT='SQL'",
+            "/*!XA START 'x'*/",
+            "/*M!100000 XA*/ START 'x'",
+            "XA /*! START */ 'x'",
+            "BEGIN NOT ATOMIC XA START 'x'; END",
+            "CREATE PROCEDURE p() BEGIN XA START 'x'; END",
+            "EXECUTE IMMEDIATE 'XA START ''x'''",
+            "EXECUTE IMMEDIATE \"XA START 'x'\"",
+            "EXECUTE IMMEDIATE '/*!XA START \\'x\\'*/'",
+            "PREPARE s FROM 'XA PREPARE \\'x\\''",
+        ] {
+            assert!(holds_xa(&call(text, Vec::new())), "{text}");
+        }
+        let given = vec![Value::Text("XA START 'x'".into())];
+        let text = "BEGIN NOT ATOMIC EXECUTE IMMEDIATE ?; END";
+        assert!(holds_xa(&call(text, given)));
+    }
+
+    #[test]
+    fn names_and_data_are_no_xa() {
+        for text in [
+            "SELECT xa, start FROM t",
+            "SELECT `xa` start FROM t",
+            "SELECT 'XA START ''x'''",
+            "INSERT INTO t VALUES ('XA START ''x''')",
+            "-- XA START 'x'\nSELECT 1",
+            "EXECUTE IMMEDIATE 'SELECT 1'",
+        ] {
+            assert!(!holds_xa(&call(text, Vec::new())), "{text}");
+        }
+        let given = vec![Value::Text("XA START 'x'".into())];
+        assert!(!holds_xa(&call("INSERT INTO t VALUES (?)", given)));
+    }
+}
