@@ -13,7 +13,7 @@ use shared::limits::{
 };
 use std::time::Duration;
 
-const PAGE: &str = include_str!("../../../docs/operations.md");
+const PAGE: &str = include_str!("../../../../docs/operations.md");
 const HEADING: &str = "## Shares of projects";
 const MIB: u64 = 1024 * 1024;
 
