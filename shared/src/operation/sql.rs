@@ -30,6 +30,7 @@ impl SqlCall {
                 ("params", Value::List(text)) => {
                     params = json::items(&text, SQL_PARAMS_MAX_COUNT)
                         .map_err(|fault| invalid(format!("params can't be read: {fault}.")))?;
+                    params.iter().enumerate().try_for_each(is_scalar)?;
                 }
                 ("query" | "database", other) => {
                     return Err(invalid(format!(
@@ -69,6 +70,22 @@ impl SqlCall {
             format,
         })
     }
+}
+
+/// Refuses a list or an object as a parameter: MariaDB would compare with its text.
+fn is_scalar((at, param): (usize, &Value)) -> Result<(), Problem> {
+    let hint = match param {
+        Value::List(_) => {
+            "A list needs a ? for each of its values: IN (?, ?) with \"params\": [1, 2]."
+        }
+        Value::Object(_) => "To pass JSON, give its text as a string.",
+        _ => return Ok(()),
+    };
+    let kind = param.kind();
+    Err(invalid(format!(
+        "params[{at}] is {kind}; each ? stands for one value."
+    ))
+    .with_hint(hint))
 }
 
 fn invalid(message: String) -> Problem {

@@ -210,23 +210,16 @@ async fn every_kind_of_parameter_is_bound(door: Door) {
             json!(["a", 1, "c"]),
             json!("a1c"),
         ),
+        (
+            "SELECT JSON_VALUE(?, '$.a[0]') AS v",
+            json!(["{\"a\": [5]}"]),
+            json!("5"),
+        ),
         ("SELECT 'a?b' AS v, ? AS w", json!([1]), json!("a?b")),
         ("SELECT 1 AS v", json!([]), json!(1)),
     ] {
         let answer = room.sql_with(query, params).send().await;
         assert_eq!(answer.payload()[0]["v"], expected, "{answer}");
-    }
-    // Lists and objects are JSON's text for MariaDB's JSON functions, or refused.
-    for (value, path) in [(json!({"a": 5}), "$.a"), (json!([5]), "$[0]")] {
-        let answer = room
-            .sql_with("SELECT JSON_VALUE(?, ?) AS v", json!([value, path]))
-            .send()
-            .await;
-        if answer.code() == "ok" {
-            assert_eq!(answer.payload()[0]["v"], "5", "{answer}");
-        } else {
-            assert!(answer.status.is_client_error(), "{answer}");
-        }
     }
 }
 
