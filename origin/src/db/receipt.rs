@@ -11,7 +11,7 @@ use super::transaction::Transaction;
 use crate::sql::receipt;
 use mysql_async::Value;
 use shared::ident::DatabaseName;
-use shared::operation::write::Once;
+use shared::operation::write::{Hash, Once};
 use std::time::Duration;
 
 /// MariaDB's number for "no such table".
@@ -77,7 +77,7 @@ pub async fn claim(
     }
 }
 
-/// Reads the receipt of a key.
+/// Reads the receipt of a request's key: under `key`, its hash or its former one.
 ///
 /// # Errors
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
@@ -85,8 +85,9 @@ pub async fn look(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
     once: &Once,
+    key: &Hash,
 ) -> Result<Receipt, DbError> {
-    let row = match transaction.first(receipt::read(database, once)).await {
+    let row = match transaction.first(receipt::read(database, key)).await {
         Ok(Some(row)) => row,
         Ok(None) => return Ok(Receipt::Gone),
         Err(error) if is_gone(&error) => return Ok(Receipt::Gone),

@@ -59,7 +59,7 @@ impl InsertOnce<'_> {
             }
             let mut transaction = self.begin(lease).await?;
             match receipt::claim(&mut transaction, self.database, self.once).await {
-                Ok(Claim::Ours) => return self.insert(transaction).await,
+                Ok(Claim::Ours) => return self.insert_unless_known(transaction).await,
                 Ok(Claim::Taken) => transaction.rollback().await,
                 Ok(Claim::Busy) => {
                     transaction.rollback().await;
@@ -77,7 +77,8 @@ impl InsertOnce<'_> {
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
             let mut transaction = self.begin(lease).await?;
-            match receipt::look(&mut transaction, self.database, self.once).await {
+            let key = self.once.key();
+            match receipt::look(&mut transaction, self.database, self.once, key).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
                     return Ok(replayed(&payload));
@@ -106,6 +107,26 @@ impl InsertOnce<'_> {
     async fn begin<'l>(&'l self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure> {
         let limit = self.app.pools.query_timeout();
         Ok(Transaction::begin(lease, limit, self.progress).await?)
+    }
+
+    /// Inserts, unless the key has a receipt of an earlier build, which hashed it otherwise. Such receipts are gone a day
+    /// after that build.
+    async fn insert_unless_known(
+        &self,
+        mut transaction: Transaction<'_>,
+    ) -> Result<Response, Failure> {
+        let Some(key) = self.once.former_key() else {
+            return self.insert(transaction).await;
+        };
+        match receipt::look(&mut transaction, self.database, self.once, key).await {
+            Ok(Receipt::Answer(payload)) => {
+                transaction.rollback().await;
+                Ok(replayed(&payload))
+            }
+            Ok(Receipt::Mismatch) => transaction.end(Err(mismatch().into())).await,
+            Ok(Receipt::Outlived | Receipt::Gone) => self.insert(transaction).await,
+            Err(error) => transaction.end(Err(error.into())).await,
+        }
     }
 
     /// The key is this transaction's: the insert and its receipt happen together.

@@ -6,7 +6,7 @@ use super::builder::Builder;
 use crate::plan::Param;
 use shared::ident::{DatabaseName, TableName};
 use shared::limits::IDEMPOTENCY_LIFETIME_SECONDS;
-use shared::operation::write::Once;
+use shared::operation::write::{Hash, Once};
 
 impl Builder {
     fn receipts(&mut self, database: &DatabaseName) -> &mut Self {
@@ -15,12 +15,12 @@ impl Builder {
             .ident(TableName::RECEIPTS)
     }
 
-    fn hash(&mut self, hash: &[u8; 32]) -> &mut Self {
+    fn hash(&mut self, hash: &Hash) -> &mut Self {
         self.param(Param::Bytes(hash.to_vec()))
     }
 
-    fn of_key(&mut self, once: &Once) -> &mut Self {
-        self.syntax(" WHERE key_hash = ").hash(once.key())
+    fn of_key(&mut self, key: &Hash) -> &mut Self {
+        self.syntax(" WHERE key_hash = ").hash(key)
     }
 
     fn outlived(&mut self) -> &mut Self {
@@ -60,13 +60,13 @@ pub fn claim(database: &DatabaseName, once: &Once) -> Statement {
 
 /// Reads the key's receipt: its fingerprint, its answer, and whether it is too old.
 #[must_use]
-pub fn read(database: &DatabaseName, once: &Once) -> Statement {
+pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT fingerprint, answer, ")
         .outlived()
         .syntax(" FROM ")
         .receipts(database)
-        .of_key(once);
+        .of_key(key);
     sql.finish()
 }
 
@@ -79,7 +79,7 @@ pub fn renew(database: &DatabaseName, once: &Once) -> Statement {
         .syntax(" SET fingerprint = ")
         .hash(once.fingerprint())
         .syntax(", created_at = UNIX_TIMESTAMP(), answer = NULL")
-        .of_key(once)
+        .of_key(once.key())
         .syntax(" AND ")
         .outlived();
     sql.finish()
@@ -93,7 +93,7 @@ pub fn keep(database: &DatabaseName, once: &Once, answer: &[u8]) -> Statement {
         .receipts(database)
         .syntax(" SET answer = ")
         .param(Param::Bytes(answer.to_vec()))
-        .of_key(once);
+        .of_key(once.key());
     sql.finish()
 }
 

@@ -22,6 +22,8 @@ cases! {
         a_key_that_is_held_is_in_progress,
         an_old_receipt_is_replaced,
         a_key_of_the_wrong_form_is_refused,
+        a_key_in_quotes_is_its_content,
+        a_receipt_of_a_key_with_its_quotes_is_found,
         other_requests_refuse_the_header,
         a_table_without_transactions_refuses_the_header,
         keys_of_databases_do_not_meet,
@@ -276,7 +278,16 @@ async fn an_old_receipt_is_replaced(door: Door) {
 async fn a_key_of_the_wrong_form_is_refused(door: Door) {
     let room = Room::new(door, T).await;
     let long = "k".repeat(256);
-    for key in ["", "two words", &long, "ümlaut"] {
+    for key in [
+        "",
+        "two words",
+        &long,
+        "ümlaut",
+        "\"open",
+        "\"\"",
+        "\"k\"; a=1",
+        "\"a\\b\"",
+    ] {
         let answer = insert(&room, "t", key, &json!({"name": "a"})).send().await;
         let error = answer.refused(ErrorCode::InvalidQueryOption);
         let message = error["message"].as_str().unwrap_or_default();
@@ -286,6 +297,40 @@ async fn a_key_of_the_wrong_form_is_refused(door: Door) {
     let longest = key() + &"!~".repeat(100);
     let answer = insert(&room, "t", &longest[..200], &json!({"name": "a"}));
     assert_eq!(answer.send().await.payload(), 1);
+}
+
+async fn a_key_in_quotes_is_its_content(door: Door) {
+    let room = Room::new(door, T).await;
+    let body = json!({"name": "a"});
+    for (n, key, content) in [(1, key(), None), (2, key(), Some(" of two words"))] {
+        let quoted = format!("\"{key}{}\"", content.unwrap_or_default());
+        let first = insert(&room, "t", &quoted, &body).send().await;
+        assert_eq!(first.payload(), n);
+        replays(&insert(&room, "t", &quoted, &body).send().await, &first);
+        if content.is_none() {
+            replays(&insert(&room, "t", &key, &body).send().await, &first);
+        }
+        let other = insert(&room, "t", &quoted, &json!({"name": "b"}));
+        other.send().await.refused(ErrorCode::IdempotencyMismatch);
+    }
+    assert_eq!(count(&room).await, 2);
+}
+
+/// As builds wrote it that hashed the quotes too.
+async fn a_receipt_of_a_key_with_its_quotes_is_found(door: Door) {
+    let room = Room::new(door, T).await;
+    let (key, body) = (key(), json!({"name": "a"}));
+    let first = insert(&room, "t", &key, &body).send().await;
+    assert_eq!(first.payload(), 1);
+    room.exec(&format!(
+        "UPDATE selkie_receipts SET key_hash = UNHEX(SHA2('\"{key}\"', 256))"
+    ))
+    .await;
+    let quoted = format!("\"{key}\"");
+    replays(&insert(&room, "t", &quoted, &body).send().await, &first);
+    let other = insert(&room, "t", &quoted, &json!({"name": "b"}));
+    other.send().await.refused(ErrorCode::IdempotencyMismatch);
+    assert_eq!(count(&room).await, 1);
 }
 
 async fn other_requests_refuse_the_header(door: Door) {

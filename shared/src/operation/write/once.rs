@@ -11,26 +11,53 @@ use std::fmt;
 /// A SHA-256.
 pub type Hash = [u8; 32];
 
-/// The value of an `Idempotency-Key`: visible ASCII characters.
+/// The value of an `Idempotency-Key`: a string of structured fields (RFC 8941, section 3.3.3), or visible ASCII
+/// characters without its quotes. `"k"` and `k` are the same key.
 #[derive(Clone, PartialEq, Eq)]
-pub(in crate::operation) struct IdempotencyKey(Box<str>);
+pub(in crate::operation) struct IdempotencyKey {
+    key: String,
+    /// What the header said, if that is not the key itself.
+    quoted: Option<Box<str>>,
+}
 
 impl IdempotencyKey {
     pub(in crate::operation) fn parse(text: &str) -> Result<Self, Problem> {
-        let fault = if text.is_empty() {
-            "is empty".to_owned()
-        } else if text.len() > IDEMPOTENCY_KEY_MAX_BYTES {
-            format!("is longer than {IDEMPOTENCY_KEY_MAX_BYTES} characters")
-        } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            "holds other characters than visible ones of ASCII".to_owned()
-        } else {
-            return Ok(Self(text.into()));
+        let read = match text.strip_prefix('"') {
+            Some(rest) => string(rest).ok_or("is no string in double quotes"),
+            None if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
+            None => Err("holds other characters than visible ones of ASCII"),
+        };
+        let fault = match read {
+            Ok(key) if key.is_empty() => "is empty".to_owned(),
+            Ok(key) if key.len() > IDEMPOTENCY_KEY_MAX_BYTES => {
+                format!("is longer than {IDEMPOTENCY_KEY_MAX_BYTES} characters")
+            }
+            Ok(key) => {
+                let quoted = (key != text).then(|| text.into());
+                return Ok(Self { key, quoted });
+            }
+            Err(fault) => fault.to_owned(),
         };
         Err(Problem::new(
             ErrorCode::InvalidQueryOption,
             format!("The header Idempotency-Key {fault}."),
         )
-        .with_hint("Send one random value, such as a UUID, for each insert."))
+        .with_hint("Send one random value, such as a UUID, for each insert; one with blanks stands in double quotes."))
+    }
+}
+
+/// The content of a string of structured fields whose first quote was read: printable ASCII, in which `\"` and `\\`
+/// are escaped.
+fn string(rest: &str) -> Option<String> {
+    let mut content = String::with_capacity(rest.len());
+    let mut chars = rest.chars();
+    loop {
+        match chars.next()? {
+            '"' => return chars.as_str().is_empty().then_some(content),
+            '\\' => content.push(chars.next().filter(|c| matches!(c, '"' | '\\'))?),
+            c @ ' '..='~' => content.push(c),
+            _ => return None,
+        }
     }
 }
 
@@ -44,6 +71,7 @@ impl fmt::Debug for IdempotencyKey {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Once {
     key: Hash,
+    former_key: Option<Hash>,
     fingerprint: Hash,
 }
 
@@ -67,7 +95,8 @@ impl Once {
         }
         fingerprint.update(body);
         Self {
-            key: Sha256::digest(key.0.as_bytes()).into(),
+            key: Sha256::digest(key.key.as_bytes()).into(),
+            former_key: (key.quoted.as_deref()).map(|text| Sha256::digest(text.as_bytes()).into()),
             fingerprint: fingerprint.finalize().into(),
         }
     }
@@ -76,6 +105,12 @@ impl Once {
     #[must_use]
     pub fn key(&self) -> &Hash {
         &self.key
+    }
+
+    /// The hash that earlier builds knew the key by, if it was another one: they hashed the quotes too.
+    #[must_use]
+    pub fn former_key(&self) -> Option<&Hash> {
+        self.former_key.as_ref()
     }
 
     /// What the request is known by: table, options and body, byte by byte.
@@ -88,5 +123,54 @@ impl Once {
 impl fmt::Debug for Once {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Once")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Option<String> {
+        IdempotencyKey::parse(text).ok().map(|parsed| parsed.key)
+    }
+
+    #[test]
+    fn a_key_in_quotes_is_its_content() {
+        for (text, content) in [
+            ("k", "k"),
+            (r#""k""#, "k"),
+            (r#""a key of words""#, "a key of words"),
+            (r#""a \"b\" \\""#, r#"a "b" \"#),
+            ("a\"b", "a\"b"),
+            ("'k'", "'k'"),
+        ] {
+            assert_eq!(key(text).as_deref(), Some(content), "{text}");
+        }
+        let longest = "x".repeat(IDEMPOTENCY_KEY_MAX_BYTES);
+        assert_eq!(key(&format!("\"{longest}\"")), Some(longest));
+    }
+
+    #[test]
+    fn what_is_neither_a_string_nor_visible_ascii_is_refused() {
+        let long = "x".repeat(IDEMPOTENCY_KEY_MAX_BYTES + 1);
+        let quoted = format!("\"{long}\"");
+        for text in [
+            "",
+            "a key",
+            "ü",
+            "\"",
+            "\"\"",
+            "\"k",
+            "\"k\"x",
+            "\"k\";a=1",
+            "\"a\\b\"",
+            "\"a\tb\"",
+            "\"ü\"",
+            "\"a\\\"",
+            &long,
+            &quoted,
+        ] {
+            assert_eq!(key(text), None, "{text}");
+        }
     }
 }
