@@ -305,7 +305,7 @@ impl Table {
                 ),
             )
             .with_hint_if(
-                nearest(name.as_str(), names).map(|near| format!("Did you mean {near:?}?")),
+                nearest(name.as_str(), names).map(|near| format!("Did you mean {}?", shown(near))),
             )
         })
     }

@@ -29,15 +29,36 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     ))
 }
 
-/// A name as it is shown in messages: quoted, control characters escaped, shortened.
+/// Returns a name as messages and hints show it: in double quotes, shortened to 80 characters. Letters and marks of
+/// all scripts stand as they are; quotes, backslashes, and what would break or reorder the line are escaped.
 #[must_use]
 pub fn shown(name: &str) -> String {
     const SHOWN_MAX_CHARS: usize = 80;
-    let mut text: String = name.chars().take(SHOWN_MAX_CHARS).collect();
-    if text.len() < name.len() {
-        text.push('…');
+    let mut text = String::with_capacity(name.len().min(4 * SHOWN_MAX_CHARS) + 2);
+    text.push('"');
+    for (at, c) in name.chars().enumerate() {
+        if at == SHOWN_MAX_CHARS {
+            text.push('…');
+            break;
+        }
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            '\n' | '\r' | '\t' => text.extend(c.escape_default()),
+            _ if c.is_control() || breaks_lines(c) => text.extend(c.escape_unicode()),
+            _ => text.push(c),
+        }
     }
-    format!("{text:?}")
+    text.push('"');
+    text
+}
+
+/// Whether a character ends a line or changes the direction of the text after it (Unicode's bidirectional controls),
+/// so that a name could make the rest of a message read as something else.
+fn breaks_lines(c: char) -> bool {
+    matches!(
+        c,
+        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
+    )
 }
 
 macro_rules! identifier {
@@ -173,6 +194,33 @@ mod tests {
         ] {
             assert_eq!(TableName::parse(name).unwrap().as_str(), name);
         }
+    }
+
+    #[test]
+    fn names_of_all_scripts_are_shown_as_themselves() {
+        for name in [
+            "ชื่อ",
+            "नाम",
+            "e\u{301}te\u{301}",
+            "日本",
+            "naïve",
+            "می\u{200C}خواهم",
+        ] {
+            assert_eq!(shown(name), format!("\"{name}\""));
+        }
+        for (name, escaped) in [
+            ("a\"b\\c", r#""a\"b\\c""#),
+            ("a\r\n\tb", r#""a\r\n\tb""#),
+            ("a\u{1B}[2J\u{7F}\u{85}", r#""a\u{1b}[2J\u{7f}\u{85}""#),
+            (
+                "a\u{202E}b\u{2066}\u{2028}",
+                r#""a\u{202e}b\u{2066}\u{2028}""#,
+            ),
+        ] {
+            assert_eq!(shown(name), escaped);
+        }
+        assert_eq!(shown(&"x".repeat(81)), format!("\"{}…\"", "x".repeat(80)));
+        assert_eq!(shown(&"x".repeat(80)), format!("\"{}\"", "x".repeat(80)));
     }
 
     #[test]

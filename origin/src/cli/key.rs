@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use shared::ident::ProjectName;
+use shared::ident::{ProjectName, shown};
 use shared::key::Access;
 use uuid::Uuid;
 
@@ -271,8 +271,10 @@ fn losses(plan: &Rotation) -> String {
         .map(|key| {
             let used = time_or_dash(key.last_used_at);
             format!(
-                "  {} {:?} of {} (last used {used})",
-                key.id, key.name, key.project
+                "  {} {} of {} (last used {used})",
+                key.id,
+                shown(&key.name),
+                key.project
             )
         })
         .collect();

@@ -437,7 +437,7 @@ fn no_table(path: &TablePath, others: &[String]) -> Problem {
             shown(path.table.as_str())
         ),
     )
-    .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
+    .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
 }
 
 /// The same for a database of another project as for one that does not exist.
@@ -448,7 +448,7 @@ pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
         ErrorCode::DatabaseNotFound,
         format!("There is no database {}.", shown(name.as_str())),
     )
-    .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
+    .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
 }
 
 #[cfg(test)]

@@ -218,7 +218,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     let hint = match (column.kind, value, &column.charset) {
         (Kind::Enum | Kind::Set, Value::Text(text), _) => {
             nearest(text, column.values.iter().map(String::as_str))
-                .map(|near| format!("Did you mean {near:?}?"))
+                .map(|near| format!("Did you mean {}?", shown(near)))
         }
         (Kind::Text, Value::Text(_), Charset::Limited(repertoire, _)) => Some(format!(
             "Its character set {} lacks a character of it.",

@@ -145,7 +145,7 @@ impl MediaField {
                 format!("Files have no field {}.", shown(name)),
             )
             .with_hint(match crate::error::nearest(name, names.clone()) {
-                Some(near) => format!("Did you mean {near:?}?"),
+                Some(near) => format!("Did you mean {}?", shown(near)),
                 None => format!("Fields: {}.", names.collect::<Vec<_>>().join(", ")),
             })
         })

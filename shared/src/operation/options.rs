@@ -78,7 +78,7 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
         format!("There is no option {} here.", shown(name)),
     );
     match crate::error::nearest(name, known.iter().copied()) {
-        Some(near) => problem.with_hint(format!("Did you mean {near:?}?")),
+        Some(near) => problem.with_hint(format!("Did you mean {}?", shown(near))),
         None if known.is_empty() => problem.with_hint("This request takes no options."),
         None => problem.with_hint(format!("Options: {}.", known.join(", "))),
     }
@@ -254,7 +254,7 @@ pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRe
 pub(super) fn unknown_part(name: &str, part: &str, known: &[&str]) -> Problem {
     let problem = invalid(format!("The option {name} has no part {}.", shown(part)));
     match crate::error::nearest(part, known.iter().copied()) {
-        Some(near) => problem.with_hint(format!("Did you mean {near:?}?")),
+        Some(near) => problem.with_hint(format!("Did you mean {}?", shown(near))),
         None => problem.with_hint(format!("Its parts are {}.", known.join(", "))),
     }
 }

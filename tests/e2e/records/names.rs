@@ -54,6 +54,7 @@ cases! {
         odd_field_names_work,
         an_odd_database_name_works,
         impossible_names_are_refused,
+        names_of_all_scripts_are_shown_as_themselves,
         names_of_64_characters_work,
         field_names_count_in_any_case_as_in_mariadb,
     ],
@@ -189,6 +190,45 @@ async fn impossible_names_are_refused(door: Door) {
                 "{answer}"
             );
         }
+    }
+}
+
+async fn names_of_all_scripts_are_shown_as_themselves(door: Door) {
+    let room = Room::new(door, &[]).await;
+    for (name, typo) in [
+        ("ชื่อลูกค้า", "ชื่อลูกคา"),
+        ("ग्राहकों", "ग्राहको"),
+        ("e\u{301}te\u{301}s", "e\u{301}te\u{301}"),
+        ("می\u{200C}خواهم", "می\u{200C}خواه"),
+    ] {
+        room.exec(&format!(
+            "CREATE TABLE `{name}` (id INT PRIMARY KEY, `{name}` INT)"
+        ))
+        .await;
+        let answer = room.get(&enc(typo)).await;
+        let error = answer.refused(ErrorCode::TableNotFound);
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains(&format!("no table \"{typo}\".")),
+            "{answer}"
+        );
+        assert_eq!(
+            error["hint"],
+            format!("Did you mean \"{name}\"?"),
+            "{answer}"
+        );
+        let answer = room.post(&enc(name), &json!({typo: 1})).await;
+        let error = answer.refused(ErrorCode::UnknownField);
+        let message = error["message"].as_str().unwrap_or_default();
+        assert_eq!(
+            message,
+            format!("The table \"{name}\" has no field \"{typo}\".")
+        );
+        assert_eq!(
+            error["hint"],
+            format!("Did you mean \"{name}\"?"),
+            "{answer}"
+        );
     }
 }
 

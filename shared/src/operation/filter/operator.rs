@@ -77,6 +77,6 @@ pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
                 _ => nearest(&folded, OPERATORS.iter().map(|(name, ..)| *name)),
             };
             invalid(format!("There is no operator {}.", shown(word)))
-                .with_hint_if(near.map(|near| format!("Did you mean {near:?}?")))
+                .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
         })
 }

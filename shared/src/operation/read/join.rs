@@ -200,7 +200,7 @@ fn named_kind(word: &str) -> Result<JoinKind, Problem> {
                 shown(word)
             ))
             .with_hint(match near {
-                Some(near) => format!("Did you mean {near:?}?"),
+                Some(near) => format!("Did you mean {}?", shown(near)),
                 None => "Use INNER JOIN, JOIN, LEFT JOIN or RIGHT JOIN.".to_owned(),
             })
         })

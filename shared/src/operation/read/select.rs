@@ -178,7 +178,7 @@ fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
                 shown(word)
             ))
             .with_hint(match near {
-                Some(near) => format!("Did you mean {near:?}?"),
+                Some(near) => format!("Did you mean {}?", shown(near)),
                 None => "Use COUNT, COUNT_DISTINCT, SUM, AVG, MIN or MAX.".to_owned(),
             })
         })
