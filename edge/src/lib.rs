@@ -24,7 +24,7 @@ use gateway::{
 };
 use leaving::Leaving;
 use shared::cors::CorsOrigins;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::operation::tus::TusHeaders;
 use shared::request_id::{self, RequestId};
 use shared::security;
@@ -144,6 +144,9 @@ async fn go_on(
     };
     let reply = reply.unwrap_or_else(|problem| {
         record.refused(&problem);
+        if let Some(cause) = problem.cause() {
+            report::fault(&call.request_id, &problem, cause);
+        }
         Reply::Own(Answer::problem(&problem, &call.request_id))
     });
     let origin_ms = forwarding.origin_ms();
@@ -238,10 +241,9 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
     // Asked as a value: a variable that is bound but not set is null under plain workerd.
     let variable = |name: &str| Reflect::get(env, &name.into()).ok()?.as_string();
     let config = Config::read(variable).map_err(|error| {
-        console_error!("the worker is not configured: {error}");
-        Problem::new(
-            ErrorCode::Internal,
+        Problem::internal(
             "The edge is not configured. Its log names the variable.",
+            format!("the worker is not configured: {error}"),
         )
     })?;
     report::bind(env);

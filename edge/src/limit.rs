@@ -6,7 +6,7 @@
 use crate::gateway::RequestRecord;
 use crate::report;
 use futures_util::future::{Either, select};
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::rate::RateLimit;
 use shared::request_id::RequestId;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) async fn check(
         // Nobody tells when the binding's time began: after all of it the next request surely passes.
         Ok(false) => Err(limit.exceeded(limit.period())),
         Err(_) => {
-            let problem = Problem::new(ErrorCode::Internal, "The rate limit could not be asked.");
+            let problem = Problem::internal("The rate limit could not be asked.", "");
             report::fault(id, &problem, "");
             Ok(())
         }

@@ -82,10 +82,12 @@ fn contained(
 ) -> impl Future<Output = Result<Response, Problem>> {
     // Not an `async fn`: that would keep room for what it is given twice.
     AssertUnwindSafe(answer).catch_unwind().map(|caught| {
-        caught.unwrap_or_else(|_| {
-            Err(Problem::new(
-                ErrorCode::Internal,
+        caught.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            Err(Problem::internal(
                 "Something went wrong in the service itself.",
+                format!("a panic: {}", text.unwrap_or("of unknown kind")),
             ))
         })
     })

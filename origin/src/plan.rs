@@ -13,7 +13,7 @@ mod write;
 use crate::catalog::{Case, Layout};
 use keyset::Keyset;
 use scope::Scope;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::operation::Operation;
 use shared::operation::filter::{Comparison, MatchMode};
 use shared::operation::read::join::JoinKind;
@@ -305,9 +305,9 @@ pub fn build(
         | Operation::Sql(_)
         | Operation::Batch(_)
         | Operation::Media(_)
-        | Operation::Tus(_) => Err(Problem::new(
-            ErrorCode::Internal,
-            "The request was planned as something it is not.",
+        | Operation::Tus(_) => Err(Problem::internal(
+            "Something went wrong in the service itself.",
+            "an operation without a plan was planned",
         )),
     }
 }

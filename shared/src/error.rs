@@ -88,6 +88,8 @@ codes! {
     DuplicateKey = "duplicate_key", 409, None;
     /// A foreign key forbids it.
     ForeignKeyViolation = "foreign_key_violation", 409, None;
+    /// A trigger or procedure refused, by SIGNAL.
+    RejectedByDatabase = "rejected_by_database", 409, None;
     /// Media of that name exists in that folder.
     MediaExists = "media_exists", 409, None;
     /// A deadlock, also after one silent retry.
@@ -188,6 +190,7 @@ struct Inner {
     allow: Option<&'static str>,
     allowance: Option<Allowance>,
     retry_after_seconds: Option<u32>,
+    cause: Option<Cow<'static, str>>,
 }
 
 impl Problem {
@@ -203,8 +206,26 @@ impl Problem {
                 allow: None,
                 allowance: None,
                 retry_after_seconds: None,
+                cause: None,
             }),
         }
+    }
+
+    /// Returns a 500: a fault of ours. `message` is for the caller, `cause` for the log only.
+    #[must_use]
+    pub fn internal(
+        message: impl Into<Cow<'static, str>>,
+        cause: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::new(ErrorCode::Internal, message).with_cause(cause)
+    }
+
+    /// Adds what lies behind it, for the log only. It may name hosts and paths, but holds no key and no value of a
+    /// record.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl Into<Cow<'static, str>>) -> Self {
+        self.inner.cause = Some(cause.into());
+        self
     }
 
     /// Adds how to mend it.
@@ -234,10 +255,12 @@ impl Problem {
         self
     }
 
-    /// Says which operation of a batch it is about.
+    /// Says which operation of a batch it is about: in the message too, unless that is a trigger's own.
     #[must_use]
     pub fn in_operation(mut self, at: usize) -> Self {
-        self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
+        if self.inner.code != ErrorCode::RejectedByDatabase {
+            self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
+        }
         self.inner.details.get_or_insert_default().operation = Some(at);
         self
     }
@@ -286,6 +309,12 @@ impl Problem {
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.inner.hint.as_deref()
+    }
+
+    /// What lies behind it, for the log; never shown to callers.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        self.inner.cause.as_deref()
     }
 
     /// Particulars, if any.
@@ -429,6 +458,14 @@ mod tests {
             String::from_utf8_lossy(&json),
             r#"{"success":false,"payload":null,"error":{"code":"duplicate_key","message":"Operation 2: It exists.","details":{"errno":1062,"sqlState":"23000","operation":2},"retryable":false,"requestId":"r1"}}"#
         );
+    }
+
+    #[test]
+    fn a_cause_is_not_shown_to_callers() {
+        let problem = Problem::internal("It failed.", "/var/lib is gone");
+        assert_eq!(problem.cause(), Some("/var/lib is gone"));
+        assert!(!String::from_utf8_lossy(&problem.to_json("r1")).contains("/var"));
+        assert!(!problem.to_string().contains("/var"));
     }
 
     #[test]

@@ -46,6 +46,7 @@ const TABLE: &[(u16, &[&str])] = &[
         &[
             "duplicate_key",
             "foreign_key_violation",
+            "rejected_by_database",
             "media_exists",
             "deadlock",
             "idempotency_in_progress",

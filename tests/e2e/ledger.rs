@@ -55,10 +55,6 @@ pub(crate) const NOT_PRODUCED: &[(ErrorCode, &str)] = &[
     (ErrorCode::InvalidMedia, "media are still to come"),
     (ErrorCode::MediaExists, "media are still to come"),
     (
-        ErrorCode::Internal,
-        "a fault of ours: there is no request known that gives it",
-    ),
-    (
         ErrorCode::StorageFull,
         "unit tests of the store fill what they write to",
     ),

@@ -24,6 +24,7 @@ mod paging;
 mod paging_texts;
 mod read;
 mod receipts;
+mod rejected;
 mod search;
 mod together;
 mod update;
@@ -59,6 +60,7 @@ pub(crate) fn cases() -> Vec<Case> {
         search::cases(),
         together::cases(),
         receipts::cases(),
+        rejected::cases(),
         update::cases(),
         update_many::cases(),
     ];

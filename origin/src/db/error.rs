@@ -124,10 +124,12 @@ impl DbError {
         }
     }
 
-    /// MariaDB's number, if it was MariaDB that refused.
+    /// MariaDB's number, if it was MariaDB that refused, and no SIGNAL.
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
+            // A SIGNAL may give any number; it says nothing of the schema, of locks or of keys.
+            Self::Refused(_, refusal) if refusal.state == SIGNALLED => None,
             Self::Refused(errno, _) => Some(*errno),
             _ => None,
         }
@@ -148,7 +150,10 @@ impl DbError {
     /// Whether a unique key already holds a value of the row.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
-        self.errno().is_some_and(is_duplicate)
+        match self {
+            Self::Refused(errno, refusal) => is_duplicate(*errno, &refusal.state),
+            _ => false,
+        }
     }
 
     /// Whether somebody, or a limit on its time, ended the statement.
@@ -171,13 +176,11 @@ impl DbError {
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Refused(errno, refusal) => refused(errno, refusal),
-            Self::Unavailable(cause) => {
-                tracing::error!(%cause, "MariaDB is not available");
-                Problem::new(
-                    ErrorCode::DatabaseUnavailable,
-                    "The database can't be reached at the moment.",
-                )
-            }
+            Self::Unavailable(cause) => Problem::new(
+                ErrorCode::DatabaseUnavailable,
+                "The database can't be reached at the moment.",
+            )
+            .with_cause(cause.into_string()),
             Self::Overloaded => Problem::new(
                 ErrorCode::Overloaded,
                 "Too many requests wait for the database.",
@@ -230,14 +233,31 @@ impl DbError {
 
 fn refused(errno: u16, refusal: Refusal) -> Problem {
     let Some(code) = refusal.code(errno) else {
-        tracing::error!(errno, message = %refusal.message, "MariaDB failed");
-        return Problem::new(ErrorCode::Internal, "The database failed to do this.");
+        return Problem::internal(
+            "The database failed to do this.",
+            format!("MariaDB failed with {errno}: {}", refusal.message),
+        );
     };
-    if code == ErrorCode::DatabaseUnavailable {
-        return Problem::new(code, "The database is not available at the moment.");
+    match code {
+        ErrorCode::DatabaseUnavailable => {
+            return Problem::new(code, "The database is not available at the moment.")
+                .with_cause(format!("MariaDB refused with {errno}: {}", refusal.message));
+        }
+        ErrorCode::RejectedByDatabase => {
+            return Problem::new(code, refusal.message).with_details(errno, refusal.state);
+        }
+        _ => {}
     }
     let hint = hint(errno, &refusal.message);
-    Problem::new(code, sentence(&refusal.message))
+    let message = match code {
+        // They quote the caller's values and statement, and name no account and no file.
+        ErrorCode::DuplicateKey | ErrorCode::ForeignKeyViolation | ErrorCode::InvalidValue => {
+            ended(refusal.message)
+        }
+        _ if errno == PARSE_ERROR => ended(refusal.message),
+        _ => sentence(&refusal.message),
+    };
+    Problem::new(code, message)
         .with_details(errno, refusal.state)
         .with_hint_if(hint)
 }
@@ -251,10 +271,12 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         1048 => "Give the field a value, or leave it out to have its default.",
         1062 => "A record with this value is there: change that one, or use another value.",
         // The full-text parser's own.
-        1064 if message.starts_with("syntax error, unexpected") => {
+        PARSE_ERROR if message.starts_with("syntax error, unexpected") => {
             "In a boolean search each sign stands before a word, and quotes and brackets come in pairs."
         }
-        1064 => "A request runs one statement; values go into params, each as a ? in the query.",
+        PARSE_ERROR => {
+            "A request runs one statement; values go into params, each as a ? in the query."
+        }
         1191 => "Add a FULLTEXT index over exactly these fields.",
         1213 => "Try again: another transaction was in the way.",
         1265 => {
@@ -263,16 +285,25 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         1292 if message.starts_with("Incorrect date") => {
             "Write it as 2026-11-20 08:36:16, or as RFC 3339 has it."
         }
+        1288 | 1471 => "Write to the tables that the view reads.",
+        1348 => "The view computes it: leave it out.",
         1364 => "Give the field a value: it must not be left out.",
         1451 => "Change or delete the records that refer to it first.",
         1452 => "Insert the record that this one refers to first.",
+        1906 => "MariaDB computes it, and nothing was written: leave it out.",
         _ => return None,
     })
 }
 
-/// Whether this number says that a unique key already holds a value.
-pub(super) fn is_duplicate(errno: u16) -> bool {
-    matches!(errno, 1062 | 1586)
+/// `ER_PARSE_ERROR`
+const PARSE_ERROR: u16 = 1064;
+
+/// The SQLSTATE of a SIGNAL by which a trigger or procedure refuses.
+const SIGNALLED: &str = "45000";
+
+/// Whether this number says that a unique key already holds a value; that of a SIGNAL does not.
+pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
+    matches!(errno, 1062 | 1586) && state != SIGNALLED
 }
 
 /// The one table of MariaDB's numbers (`ER_…` in its `errmsg-utf8.txt`). `None`: a fault that is not
@@ -282,9 +313,11 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     use ErrorCode::{
         BodyTooLarge, DatabaseNotFound, DatabaseUnavailable, Deadlock, DuplicateKey,
         ForeignKeyViolation, FulltextIndexMissing, InvalidValue, LockTimeout, Overloaded,
-        PermissionDenied, QueryTimeout, SqlError, TableNotFound, UnknownField,
+        PermissionDenied, QueryTimeout, RejectedByDatabase, SqlError, TableNotFound, UnknownField,
     };
     Some(match errno {
+        _ if state == SIGNALLED => RejectedByDatabase,
+        1643 | 1644 => RejectedByDatabase,
         1022 | 1062 | 1169 | 1586 => DuplicateKey,
         1216 | 1217 | 1451 | 1452 | 1557 | 1761 | 1762 => ForeignKeyViolation,
         1048
@@ -353,7 +386,10 @@ fn sentence(message: &str) -> String {
             words.push(word);
         }
     }
-    let mut text = words.join(" ");
+    ended(words.join(" "))
+}
+
+fn ended(mut text: String) -> String {
     if !text.ends_with(['.', '!', '?']) {
         text.push('.');
     }
@@ -366,72 +402,4 @@ fn is_path(word: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn faults_of_a_cluster_are_no_faults_of_the_statement() {
-        let errors = [
-            (
-                1047,
-                "08S01",
-                "WSREP has not yet prepared node for application use",
-                ErrorCode::DatabaseUnavailable,
-            ),
-            (
-                1180,
-                "HY000",
-                "Got error 5 \"Input/output error\" during COMMIT",
-                ErrorCode::DatabaseUnavailable,
-            ),
-            (
-                1105,
-                "HY000",
-                "WSREP replication failed.",
-                ErrorCode::DatabaseUnavailable,
-            ),
-            (
-                1213,
-                "40001",
-                "WSREP detected deadlock/conflict",
-                ErrorCode::Deadlock,
-            ),
-            (
-                1105,
-                "HY000",
-                "Maximum writeset size exceeded",
-                ErrorCode::SqlError,
-            ),
-        ];
-        for (code, state, message, expected) in errors {
-            let error: DbError = mysql_async::Error::Server(mysql_async::ServerError {
-                code,
-                message: message.to_owned(),
-                state: state.to_owned(),
-            })
-            .into();
-            let is_lost = expected == ErrorCode::DatabaseUnavailable;
-            assert_eq!(error.is_lost(), is_lost, "{message}");
-            assert_eq!(
-                error.is_deadlock(),
-                expected == ErrorCode::Deadlock,
-                "{message}"
-            );
-            let problem = error.into_problem();
-            assert_eq!(problem.code(), expected, "{message}");
-            assert_eq!(problem.code().retryable(), expected != ErrorCode::SqlError);
-        }
-    }
-
-    #[test]
-    fn messages_lose_account_names_and_paths() {
-        assert_eq!(
-            sentence("SELECT command denied to user 'selkie-a-ro'@'localhost' for table `x`.`t`"),
-            "SELECT command denied for table `x`.`t`."
-        );
-        assert_eq!(
-            sentence("Can't create file '/var/lib/mysql/x' (errno: 13)"),
-            "Can't create file … (errno: 13)."
-        );
-    }
-}
+mod tests;

@@ -271,7 +271,9 @@ pub(super) async fn execute(
 ) -> mysql_async::Result<Written> {
     let outcome = gather(connection, statement).await;
     match (statement.taken(), outcome) {
-        (Taken::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code) => {
+        (Taken::Fails, Err(mysql_async::Error::Server(error)))
+            if is_duplicate(error.code, &error.state) =>
+        {
             Ok(Written {
                 keys: vec![NULL.to_vec()],
                 ..Written::default()

@@ -99,8 +99,13 @@ fn with_type(body: Body, content_type: &'static str) -> Response {
     response
 }
 
-/// A problem's envelope, status and headers.
+/// A problem's envelope, status and headers. Its cause goes to the log, under the request id: every failure of a
+/// request passes here.
 pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
+    if let Some(cause) = problem.cause() {
+        let code = problem.code().as_str();
+        tracing::error!(id = request_id, code, cause, "the request failed");
+    }
     let mut response = json(problem.to_json(request_id));
     *response.status_mut() =
         StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::ident::ProjectName;
 use shared::key::Principal;
 use shared::operation::tus::{self, FirstBytes, TusCall, TusId, TusNew};
@@ -187,10 +187,9 @@ async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcom
     let body = std::mem::take(content);
     let task = tokio::spawn(arrive::run(Arc::clone(app), turn, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
-        tracing::error!(%error, "the task of an upload failed");
-        Problem::new(
-            ErrorCode::Internal,
+        Problem::internal(
             "Something went wrong in the service itself.",
+            format!("the task of an upload failed: {error}"),
         )
     })?;
     // What is left of a refused body is still to be drained.

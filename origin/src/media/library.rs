@@ -252,10 +252,9 @@ impl Library {
             deed.await
         });
         task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a deed of the media library broke off");
-            Err(Problem::new(
-                ErrorCode::Internal,
+            Err(Problem::internal(
                 "The media library failed.",
+                format!("its task broke off: {error}"),
             ))
         })
     }

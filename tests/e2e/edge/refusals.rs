@@ -75,6 +75,7 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::PermissionDenied
         | ErrorCode::DuplicateKey
         | ErrorCode::ForeignKeyViolation
+        | ErrorCode::RejectedByDatabase
         | ErrorCode::Deadlock
         | ErrorCode::DatabaseUnavailable
         | ErrorCode::LockTimeout

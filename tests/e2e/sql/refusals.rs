@@ -14,6 +14,8 @@ cases! {
         a_second_statement_is_refused_before_anything_ran,
         bodies_of_the_wrong_shape_are_refused,
         the_number_of_parameters_must_be_right,
+        lists_and_objects_are_no_parameters,
+        the_cause_of_a_500_is_logged_under_its_request_id,
         faults_of_the_statement_are_sql_errors,
         refusals_of_mariadb_keep_their_meaning,
         other_schemas_are_denied,
@@ -113,6 +115,71 @@ async fn the_number_of_parameters_must_be_right(door: Door) {
     let none = room.sql("SELECT ?").send().await;
     assert_eq!(none.status, 400, "{none}");
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+/// MariaDB would compare with the list's text: `NOT IN ('[1]')` is true of all rows.
+async fn lists_and_objects_are_no_parameters(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1), (2)",
+        ],
+    )
+    .await;
+    for (query, params, at, hint) in [
+        (
+            "DELETE FROM t WHERE id NOT IN (?)",
+            json!([[1]]),
+            0,
+            "IN (?, ?)",
+        ),
+        (
+            "DELETE FROM t WHERE id NOT IN (?)",
+            json!([[]]),
+            0,
+            "IN (?, ?)",
+        ),
+        (
+            "DELETE FROM t WHERE id > ? AND id < ?",
+            json!([0, {"a": 5}]),
+            1,
+            "string",
+        ),
+        ("DELETE FROM t WHERE id <> ?", json!([{}]), 0, "string"),
+    ] {
+        let answer = room.sql_with(query, params).send().await;
+        let error = answer.refused(ErrorCode::InvalidBody);
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains(&format!("params[{at}]")), "{answer}");
+        assert!(error["hint"].to_string().contains(hint), "{answer}");
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 2);
+}
+
+async fn the_cause_of_a_500_is_logged_under_its_request_id(door: Door) {
+    // What MariaDB says when its disk fails.
+    let query =
+        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1030, MESSAGE_TEXT = 'Got error 28 from engine'";
+    let room = Room::new(door, &[]).await;
+    let answer = room.sql(query).send().await;
+    let error = answer.refused(ErrorCode::Internal);
+    assert!(
+        !error["message"].to_string().contains("error 28"),
+        "{answer}"
+    );
+    let id = error["requestId"].as_str().expect("an id");
+    let limit = Duration::from_secs(10);
+    eventually("the cause is logged", limit, async || {
+        let log = shared().log();
+        let mut lines = log.lines();
+        lines.find(|line| {
+            let of_request = line.contains(id) && line.to_uppercase().contains("ERROR");
+            of_request && line.contains("1030: Got error 28 from engine")
+        })?;
+        Some(())
+    })
+    .await;
 }
 
 async fn faults_of_the_statement_are_sql_errors(door: Door) {
@@ -405,7 +472,11 @@ async fn a_statement_that_signals_gets_the_code_of_its_number(door: Door) {
         (1146, "42S02", ErrorCode::TableNotFound),
         (1049, "42000", ErrorCode::DatabaseNotFound),
         (1054, "42S22", ErrorCode::UnknownField),
-        (1644, "45000", ErrorCode::SqlError),
+        (1644, "45000", ErrorCode::RejectedByDatabase),
+        (1644, "23000", ErrorCode::RejectedByDatabase),
+        (1643, "02000", ErrorCode::RejectedByDatabase),
+        (1062, "45000", ErrorCode::RejectedByDatabase),
+        (1213, "45000", ErrorCode::RejectedByDatabase),
     ] {
         let query =
             format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");

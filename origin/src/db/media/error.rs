@@ -2,6 +2,7 @@
 
 use crate::db::ask::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
 use shared::media::{FolderPath, MediaName};
 
 /// Why the tables could not be read or written.
@@ -116,46 +117,38 @@ impl TableError {
         }
     }
 
-    /// The problem that the caller is shown. Logs the cause.
+    /// The problem that the caller is shown, with its cause for the log.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
-            Self::Unavailable(cause) => {
-                tracing::error!(%cause, "MariaDB can't be reached for media");
-                Problem::new(
-                    ErrorCode::DatabaseUnavailable,
-                    "The database can't be reached at the moment.",
-                )
-            }
-            Self::TimedOut => {
-                tracing::warn!("MariaDB did not answer in time for media");
-                Problem::new(
-                    ErrorCode::DatabaseUnavailable,
-                    "The database did not answer in time.",
-                )
-            }
+            Self::Unavailable(cause) => Problem::new(
+                ErrorCode::DatabaseUnavailable,
+                "The database can't be reached at the moment.",
+            )
+            .with_cause(cause.to_string()),
+            Self::TimedOut => Problem::new(
+                ErrorCode::DatabaseUnavailable,
+                "The database did not answer in time.",
+            )
+            .with_cause("MariaDB did not answer in time for media"),
             Self::Contended => Problem::new(
                 ErrorCode::LockTimeout,
                 "Other requests are changing the same files.",
             ),
-            Self::Refused { errno, message } => {
-                tracing::error!(
-                    errno,
-                    cause = message,
-                    "MariaDB refused a statement on media"
-                );
-                Problem::new(ErrorCode::Internal, "The media library failed.")
-            }
-            Self::Corrupt(what) => {
-                tracing::error!(what, "the media tables hold what can't be read");
-                Problem::new(ErrorCode::Internal, "The media library failed.")
-            }
+            Self::Refused { errno, message } => Problem::internal(
+                "The media library failed.",
+                format!("MariaDB refused a statement on media with {errno}: {message}"),
+            ),
+            Self::Corrupt(what) => Problem::internal(
+                "The media library failed.",
+                format!("the media tables hold what can't be read: {what}"),
+            ),
         }
     }
 }
 
 impl WriteError {
-    /// The problem that the caller is shown. Logs the cause.
+    /// The problem that the caller is shown, with its cause for the log.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
@@ -181,11 +174,11 @@ impl WriteError {
 pub(crate) fn exists(folder: &FolderPath, name: &MediaName) -> Problem {
     let place = match folder.as_str() {
         "" => "outside of any folder".to_owned(),
-        folder => format!("in the folder {folder:?}"),
+        folder => format!("in the folder {}", shown(folder)),
     };
     Problem::new(
         ErrorCode::MediaExists,
-        format!("There is a file {:?} {place} already.", name.as_str()),
+        format!("There is a file {} {place} already.", shown(name.as_str())),
     )
     .with_hint("Choose another name, or replace it with \"update\": true.")
 }

@@ -4,7 +4,7 @@ use crate::db::media::MediaRow;
 use crate::media::url::{Links, Place};
 use jiff::Timestamp;
 use serde::Serialize;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::media::MediaKind;
 use std::fmt::Write as _;
 
@@ -98,10 +98,8 @@ pub(super) struct Signed {
 
 /// The payload's JSON text.
 pub(super) fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(payload).map_err(|error| {
-        tracing::error!(%error, "a payload could not be written");
-        Problem::new(ErrorCode::Internal, "The answer could not be written.")
-    })
+    serde_json::to_vec(payload)
+        .map_err(|error| Problem::internal("The answer could not be written.", error.to_string()))
 }
 
 /// The URL of a file.

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::catalog::Table;
 use crate::db::run::Leaves;
 use crate::plan::scope::Scope;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::ident::ProjectName;
 use shared::operation::{Operation, TablePath};
 use std::sync::Arc;
@@ -37,9 +37,12 @@ impl Tables {
             Schema::Cached => app.catalog.table(project, path).await,
             Schema::Fresh => app.catalog.reload(project, path).await,
         };
-        let path = operation
-            .table()
-            .ok_or_else(|| Problem::new(ErrorCode::Internal, "The operation has no table."))?;
+        let path = operation.table().ok_or_else(|| {
+            Problem::internal(
+                "Something went wrong in the service itself.",
+                "the operation has no table",
+            )
+        })?;
         let root = table(path).await?;
         let mut joined = Vec::new();
         for join in operation.joins() {

@@ -130,9 +130,9 @@ async fn publish(app: &App, turn: &mut Turn) -> Result<MediaRow, Problem> {
     };
     let rows = app.library.publish(publication).await?;
     rows.into_iter().next().ok_or_else(|| {
-        Problem::new(
-            ErrorCode::Internal,
+        Problem::internal(
             "Something went wrong in the service itself.",
+            "a published upload has no row",
         )
     })
 }

@@ -60,7 +60,9 @@ impl ImageFault {
                 ErrorCode::Overloaded,
                 "Too many images wait to be decoded.",
             ),
-            Self::Io(_) => Problem::new(ErrorCode::Internal, "The upload could not be read."),
+            Self::Io(error) => {
+                Problem::internal("The upload could not be read.", error.to_string())
+            }
         }
     }
 }

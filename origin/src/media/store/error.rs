@@ -47,30 +47,23 @@ impl StoreError {
         chain(self)
     }
 
-    /// The problem that the caller is shown. Logs the cause.
+    /// The problem that the caller is shown, with its cause for the log.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::NotFound => Problem::new(ErrorCode::MediaNotFound, "There is no such file."),
-            Self::Full(cause) => {
-                tracing::error!(cause = %chain(&*cause), "the media store is full");
-                Problem::new(
-                    ErrorCode::StorageFull,
-                    "There is no room left to store files.",
-                )
-                .with_hint("Delete files that are no longer needed, or ask the operator for room.")
-            }
-            Self::Unavailable(cause) => {
-                tracing::error!(cause = %chain(&*cause), "the media store is not available");
-                Problem::new(
-                    ErrorCode::StorageUnavailable,
-                    "The storage of files can't be reached at the moment.",
-                )
-            }
-            Self::Other(cause) => {
-                tracing::error!(cause = %chain(&*cause), "the media store failed");
-                Problem::new(ErrorCode::Internal, "The storage of files failed.")
-            }
+            Self::Full(cause) => Problem::new(
+                ErrorCode::StorageFull,
+                "There is no room left to store files.",
+            )
+            .with_hint("Delete files that are no longer needed, or ask the operator for room.")
+            .with_cause(chain(&*cause)),
+            Self::Unavailable(cause) => Problem::new(
+                ErrorCode::StorageUnavailable,
+                "The storage of files can't be reached at the moment.",
+            )
+            .with_cause(chain(&*cause)),
+            Self::Other(cause) => Problem::internal("The storage of files failed.", chain(&*cause)),
         }
     }
 }

@@ -1,0 +1,109 @@
+//! MariaDB's refusals, and what callers are told of them.
+
+use super::*;
+
+#[test]
+fn faults_of_a_cluster_are_no_faults_of_the_statement() {
+    let errors = [
+        (
+            1047,
+            "08S01",
+            "WSREP has not yet prepared node for application use",
+            ErrorCode::DatabaseUnavailable,
+        ),
+        (
+            1180,
+            "HY000",
+            "Got error 5 \"Input/output error\" during COMMIT",
+            ErrorCode::DatabaseUnavailable,
+        ),
+        (
+            1105,
+            "HY000",
+            "WSREP replication failed.",
+            ErrorCode::DatabaseUnavailable,
+        ),
+        (
+            1213,
+            "40001",
+            "WSREP detected deadlock/conflict",
+            ErrorCode::Deadlock,
+        ),
+        (
+            1105,
+            "HY000",
+            "Maximum writeset size exceeded",
+            ErrorCode::SqlError,
+        ),
+    ];
+    for (code, state, message, expected) in errors {
+        let error: DbError = mysql_async::Error::Server(mysql_async::ServerError {
+            code,
+            message: message.to_owned(),
+            state: state.to_owned(),
+        })
+        .into();
+        let is_lost = expected == ErrorCode::DatabaseUnavailable;
+        assert_eq!(error.is_lost(), is_lost, "{message}");
+        assert_eq!(
+            error.is_deadlock(),
+            expected == ErrorCode::Deadlock,
+            "{message}"
+        );
+        let problem = error.into_problem();
+        assert_eq!(problem.code(), expected, "{message}");
+        assert_eq!(problem.code().retryable(), expected != ErrorCode::SqlError);
+    }
+}
+
+#[test]
+fn what_quotes_a_value_stays_word_for_word() {
+    for (errno, state, message, shown) in [
+        (
+            1644,
+            "45000",
+            "Not for user bob see /a/b/c",
+            "Not for user bob see /a/b/c",
+        ),
+        (1644, "23000", "No", "No"),
+        (1062, "45000", "No", "No"),
+        (
+            1062,
+            "23000",
+            "Duplicate entry '/a/b for user x' for key 'k'",
+            "Duplicate entry '/a/b for user x' for key 'k'.",
+        ),
+        (
+            1064,
+            "42000",
+            "You have an error near '/a/b for user x' at line 1",
+            "You have an error near '/a/b for user x' at line 1.",
+        ),
+    ] {
+        let (state, message) = (state.to_owned(), message.to_owned());
+        let problem = DbError::Refused(errno, Refusal { state, message }).into_problem();
+        assert_eq!(problem.message(), shown);
+    }
+}
+
+#[test]
+fn a_signal_says_nothing_of_the_schema_or_of_locks() {
+    for errno in [1054, 1062, 1213] {
+        let (state, message) = (SIGNALLED.to_owned(), String::new());
+        let error = DbError::Refused(errno, Refusal { state, message });
+        assert_eq!(error.errno(), None);
+        assert_eq!(error.into_problem().code(), ErrorCode::RejectedByDatabase);
+    }
+}
+
+#[test]
+fn messages_lose_account_names_and_paths() {
+    assert_eq!(
+        sentence("SELECT command denied to user 'selkie-a-ro'@'localhost' for table `x`.`t`"),
+        "SELECT command denied for table `x`.`t`."
+    );
+    assert_eq!(
+        sentence("Can't create file '/var/lib/mysql/x' (errno: 13)"),
+        "Can't create file … (errno: 13)."
+    );
+}
