@@ -10,6 +10,7 @@ pub mod catalog;
 mod connect;
 mod connection;
 pub mod error;
+pub mod explain;
 mod geojson;
 mod json;
 pub mod media;

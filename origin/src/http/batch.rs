@@ -45,7 +45,8 @@ pub(super) async fn run(
         Err(fault) if fault.is_deadlock() => attempt.once().await,
         outcome => outcome,
     };
-    Ok(respond::payload(&answer.map_err(Fault::into_problem)?))
+    let payload = answer.map_err(|fault| fault.into_problem(batch))?;
+    Ok(respond::payload(&payload))
 }
 
 /// What ends an attempt, and in which operation; in none, if all are done but for the commit.
@@ -72,10 +73,13 @@ impl Fault {
         matches!(&self.failure, Failure::Database(error) if error.is_deadlock())
     }
 
-    fn into_problem(self) -> Problem {
+    fn into_problem(self, batch: &Batch) -> Problem {
         let problem = self.failure.into_problem();
         match self.at {
-            Some(at) => problem.in_operation(at),
+            Some(at) => {
+                let operation = batch.steps()[at].operation();
+                records::search::name(problem, operation).in_operation(at)
+            }
             None => problem,
         }
     }
@@ -109,7 +113,7 @@ impl Attempt<'_> {
     /// Reads the tables of the operation that failed anew.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
-            return Err(fault.into_problem());
+            return Err(fault.into_problem(self.batch));
         };
         self.tables_of(at, Schema::Fresh).await?;
         // Others may be about the same tables.

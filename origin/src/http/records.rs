@@ -2,6 +2,7 @@
 
 mod describe;
 mod read;
+pub(super) mod search;
 mod tables;
 
 use super::once::InsertOnce;
@@ -73,7 +74,7 @@ pub(super) async fn run(
         outcome => outcome,
     }
     .map_err(Failure::into_problem)
-    .map_err(|problem| read::name_index(problem, &operation))
+    .map_err(|problem| search::name(problem, &operation))
 }
 
 /// What ends an attempt.

@@ -11,6 +11,7 @@ use shared::error::ErrorCode;
 cases! {
     Both: [
         an_explanation_has_the_statement_and_the_plan,
+        an_explanation_holds_any_value_and_name,
         an_explanation_needs_a_full_key,
         an_explanation_runs_nothing,
         an_explanation_refuses_what_the_read_refuses,
@@ -45,6 +46,45 @@ async fn an_explanation_has_the_statement_and_the_plan(door: Door) {
     );
     let plain = ask(&room, "books", &json!({"explain": false, "limit": 1})).await;
     assert!(plain.payload().is_array(), "{plain}");
+}
+
+/// MariaDB writes both into its plan's strings as they are.
+async fn an_explanation_holds_any_value_and_name(door: Door) {
+    let name = "we\"ird\\'\n`t";
+    let (quoted, odd) = (name.replace('`', "``"), format!("{}/query", enc(name)));
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(40), b VARBINARY(40), n INT)",
+            "INSERT INTO t VALUES (1,'a','a',1), (2,'b','b',2), (3,'c','c',3)",
+            &format!("CREATE TABLE `{quoted}` (id INT PRIMARY KEY, `{quoted}` VARCHAR(40), KEY `{quoted}` (`{quoted}`))"),
+            &format!("INSERT INTO `{quoted}` VALUES (1,'a'), (2,'b'), (3,'c')"),
+        ],
+    )
+    .await;
+    for (value, shown) in [
+        ("O'Brien", "O\\'Brien"),
+        ("a\ttab", "a\ttab"),
+        ("nul\0", "nul\\0"),
+        ("a \"quote\"", "a \"quote\""),
+        ("\u{1A}\u{1}", "\u{1}"),
+        ("x\",\n  \"rows\": 5, \"y\": \"", "\"rows\": 5"),
+        ("ชื่อ \u{1F9AD}", "ชื่อ"),
+    ] {
+        let options = json!({"explain": true, "query": {"v": {"value": value, "equality": ">"}}});
+        let plan = room.post("t/query", &options).await.payload()["plan"].clone();
+        let table = &plan["query_block"]["nested_loop"][0]["table"];
+        let condition = table["attached_condition"].as_str().unwrap_or_default();
+        assert!(condition.contains(shown), "{value:?}: {plan}");
+        assert_eq!(table["table_name"], "t", "{plan}");
+        let options = json!({"explain": true, "query": {name: value}});
+        let plan = room.post(&odd, &options).await.payload()["plan"].clone();
+        let table = &plan["query_block"]["nested_loop"][0]["table"];
+        assert_eq!(table["table_name"], name, "{plan}");
+        assert_eq!(table["key"], name, "{plan}");
+    }
+    let options = json!({"explain": true, "query": {"b": "AP+A"}, "order": {"field": "v"}});
+    assert!(room.post("t/query", &options).await.payload()["plan"].is_object());
 }
 
 async fn an_explanation_needs_a_full_key(door: Door) {

@@ -3,6 +3,7 @@
 use super::asking::{ask, field, refused, rows};
 use crate::door::Door;
 use crate::room::Room;
+use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -16,6 +17,7 @@ cases! {
         a_search_without_an_index_says_what_to_do,
         a_condition_may_match,
         odd_search_terms_are_no_fault,
+        what_is_no_boolean_search_is_named,
         malformed_searches_are_refused,
         a_search_pages_by_its_score,
     ],
@@ -267,27 +269,43 @@ async fn odd_search_terms_are_no_fault(door: Door) {
             "{term}: {answer}"
         );
     }
-    // What boolean mode can't read is the caller's fault, told as such, not a failure of ours.
-    for term in [
-        "+",
-        "\"",
-        "(",
-        "+*",
-        "@",
-        "\"a\" @",
-        "((((",
-        "database @ 3",
-        "+-x",
-        "**",
-        "<>~",
-    ] {
-        let options =
-            json!({"fullTextSearch": search(term, json!({"mode": "boolean", "scoreAlias": "s"}))});
-        let answer = ask(&room, "notes", &options).await;
-        assert!(
-            ["ok", "sql_error", "invalid_query_option"].contains(&answer.code().as_str()),
-            "{term}: {answer}"
-        );
+}
+
+/// What boolean mode can't read is the caller's fault, and MariaDB does not say which search it means.
+async fn what_is_no_boolean_search_is_named(door: Door) {
+    let room = Room::new(door, NOTES).await;
+    for term in ["+", "(", "+*", "@", "((((", "+-x", "**", "<>~", "(a"] {
+        let option = json!({"fullTextSearch": search(term, json!({"mode": "boolean"}))});
+        let names = ["fullTextSearch", "boolean search"];
+        refused(
+            &room,
+            "notes",
+            &option,
+            ErrorCode::InvalidQueryOption,
+            &names,
+        )
+        .await;
+        let condition = json!({"value": term, "equality": "MATCH_BOOLEAN"});
+        let filter = json!({"query": {"body": condition}});
+        let names = ["body", "boolean search"];
+        refused(&room, "notes", &filter, ErrorCode::InvalidFilter, &names).await;
+        let delete = json!({"deleteKeyValues": [{"key": "body", "value": term, "operator": "MATCH_BOOLEAN"}]});
+        let answer = room
+            .call(Method::DELETE, "notes")
+            .json(&delete)
+            .send()
+            .await;
+        let error = answer.refused(ErrorCode::InvalidFilter);
+        assert!(error["message"].to_string().contains("body"), "{answer}");
+        let operation = json!({"method": "DELETE", "path": room.path("notes"), "body": delete});
+        let batch = json!({"operations": [operation]});
+        let answer = door
+            .call(Method::POST, "/api/v1/batch")
+            .json(&batch)
+            .send()
+            .await;
+        let error = answer.refused(ErrorCode::InvalidFilter);
+        assert!(error["message"].to_string().contains("body"), "{answer}");
     }
 }
 

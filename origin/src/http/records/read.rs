@@ -2,8 +2,8 @@
 
 use super::{Attempt, Extent, Failure, Prepared};
 use crate::catalog::Layout;
-use crate::db::run;
 use crate::db::run::{Counting, Found, Page, Reading};
+use crate::db::{self, run};
 use crate::http::respond;
 use crate::page_token::Seal;
 use crate::plan::Select;
@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
 use shared::operation::Operation;
-use shared::operation::filter::{Condition, Test};
 use shared::operation::read::{Answer, Count, Read};
 use std::sync::Arc;
 
@@ -57,9 +56,9 @@ impl Attempt<'_> {
                     None => Prepared::One(sql::select(select, scope), layout, read.format),
                 },
             }),
-            _ => Err(Problem::new(
-                ErrorCode::Internal,
-                "The request was planned as a read.",
+            _ => Err(Problem::internal(
+                "Something went wrong in the service itself.",
+                "an operation that is no read was planned as one",
             )),
         }
     }
@@ -173,13 +172,14 @@ impl Attempt<'_> {
     ) -> Result<Response, Failure> {
         let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
         let plan = run::text(self.lease().await?, question, leaves, limit, progress).await?;
-        let unreadable = || Problem::new(ErrorCode::Internal, "MariaDB's plan can't be shown.");
-        let explanation = Explanation {
-            sql: statement.text(),
-            plan: serde_json::from_str(&plan).map_err(|_| unreadable())?,
+        let json = db::explain::plan(&plan).and_then(|plan| {
+            let sql = statement.text();
+            serde_json::to_vec(&Explanation { sql, plan })
+        });
+        let unreadable = |error: serde_json::Error| {
+            Problem::internal("MariaDB's plan can't be shown.", error.to_string())
         };
-        let json = serde_json::to_vec(&explanation).map_err(|_| unreadable())?;
-        Ok(respond::payload(&json))
+        Ok(respond::payload(&json.map_err(unreadable)?))
     }
 }
 
@@ -200,44 +200,6 @@ pub(in crate::http) fn several() -> Problem {
     .with_hint("Read the table with the option query instead: its rows are a list.")
 }
 
-/// Says which FULLTEXT index is missing: MariaDB does not.
-pub(super) fn name_index(problem: Problem, operation: &Operation) -> Problem {
-    let Operation::Read(read) = operation else {
-        return problem;
-    };
-    if problem.code() != ErrorCode::FulltextIndexMissing {
-        return problem;
-    }
-    let mut searches = Vec::new();
-    if let Some(search) = &read.search {
-        let fields: Vec<_> = search.fields.iter().map(ToString::to_string).collect();
-        searches.push(fields.join(", "));
-    }
-    if let Some(condition) = &read.filter {
-        matched(condition, &mut searches);
-    }
-    let table = read.table.table.as_str();
-    problem.with_hint(match searches.as_slice() {
-        [one] => format!("Add a FULLTEXT index over exactly these fields of {table}: {one}."),
-        each => format!(
-            "Each search needs a FULLTEXT index over exactly its fields of {table}: {}.",
-            each.join("; ")
-        ),
-    })
-}
-
-/// The fields that conditions search in.
-fn matched(condition: &Condition, found: &mut Vec<String>) {
-    match condition {
-        Condition::Test(field, Test::Match(..)) => found.push(field.to_string()),
-        Condition::Test(..) => {}
-        Condition::All(parts) | Condition::Any(parts) => {
-            parts.iter().for_each(|part| matched(part, found));
-        }
-        Condition::Not(part) => matched(part, found),
-    }
-}
-
 /// How the number of records without paging is found, if it is asked for.
 fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
     (read.count == Count::Exact).then(|| Counting {
@@ -251,5 +213,5 @@ fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting>
 #[derive(Serialize)]
 struct Explanation<'a> {
     sql: &'a str,
-    plan: &'a RawValue,
+    plan: Box<RawValue>,
 }

@@ -1,0 +1,123 @@
+//! MariaDB's refusals of full-text searches: it does not say which search of a request it means.
+
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::operation::Operation;
+use shared::operation::filter::{Condition, MatchMode, Test};
+use shared::operation::write::Target;
+
+/// `ER_PARSE_ERROR`, which InnoDB's parser of boolean searches gives too.
+const PARSE_ERROR: u16 = 1064;
+
+/// A full-text search of an operation.
+struct Search {
+    /// The code of a fault in it.
+    code: ErrorCode,
+    /// What it is, to begin a sentence.
+    name: String,
+    /// The fields, as a hint lists them.
+    fields: String,
+    mode: MatchMode,
+}
+
+/// Says which FULLTEXT index is missing, or which option or condition is no boolean search.
+pub(in crate::http) fn name(problem: Problem, operation: &Operation) -> Problem {
+    match problem.code() {
+        ErrorCode::FulltextIndexMissing => name_index(problem, operation),
+        ErrorCode::SqlError => name_term(problem, operation),
+        _ => problem,
+    }
+}
+
+fn name_index(problem: Problem, operation: &Operation) -> Problem {
+    let Some(path) = operation.table() else {
+        return problem;
+    };
+    let table = path.table.as_str();
+    problem.with_hint(match searches(operation).as_slice() {
+        [one] => format!(
+            "Add a FULLTEXT index over exactly these fields of {table}: {}.",
+            one.fields
+        ),
+        several => {
+            let each: Vec<_> = several.iter().map(|search| &*search.fields).collect();
+            format!(
+                "Each search needs a FULLTEXT index over exactly its fields of {table}: {}.",
+                each.join("; ")
+            )
+        }
+    })
+}
+
+/// Our own statements parse: what does not is a boolean search.
+fn name_term(problem: Problem, operation: &Operation) -> Problem {
+    let refusal = problem
+        .details()
+        .and_then(|details| details.refusal.clone());
+    let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {
+        return problem;
+    };
+    let mut searches = searches(operation);
+    searches.retain(|search| search.mode == MatchMode::Boolean);
+    let Some(first) = searches.first() else {
+        return problem;
+    };
+    let names: Vec<_> = searches.iter().map(|search| &*search.name).collect();
+    let message = format!(
+        "{} is no boolean search: {}",
+        names.join(" or "),
+        problem.message()
+    );
+    Problem::new(first.code, message)
+        .with_hint_if(problem.hint().map(str::to_owned))
+        .with_details(refusal.errno, refusal.sql_state)
+}
+
+fn searches(operation: &Operation) -> Vec<Search> {
+    let mut found = Vec::new();
+    let condition = match operation {
+        Operation::Read(read) => {
+            if let Some(search) = &read.search {
+                let fields: Vec<_> = search.fields.iter().map(ToString::to_string).collect();
+                found.push(Search {
+                    code: ErrorCode::InvalidQueryOption,
+                    name: "The option fullTextSearch".to_owned(),
+                    fields: fields.join(", "),
+                    mode: search.mode,
+                });
+            }
+            read.filter.as_ref()
+        }
+        Operation::Update(update) => matching(&update.target),
+        Operation::Delete(delete) => matching(&delete.target),
+        _ => None,
+    };
+    if let Some(condition) = condition {
+        collect(condition, &mut found);
+    }
+    found
+}
+
+fn matching(target: &Target) -> Option<&Condition> {
+    match target {
+        Target::Record(_) => None,
+        Target::Matching(condition) => Some(condition),
+    }
+}
+
+/// The searches that a condition holds.
+fn collect(condition: &Condition, found: &mut Vec<Search>) {
+    match condition {
+        Condition::Test(field, Test::Match(mode, _)) => found.push(Search {
+            code: ErrorCode::InvalidFilter,
+            name: format!("The condition {}", shown(&field.to_string())),
+            fields: field.to_string(),
+            mode: *mode,
+        }),
+        Condition::Test(..) => {}
+        Condition::All(parts) | Condition::Any(parts) => {
+            parts.iter().for_each(|part| collect(part, found));
+        }
+        Condition::Not(part) => collect(part, found),
+    }
+}
