@@ -42,6 +42,8 @@ pub struct Layout {
 pub struct Traits {
     /// Whether it is a view.
     pub view: bool,
+    /// Whether it is a view that MariaDB can't write through, such as one that groups.
+    pub read_only: bool,
     /// Whether using it may run stored code (triggers, or whatever is behind a view), which can leave
     /// something in the session.
     pub stored_code: bool,
@@ -71,6 +73,8 @@ pub struct Column {
     pub kind: Kind,
     /// What characters it can hold, if it holds text.
     pub charset: Charset,
+    /// Whether its collation tells upper from lower case.
+    pub case: Case,
     /// Its type as MariaDB writes it: `varchar(200)`.
     pub type_text: String,
     /// Whether NULL is allowed.
@@ -149,7 +153,7 @@ pub enum Charset {
     /// All of Unicode: any text can be compared with it.
     Unicode,
     /// Fewer, as latin1 does: MariaDB refuses to compare it with text that it can't hold.
-    Limited(Arc<Repertoire>, Case),
+    Limited(Arc<Repertoire>),
 }
 
 /// Whether a column's collation tells upper from lower case.

@@ -158,12 +158,15 @@ pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
     }
 }
 
+/// The methods that change nothing.
+pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
+
 /// The methods that a key may use on a table: the `methods` of its metadata.
 #[must_use]
 pub const fn table_methods(access: Access) -> &'static [&'static str] {
     match access {
         Access::Full => &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"],
-        Access::Read => &["GET", "HEAD", "OPTIONS"],
+        Access::Read => READ_METHODS,
     }
 }
 

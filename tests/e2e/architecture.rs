@@ -15,6 +15,7 @@ cases! {
         the_shared_crate_does_no_io,
         only_the_builder_writes_sql,
         nothing_unwraps_outside_tests,
+        a_500_has_a_cause,
         anyhow_stays_in_main,
         no_file_is_longer_than_500_lines,
         no_file_has_a_name_without_meaning,
@@ -349,6 +350,14 @@ async fn nothing_unwraps_outside_tests(_: Door) {
         }
     }
     must_be_empty("no unwrap outside tests", &breaches);
+}
+
+/// `Problem::internal` takes it, and the log gets it.
+async fn a_500_has_a_cause(_: Door) {
+    for source in sources(&["edge/src", "origin/src"]) {
+        let (code, _) = source.split();
+        assert!(!code.contains("ErrorCode::Internal"), "{}", source.path);
+    }
 }
 
 async fn anyhow_stays_in_main(_: Door) {

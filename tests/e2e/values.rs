@@ -4,6 +4,7 @@ mod charsets;
 mod indexes;
 mod keys;
 mod numbers;
+mod objects;
 mod others;
 mod random;
 mod texts;
@@ -23,6 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
         indexes::cases(),
         keys::cases(),
         numbers::cases(),
+        objects::cases(),
         others::cases(),
         random::cases(),
         texts::cases(),

@@ -1,7 +1,7 @@
 //! Typical requests, and the tables that they are about: what parsing, planning and rendering are measured
 //! with.
 
-use origin::catalog::{Charset, Column, Kind, Table, Traits};
+use origin::catalog::{Case, Charset, Column, Kind, Table, Traits};
 use origin::plan::scope::Scope;
 use origin::plan::{self, Plan};
 use origin::sql::{self, Statement};
@@ -85,6 +85,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> Arc<Table> {
         name: FieldName::parse(name).expect("a name"),
         kind: *kind,
         charset: Charset::Unicode,
+        case: Case::Folded,
         type_text: "varchar(200)".to_owned(),
         nullable: *name != "id",
         default: None,

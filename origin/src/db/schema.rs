@@ -27,6 +27,8 @@ const TABLE: &str = concat!(
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND ",
     is_table!()
 );
+const READ_ONLY: &str = "SELECT IS_UPDATABLE = 'NO' FROM information_schema.VIEWS \
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
@@ -153,6 +155,8 @@ async fn read(
     let (triggers, update_triggers): (u64, bool) =
         (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
     let view = table_type == "VIEW";
+    let read_only =
+        view && (connection.ask::<bool>(READ_ONLY, place).await?.pop()).unwrap_or_default();
     let facts = Facts::gather(&indexes, references, &checks);
     let mut limited = HashMap::new();
     for name in columns.iter().filter_map(|row| row.8.as_deref()) {
@@ -175,6 +179,7 @@ async fn read(
         .collect();
     let traits = Traits {
         view,
+        read_only,
         // What a view calls, or which triggers lie behind it, may be of another database, or of a view in
         // it; and it may take a lock with no function but MariaDB's own.
         stored_code: triggers > 0 || view,
@@ -287,9 +292,10 @@ fn column(
         name: field,
         sorted_chars: sorted_chars(&data_type, &type_text, &collation),
         charset: match limited.get(&charset) {
-            Some(repertoire) => Charset::Limited(Arc::clone(repertoire), case(&collation)),
+            Some(repertoire) => Charset::Limited(Arc::clone(repertoire)),
             None => Charset::Unicode,
         },
+        case: case(&collation),
         type_text,
         nullable,
         default: default

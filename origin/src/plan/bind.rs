@@ -4,6 +4,7 @@
 //! exact. Ranges are MariaDB's to check: it knows them, and says so with its own error.
 
 mod geojson;
+mod json;
 mod member;
 mod number;
 mod temporal;
@@ -62,10 +63,16 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
         Kind::Double => number::double(value),
         Kind::Text => scalar_text(value).and_then(|text| of_text(column, text, purpose)),
         Kind::Enum => scalar_text(value)
-            .and_then(|text| member::one(&column.values, text))
+            .and_then(|text| match purpose {
+                Purpose::Filter => member::named(&column.values, text, column.case),
+                Purpose::Store | Purpose::Key => member::one(&column.values, text),
+            })
             .and_then(|text| of_text(column, text, purpose)),
         Kind::Set => scalar_text(value)
-            .and_then(|text| member::several(&column.values, text))
+            .and_then(|text| match purpose {
+                Purpose::Filter => member::all_named(&column.values, text, column.case),
+                Purpose::Store | Purpose::Key => member::several(&column.values, text),
+            })
             .and_then(|text| of_text(column, &text, purpose)),
         Kind::Uuid => parsed::<Uuid>(value),
         Kind::Inet4 => parsed::<Ipv4Addr>(value),
@@ -82,9 +89,12 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
         }),
         Kind::DateTime => string(value).and_then(temporal::datetime).map(own_text),
         Kind::Time => string(value).and_then(temporal::time).map(own_text),
-        Kind::Json => Some(json(value, purpose)),
+        Kind::Json => return json(column, value, purpose),
         Kind::Bytes => string(value).and_then(|text| bytes(column, text, purpose)),
-        Kind::Geometry => geometry(value),
+        Kind::Geometry => match value {
+            Value::Object(text) => return geometry(column, text, purpose),
+            _ => None,
+        },
     };
     bound.ok_or_else(|| refused(column, value, purpose))
 }
@@ -105,8 +115,8 @@ pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
 #[must_use]
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
-        Charset::Limited(repertoire, case) if !repertoire.holds(text) => Form::Unicode(*case),
-        Charset::Limited(..) | Charset::Unicode => Form::Plain,
+        Charset::Limited(repertoire) if !repertoire.holds(text) => Form::Unicode(column.case),
+        Charset::Limited(_) | Charset::Unicode => Form::Plain,
     };
     Operand {
         param: Param::Text(text.into()),
@@ -184,6 +194,27 @@ fn own_text(text: String) -> Operand {
 }
 
 fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
+    let got = match value {
+        Value::Text(text) => shown(text),
+        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
+        other => other.kind().to_owned(),
+    };
+    let hint = match (column.kind, value, &column.charset) {
+        (Kind::Enum | Kind::Set, Value::Text(text), _) => {
+            nearest(text, column.values.iter().map(String::as_str))
+                .map(|near| format!("Did you mean {}?", shown(near)))
+        }
+        (Kind::Text, Value::Text(_), Charset::Limited(repertoire)) => Some(format!(
+            "Its character set {} lacks a character of it.",
+            repertoire.charset()
+        )),
+        _ => None,
+    };
+    faulty(column, purpose, &format!(", not {got}")).with_hint_if(hint)
+}
+
+/// Says what a field takes, and what is wrong with the value given.
+fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     let takes = match column.kind {
         Kind::Integer => "a whole number",
         Kind::Bit => "a whole number from 0 up",
@@ -202,31 +233,14 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
         Kind::Bytes => "a base64 string",
         Kind::Geometry => "a GeoJSON geometry of two dimensions",
     };
-    let got = match value {
-        Value::Text(text) => shown(text),
-        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
-        other => other.kind().to_owned(),
-    };
-    let problem = Problem::new(
+    Problem::new(
         purpose.code(),
         format!(
-            "The field {} ({}) takes {takes}, not {got}.",
+            "The field {} ({}) takes {takes}{fault}.",
             shown(column.name.as_str()),
             short(&column.type_text)
         ),
-    );
-    let hint = match (column.kind, value, &column.charset) {
-        (Kind::Enum | Kind::Set, Value::Text(text), _) => {
-            nearest(text, column.values.iter().map(String::as_str))
-                .map(|near| format!("Did you mean {}?", shown(near)))
-        }
-        (Kind::Text, Value::Text(_), Charset::Limited(repertoire, _)) => Some(format!(
-            "Its character set {} lacks a character of it.",
-            repertoire.charset()
-        )),
-        _ => None,
-    };
-    problem.with_hint_if(hint)
+    )
 }
 
 /// A type as MariaDB writes it; an ENUM may have thousands of members.
@@ -242,7 +256,7 @@ fn short(type_text: &str) -> Cow<'_, str> {
 /// session that is not strict would store `?` instead.
 fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     match (purpose, &column.charset) {
-        (Purpose::Store, Charset::Limited(repertoire, _)) if !repertoire.holds(text) => None,
+        (Purpose::Store, Charset::Limited(repertoire)) if !repertoire.holds(text) => None,
         (Purpose::Store, _) => Some(plain(Param::Text(text.into()))),
         (Purpose::Filter | Purpose::Key, _) => Some(literal(column, text)),
     }
@@ -277,14 +291,20 @@ fn scalar_text(value: &Value) -> Option<&str> {
     }
 }
 
-fn json(value: &Value, purpose: Purpose) -> Operand {
-    let param = Param::Text(value.to_json().into());
-    let form = if purpose == Purpose::Store {
-        Form::Plain
-    } else {
-        Form::Json
+fn json(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
+    let text = value.to_json();
+    if json::has_lone_surrogate(&text) {
+        let fault = "; this one holds half of a surrogate pair (\\ud800 to \\udfff alone), which is no character";
+        return Err(faulty(column, purpose, fault));
+    }
+    let form = match purpose {
+        Purpose::Store => Form::Plain,
+        Purpose::Filter | Purpose::Key => Form::Json,
     };
-    Operand { param, form }
+    Ok(Operand {
+        param: Param::Text(text.into()),
+        form,
+    })
 }
 
 /// Base64 in either alphabet, with its padding or without. A BINARY is filled up with zeros as MariaDB
@@ -312,14 +332,14 @@ fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     Some(plain(Param::Bytes(bytes)))
 }
 
-fn geometry(value: &Value) -> Option<Operand> {
-    let Value::Object(text) = value else {
-        return None;
-    };
-    geojson::geometry(text).map(|text| Operand {
-        param: Param::Text(text.into()),
-        form: Form::GeoJson,
-    })
+fn geometry(column: &Column, text: &str, purpose: Purpose) -> Result<Operand, Problem> {
+    match geojson::geometry(text) {
+        Ok(text) => Ok(Operand {
+            param: Param::Text(text.into()),
+            form: Form::GeoJson,
+        }),
+        Err(fault) => Err(faulty(column, purpose, &format!(": {fault}"))),
+    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(super) fn insert(
             format!("batchData has {count} rows; {batch_max_rows} are taken at a time."),
         ));
     }
+    writable(table)?;
     let columns = places(&insert.fields, table)?;
     let rows = insert
         .rows
@@ -50,6 +51,20 @@ pub(super) fn insert(
         returning,
         batch,
     })
+}
+
+/// Refuses to write through a view that can't be written through. Its metadata names the same methods.
+fn writable(table: &Table) -> Result<(), Problem> {
+    if !table.traits().read_only {
+        return Ok(());
+    }
+    let name = shown(table.name().as_str());
+    Err(Problem::new(
+        ErrorCode::MethodNotAllowed,
+        format!("The view {name} can only be read."),
+    )
+    .with_hint("Write to the tables that it reads.")
+    .with_allow("GET, HEAD, OPTIONS"))
 }
 
 /// Without transactions a record could be there without its receipt, and be inserted again.
@@ -136,6 +151,7 @@ fn cells(
 
 pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {
     let table = scope.root();
+    writable(table)?;
     let places = places(&update.fields, table)?;
     let changes = places
         .into_iter()
@@ -154,6 +170,7 @@ pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update
 }
 
 pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
+    writable(scope.root())?;
     Ok(Delete {
         filter: target(&delete.target, scope)?,
     })
@@ -179,7 +196,8 @@ fn places(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {
                         "The field {} is computed by MariaDB and takes no value.",
                         shown(name.as_str())
                     ),
-                )),
+                )
+                .with_hint("Leave it out.")),
             }
         })
         .collect()

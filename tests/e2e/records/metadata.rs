@@ -22,6 +22,8 @@ cases! {
         a_preflight_needs_no_key,
         an_options_that_is_no_preflight_needs_a_key,
         a_views_schema_is_shown,
+        fields_say_whether_they_can_be_written,
+        a_view_that_can_not_be_written_says_so_and_refuses,
         the_schema_of_a_missing_table_is_not_found,
     ],
 }
@@ -197,6 +199,113 @@ async fn a_views_schema_is_shown(door: Door) {
     room.exec("CREATE VIEW v AS SELECT id, title FROM t").await;
     let schema = schema(&room, "v").await;
     assert_eq!(field(&schema, "title")["type"], "varchar(200)");
+}
+
+async fn fields_say_whether_they_can_be_written(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, n INT, j JSON, twice INT AS (n * 2) VIRTUAL, kept INT AS (n + 1) STORED, \
+             made DATETIME DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
+        ],
+    )
+    .await;
+    let schema = schema(&room, "t").await;
+    for (name, generated) in [
+        ("id", false),
+        ("n", false),
+        ("j", false),
+        ("twice", true),
+        ("kept", true),
+        ("made", false),
+    ] {
+        let field = field(&schema, name);
+        assert_eq!(field["generated"], generated, "{field}");
+        assert_eq!(field["writable"], !generated, "{field}");
+    }
+    let json = field(&schema, "j");
+    assert_eq!(json["type"], "longtext");
+    assert_eq!(json["jsonType"], "json");
+    assert_eq!(field(&schema, "n").get("jsonType"), None);
+    room.post("t", &json!({"id": 1, "n": 1})).await.payload();
+    for (method, rest, body) in [
+        (Method::POST, "t", json!({"id": 2, "twice": 2})),
+        (
+            Method::POST,
+            "t",
+            json!({"batchData": [{"id": 2}, {"id": 3, "kept": 2}]}),
+        ),
+        (Method::PUT, "t/1", json!({"twice": 2})),
+    ] {
+        let answer = room.call(method, rest).json(&body).send().await;
+        let error = answer.refused(ErrorCode::InvalidValue);
+        assert!(
+            error["message"].to_string().contains("computed"),
+            "{answer}"
+        );
+        assert!(
+            error["hint"].to_string().contains("Leave it out"),
+            "{answer}"
+        );
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 1);
+}
+
+async fn a_view_that_can_not_be_written_says_so_and_refuses(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+            "INSERT INTO t VALUES (1, 1), (2, 1)",
+            "CREATE VIEW some AS SELECT id, n FROM t WHERE n > 0",
+            "CREATE VIEW grouped AS SELECT n AS id, COUNT(*) AS n FROM t GROUP BY t.n",
+            "CREATE VIEW united AS SELECT id, n FROM t UNION SELECT n, id FROM t",
+            "CREATE ALGORITHM = TEMPTABLE VIEW copied AS SELECT id, n FROM t",
+        ],
+    )
+    .await;
+    let some = room.get("some/_schema").await.payload();
+    assert_eq!(
+        some["methods"],
+        room.get("t/_schema").await.payload()["methods"]
+    );
+    assert_eq!(some["schema"][1]["writable"], true);
+    room.post("some", &json!({"id": 3, "n": 1})).await.payload();
+    for view in ["grouped", "united", "copied"] {
+        let described = room.get(&format!("{view}/_schema")).await.payload();
+        assert_eq!(
+            described["methods"],
+            json!(["GET", "HEAD", "OPTIONS"]),
+            "{view}"
+        );
+        assert_eq!(described["schema"][1]["writable"], false, "{view}");
+        room.get(view).await.payload();
+        for (method, rest, body) in [
+            (Method::POST, "", json!({"id": 9, "n": 9})),
+            (Method::PUT, "/1", json!({"n": 9})),
+            (Method::PATCH, "/1", json!({"n": 9})),
+            (Method::DELETE, "/1", Value::Null),
+            (
+                Method::DELETE,
+                "",
+                json!({"deleteKeyValues": [{"key": "n", "value": 1}]}),
+            ),
+        ] {
+            let mut call = room.call(method, &format!("{view}{rest}"));
+            if !body.is_null() {
+                call = call.json(&body);
+            }
+            let answer = call.send().await;
+            let error = answer.refused(ErrorCode::MethodNotAllowed);
+            assert!(error["message"].to_string().contains(view), "{answer}");
+            assert_eq!(
+                answer.header("allow"),
+                Some("GET, HEAD, OPTIONS"),
+                "{answer}"
+            );
+        }
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 3);
 }
 
 async fn the_schema_of_a_missing_table_is_not_found(door: Door) {

@@ -4,7 +4,9 @@ use super::Found::{ByInput, NotAsked};
 use super::{are_no_filters, are_refused, round_trips};
 use crate::door::Door;
 use crate::room::Room;
+use reqwest::Method;
 use serde_json::{Value, json};
+use shared::error::ErrorCode;
 
 cases! {
     Both: [
@@ -13,6 +15,7 @@ cases! {
         columns_of_other_character_sets_are_utf_8_outside,
         what_a_character_set_lacks_is_refused,
         enums_and_sets_are_texts,
+        a_condition_on_an_enum_names_its_members,
         long_texts_come_back_whole,
         texts_that_are_too_long_are_refused,
     ],
@@ -190,6 +193,75 @@ async fn enums_and_sets_are_texts(door: Door) {
     .await;
     are_no_filters(door, "ENUM('a','b')", &["\"c\"", "1", "{}"]).await;
     are_no_filters(door, "SET('x','y')", &["\"w\"", "\"x,w\"", "3"]).await;
+}
+
+/// One rule for every operator, statement and collation: a foreign value is refused, and changes nothing.
+async fn a_condition_on_an_enum_names_its_members(door: Door) {
+    let room = Room::new(
+        door,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, e ENUM('open','été'), s SET('open','été'), \
+             x ENUM('open','été') COLLATE utf8mb4_bin)",
+            "INSERT INTO t VALUES (1,'open','open','open'), (2,'été','open,été','été')",
+        ],
+    )
+    .await;
+    for (field, value) in [
+        ("e", "opn"),
+        ("e", "ete"),
+        ("e", "2"),
+        ("e", "日本"),
+        ("s", "opn"),
+        ("s", "open,日本"),
+        ("x", "OPEN"),
+        ("x", "日本"),
+    ] {
+        for condition in [
+            json!({"value": value}),
+            json!({"value": value, "equality": "!="}),
+            json!({"value": ["open", value], "equality": "IN"}),
+            json!({"value": ["open", value], "equality": "NOT IN"}),
+            json!({"value": [value], "equality": "!="}),
+            json!({"value": value, "not": true}),
+        ] {
+            let body = json!({"query": {field: condition}});
+            let answer = room.post("t/query", &body).await;
+            let error = answer.refused(ErrorCode::InvalidFilter);
+            let message = error["message"].as_str().unwrap_or_default();
+            assert!(
+                message.contains("'open','été'"),
+                "the values are named: {answer}"
+            );
+        }
+        for operator in ["=", "!=", "NOT IN"] {
+            let item = json!({"key": field, "value": value, "operator": operator});
+            let delete = json!({"deleteKeyValues": [item]});
+            let answer = room.call(Method::DELETE, "t").json(&delete).send().await;
+            answer.refused(ErrorCode::InvalidFilter);
+            let update = json!({"updateKeyValues": [item], "data": {"id": 9}});
+            let answer = room.call(Method::PUT, "t").json(&update).send().await;
+            answer.refused(ErrorCode::InvalidFilter);
+        }
+    }
+    for (field, value, ids) in [
+        ("e", "open", json!([1])),
+        ("e", "OPEN", json!([1])),
+        ("e", "ÉTÉ", json!([2])),
+        ("e", "", json!([])),
+        ("s", "ÉTÉ,open", json!([2])),
+        ("x", "été", json!([2])),
+    ] {
+        let body = json!({"query": {field: value}, "selectFields": ["id"]});
+        let rows = room.post("t/query", &body).await.payload();
+        let found: Value = rows
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|row| row["id"].clone())
+            .collect();
+        assert_eq!(found, ids, "{field} {value}");
+    }
+    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 2);
 }
 
 async fn long_texts_come_back_whole(door: Door) {

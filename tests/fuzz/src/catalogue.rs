@@ -109,10 +109,11 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
             "old" => {
                 let latin1: String = (0..=0xFF_u8).map(char::from).collect();
                 let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
-                Charset::Limited(Arc::new(repertoire), Case::Folded)
+                Charset::Limited(Arc::new(repertoire))
             }
             _ => Charset::Unicode,
         },
+        case: Case::Folded,
         type_text: match (name, kind) {
             ("note" | "line", _) => "text".to_owned(),
             (_, Kind::Text) => "varchar(200)".to_owned(),

@@ -1,11 +1,11 @@
 //! A table's methods and fields.
 
 use crate::app::App;
-use crate::catalog::Column;
+use crate::catalog::{Column, Kind, Table};
 use crate::http::respond;
 use axum::response::Response;
 use serde::Serialize;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::key::Principal;
 use shared::operation::TablePath;
 use shared::policy;
@@ -19,11 +19,18 @@ pub(in crate::http) async fn describe(
 ) -> Result<Response, Problem> {
     let table = app.catalog.table(principal.project(), path).await?;
     let description = Description {
-        methods: policy::table_methods(principal.access()),
-        schema: table.columns().iter().map(Field::of).collect(),
+        methods: match table.traits().read_only {
+            true => policy::READ_METHODS,
+            false => policy::table_methods(principal.access()),
+        },
+        schema: table
+            .columns()
+            .iter()
+            .map(|column| Field::of(column, &table))
+            .collect(),
     };
     let json = serde_json::to_vec(&description)
-        .map_err(|_| Problem::new(ErrorCode::Internal, "The schema can't be shown."))?;
+        .map_err(|error| Problem::internal("The schema can't be shown.", error.to_string()))?;
     Ok(respond::payload(&json))
 }
 
@@ -39,11 +46,15 @@ struct Field<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     type_text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json_type: Option<&'static str>,
     required: bool,
     nullable: bool,
     default: Option<&'a str>,
     primary_key: bool,
     auto_increment: bool,
+    generated: bool,
+    writable: bool,
     unique: bool,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     values: &'a [String],
@@ -58,15 +69,19 @@ struct Target<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn of(column: &'a Column) -> Self {
+    fn of(column: &'a Column, table: &Table) -> Self {
         Self {
             name: column.name.as_str(),
             type_text: &column.type_text,
+            // MariaDB calls it longtext.
+            json_type: (column.kind == Kind::Json).then_some("json"),
             required: column.required(),
             nullable: column.nullable,
             default: column.default.as_deref(),
             primary_key: column.primary,
             auto_increment: column.auto_increment,
+            generated: column.generated,
+            writable: !column.generated && !table.traits().read_only,
             unique: column.unique,
             values: &column.values,
             references: column.references.as_ref().map(|target| Target {

@@ -2,6 +2,8 @@
 //! the field, and what it does not refuse it stores as something else, such as a point without its height.
 
 use serde_json::{Value, json};
+use shared::ident::shown;
+use std::borrow::Cow;
 
 /// Collections in collections.
 const NESTING_MAX_LEVELS: u8 = 16;
@@ -9,32 +11,66 @@ const NESTING_MAX_LEVELS: u8 = 16;
 const LINE_MIN_POSITIONS: usize = 2;
 const RING_MIN_POSITIONS: usize = 4;
 
-/// The geometry, without members of other names, which MariaDB would trip over. `None` if it is none,
-/// or one that MariaDB has no room for: of three dimensions, or a list of nothing.
-pub(super) fn geometry(text: &str) -> Option<String> {
-    let value = serde_json::from_str(text).ok()?;
+/// Why a text is no geometry, as a clause that follows a colon.
+pub(super) type Fault = Cow<'static, str>;
+
+/// Returns the geometry without members of other names, which MariaDB would trip over.
+///
+/// # Errors
+/// What it lacks, if it is no geometry, or one that MariaDB can't hold: of three dimensions, or an empty list.
+pub(super) fn geometry(text: &str) -> Result<String, Fault> {
+    let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     shape(&value, NESTING_MAX_LEVELS).map(|shape| shape.to_string())
 }
 
-fn shape(value: &Value, levels: u8) -> Option<Value> {
-    let kind = value["type"].as_str()?;
+fn shape(value: &Value, levels: u8) -> Result<Value, Fault> {
+    let kind = value["type"].as_str().ok_or("it has no type")?;
     let coordinates = &value["coordinates"];
-    let fits = match kind {
-        "Point" => is_position(coordinates),
-        "MultiPoint" => is_list(coordinates, 1, is_position),
-        "LineString" => is_line(coordinates),
-        "MultiLineString" => is_list(coordinates, 1, is_line),
-        "Polygon" => is_polygon(coordinates),
-        "MultiPolygon" => is_list(coordinates, 1, is_polygon),
+    let (fits, are) = match kind {
+        "Point" => (is_position(coordinates), "two numbers, [x, y]"),
+        "MultiPoint" => (
+            is_list(coordinates, 1, is_position),
+            "a list of positions [x, y]",
+        ),
+        "LineString" => (is_line(coordinates), "two or more positions [x, y]"),
+        "MultiLineString" => (
+            is_list(coordinates, 1, is_line),
+            "a list of lines of two or more positions [x, y]",
+        ),
+        "Polygon" => (
+            is_polygon(coordinates),
+            "a list of rings of four or more positions [x, y], the last like the first",
+        ),
+        "MultiPolygon" => (
+            is_list(coordinates, 1, is_polygon),
+            "a list of polygons: lists of rings of four or more positions [x, y], the last like the first",
+        ),
         "GeometryCollection" => {
-            let levels = levels.checked_sub(1)?;
-            let members = value["geometries"].as_array()?;
-            let shapes: Option<Vec<_>> = members.iter().map(|part| shape(part, levels)).collect();
-            return shapes.map(|shapes| json!({"type": kind, "geometries": shapes}));
+            let levels = levels
+                .checked_sub(1)
+                .ok_or("its collections nest too deep")?;
+            let members = value["geometries"].as_array();
+            let members = members.ok_or("a GeometryCollection has a list of geometries")?;
+            let shapes = members.iter().map(|part| shape(part, levels));
+            let shapes = shapes.collect::<Result<Vec<_>, _>>()?;
+            return Ok(json!({"type": kind, "geometries": shapes}));
         }
-        _ => false,
+        "Feature" | "FeatureCollection" => {
+            return Err(format!("a {kind} is none, but has one in its member geometry").into());
+        }
+        _ => {
+            return Err(format!(
+                "its type {} is none of Point, MultiPoint, LineString, MultiLineString, Polygon, MultiPolygon, \
+                 GeometryCollection",
+                shown(kind)
+            )
+            .into());
+        }
     };
-    fits.then(|| json!({"type": kind, "coordinates": coordinates}))
+    match fits {
+        true => Ok(json!({"type": kind, "coordinates": coordinates})),
+        false => Err(format!("the coordinates of a {kind} are {are}").into()),
+    }
 }
 
 fn is_list(value: &Value, least: usize, is_part: fn(&Value) -> bool) -> bool {
@@ -82,7 +118,7 @@ mod tests {
             r#"{"type":"GeometryCollection","geometries":[]}"#,
         ] {
             let same = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-            assert_eq!(geometry(text).as_deref().map(same), Some(same(text)));
+            assert_eq!(geometry(text).as_deref().map(same), Ok(same(text)));
         }
         for text in [
             "{}",
@@ -100,7 +136,37 @@ mod tests {
             r#"{"type":"GeometryCollection","geometries":[1]}"#,
             r#"{"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},"properties":{}}"#,
         ] {
-            assert_eq!(geometry(text), None, "{text}");
+            assert!(geometry(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fault_says_what_is_missing() {
+        for (text, fault) in [
+            ("{}", "it has no type"),
+            (
+                r#"{"type":"Point"}"#,
+                "the coordinates of a Point are two numbers, [x, y]",
+            ),
+            (
+                r#"{"type":"Point","coordinates":[1,2,3]}"#,
+                "the coordinates of a Point are two numbers, [x, y]",
+            ),
+            (
+                r#"{"type":"point","coordinates":[1,2]}"#,
+                "its type \"point\" is none of Point, MultiPoint, LineString, MultiLineString, Polygon, MultiPolygon, \
+                 GeometryCollection",
+            ),
+            (
+                r#"{"type":"GeometryCollection","geometries":[{"type":"LineString","coordinates":[[1,2]]}]}"#,
+                "the coordinates of a LineString are two or more positions [x, y]",
+            ),
+            (
+                r#"{"type":"Feature"}"#,
+                "a Feature is none, but has one in its member geometry",
+            ),
+        ] {
+            assert_eq!(geometry(text).unwrap_err(), fault, "{text}");
         }
     }
 
@@ -108,6 +174,6 @@ mod tests {
     fn other_members_are_left_out() {
         let text = r#"{"bbox":[0,0,1,1],"coordinates":[44.074259984492556,5e-324],"type":"Point","crs":null}"#;
         let kept = r#"{"coordinates":[44.074259984492556,5e-324],"type":"Point"}"#;
-        assert_eq!(geometry(text).as_deref(), Some(kept));
+        assert_eq!(geometry(text).as_deref(), Ok(kept));
     }
 }

@@ -1,8 +1,44 @@
 //! Members of an ENUM or SET. MariaDB takes a number that is no member for a member's place, so a
 //! mistyped `"2"` would be stored as something else; and a comparison with no member finds nothing.
 //!
-//! Which texts are equal is the column's collation's to say. Only what no collation in use takes for a
-//! member is refused here.
+//! A condition names a member by one rule, whatever the collation: its text, without regard to trailing spaces, nor to
+//! case where the column's collation has none. What is stored, or addresses a record, is the collation's to judge: only
+//! what no collation in use takes for a member is refused here.
+
+use crate::catalog::Case;
+
+/// The member of an ENUM that a condition names; or the empty text, which an ENUM holds that was given something else
+/// while MariaDB was not strict.
+pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option<&'a str> {
+    if text.is_empty() {
+        return Some("");
+    }
+    place(members, text, case).map(|place| members[place].as_str())
+}
+
+/// The value of a SET that a condition names: its members in the order of their column.
+pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<String> {
+    if text.is_empty() {
+        return Some(String::new());
+    }
+    let places = text.split(',').map(|part| place(members, part, case));
+    let mut places = places.collect::<Option<Vec<_>>>()?;
+    places.sort_unstable();
+    places.dedup();
+    let parts: Vec<&str> = places.iter().map(|at| members[*at].as_str()).collect();
+    Some(parts.join(","))
+}
+
+/// The place of the member with this text.
+fn place(members: &[String], text: &str, case: Case) -> Option<usize> {
+    let bare = |text: &str| match case {
+        Case::Exact => text.trim_end_matches(' ').to_owned(),
+        Case::Folded => text.trim_end_matches(' ').to_lowercase(),
+    };
+    let exact = members.iter().position(|member| member == text);
+    let wanted = bare(text);
+    exact.or_else(|| members.iter().position(|member| bare(member) == wanted))
+}
 
 /// The value of an ENUM, if it can be one; as given, since MariaDB finds the member.
 pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
@@ -62,6 +98,31 @@ mod tests {
 
     fn members(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_condition_names_a_member_by_its_text() {
+        let plain = members(&["open", "Été", "1"]);
+        for (text, folded, exact) in [
+            ("open", Some("open"), Some("open")),
+            ("OPEN ", Some("open"), None),
+            ("ÉTÉ", Some("Été"), None),
+            ("ete", None, None),
+            ("1", Some("1"), Some("1")),
+            ("2", None, None),
+            (" 1", None, None),
+            ("ope", None, None),
+            ("日", None, None),
+            ("", Some(""), Some("")),
+        ] {
+            assert_eq!(named(&plain, text, Case::Folded), folded, "{text}");
+            assert_eq!(named(&plain, text, Case::Exact), exact, "{text}");
+        }
+        let named = |text| all_named(&plain, text, Case::Folded);
+        assert_eq!(named("1,Open,1").as_deref(), Some("open,1"));
+        assert_eq!(named("").as_deref(), Some(""));
+        assert_eq!(named("open,").as_deref(), None);
+        assert_eq!(named("open,日").as_deref(), None);
     }
 
     #[test]

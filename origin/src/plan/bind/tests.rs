@@ -10,6 +10,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         name: FieldName::parse("worth").unwrap(),
         kind,
         charset: Charset::Unicode,
+        case: Case::Folded,
         type_text: type_text.to_owned(),
         nullable: true,
         default: None,
@@ -119,7 +120,8 @@ fn a_binary_is_compared_as_it_is_stored() {
 fn text_beyond_a_character_set_is_refused_in_a_record_and_converts_the_column_in_a_condition() {
     let repertoire = Arc::new(Repertoire::compared("latin1", "aé日", "aé?"));
     let old = Column {
-        charset: Charset::Limited(repertoire, Case::Exact),
+        charset: Charset::Limited(repertoire),
+        case: Case::Exact,
         ..column(Kind::Text, "varchar(9)", &[])
     };
     let form = |given: &str| value(&old, &text(given), Purpose::Filter).unwrap().form;

@@ -88,6 +88,10 @@ impl Condition {
     }
 }
 
+/// How a condition compares with what looks like a condition itself.
+const AS_VALUE: &str =
+    "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
+
 fn too_many() -> Problem {
     invalid(format!(
         "There are more than {CONDITION_MAX_COUNT} conditions."
@@ -199,17 +203,21 @@ impl Reader {
                         other.kind()
                     )));
                 }
-                (other, _) => return Err(unknown_part(label, other, &PARTS)),
+                (other, _) => {
+                    let problem = unknown_part(label, other, &PARTS);
+                    let hint = format!("Its parts are {}. {AS_VALUE}", PARTS.join(", "));
+                    return Err(problem.with_hint(hint));
+                }
             }
         }
         let value = match (value, equality.0) {
             (Some(value), _) => value,
             (None, Operator::IsNull) => Value::Null,
             (None, _) => {
-                return Err(invalid(format!(
-                    "The condition {} has no value.",
-                    shown(label)
-                )));
+                return Err(
+                    invalid(format!("The condition {} has no value.", shown(label)))
+                        .with_hint(AS_VALUE),
+                );
             }
         };
         let field = match field {
