@@ -33,7 +33,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use worker::js_sys::{Date, Promise, Reflect};
 use worker::web_sys::{Headers, Request, Response};
-use worker::{Context, Env, Result, console_error};
+use worker::{Context, Env, Result};
 
 thread_local! {
     /// One an isolate: variables don't change within its life.
