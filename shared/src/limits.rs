@@ -205,13 +205,23 @@ pub const IMAGE_EDGE_MAX_PIXELS: u32 = 65_535;
 /// Pixels of each side of a thumbnail, at most.
 pub const THUMBNAIL_EDGE_PIXELS: u32 = 256;
 
-/// Bytes that all pictures take together while they are decoded; one that takes more is decoded alone.
-/// A photograph takes 10 MB, 100 megapixels of a progressive JPEG 700.
-pub const IMAGE_MEMORY_MAX_BYTES: u64 = 512 * 1024 * 1024;
+/// Bytes of one image file: 100 megapixels of four samples of 16 bits are 800 MB without compression.
+pub const IMAGE_FILE_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Pictures that wait to be decoded, or are: those of sixteen requests of 64 items. One that waits takes no
+/// Bytes of memory that all images take together while they are decoded. An image that needs more by itself is refused
+/// before it is decoded. A photograph takes 10 MB, and 100 megapixels 300 MB where a format is decoded whole at three bytes
+/// a pixel. The rest of the process stays within the 512 MB of a small machine.
+pub const IMAGE_MEMORY_MAX_BYTES: u64 = 380_000_000;
+
+/// Images that wait to be decoded, or are: those of sixteen requests of 64 items. One that waits takes no
 /// memory: it lies on the disk.
 pub const IMAGE_QUEUE_MAX_COUNT: usize = 1_024;
 
-/// Seconds until a picture is given up, from its arrival in the queue.
-pub const IMAGE_TIMEOUT_SECONDS: u64 = 60;
+/// Images of one project that wait to be decoded, or are: half of all.
+pub const IMAGE_QUEUE_PROJECT_MAX_COUNT: usize = IMAGE_QUEUE_MAX_COUNT / 2;
+
+/// Seconds for which an image waits in the queue: after them its upload is answered with 503.
+pub const IMAGE_WAIT_MAX_SECONDS: u64 = 60;
+
+/// Seconds for which an image is decoded: after them its upload is refused. 100 megapixels take under ten.
+pub const IMAGE_DECODE_MAX_SECONDS: u64 = 120;

@@ -59,6 +59,8 @@ mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
+#[path = "../faults/images.rs"]
+mod images;
 #[path = "../faults/media.rs"]
 mod media_faults;
 #[path = "../faults/once.rs"]
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         forged::cases(),
         formats::cases(),
         freshness::cases(),
+        images::cases(),
         input::cases(),
         isolation::cases(),
         isolation::stored_code::cases(),

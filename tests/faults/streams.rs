@@ -152,10 +152,10 @@ fn writing(service: &Service) -> usize {
 }
 
 /// What the kernel says of the service's own process.
-struct Process(i32);
+pub(crate) struct Process(i32);
 
 impl Process {
-    fn of(service: &Service) -> Self {
+    pub(crate) fn of(service: &Service) -> Self {
         let own = |command: &str| {
             let program = command.split(' ').next().unwrap_or_default();
             program.ends_with("selkie")
@@ -183,7 +183,7 @@ impl Process {
         self.number("VmRSS:") * 1024
     }
 
-    fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.number("VmHWM:") * 1024
     }
 

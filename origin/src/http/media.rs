@@ -63,7 +63,10 @@ async fn upload(
         (form.shape(), form.folder().clone(), form.existing())
     };
     let claims = received.form.into_items().into_iter().map(Claim::from);
-    let files = app.intake.examine_all(claims.zip(received.files)).await?;
+    let examined = app
+        .intake
+        .examine_all(principal.project(), claims.zip(received.files));
+    let files = examined.await?;
     let publication = Publication {
         project: principal.project().clone(),
         folder,

@@ -10,6 +10,7 @@ mod colour;
 mod exif;
 mod fault;
 mod gif;
+mod ico;
 mod jpeg;
 mod png;
 pub mod pool;
@@ -24,8 +25,12 @@ pub use fault::ImageFault;
 pub use thumbnail::Thumbnail;
 
 use super::sniff::ImageFormat;
+use pool::Budget;
 use raster::Raster;
-use shared::limits::{IMAGE_EDGE_MAX_PIXELS, IMAGE_MAX_PIXELS, THUMBNAIL_EDGE_PIXELS};
+use shared::limits::{
+    IMAGE_EDGE_MAX_PIXELS, IMAGE_FILE_MAX_BYTES, IMAGE_MAX_PIXELS, IMAGE_MEMORY_MAX_BYTES,
+    THUMBNAIL_EDGE_PIXELS,
+};
 use std::fs::File;
 use std::path::Path;
 
@@ -38,6 +43,8 @@ pub struct Limits {
     pub edge: u32,
     /// Pixels of the thumbnail's width, and of its height.
     pub thumbnail_edge: u32,
+    /// Bytes of memory that decoding one may take.
+    pub memory_bytes: u64,
 }
 
 impl Default for Limits {
@@ -46,6 +53,7 @@ impl Default for Limits {
             pixels: IMAGE_MAX_PIXELS,
             edge: IMAGE_EDGE_MAX_PIXELS,
             thumbnail_edge: THUMBNAIL_EDGE_PIXELS,
+            memory_bytes: IMAGE_MEMORY_MAX_BYTES,
         }
     }
 }
@@ -57,16 +65,19 @@ pub struct Picture {
     pub width: u32,
     /// Pixels from top to bottom, as it is shown.
     pub height: u32,
-    /// Its small picture; none of formats that are not decoded here.
+    /// Its small picture; `None` of formats and variants of formats that are not decoded here.
     pub thumbnail: Option<Thumbnail>,
 }
 
-/// Decodes one picture on this thread, whatever memory it takes.
+/// Decodes one picture on this thread.
 ///
 /// # Errors
 /// What is wrong with the file, see [`ImageFault`].
 pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Picture, ImageFault> {
-    open(path, format, limits)?.picture()
+    let opened = open(path, format, limits)?;
+    let budget = Budget::new(limits.memory_bytes);
+    let _memory = budget.take(opened.memory_bytes)?;
+    opened.picture()
 }
 
 /// A picture of which the header has been read.
@@ -113,14 +124,17 @@ struct Target {
 fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, ImageFault> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
+    if bytes > IMAGE_FILE_MAX_BYTES {
+        return Err(ImageFault::FileTooLarge(bytes));
+    }
     let header = match format {
-        ImageFormat::Jpeg => jpeg::open(file, bytes),
+        ImageFormat::Jpeg => jpeg::open(file, limits),
         ImageFormat::Png => png::open(file),
         ImageFormat::Gif => gif::open(file),
-        ImageFormat::WebP => codecs::open_webp(file, bytes, limits),
-        ImageFormat::Bmp => codecs::open_bmp(file, limits),
-        ImageFormat::Tiff => tiff::open(file),
-        ImageFormat::Ico => codecs::open_ico(file, bytes, limits),
+        ImageFormat::WebP => codecs::open_webp(file, bytes),
+        ImageFormat::Bmp => codecs::open_bmp(file),
+        ImageFormat::Tiff => tiff::open(file, bytes, limits),
+        ImageFormat::Ico => ico::open(file, bytes),
         ImageFormat::Avif => avif::open(file, bytes),
     }?;
     let Size { width, height } = header.size;
@@ -143,21 +157,25 @@ fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, Ima
 
 impl Opened {
     fn picture(self) -> Result<Picture, ImageFault> {
+        let without_thumbnail = |Size { width, height }: Size| Picture {
+            width,
+            height,
+            thumbnail: None,
+        };
         let decode = match self.decode {
             Decode::Pixels(decode) => decode,
-            Decode::Shown(Size { width, height }) => {
-                return Ok(Picture {
-                    width,
-                    height,
-                    thumbnail: None,
-                });
-            }
+            Decode::Shown(size) => return Ok(without_thumbnail(size)),
         };
         let to = self.size.within(self.edge);
-        let raster = decode(Target {
+        let raster = match decode(Target {
             from: self.size,
             to,
-        })?;
+        }) {
+            Ok(raster) => raster,
+            // A valid file is not refused because no decoder here reads its variant.
+            Err(ImageFault::Unsupported) => return Ok(without_thumbnail(self.size)),
+            Err(fault) => return Err(fault),
+        };
         let Size { width, height } = self.size.turned(raster.orientation);
         Ok(Picture {
             width,

@@ -10,7 +10,7 @@ use super::store::Staged;
 use crate::config::{Config, MediaTypes};
 use futures_util::future::try_join_all;
 use shared::error::{ErrorCode, Problem};
-use shared::ident::shown;
+use shared::ident::{ProjectName, shown};
 use shared::media::{MediaKind, MediaName};
 use shared::upload::{Label, UploadItem, Visibility};
 use std::sync::Arc;
@@ -81,12 +81,13 @@ impl Intake {
         Self { pool, types }
     }
 
-    /// Examines the files of one upload. All pass, or none.
+    /// Examines the files of one upload to a project. All pass, or none.
     ///
     /// # Errors
-    /// `invalid_media`, naming the first file at fault; `overloaded`.
+    /// `invalid_media` or `body_too_large`, naming the first file at fault; `rate_limited`, `overloaded`.
     pub async fn examine_all(
         &self,
+        project: &ProjectName,
         files: impl IntoIterator<Item = (Claim, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
         // Judged first, all of them: nothing is decoded for an upload that is refused by its first bytes.
@@ -100,7 +101,7 @@ impl Intake {
         try_join_all(
             judged
                 .into_iter()
-                .map(|(claim, staged, verdict)| self.look_into(claim, staged, verdict)),
+                .map(|(claim, staged, verdict)| self.look_into(project, claim, staged, verdict)),
         )
         .await
     }
@@ -145,6 +146,7 @@ impl Intake {
 
     async fn look_into(
         &self,
+        project: &ProjectName,
         claim: Claim,
         staged: Staged,
         verdict: Verdict,
@@ -153,13 +155,13 @@ impl Intake {
         let (mut picture, mut duration) = (None, None);
         match (claim.kind, verdict.image(), verdict.sniffed) {
             (MediaKind::Image, Some(format), _) => {
-                let examined = self.pool.examine(path, format).await;
+                let examined = self.pool.examine(project, path, format).await;
                 let examined =
                     examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
                 picture = Some(examined?);
             }
             (MediaKind::Video | MediaKind::Audio, _, Some(sniffed)) => {
-                duration = self.pool.duration(path, sniffed).await;
+                duration = self.pool.duration(project, path, sniffed).await;
             }
             _ => {}
         }

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{ProjectName, shown};
-use shared::limits::{TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST};
+use shared::limits::{IMAGE_FILE_MAX_BYTES, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST};
+use shared::media::MediaKind;
 use shared::operation::tus::{TusFile, TusId, TusNew};
 use shared::upload::{Existing, Label};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 use self::running::Running;
 pub use self::turn::Turn;
+use super::image::ImageFault;
 use super::store::{Held, Store, StoreError};
 use crate::clock::now;
 use crate::config::MediaTypes;
@@ -92,7 +94,7 @@ impl ResumableUploads {
     /// # Errors
     /// `body_too_large`, `invalid_media`, `media_exists`, `rate_limited`; the store or MariaDB fail.
     pub async fn begin(&self, project: &ProjectName, new: &TusNew) -> Result<UploadRow, Problem> {
-        self.check_length(new.length)?;
+        self.check_length(new)?;
         self.check_type(&new.file)?;
         self.check_name(project, &new.file).await?;
         let begun_at = now();
@@ -238,17 +240,22 @@ impl ResumableUploads {
         from.saturating_add(self.terms.lifetime.as_secs())
     }
 
-    fn check_length(&self, length: u64) -> Result<(), Problem> {
-        let most = self.terms.max_bytes;
-        if length <= most {
-            return Ok(());
+    fn check_length(&self, new: &TusNew) -> Result<(), Problem> {
+        let (length, most) = (new.length, self.terms.max_bytes);
+        if length > most {
+            return Err(Problem::new(
+                ErrorCode::BodyTooLarge,
+                format!(
+                    "An upload of {length} bytes is larger than {most}, the largest that is taken."
+                ),
+            ));
         }
-        Err(Problem::new(
-            ErrorCode::BodyTooLarge,
-            format!(
-                "An upload of {length} bytes is larger than {most}, the largest that is taken."
-            ),
-        ))
+        match new.file.kind {
+            MediaKind::Image if length > IMAGE_FILE_MAX_BYTES => {
+                Err(ImageFault::FileTooLarge(length).problem(new.file.name.as_str()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Types that lie about themselves are found by their bytes; this is for those that tell the truth, and of

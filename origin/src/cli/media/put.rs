@@ -94,7 +94,7 @@ impl PutArgs {
             };
             (claim, staged)
         });
-        let examined = async { Ok(intake.examine_all(files).await?) };
+        let examined = async { Ok(intake.examine_all(&self.of.project, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
         // From here on it goes to its end: what is published in part would be left to the sweeper.
         let rows = shelf

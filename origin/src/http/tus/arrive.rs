@@ -121,11 +121,13 @@ async fn publish(app: &App, turn: &mut Turn) -> Result<MediaRow, Problem> {
         kind: file.kind,
         visibility: file.visibility,
     };
+    let project = turn.row().project.clone();
+    let examined = app.intake.examine_all(&project, [(claim, staged)]);
     let publication = Publication {
-        project: turn.row().project.clone(),
+        files: examined.await?,
+        project,
         folder: file.folder,
         existing: file.existing,
-        files: app.intake.examine_all([(claim, staged)]).await?,
         upload: Some(turn.finished()),
     };
     let rows = app.library.publish(publication).await?;

@@ -76,34 +76,38 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     Ok(found)
 }
 
-/// The largest size among the items' properties: tiles and the layer of opacity are no larger than the
-/// picture. Turned by a quarter, if it is to be.
+/// The size of the primary item: other items are its opacity, its tiles, its gain map, its preview. Turned by a quarter, if
+/// it is to be. `None` if the file does not say.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
-    let mut found: Option<Size> = None;
-    let mut turned = false;
-    for (kind, properties) in children(meta)? {
-        if &kind != b"iprp" {
-            continue;
+    let boxes = children(meta)?;
+    let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);
+    let (Some((_, pitm)), Some((_, iprp))) = (find(b"pitm"), find(b"iprp")) else {
+        return Ok(None);
+    };
+    let mut pitm = Fields::of(pitm);
+    let version = pitm.version_and_flags().0;
+    let primary = pitm.item(version);
+    let (mut properties, mut associated) = (Vec::new(), Vec::new());
+    for (kind, content) in children(iprp)? {
+        match &kind {
+            b"ipco" => properties = children(content)?,
+            b"ipma" => associated.extend(associations(content, primary)),
+            _ => {}
         }
-        for (kind, container) in children(properties)? {
-            if &kind != b"ipco" {
-                continue;
+    }
+    let (mut found, mut turned) = (None, false);
+    // They are counted from 1; 0 is none.
+    let indices = associated.iter().filter_map(|index| index.checked_sub(1));
+    for (kind, property) in indices.filter_map(|index| properties.get(usize::from(index))) {
+        match (kind, property) {
+            (b"ispe", [_, _, _, _, w0, w1, w2, w3, h0, h1, h2, h3, ..]) => {
+                found = Some(Size {
+                    width: u32::from_be_bytes([*w0, *w1, *w2, *w3]),
+                    height: u32::from_be_bytes([*h0, *h1, *h2, *h3]),
+                });
             }
-            for (kind, property) in children(container)? {
-                match (&kind, property) {
-                    (b"ispe", [_, _, _, _, w0, w1, w2, w3, h0, h1, h2, h3, ..]) => {
-                        let size = Size {
-                            width: u32::from_be_bytes([*w0, *w1, *w2, *w3]),
-                            height: u32::from_be_bytes([*h0, *h1, *h2, *h3]),
-                        };
-                        if found.is_none_or(|other| other.pixels() < size.pixels()) {
-                            found = Some(size);
-                        }
-                    }
-                    (b"irot", [angle, ..]) => turned = angle & 1 == 1,
-                    _ => {}
-                }
-            }
+            (b"irot", [angle, ..]) => turned = angle & 1 == 1,
+            _ => {}
         }
     }
     Ok(found.map(|size| match turned {
@@ -113,4 +117,56 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
         },
         false => size,
     }))
+}
+
+/// The indices of an item's properties.
+fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
+    let mut fields = Fields::of(ipma);
+    let (version, flags) = fields.version_and_flags();
+    let mut found = Vec::new();
+    for _ in 0..fields.number(4) {
+        if fields.rest.is_empty() {
+            break;
+        }
+        let item = fields.item(version);
+        for _ in 0..fields.number(1) {
+            // The highest bit says whether a reader must understand the property.
+            let index = match flags & 1 {
+                0 => fields.number(1) & 0x7F,
+                _ => fields.number(2) & 0x7FFF,
+            };
+            if item == wanted {
+                found.push(index as u16);
+            }
+        }
+    }
+    found
+}
+
+/// Numbers of the big end first, 0 behind the end.
+struct Fields<'c> {
+    rest: &'c [u8],
+}
+
+impl<'c> Fields<'c> {
+    fn of(rest: &'c [u8]) -> Self {
+        Self { rest }
+    }
+
+    fn number(&mut self, bytes: usize) -> u32 {
+        let (these, rest) = self.rest.split_at(bytes.min(self.rest.len()));
+        self.rest = rest;
+        these
+            .iter()
+            .fold(0, |number, byte| number << 8 | u32::from(*byte))
+    }
+
+    fn version_and_flags(&mut self) -> (u32, u32) {
+        (self.number(1), self.number(3))
+    }
+
+    /// An item's id: of two bytes in the first version of a box.
+    fn item(&mut self, version: u32) -> u32 {
+        self.number(if version == 0 { 2 } else { 4 })
+    }
 }

@@ -2,8 +2,10 @@
 //!
 //! Codecs' own words never reach callers: they name offsets and inner states.
 
+use crate::shares::Refused;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use shared::limits::{IMAGE_DECODE_MAX_SECONDS, IMAGE_FILE_MAX_BYTES};
 use std::io;
 
 /// Why a picture has not been examined.
@@ -26,15 +28,29 @@ pub enum ImageFault {
         /// Pixels.
         height: u32,
     },
-    /// It would take more memory or time than any such picture needs.
-    #[error("it would take too much memory or time")]
+    /// The file is larger than [`IMAGE_FILE_MAX_BYTES`].
+    #[error("its file has {0} bytes, the maximum is {IMAGE_FILE_MAX_BYTES}")]
+    FileTooLarge(u64),
+    /// Decoding would take more memory than [`Limits::memory_bytes`](super::Limits::memory_bytes).
+    #[error("decoding it takes {} MB of memory, the maximum is {} MB", needed_bytes.div_ceil(1_000_000), max_bytes / 1_000_000)]
+    TooMuchMemory {
+        /// Bytes.
+        needed_bytes: u64,
+        /// Bytes.
+        max_bytes: u64,
+    },
+    /// A decoder met a limit that no honest image meets (scans of a JPEG, bytes of metadata).
+    #[error("it is more complex than any image needs to be")]
     TooCostly,
-    /// As many pictures wait as may.
-    #[error("too many pictures wait")]
+    /// Decoding was given up after [`IMAGE_DECODE_MAX_SECONDS`].
+    #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]
+    TooSlow,
+    /// The project's share of the queue, or the whole queue, is used up.
+    #[error("too many images wait to be decoded")]
+    Refused(Refused),
+    /// The image waited in the queue for [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
+    #[error("too many images wait to be decoded")]
     Overloaded,
-    /// It was not its turn in time, or it took too long.
-    #[error("it took too long")]
-    TimedOut,
     /// The file can't be read.
     #[error("the file can't be read")]
     Io(#[source] io::Error),
@@ -51,12 +67,23 @@ impl ImageFault {
                 shown(name)
             ))
             .with_hint("Upload it again from its source, or with the type \"file\" to keep it as it is."),
-            Self::TooLarge { .. } | Self::TooCostly => invalid(format!(
+            Self::TooLarge { .. } | Self::TooCostly | Self::TooSlow => invalid(format!(
                 "The image {} is too large: {self}.",
                 shown(name)
             ))
             .with_hint("An image may have 100 megapixels, and 65,535 pixels on a side. Larger ones go with the type \"file\"."),
-            Self::Overloaded | Self::TimedOut => Problem::new(
+            Self::TooMuchMemory { .. } => invalid(format!(
+                "The image {} is too large: {self}.",
+                shown(name)
+            ))
+            .with_hint("Save it with less depth, without interlacing or progression, or in strips or tiles; or upload it with the type \"file\"."),
+            Self::FileTooLarge(_) => Problem::new(
+                ErrorCode::BodyTooLarge,
+                format!("The image {} is too large: {self}.", shown(name)),
+            )
+            .with_hint("Larger ones go with the type \"file\"."),
+            Self::Refused(refused) => refused.into_problem("images to decode"),
+            Self::Overloaded => Problem::new(
                 ErrorCode::Overloaded,
                 "Too many images wait to be decoded.",
             ),

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::BufReader;
 
 /// Bytes of chunks that the decoder keeps, a profile inflated included.
-const CHUNKS_MAX_BYTES: usize = 16 * 1024 * 1024;
+const CHUNKS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
     let mut decoder = Decoder::new_with_limits(
@@ -27,11 +27,14 @@ pub(super) fn open(file: File) -> Result<Header, ImageFault> {
         width: info.width,
         height: info.height,
     };
-    let rows = if info.interlaced { size.height } else { 4 };
-    let row_bytes = u64::from(size.width) * 8;
+    // The picture as it is put together, or some rows.
+    let pixels_bytes = match info.interlaced {
+        true => reader.output_buffer_size().ok_or(ImageFault::TooCostly)? as u64,
+        false => u64::from(size.width) * 32,
+    };
     Ok(Header {
         size,
-        memory_bytes: row_bytes * u64::from(rows) + shrink::memory_bytes(size),
+        memory_bytes: pixels_bytes + CHUNKS_MAX_BYTES as u64 + shrink::memory_bytes(size),
         decode: Decode::Pixels(Box::new(move |target| decode(reader, target))),
     })
 }

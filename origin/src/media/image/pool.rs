@@ -1,33 +1,41 @@
-//! The threads on which pictures are decoded: few, of low priority, within a budget of memory, behind a
-//! queue with an end.
+//! The threads on which images are decoded: few, of low priority, within a budget of memory, behind a queue in which each
+//! project has a share and projects take turns.
 //!
-//! A codec that panics takes its picture with it, not the thread. Nothing can stop one that runs on, so all
+//! A codec that panics takes its image with it, not the thread. Nothing can stop one that runs on, so all
 //! bounds hold before decoding begins; whoever waits is answered in time all the same.
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::{ImageFormat, Sniffed};
-use shared::limits::{IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_TIMEOUT_SECONDS};
+use crate::shares::Shares;
+use shared::ident::ProjectName;
+use shared::limits::{
+    IMAGE_DECODE_MAX_SECONDS, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT,
+    IMAGE_WAIT_MAX_SECONDS,
+};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// How much politer than the service these threads are: requests keep their latency while pictures wait.
 const NICE: i32 = 10;
 
-/// What the pool may take.
+/// What the pool may take. Its memory is that of one image at most: see [`Limits::memory_bytes`].
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSize {
     /// Threads.
     pub threads: usize,
-    /// Bytes of all pictures together while they are decoded.
-    pub memory_bytes: u64,
-    /// Pictures that wait.
-    pub waiting: usize,
-    /// How long one is waited for.
-    pub timeout: Duration,
+    /// Images of all projects that wait or are decoded.
+    pub images: usize,
+    /// Images of one project that wait or are decoded.
+    pub project_images: usize,
+    /// How long an image waits for its turn.
+    pub wait_max: Duration,
+    /// How long an image is decoded.
+    pub decode_max: Duration,
 }
 
 impl Default for PoolSize {
@@ -36,21 +44,24 @@ impl Default for PoolSize {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             threads: processors.saturating_sub(1).max(1),
-            memory_bytes: IMAGE_MEMORY_MAX_BYTES,
-            waiting: IMAGE_QUEUE_MAX_COUNT,
-            timeout: Duration::from_secs(IMAGE_TIMEOUT_SECONDS),
+            images: IMAGE_QUEUE_MAX_COUNT,
+            project_images: IMAGE_QUEUE_PROJECT_MAX_COUNT,
+            wait_max: Duration::from_secs(IMAGE_WAIT_MAX_SECONDS),
+            decode_max: Duration::from_secs(IMAGE_DECODE_MAX_SECONDS),
         }
     }
 }
 
-type Job = Box<dyn FnOnce(&Budget) + Send>;
+/// What a thread does with the budget.
+pub(super) type Job = Box<dyn FnOnce(&Budget) + Send>;
 
 /// Examines files on threads of its own. They end when it is dropped, after what they are at.
 #[derive(Debug)]
 pub struct MediaPool {
-    jobs: SyncSender<Job>,
+    queue: Arc<Queue>,
+    shares: Shares,
     limits: Limits,
-    timeout: Duration,
+    size: PoolSize,
 }
 
 impl MediaPool {
@@ -59,9 +70,8 @@ impl MediaPool {
     /// # Errors
     /// If the system gives no thread.
     pub fn start(size: PoolSize, limits: Limits) -> std::io::Result<Self> {
-        let (jobs, queue) = sync_channel::<Job>(size.waiting);
-        let queue = Arc::new(Mutex::new(queue));
-        let budget = Arc::new(Budget::new(size.memory_bytes));
+        let queue = Arc::new(Queue::default());
+        let budget = Arc::new(Budget::new(limits.memory_bytes));
         for number in 0..size.threads.max(1) {
             let (queue, budget) = (Arc::clone(&queue), Arc::clone(&budget));
             std::thread::Builder::new()
@@ -69,80 +79,157 @@ impl MediaPool {
                 .spawn(move || work(&queue, &budget))?;
         }
         Ok(Self {
-            jobs,
+            queue,
+            shares: Shares::new(size.images as u64, size.project_images as u64),
             limits,
-            timeout: size.timeout,
+            size,
         })
     }
 
-    /// Decodes a picture and makes its thumbnail. The file must stay where it is until this returns.
+    /// Decodes a project's image and makes its thumbnail. The file must stay where it is until this returns.
     ///
     /// # Errors
     /// What is wrong with the file, or that too many wait; see [`ImageFault`].
-    pub async fn examine(&self, path: PathBuf, format: ImageFormat) -> Result<Picture, ImageFault> {
+    pub async fn examine(
+        &self,
+        project: &ProjectName,
+        path: PathBuf,
+        format: ImageFormat,
+    ) -> Result<Picture, ImageFault> {
         let limits = self.limits;
-        self.run(move |budget| {
+        self.run(project, move |budget, begins| {
             let opened = open(&path, format, &limits)?;
-            let _share = budget.take(opened.memory_bytes);
+            let _memory = budget.take(opened.memory_bytes)?;
+            let _ = begins.send(());
             opened.picture()
         })
-        .await?
+        .await
     }
 
     /// The length of a video or a sound in seconds, where its file tells cheaply.
-    pub async fn duration(&self, path: PathBuf, sniffed: Sniffed) -> Option<f64> {
-        self.run(move |budget| {
-            let _share = budget.take(crate::media::duration::MEMORY_BYTES);
+    pub async fn duration(
+        &self,
+        project: &ProjectName,
+        path: PathBuf,
+        sniffed: Sniffed,
+    ) -> Option<f64> {
+        self.run(project, move |budget, begins| {
+            let _memory = budget.take(crate::media::duration::MEMORY_BYTES)?;
+            let _ = begins.send(());
             Ok(crate::media::duration::duration(&path, sniffed))
         })
         .await
         .ok()
-        .and_then(Result::ok)
         .flatten()
     }
 
-    /// Runs one job on a thread of the pool; `Ok(Err(_))` is the job's own fault.
-    async fn run<T: Send + 'static>(
+    /// Runs one job on a thread of the pool.
+    pub(super) async fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Budget) -> Result<T, ImageFault> + Send + 'static,
-    ) -> Result<Result<T, ImageFault>, ImageFault> {
+        project: &ProjectName,
+        job: impl FnOnce(&Budget, oneshot::Sender<()>) -> Result<T, ImageFault> + Send + 'static,
+    ) -> Result<T, ImageFault> {
+        let slot = self.shares.try_take(project, 1);
+        let slot = slot.map_err(ImageFault::Refused)?;
+        let (begins, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |budget| {
             // Nobody waits any more: it was its caller's, who went away.
             if answer.is_closed() {
                 return;
             }
-            let result =
-                catch_unwind(AssertUnwindSafe(|| job(budget))).unwrap_or(Err(ImageFault::Corrupt));
+            let result = catch_unwind(AssertUnwindSafe(|| job(budget, begins)))
+                .unwrap_or(Err(ImageFault::Corrupt));
+            drop(slot);
             let _ = answer.send(result);
         });
-        match self.jobs.try_send(job) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                return Err(ImageFault::Overloaded);
-            }
-        }
-        tokio::time::timeout(self.timeout, answered)
+        self.queue.add(project, job);
+        // It also ends where the job ended before it began.
+        let _ = timeout(self.size.wait_max, begun)
             .await
-            .map_err(|_| ImageFault::TimedOut)?
-            .map_err(|_| ImageFault::Overloaded)
+            .map_err(|_| ImageFault::Overloaded)?;
+        timeout(self.size.decode_max, answered)
+            .await
+            .map_err(|_| ImageFault::TooSlow)?
+            .map_err(|_| ImageFault::Overloaded)?
     }
 }
 
-fn work(queue: &Mutex<Receiver<Job>>, budget: &Budget) {
+impl Drop for MediaPool {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+fn work(queue: &Queue, budget: &Budget) {
     // Of the thread alone. Without the right to, it is as polite as the rest.
     let _ = rustix::process::nice(NICE);
-    loop {
-        let next = unpoisoned(queue.lock()).recv();
-        match next {
-            Ok(job) => job(budget),
-            Err(_) => return,
+    while let Some(job) = queue.next() {
+        job(budget);
+    }
+}
+
+/// Jobs that wait: of each project in their order, and of projects in turns.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// No project without a job.
+    projects: VecDeque<(ProjectName, VecDeque<Job>)>,
+    is_closed: bool,
+}
+
+impl Queue {
+    pub(super) fn add(&self, project: &ProjectName, job: Job) {
+        let mut waiting = unpoisoned(self.waiting.lock());
+        let mut projects = waiting.projects.iter_mut();
+        match projects.find(|(name, _)| name == project) {
+            Some((_, jobs)) => jobs.push_back(job),
+            None => {
+                let jobs = VecDeque::from([job]);
+                waiting.projects.push_back((project.clone(), jobs));
+            }
         }
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
+    /// Waits for the next job. `None` once the queue is closed and empty.
+    pub(super) fn next(&self) -> Option<Job> {
+        let mut waiting = unpoisoned(self.waiting.lock());
+        loop {
+            if let Some((project, mut jobs)) = waiting.projects.pop_front() {
+                let job = jobs.pop_front();
+                if !jobs.is_empty() {
+                    waiting.projects.push_back((project, jobs));
+                }
+                return job;
+            }
+            if waiting.is_closed {
+                return None;
+            }
+            waiting = unpoisoned(self.changed.wait(waiting));
+        }
+    }
+
+    pub(super) fn close(&self) {
+        unpoisoned(self.waiting.lock()).is_closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Queue").finish_non_exhaustive()
     }
 }
 
 /// Bytes that are shared by all threads.
-struct Budget {
+pub(super) struct Budget {
     total: u64,
     taken: Mutex<u64>,
     freed: Condvar,
@@ -151,7 +238,7 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(total: u64) -> Self {
+    pub(super) fn new(total: u64) -> Self {
         Self {
             total,
             taken: Mutex::new(0),
@@ -160,23 +247,31 @@ impl Budget {
         }
     }
 
-    /// Waits until so many are free. Who wants more than there are gets them all.
-    fn take(&self, bytes: u64) -> Share<'_> {
-        let bytes = bytes.min(self.total);
+    /// Waits until so many are free.
+    ///
+    /// # Errors
+    /// `TooMuchMemory` if they are more than the whole.
+    pub(super) fn take(&self, bytes: u64) -> Result<Share<'_>, ImageFault> {
+        if bytes > self.total {
+            return Err(ImageFault::TooMuchMemory {
+                needed_bytes: bytes,
+                max_bytes: self.total,
+            });
+        }
         let _turn = unpoisoned(self.turn.lock());
         let mut taken = unpoisoned(self.taken.lock());
         while *taken + bytes > self.total {
             taken = unpoisoned(self.freed.wait(taken));
         }
         *taken += bytes;
-        Share {
+        Ok(Share {
             budget: self,
             bytes,
-        }
+        })
     }
 }
 
-struct Share<'b> {
+pub(super) struct Share<'b> {
     budget: &'b Budget,
     bytes: u64,
 }

@@ -6,6 +6,7 @@ mod formats;
 mod pool;
 mod samples;
 mod turned;
+mod variants;
 
 use super::{ImageFault, Limits, Picture, examine};
 use crate::media::sniff::{ImageFormat, sniff};

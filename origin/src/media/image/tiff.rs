@@ -4,63 +4,174 @@
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Size, Target, colour};
+use super::{Decode, Header, ImageFault, Limits, Size, Target, colour};
 use ::image::metadata::Orientation;
-use ::tiff::decoder::{Decoder, DecodingResult, Limits};
+use ::tiff::decoder::{Decoder, DecodingResult};
 use ::tiff::tags::Tag;
 use ::tiff::{ColorType, TiffError};
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
-/// Bytes of one strip or tile, decoded; of a picture that is one strip, all of it: 100 megapixels of four
-/// samples of 16 bits.
-const CHUNK_MAX_BYTES: usize = 800_000_000;
+/// The number of the compression JPEG.
+const JPEG: u16 = 7;
+
+/// Times the decoded samples that a strip or tile takes whose compression is JPEG.
+const JPEG_COPIES: u64 = 6;
 
 type Reader = Decoder<BufReader<File>>;
 
 /// What the samples of a pixel are.
 struct Samples {
     colours: ColorType,
-    /// Samples of a pixel as it is stored, those without a meaning included.
-    stride: usize,
     /// Colours come multiplied with opacity.
     multiplied: bool,
     layout: Layout,
 }
 
-pub(super) fn open(file: File) -> Result<Header, ImageFault> {
-    let mut limits = Limits::default();
-    limits.decoding_buffer_size = CHUNK_MAX_BYTES;
-    limits.intermediate_buffer_size = CHUNK_MAX_BYTES;
-    limits.ifd_value_size = colour::ICC_MAX_BYTES;
-    let mut decoder = Decoder::new(BufReader::new(file))?.with_limits(limits);
+pub(super) fn open(file: File, file_bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
+    let mut inner = ::tiff::decoder::Limits::default();
+    inner.decoding_buffer_size = limits.memory_bytes as usize;
+    inner.intermediate_buffer_size = limits.memory_bytes as usize;
+    inner.ifd_value_size = colour::ICC_MAX_BYTES;
+    let again = file.try_clone()?;
+    let mut decoder = match Decoder::new(BufReader::new(file)) {
+        Ok(decoder) => decoder.with_limits(inner),
+        // A valid file is not refused because no decoder here reads its variant.
+        Err(TiffError::UnsupportedError(_)) => {
+            let size = first_size(&mut BufReader::new(again))?;
+            return Ok(without_pixels(size, Orientation::NoTransforms));
+        }
+        Err(fault) => return Err(fault.into()),
+    };
     let (width, height) = decoder.dimensions()?;
     let size = Size { width, height };
-    let samples = samples(&mut decoder)?;
-    let (chunk_width, chunk_height) = decoder.chunk_dimensions();
-    let chunk = u64::from(chunk_width.min(width)) * u64::from(chunk_height.min(height));
-    let band = u64::from(width) * u64::from(chunk_height.min(height));
-    let bytes = u64::from(samples.colours.bit_depth()).div_ceil(8) * samples.stride as u64;
+    check_length(&mut decoder, file_bytes)?;
+    let samples = match samples(&mut decoder) {
+        Ok(samples) => samples,
+        Err(ImageFault::Unsupported) => {
+            return Ok(without_pixels(size, orientation(&mut decoder)));
+        }
+        Err(fault) => return Err(fault),
+    };
     Ok(Header {
         size,
-        // As it is compressed, decoded, of eight bits, and the band that it is put into.
-        memory_bytes: chunk.saturating_mul(3 * bytes) + band * 4 + shrink::memory_bytes(size),
+        memory_bytes: memory_bytes(&mut decoder, &samples, size)?,
         decode: Decode::Pixels(Box::new(move |target| decode(decoder, &samples, target))),
     })
 }
 
+fn without_pixels(size: Size, orientation: Orientation) -> Header {
+    Header {
+        size,
+        memory_bytes: 0,
+        decode: Decode::Shown(size.turned(orientation)),
+    }
+}
+
+/// The size that the first directory tells, where the decoder does not take the file at all.
+fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
+    let mut order = [0; 2];
+    file.seek(SeekFrom::Start(0))?;
+    file.read_exact(&mut order)?;
+    let number = |file: &mut BufReader<File>, bytes: usize| -> Result<u64, ImageFault> {
+        let mut number = [0; 8];
+        file.read_exact(&mut number[..bytes])?;
+        Ok(match &order {
+            b"II" => u64::from_le_bytes(number),
+            _ => u64::from_be_bytes(number) >> (64 - 8 * bytes),
+        })
+    };
+    // A BigTIFF has a version of its own, the width of its offsets behind that, and wider numbers.
+    let is_big = number(file, 2)? == 43;
+    let (count_bytes, value_bytes) = if is_big { (8, 8) } else { (2, 4) };
+    if is_big {
+        number(file, 4)?;
+    }
+    let directory = number(file, value_bytes)?;
+    file.seek(SeekFrom::Start(directory))?;
+    let mut sides = [None; 2];
+    for _ in 0..number(file, count_bytes)? {
+        let (tag, kind) = (number(file, 2)?, number(file, 2)?);
+        number(file, value_bytes)?;
+        let bytes = if kind == 3 { 2 } else { value_bytes };
+        let value = number(file, bytes)?;
+        file.seek_relative((value_bytes - bytes) as i64)?;
+        // In the order of their numbers: these two come first.
+        match tag {
+            ..256 => {}
+            256 | 257 => sides[tag as usize - 256] = u32::try_from(value).ok(),
+            _ => break,
+        }
+    }
+    match sides {
+        [Some(width), Some(height)] => Ok(Size { width, height }),
+        _ => Err(ImageFault::Corrupt),
+    }
+}
+
+/// Bytes that decoding takes: a strip or tile as it is decoded, and a band of tiles as it is put together.
+fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
+    let (chunk_width, chunk_height) = decoder.chunk_dimensions();
+    let rows = u64::from(chunk_height.min(size.height));
+    let pixels = u64::from(chunk_width.min(size.width)) * rows;
+    let bits = u64::from(samples.colours.bit_depth()) * u64::from(samples.colours.num_samples());
+    let jpeg = decoder.find_tag_unsigned::<u16>(Tag::Compression)? == Some(JPEG);
+    let decoded = match jpeg {
+        // Its decoder holds the data, all coefficients, and the pixels once more.
+        true => (pixels * bits / 8).saturating_mul(JPEG_COPIES),
+        false => (pixels * bits).div_ceil(8),
+    };
+    let band = match chunk_width < size.width {
+        true => u64::from(size.width) * rows * samples.layout.bytes() as u64,
+        false => 0,
+    };
+    Ok(decoded
+        .saturating_add(band)
+        .saturating_add(u64::from(size.width) * 16)
+        .saturating_add(shrink::memory_bytes(size)))
+}
+
+/// Checks that the picture's data lies within the file.
+fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault> {
+    for (offsets, lengths) in [
+        (Tag::StripOffsets, Tag::StripByteCounts),
+        (Tag::TileOffsets, Tag::TileByteCounts),
+    ] {
+        let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets)?;
+        let lengths = decoder.find_tag_unsigned_vec::<u64>(lengths)?;
+        let (offsets, lengths) = (offsets.unwrap_or_default(), lengths.unwrap_or_default());
+        let mut ends = offsets
+            .iter()
+            .zip(&lengths)
+            .map(|(at, bytes)| at.saturating_add(*bytes));
+        if ends.any(|end| end > file_bytes) {
+            return Err(ImageFault::Cut);
+        }
+    }
+    Ok(())
+}
+
+/// What the samples are.
+///
+/// # Errors
+/// `Unsupported` for what the decoder refuses, or would get wrong: bits in the other order, a plane for each sample, a
+/// difference from the pixel before where samples without a meaning are left out.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
-    let stride = decoder
-        .find_tag_unsigned::<u16>(Tag::SamplesPerPixel)?
-        .unwrap_or(1);
-    let planar = decoder.find_tag_unsigned::<u16>(Tag::PlanarConfiguration)?;
-    if planar.is_some_and(|planar| planar != 1) && stride > 1 {
+    let mut tag = |tag, default| -> Result<u16, ImageFault> {
+        Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default))
+    };
+    let stored = tag(Tag::SamplesPerPixel, 1)?;
+    let is_read = tag(Tag::FillOrder, 1)? == 1
+        && (tag(Tag::PlanarConfiguration, 1)? == 1 || stored == 1)
+        && (tag(Tag::Predictor, 1)? == 1 || stored == colours.num_samples());
+    if !is_read {
         return Err(ImageFault::Unsupported);
     }
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples)?;
     let layout = match colours {
-        ColorType::Gray(_) => Layout::Grey,
+        ColorType::Gray(1 | 2 | 4 | 8 | 16 | 32) => Layout::Grey,
         ColorType::RGB(8 | 16 | 32) | ColorType::YCbCr(8) => Layout::Rgb,
         ColorType::RGBA(8 | 16 | 32)
         | ColorType::Multiband {
@@ -72,10 +183,18 @@ fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     };
     Ok(Samples {
         colours,
-        stride: usize::from(stride),
         multiplied: extra.is_some_and(|extra| extra.first() == Some(&1)),
         layout,
     })
+}
+
+fn orientation(decoder: &mut Reader) -> Orientation {
+    decoder
+        .find_tag_unsigned::<u8>(Tag::Orientation)
+        .ok()
+        .flatten()
+        .and_then(Orientation::from_exif)
+        .unwrap_or(Orientation::NoTransforms)
 }
 
 fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Raster, ImageFault> {
@@ -87,73 +206,83 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     let across = width.div_ceil(chunk_width);
     let line = width as usize * samples.layout.bytes();
     let mut shrinker = Shrinker::new(target, samples.layout);
+    // Tiles that lie beside each other are put together; a strip is as wide as the picture.
     let mut band = Vec::new();
+    let mut row_of_pixels = vec![0; line];
     for row in 0..height.div_ceil(chunk_height) {
         let rows = chunk_height.min(height - row * chunk_height) as usize;
-        band.clear();
-        band.resize(line * rows, 0);
+        if across > 1 {
+            band.resize(line * rows, 0);
+        }
         for column in 0..across {
             let index = row * across + column;
-            let (chunk_width_here, chunk_rows) = decoder.chunk_data_dimensions(index);
-            let bytes = eight_bits(
-                decoder.read_chunk(index)?,
-                samples,
-                chunk_width_here as usize,
-            )?;
-            let from = (column * chunk_width) as usize * samples.layout.bytes();
-            let lines = bytes.chunks_exact(chunk_width_here as usize * samples.stride);
-            if lines.len() < rows || (chunk_rows as usize) < rows {
+            let chunk = decoder.read_chunk(index)?;
+            let (pixels, chunk_rows) = decoder.chunk_data_dimensions(index);
+            if (chunk_rows as usize) < rows {
                 return Err(ImageFault::Corrupt);
             }
-            for (pixels, line) in lines.zip(band.chunks_exact_mut(line)) {
-                let line = line.get_mut(from..).ok_or(ImageFault::Corrupt)?;
-                samples.arrange(pixels, line);
+            let count = pixels as usize * usize::from(samples.colours.num_samples());
+            let from = (column * chunk_width) as usize * samples.layout.bytes();
+            for number in 0..rows {
+                let bytes = eight_bits(&chunk, samples.colours.bit_depth(), count, number)?;
+                if across > 1 {
+                    let to = band.get_mut(line * number + from..line * (number + 1));
+                    samples.arrange(&bytes, to.ok_or(ImageFault::Corrupt)?);
+                } else {
+                    samples.arrange(&bytes, &mut row_of_pixels);
+                    shrinker.push(&row_of_pixels)?;
+                }
             }
         }
         band.chunks_exact(line)
             .try_for_each(|row| shrinker.push(row))?;
     }
-    let orientation = decoder
-        .find_tag_unsigned::<u8>(Tag::Orientation)
-        .ok()
-        .flatten()
-        .and_then(Orientation::from_exif)
-        .unwrap_or(Orientation::NoTransforms);
+    let orientation = orientation(&mut decoder);
     let icc = decoder.get_tag_u8_vec(Tag::IccProfile).ok();
     shrinker.finish(icc, orientation)
 }
 
-/// Samples of any depth as bytes. Those of less than a byte come packed, each row from a byte of its own.
+/// One row of a strip or tile, of `count` samples of any depth, as bytes. Samples of less than a byte come packed, each row
+/// from a byte of its own.
 fn eight_bits(
-    chunk: DecodingResult,
-    samples: &Samples,
-    width: usize,
-) -> Result<Vec<u8>, ImageFault> {
-    let depth = usize::from(samples.colours.bit_depth());
-    Ok(match chunk {
-        DecodingResult::U8(bytes) if depth == 8 => bytes,
-        DecodingResult::U8(packed) if matches!(depth, 1 | 2 | 4) => {
-            let row = width * samples.stride;
+    chunk: &DecodingResult,
+    depth: u8,
+    count: usize,
+    row: usize,
+) -> Result<Cow<'_, [u8]>, ImageFault> {
+    fn part<T>(samples: &[T], count: usize, row: usize) -> Result<&[T], ImageFault> {
+        let part = samples.get(count * row..count * (row + 1));
+        part.ok_or(ImageFault::Corrupt)
+    }
+    Ok(match (chunk, depth) {
+        (DecodingResult::U8(bytes), 8) => part(bytes, count, row)?.into(),
+        (DecodingResult::U8(packed), 1 | 2 | 4) => {
+            let depth = usize::from(depth);
             let most = (1_u8 << depth) - 1;
-            packed
-                .chunks_exact((row * depth).div_ceil(8).max(1))
-                .flat_map(|line| {
-                    line.iter()
-                        .flat_map(|byte| {
-                            (0..8 / depth)
-                                .map(move |place| byte >> (8 - depth * (place + 1)) & most)
-                        })
-                        .take(row)
+            part(packed, (count * depth).div_ceil(8), row)?
+                .iter()
+                .flat_map(|byte| {
+                    (0..8 / depth).map(move |place| byte >> (8 - depth * (place + 1)) & most)
                 })
+                .take(count)
                 .map(|sample| sample * (255 / most))
                 .collect()
         }
-        DecodingResult::U16(words) => words.iter().map(|word| (word >> 8) as u8).collect(),
-        DecodingResult::U32(words) => words.iter().map(|word| (word >> 24) as u8).collect(),
-        DecodingResult::F32(lights) => lights
-            .iter()
-            .map(|light| (light.clamp(0.0, 1.0) * 255.0).round() as u8)
-            .collect(),
+        (DecodingResult::U16(words), _) => {
+            let words = part(words, count, row)?;
+            words.iter().map(|word| (word >> 8) as u8).collect()
+        }
+        (DecodingResult::U32(words), _) => {
+            let words = part(words, count, row)?;
+            words.iter().map(|word| (word >> 24) as u8).collect()
+        }
+        (DecodingResult::F32(lights), _) => {
+            let lights = part(lights, count, row)?;
+            lights
+                .iter()
+                .map(|light| (light.clamp(0.0, 1.0) * 255.0).round() as u8)
+                .collect()
+        }
         _ => return Err(ImageFault::Unsupported),
     })
 }
@@ -161,7 +290,7 @@ fn eight_bits(
 impl Samples {
     /// Brings a row of samples into the layout.
     fn arrange(&self, pixels: &[u8], line: &mut [u8]) {
-        let pixels = pixels.chunks_exact(self.stride);
+        let pixels = pixels.chunks_exact(usize::from(self.colours.num_samples()));
         let line = line.chunks_exact_mut(self.layout.bytes());
         for (from, to) in pixels.zip(line) {
             match (self.colours, from) {

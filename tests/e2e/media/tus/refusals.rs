@@ -57,6 +57,11 @@ async fn a_creation_is_refused_for_what_can_not_become_a_file(door: Door) {
     for (length, metadata, code) in [
         ("0", named.clone(), ErrorCode::InvalidMedia),
         ("17179869185", named.clone(), ErrorCode::BodyTooLarge),
+        (
+            "1073741825",
+            metadata(&[("filename", "a"), ("kind", "image")]),
+            ErrorCode::BodyTooLarge,
+        ),
         ("x", named.clone(), ErrorCode::InvalidQueryOption),
         (
             "1",

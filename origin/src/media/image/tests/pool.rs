@@ -1,22 +1,31 @@
 //! The pool: many at once, an end to its queue, and nothing that one picture does to another.
 
-use super::super::pool::{MediaPool, PoolSize};
+use super::super::pool::{Budget, MediaPool, PoolSize, Queue};
 use super::samples::{Jpeg, encoded, photo};
 use super::{ImageFault, Limits};
 use crate::media::sniff::ImageFormat;
+use crate::shares::Refused;
+use futures_util::future::join_all;
 use image::DynamicImage;
-use std::path::PathBuf;
+use shared::ident::ProjectName;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SMALL: PoolSize = PoolSize {
     threads: 2,
-    memory_bytes: 1024 * 1024,
-    waiting: 4,
-    timeout: Duration::from_secs(600),
+    images: 8,
+    project_images: 4,
+    wait_max: Duration::from_secs(600),
+    decode_max: Duration::from_secs(600),
 };
 
 fn pool(size: PoolSize) -> MediaPool {
     MediaPool::start(size, Limits::default()).expect("threads")
+}
+
+fn project(name: &str) -> ProjectName {
+    ProjectName::parse(name).expect("a name")
 }
 
 fn written(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -27,36 +36,94 @@ fn written(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[tokio::test]
-async fn pictures_that_take_more_than_all_memory_come_through_one_by_one() {
-    let large = DynamicImage::ImageRgb8(photo(640, 480));
+async fn images_wait_for_memory_and_one_that_needs_more_than_all_is_refused() {
+    let (width, height) = (640, 480);
+    let large = DynamicImage::ImageRgb8(photo(width, height));
     let (_folder, path) = written(&encoded(&large, image::ImageFormat::Bmp));
-    let pool = pool(PoolSize {
-        waiting: 16,
-        ..SMALL
-    });
-    let all = (0..8).map(|_| pool.examine(path.clone(), ImageFormat::Bmp));
-    for picture in futures_util::future::join_all(all).await {
-        assert_eq!(picture.expect("a picture").width, 640);
+    let one = project("one");
+    let start = |memory_bytes| {
+        let limits = Limits {
+            memory_bytes,
+            ..Limits::default()
+        };
+        MediaPool::start(SMALL, limits).expect("threads")
+    };
+    let needed = match start(1).examine(&one, path.clone(), ImageFormat::Bmp).await {
+        Err(ImageFault::TooMuchMemory {
+            needed_bytes,
+            max_bytes: 1,
+        }) => needed_bytes,
+        other => panic!("{other:?}"),
+    };
+    assert!(needed >= u64::from(width * height * 3), "{needed}");
+    let refused = start(needed - 1)
+        .examine(&one, path.clone(), ImageFormat::Bmp)
+        .await;
+    assert!(matches!(refused, Err(ImageFault::TooMuchMemory { .. })));
+    let pool = start(needed);
+    let all = (0..4).map(|_| pool.examine(&one, path.clone(), ImageFormat::Bmp));
+    for picture in join_all(all).await {
+        assert_eq!(picture.expect("a picture").width, width);
     }
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_and_recovers() {
-    let (_folder, path) = written(&Jpeg::default().encode(&photo(2000, 1500)));
+async fn a_project_has_a_share_of_the_queue_and_leaves_the_rest_to_others() {
+    let (folder, path) = written(&Jpeg::default().encode(&photo(64, 64)));
+    // The only thread opens a pipe, which blocks until something is written to it.
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
     let pool = pool(PoolSize {
         threads: 1,
         ..SMALL
     });
-    let all = (0..40).map(|_| pool.examine(path.clone(), ImageFormat::Jpeg));
-    let results = futures_util::future::join_all(all).await;
-    let refused = results
-        .iter()
-        .filter(|result| matches!(result, Err(ImageFault::Overloaded)))
-        .count();
-    let done = results.iter().filter(|result| result.is_ok()).count();
-    assert_eq!(refused + done, 40);
-    assert!(refused >= 30, "{refused} refused");
-    assert!(pool.examine(path.clone(), ImageFormat::Jpeg).await.is_ok());
+    let examine = |name, path: &Path| {
+        let (pool, path) = (&pool, path.to_owned());
+        async move { pool.examine(&project(name), path, ImageFormat::Jpeg).await }
+    };
+    let of_one = [&pipe, &path, &path, &path, &path, &path].map(|path| examine("one", path));
+    let of_two = [&path, &path, &path, &path].map(|path| examine("two", path));
+    let (of_one, of_two, of_three, ()) = tokio::join!(
+        biased;
+        join_all(of_one),
+        join_all(of_two),
+        examine("three", &path),
+        async { std::fs::write(&pipe, [0xFF, 0xD8]).expect("written") },
+    );
+    assert!(matches!(of_one[0], Err(ImageFault::Cut)), "{of_one:?}");
+    assert!(of_one[1..4].iter().all(Result::is_ok), "{of_one:?}");
+    let share = |result: &Result<_, _>| {
+        matches!(
+            result,
+            Err(ImageFault::Refused(Refused::Share { limit: 4 }))
+        )
+    };
+    assert!(of_one[4..].iter().all(share), "{of_one:?}");
+    assert!(of_two.iter().all(Result::is_ok), "{of_two:?}");
+    let whole = Refused::Whole { limit: 8 };
+    assert!(
+        matches!(&of_three, Err(ImageFault::Refused(refused)) if *refused == whole),
+        "{of_three:?}"
+    );
+    assert!(examine("three", &path).await.is_ok());
+}
+
+#[test]
+fn projects_take_turns() {
+    let (queue, order) = (Queue::default(), Arc::new(Mutex::new(Vec::new())));
+    for name in ["one", "one", "one", "two", "two", "three"] {
+        let order = Arc::clone(&order);
+        let job = move |_: &Budget| order.lock().expect("whole").push(name);
+        queue.add(&project(name), Box::new(job));
+    }
+    queue.close();
+    let budget = Budget::new(1);
+    while let Some(job) = queue.next() {
+        job(&budget);
+    }
+    let expected = ["one", "two", "three", "one", "two", "one"];
+    assert_eq!(*order.lock().expect("whole"), expected);
 }
 
 #[tokio::test]
@@ -64,23 +131,55 @@ async fn a_broken_picture_does_nothing_to_the_next() {
     let jpeg = Jpeg::default().encode(&photo(300, 200));
     let (_one, broken) = written(&jpeg[..2000]);
     let (_other, whole) = written(&jpeg);
-    let pool = pool(SMALL);
+    let (pool, one) = (pool(SMALL), project("one"));
     for _ in 0..5 {
-        let fault = pool.examine(broken.clone(), ImageFormat::Jpeg).await;
+        let fault = pool.examine(&one, broken.clone(), ImageFormat::Jpeg).await;
         assert!(matches!(fault, Err(ImageFault::Cut)), "{fault:?}");
-        assert!(pool.examine(whole.clone(), ImageFormat::Jpeg).await.is_ok());
+        assert!(
+            pool.examine(&one, whole.clone(), ImageFormat::Jpeg)
+                .await
+                .is_ok()
+        );
     }
 }
 
 #[tokio::test]
-async fn who_waits_too_long_is_answered() {
-    let (_folder, path) = written(&Jpeg::default().encode(&photo(2000, 1500)));
-    let pool = pool(PoolSize {
-        timeout: Duration::ZERO,
+async fn whoever_waits_too_long_is_answered() {
+    let one = project("one");
+    let result = |size: PoolSize, begins_at_once: Option<()>| {
+        let one = &one;
+        async move {
+            let (ends, ended) = std::sync::mpsc::channel::<()>();
+            let pool = pool(size);
+            let result = pool.run(one, move |_, begins| {
+                let mut begins = Some(begins);
+                if begins_at_once.is_some() {
+                    let _ = begins.take().map(|begins| begins.send(()));
+                }
+                let _ = ended.recv();
+                drop(begins);
+                Ok(())
+            });
+            let result = result.await;
+            drop(ends);
+            result
+        }
+    };
+    let waits = PoolSize {
+        wait_max: Duration::ZERO,
         ..SMALL
-    });
-    let result = pool.examine(path, ImageFormat::Jpeg).await;
-    assert!(matches!(result, Err(ImageFault::TimedOut)), "{result:?}");
+    };
+    let refused = result(waits, None).await;
+    assert!(
+        matches!(refused, Err(ImageFault::Overloaded)),
+        "{refused:?}"
+    );
+    let decodes = PoolSize {
+        decode_max: Duration::ZERO,
+        ..SMALL
+    };
+    let refused = result(decodes, Some(())).await;
+    assert!(matches!(refused, Err(ImageFault::TooSlow)), "{refused:?}");
 }
 
 #[tokio::test]
@@ -88,6 +187,6 @@ async fn lengths_are_read_on_the_pool_as_well() {
     let bytes = include_bytes!("../../../../tests/fixtures/two-seconds.webm");
     let (_folder, path) = written(bytes);
     let sniffed = crate::media::sniff::sniff(bytes).expect("a video");
-    let seconds = pool(SMALL).duration(path, sniffed).await;
+    let seconds = pool(SMALL).duration(&project("one"), path, sniffed).await;
     assert!(seconds.is_some_and(|seconds| (1.9..2.2).contains(&seconds)));
 }

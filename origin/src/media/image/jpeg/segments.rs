@@ -1,0 +1,269 @@
+//! The structure of a JPEG file: what decoding takes of it, where that lies, and the memory that it will need.
+//!
+//! Reads segment by segment up to the end marker. Must not know libjpeg-turbo.
+
+use super::super::{ImageFault, Size, colour};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
+use std::ops::Range;
+
+/// Segments before the first scan: more are no metadata.
+const SEGMENTS_MAX_COUNT: usize = 4096;
+
+/// Bytes of tables and headers before the first scan. Encoders write a few KB.
+const HEAD_MAX_BYTES: usize = 1024 * 1024;
+
+/// Bytes of a block's coefficients in memory: 64 of 16 bits.
+const BLOCK_BYTES: u64 = 128;
+
+/// A JPEG up to its end marker.
+pub(super) struct Segments {
+    pub(super) size: Size,
+    /// The segments before the first scan's data that decoding takes.
+    pub(super) head: Vec<u8>,
+    /// Where the rest lies in the file, the end marker included.
+    pub(super) scans: Range<u64>,
+    /// Bytes of the coefficients that are held until the last scan: none if there is one scan.
+    pub(super) coefficient_bytes: u64,
+    /// Such a picture can't be decoded at a fraction of its size.
+    pub(super) lossless: bool,
+    /// Inks are stored as light.
+    pub(super) adobe: bool,
+    pub(super) exif: Option<Vec<u8>>,
+    pub(super) icc: Option<Vec<u8>>,
+}
+
+impl Segments {
+    /// Bytes of the data that is decoded.
+    pub(super) fn data_bytes(&self) -> u64 {
+        self.head.len() as u64 + (self.scans.end - self.scans.start)
+    }
+}
+
+/// Reads a file's structure.
+///
+/// # Errors
+/// `Cut` if there is no end marker; `Corrupt` if there is no frame or no scan before it.
+pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault> {
+    let mut tables = Vec::new();
+    let mut frame = None;
+    let (mut exif, mut profile) = (None, Profile::default());
+    let (mut jfif, mut adobe) = (false, None);
+    reader.read_exact(&mut [0; 2])?;
+    for _ in 0..SEGMENTS_MAX_COUNT {
+        let marker = next_marker(reader)?;
+        match marker {
+            0xD9 => return Err(ImageFault::Corrupt),
+            // Markers without content.
+            0x01 | 0xD0..=0xD8 => {}
+            // Frames, tables, restart interval, scan: what decoding takes.
+            0xC0..=0xCF | 0xDA | 0xDB | 0xDD => {
+                let content = segment(reader)?;
+                put(&mut tables, marker, &content);
+                if tables.len() > HEAD_MAX_BYTES {
+                    return Err(ImageFault::Corrupt);
+                }
+                if marker == 0xDA {
+                    let frame: Frame = frame.ok_or(ImageFault::Corrupt)?;
+                    let scans = scans(reader)?;
+                    return Ok(Segments {
+                        size: frame.size,
+                        head: frame.head(jfif, adobe, &tables),
+                        scans,
+                        coefficient_bytes: frame.coefficient_bytes(&content),
+                        lossless: frame.is_lossless(),
+                        adobe: adobe.is_some(),
+                        exif,
+                        icc: profile.finish(),
+                    });
+                }
+                // Three markers among those of frames are of tables.
+                if marker < 0xD0 && !matches!(marker, 0xC4 | 0xC8 | 0xCC) {
+                    frame = Some(Frame::read(marker, &content)?);
+                }
+            }
+            0xE0 => jfif |= segment(reader)?.starts_with(b"JFIF\0"),
+            0xE1 => {
+                let content = segment(reader)?;
+                if exif.is_none() && content.starts_with(b"Exif\0") {
+                    exif = Some(content);
+                }
+            }
+            0xE2 => profile.add(&segment(reader)?),
+            0xEE => {
+                let content = segment(reader)?;
+                if content.starts_with(b"Adobe") {
+                    adobe = content.get(11).copied();
+                }
+            }
+            _ => skip(reader)?,
+        }
+    }
+    Err(ImageFault::Corrupt)
+}
+
+/// Where the data from here to the end marker lies.
+fn scans(reader: &mut BufReader<File>) -> Result<Range<u64>, ImageFault> {
+    let start = reader.stream_position()?;
+    loop {
+        match next_marker(reader)? {
+            0xD9 => return Ok(start..reader.stream_position()?),
+            0x01 | 0xD0..=0xD8 => {}
+            _ => skip(reader)?,
+        }
+    }
+}
+
+/// Returns the byte behind the next `FF` that is neither `FF` nor 0. Passes over what lies before it, as libjpeg does.
+fn next_marker(reader: &mut BufReader<File>) -> Result<u8, ImageFault> {
+    let mut byte = [0];
+    loop {
+        reader.skip_until(0xFF)?;
+        loop {
+            reader.read_exact(&mut byte)?;
+            match byte[0] {
+                0xFF => {}
+                0 => break,
+                marker => return Ok(marker),
+            }
+        }
+    }
+}
+
+/// The bytes of a segment's content, which follow its length.
+fn length(reader: &mut BufReader<File>) -> Result<u16, ImageFault> {
+    let mut length = [0; 2];
+    reader.read_exact(&mut length)?;
+    u16::from_be_bytes(length)
+        .checked_sub(2)
+        .ok_or(ImageFault::Corrupt)
+}
+
+fn segment(reader: &mut BufReader<File>) -> Result<Vec<u8>, ImageFault> {
+    let mut content = vec![0; usize::from(length(reader)?)];
+    reader.read_exact(&mut content)?;
+    Ok(content)
+}
+
+fn skip(reader: &mut BufReader<File>) -> Result<(), ImageFault> {
+    let length = length(reader)?;
+    Ok(reader.seek_relative(i64::from(length))?)
+}
+
+/// Appends a segment, of which the content is no longer than it was when it was read.
+fn put(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
+    to.extend([0xFF, marker]);
+    to.extend((content.len() as u16 + 2).to_be_bytes());
+    to.extend(content);
+}
+
+/// The header of the picture.
+struct Frame {
+    marker: u8,
+    size: Size,
+    /// The sampling factors of each component, across and down: 1 to 4.
+    components: Vec<(u8, u8)>,
+}
+
+impl Frame {
+    fn read(marker: u8, content: &[u8]) -> Result<Self, ImageFault> {
+        let [_, h0, h1, w0, w1, _, components @ ..] = content else {
+            return Err(ImageFault::Corrupt);
+        };
+        let components: Vec<_> = components
+            .as_chunks::<3>()
+            .0
+            .iter()
+            .map(|[_, factors, _]| (factors >> 4, factors & 15))
+            .collect();
+        let in_range = |factor| (1..=4).contains(&factor);
+        if components.is_empty()
+            || !components
+                .iter()
+                .all(|(across, down)| in_range(*across) && in_range(*down))
+        {
+            return Err(ImageFault::Corrupt);
+        }
+        Ok(Self {
+            marker,
+            size: Size {
+                width: u32::from(u16::from_be_bytes([*w0, *w1])),
+                height: u32::from(u16::from_be_bytes([*h0, *h1])),
+            },
+            components,
+        })
+    }
+
+    fn is_lossless(&self) -> bool {
+        matches!(self.marker, 0xC3 | 0xC7 | 0xCB | 0xCF)
+    }
+
+    /// All coefficients are held if one scan does not tell all of them: so of a progressive picture, and of one with a
+    /// scan for each component.
+    fn coefficient_bytes(&self, first_scan: &[u8]) -> u64 {
+        let is_progressive = matches!(self.marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
+        let in_first_scan = first_scan.first().copied().map_or(0, usize::from);
+        if !is_progressive && in_first_scan >= self.components.len() {
+            return 0;
+        }
+        let largest = |factor: fn(&(u8, u8)) -> u8| {
+            let largest = self.components.iter().map(factor).max();
+            u32::from(largest.unwrap_or(1))
+        };
+        let units_across = self.size.width.div_ceil(8 * largest(|factors| factors.0));
+        let units_down = self.size.height.div_ceil(8 * largest(|factors| factors.1));
+        let blocks = self
+            .components
+            .iter()
+            .map(|(across, down)| u64::from(across * down));
+        u64::from(units_across) * u64::from(units_down) * blocks.sum::<u64>() * BLOCK_BYTES
+    }
+
+    /// What a decoder reads before the first scan's data. Of metadata, only what tells which colours the components are, in
+    /// the form that libjpeg has no doubts about.
+    fn head(&self, jfif: bool, adobe: Option<u8>, tables: &[u8]) -> Vec<u8> {
+        let mut head = vec![0xFF, 0xD8];
+        if jfif {
+            put(&mut head, 0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
+        }
+        if let Some(transform) = adobe {
+            let transform = match (transform, self.components.len()) {
+                (0, _) => 0,
+                (_, 4) => 2,
+                _ => 1,
+            };
+            put(
+                &mut head,
+                0xEE,
+                &[b'A', b'd', b'o', b'b', b'e', 0, 100, 0, 0, 0, 0, transform],
+            );
+        }
+        head.extend(tables);
+        head
+    }
+}
+
+/// A colour profile, which comes in numbered parts.
+#[derive(Default)]
+struct Profile {
+    parts: BTreeMap<u8, Vec<u8>>,
+    bytes: usize,
+}
+
+impl Profile {
+    /// Adds a part. The first one of a number counts.
+    fn add(&mut self, content: &[u8]) {
+        let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
+            return;
+        };
+        if self.bytes + part.len() <= colour::ICC_MAX_BYTES && !self.parts.contains_key(number) {
+            self.bytes += part.len();
+            self.parts.insert(*number, part.to_vec());
+        }
+    }
+
+    fn finish(self) -> Option<Vec<u8>> {
+        (!self.parts.is_empty()).then(|| self.parts.into_values().flatten().collect())
+    }
+}
