@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of the driver; `db` maps it to the driver's options.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
@@ -36,6 +37,16 @@ pub enum Endpoint {
         /// Whether and how the connection is encrypted.
         tls: Tls,
     },
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
+        }
+    }
 }
 
 /// Encryption of a TCP connection.

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod edge;
 mod error;
 pub mod guard;
+pub mod init;
 pub mod key;
 pub mod media;
 mod output;
@@ -23,15 +24,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::error::CliError;
 pub use self::output::{Output, Table};
-use crate::config::{Config, Doors, Layers, SETTINGS, Sources};
-use crate::embedded::Role;
-use crate::installation::Installation;
+use crate::config::{Config, ConfigError, Layers, SETTINGS, Setting, Sources, Visibility};
+use crate::installation::{Installation, Purpose};
 
 /// What went well, what failed, and what was asked wrongly, as the shell sees it.
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage or configuration.\n\
@@ -59,13 +59,15 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Run everything on this machine: a private MariaDB, the origin, the edge, and a demo database
     Dev(dev::DevArgs),
+    /// Make a new installation: its secret, its private MariaDB unless another is named, and the system schema
+    Init(init::InitArgs),
     /// Issue, list and revoke keys
     Key(key::KeyArgs),
     /// Print what the edge must be given
     Edge(edge::EdgeArgs),
-    /// Create and list projects
+    /// Create, list and remove projects
     Project(project::ProjectArgs),
-    /// Create, adopt, list and drop a project's databases
+    /// Create, adopt, release, list and drop a project's databases
     Database(database::DatabaseArgs),
     /// Put, get, list, sign and remove files of the media library; sweep its store
     Media(media::MediaArgs),
@@ -93,9 +95,9 @@ impl Context {
     /// Opens the installation for one command; the command closes it when it is done.
     ///
     /// # Errors
-    /// There is no secret, or the private MariaDB doesn't run.
+    /// There is no installation, or its private MariaDB doesn't run.
     pub async fn open(&self) -> Result<Installation, CliError> {
-        Ok(Installation::open(&self.config, Role::Command).await?)
+        Ok(Installation::open(&self.config, Purpose::Command).await?)
     }
 }
 
@@ -126,6 +128,9 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         command => command,
     };
     let layers = Layers::read(sources(cli.config, matches)?)?;
+    for variable in &layers.unknown_variables {
+        system::note(&format!("selkie: warning: {variable}"));
+    }
     let context = Context {
         config: Config::from_layers(&layers)?,
         output: Output::new(cli.json),
@@ -133,6 +138,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     match command {
         Command::Serve(args) => args.run(&context).await,
         Command::Dev(args) => args.run(&context).await,
+        Command::Init(args) => args.run(&context).await,
         Command::Key(args) => args.run(&context).await,
         Command::Edge(args) => args.run(&context),
         Command::Project(args) => args.run(&context).await,
@@ -149,7 +155,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
 fn command() -> clap::Command {
     let settings = SETTINGS
         .iter()
-        .filter(|setting| setting.doors == Doors::All)
+        .filter(|setting| setting.has_flag())
         .map(|setting| {
             let default = setting
                 .default
@@ -172,7 +178,7 @@ fn command() -> clap::Command {
 fn sources(file: Option<PathBuf>, matches: &ArgMatches) -> Result<Sources, CliError> {
     let flags: BTreeMap<&'static str, String> = SETTINGS
         .iter()
-        .filter(|setting| setting.doors == Doors::All)
+        .filter(|setting| setting.has_flag())
         .filter(|setting| matches.value_source(setting.name) == Some(ValueSource::CommandLine))
         .filter_map(|setting| {
             let text = matches.get_one::<String>(setting.name)?;
@@ -180,9 +186,13 @@ fn sources(file: Option<PathBuf>, matches: &ArgMatches) -> Result<Sources, CliEr
         })
         .collect();
     let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with("SELKIE_"))
-        .collect();
+        .map(|(name, value)| match value.into_string() {
+            Ok(value) => Ok((name, value)),
+            Err(_) => Err(ConfigError::NotUtf8 { name }),
+        })
+        .collect::<Result<_, _>>()?;
     Ok(Sources {
         flags,
         environment,
@@ -192,12 +202,35 @@ fn sources(file: Option<PathBuf>, matches: &ArgMatches) -> Result<Sources, CliEr
 }
 
 fn usage(error: &clap::Error) -> ExitCode {
+    if let Some(setting) = secret_flag(error) {
+        let error = CliError::Usage {
+            message: format!(
+                "there is no flag --{}: every user of this machine can read the arguments of a program",
+                setting.flag()
+            ),
+            hint: Some(format!("set {}", setting.spellings())),
+        };
+        error.report();
+        return error.exit_code();
+    }
     // Help and version are answers; a closed pipe behind them is nobody's fault.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
         _ => ExitCode::from(error::USAGE),
     }
+}
+
+/// The secret setting whose name was given as a flag, if that is what clap refuses.
+fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let name = given.strip_prefix("--")?;
+    SETTINGS
+        .iter()
+        .filter(|setting| setting.visibility == Visibility::Secret)
+        .find(|setting| setting.flag() == name)
 }
 
 #[cfg(test)]
@@ -223,8 +256,27 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_takes_the_installation_secret() {
-        let refused = command().try_get_matches_from(["selkie", "serve", "--secret", "x"]);
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::UnknownArgument);
+    fn no_secret_setting_has_a_flag_and_one_given_is_answered_with_the_other_ways() {
+        let secret = |setting: &&Setting| setting.visibility == Visibility::Secret;
+        let names: Vec<&str> = SETTINGS.iter().filter(secret).map(|row| row.name).collect();
+        let expected = [
+            "database_url",
+            "secret",
+            "media_s3_access_key",
+            "media_s3_secret_key",
+        ];
+        assert_eq!(names, expected);
+        for setting in SETTINGS.iter().filter(secret) {
+            let flag = format!("--{}", setting.flag());
+            for line in [
+                vec!["selkie", "serve", &flag, "x"],
+                vec!["selkie", &format!("{flag}=x"), "key", "list"],
+            ] {
+                let refused = command().try_get_matches_from(&line).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::UnknownArgument, "{line:?}");
+                let found = secret_flag(&refused).map(|found| found.name);
+                assert_eq!(found, Some(setting.name), "{line:?}");
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod entrance;
+mod environment;
 mod layers;
 mod media;
 mod media_types;
@@ -25,9 +26,10 @@ pub use self::accounts::{Account, ProjectAccounts};
 pub use self::entrance::Entrance;
 #[cfg(test)]
 pub(crate) use self::entrance::networks;
+pub use self::environment::UnknownVariable;
 pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
-pub use self::setting::{Doors, SETTINGS, Setting, Visibility, find_setting};
+pub use self::setting::{SETTINGS, Setting, Visibility, find_setting};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 use crate::media::store::{Durability, StoreAddress};
@@ -204,6 +206,15 @@ pub enum ConfigError {
         path: PathBuf,
         /// ``; did you mean `…`?``, or nothing.
         hint: String,
+    },
+    /// A variable of the environment that is a misspelt setting.
+    #[error("{0}")]
+    Misspelt(UnknownVariable),
+    /// A variable of the environment that is no text.
+    #[error("the value of {name} is not UTF-8")]
+    NotUtf8 {
+        /// The variable.
+        name: String,
     },
     /// A key of the file whose value is neither text nor number.
     #[error("`{name}` in {path} must be a text or a number", path = path.display())]

@@ -27,8 +27,7 @@ pub use self::guard::guard;
 use self::prepare::{Prepared, Server};
 pub use self::welcome::welcome;
 use crate::config::Config;
-use crate::embedded::Role;
-use crate::installation::{Installation, InstallationError};
+use crate::installation::{Installation, InstallationError, Purpose};
 use crate::serve::{self, ServeError};
 use crate::system::{System, SystemError};
 
@@ -113,7 +112,7 @@ pub async fn run(
     stop: &CancellationToken,
     ready: impl FnOnce(&Running),
 ) -> Result<(), DevError> {
-    let opening = Installation::open(config, Role::Service);
+    let opening = Installation::open(config, Purpose::Serve);
     let installation = tokio::select! {
         opened = opening => opened?,
         () = stop.cancelled() => return Ok(()),

@@ -229,7 +229,7 @@ async fn schema(system: &System) -> Finding {
         Ok(None) => Finding::wrong(
             "schema",
             "there is no system schema yet",
-            "start the origin once, or issue a key: either makes it",
+            "start the origin once, or run `selkie init`: either makes it",
         ),
         Err(error) => Finding::fault("schema", &error),
     }

@@ -115,6 +115,12 @@ struct Run {
 }
 
 impl Embedded {
+    /// Whether this data directory holds a private MariaDB, running or not.
+    #[must_use]
+    pub fn exists(data_dir: &Path) -> bool {
+        Layout::new(data_dir).data().is_dir()
+    }
+
     /// Attaches to the MariaDB of a service that runs on this data directory, or runs one. A service
     /// always runs its own.
     ///

@@ -62,28 +62,54 @@ pub enum SecretError {
 }
 
 impl InstallationSecret {
-    /// The secret that the configuration names; else the one in `<data_dir>/secret`, which is made
-    /// (mode 0600, in a directory of mode 0700) if it isn't there. Two processes that make it at
-    /// once end up with the same one.
+    /// Reads the secret that the configuration names, else the one in [`InstallationSecret::path`].
+    /// `None` if no secret is configured and that file does not exist.
     ///
     /// # Errors
-    /// The file can't be read or made, or holds no secret.
-    pub fn load_or_create(config: &Config) -> Result<Self, SecretError> {
+    /// The file can't be read, or holds no secret.
+    pub fn load(config: &Config) -> Result<Option<Self>, SecretError> {
         if let Some(text) = &config.secret {
             let bytes = decode(text.expose_secret());
             return bytes
-                .map(Self::new)
+                .map(|bytes| Some(Self::new(bytes)))
                 .map_err(|expected| SecretError::BadText { expected });
         }
-        let path = config.data_dir.join(FILE_NAME);
-        match read(&path) {
-            Ok(secret) => Ok(secret),
+        match read(&Self::path(config)) {
+            Ok(secret) => Ok(Some(secret)),
             Err(SecretError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                create(&path)?;
-                read(&path)
+                Ok(None)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads the secret as [`InstallationSecret::load`] does; if there is none, writes a new one to
+    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700). Two processes that do
+    /// this at the same time end up with the same secret.
+    ///
+    /// # Errors
+    /// The file can't be read or written, or holds no secret.
+    pub fn load_or_create(config: &Config) -> Result<Self, SecretError> {
+        if let Some(secret) = Self::load(config)? {
+            return Ok(secret);
+        }
+        let path = Self::path(config);
+        create(&path)?;
+        read(&path)
+    }
+
+    /// Makes a secret that is written nowhere.
+    ///
+    /// # Errors
+    /// The system gave no random bytes.
+    pub fn temporary() -> Result<Self, SecretError> {
+        random().map(|bytes| Self::new(bytes.to_vec()))
+    }
+
+    /// The file that holds the secret where the configuration names none.
+    #[must_use]
+    pub fn path(config: &Config) -> PathBuf {
+        config.data_dir.join(FILE_NAME)
     }
 
     fn new(bytes: Vec<u8>) -> Self {
@@ -170,8 +196,7 @@ fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
 /// Writes a new secret under a temporary name and links it in place: a reader sees all of it or none,
 /// and of two writers one wins.
 fn create(path: &Path) -> Result<(), SecretError> {
-    let mut bytes = [0_u8; SECRET_MIN_BYTES];
-    getrandom::fill(&mut bytes).map_err(SecretError::Randomness)?;
+    let bytes = random()?;
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;
     let staged = path.with_file_name(format!(".{FILE_NAME}.{spare_name:016x}"));
     let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
@@ -182,6 +207,12 @@ fn create(path: &Path) -> Result<(), SecretError> {
         deed: "written",
         source,
     })
+}
+
+fn random() -> Result<[u8; SECRET_MIN_BYTES], SecretError> {
+    let mut bytes = [0_u8; SECRET_MIN_BYTES];
+    getrandom::fill(&mut bytes).map_err(SecretError::Randomness)?;
+    Ok(bytes)
 }
 
 fn stage(staged: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::address::DatabaseAddress;
+use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
 use crate::db::admin::{Admin, AdminError};
 use crate::db::retry::Retries;
@@ -40,6 +40,15 @@ pub struct System {
     pub edge_secret: EdgeSecret,
 }
 
+/// What [`System::init`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initialised {
+    /// There was no system schema.
+    New,
+    /// There was one.
+    Existing,
+}
+
 /// Why the system could not be made ready.
 #[derive(Debug, thiserror::Error)]
 pub enum SystemError {
@@ -52,6 +61,9 @@ pub enum SystemError {
     /// Keys.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// MariaDB holds no installation.
+    #[error("MariaDB at {0} holds no installation: it has no schema `selkie`")]
+    NoSchema(Endpoint),
 }
 
 impl SystemError {
@@ -63,7 +75,7 @@ impl SystemError {
             | Self::Key(KeyError::Admin(error) | KeyError::Project(ProjectError::Admin(error))) => {
                 error.is_contended()
             }
-            Self::Project(_) | Self::Key(_) => false,
+            Self::Project(_) | Self::Key(_) | Self::NoSchema(_) => false,
         }
     }
 
@@ -74,6 +86,11 @@ impl SystemError {
             Self::Admin(error) => error.hint().map(str::to_owned),
             Self::Project(error) => error.hint(),
             Self::Key(error) => error.hint(),
+            Self::NoSchema(_) => Some(
+                "check that SELKIE_DATABASE_URL names the MariaDB of the installation; \
+                 `selkie init` makes a new installation there"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -103,18 +120,42 @@ impl System {
         }
     }
 
-    /// Brings the schema to this program's version and sees that the default project is there: enough
-    /// for a command, which sets up no more than it touches.
+    /// Brings the schema of an installation that exists to this program's version and sees that the
+    /// default project is there: enough for a command, which sets up no more than it touches.
     ///
     /// # Errors
-    /// MariaDB is out of reach or denies a right; the schema is newer.
+    /// There is no system schema; MariaDB is out of reach or denies a right; the schema is newer.
     pub async fn migrate(&self) -> Result<(), SystemError> {
+        if self.admin.schema_version().await?.is_none() {
+            return Err(SystemError::NoSchema(self.address.endpoint.clone()));
+        }
         let migrate = async || {
             self.admin.migrate().await?;
             self.projects.ensure_default().await?;
             Ok(())
         };
         RETRIES.run(SystemError::is_contended, migrate).await
+    }
+
+    /// Makes the system schema, the default project and the first signing key where they are missing.
+    /// Leaves the accounts of other projects alone: ready-made accounts may have rights on databases
+    /// that are still to be adopted.
+    ///
+    /// # Errors
+    /// MariaDB is out of reach or denies a right; the schema is newer.
+    pub async fn init(&self) -> Result<Initialised, SystemError> {
+        let before = self.admin.schema_version().await;
+        let init = async || {
+            self.admin.migrate().await?;
+            self.projects.ensure_default().await?;
+            self.keys.prepare().await?;
+            Ok(())
+        };
+        RETRIES.run(SystemError::is_contended, init).await?;
+        Ok(match before {
+            Ok(Some(_)) => Initialised::Existing,
+            _ => Initialised::New,
+        })
     }
 
     /// Brings the schema to this program's version, makes the default project and the first signing

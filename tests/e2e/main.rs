@@ -41,6 +41,7 @@ mod formats;
 mod freshness;
 mod hostile;
 mod input;
+mod installation;
 mod isolation;
 mod keys;
 mod limits;
@@ -102,6 +103,7 @@ fn main() -> ExitCode {
         freshness::cases(),
         images::cases(),
         input::cases(),
+        installation::cases(),
         isolation::cases(),
         isolation::stored_code::cases(),
         keys::cases(),

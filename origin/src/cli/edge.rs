@@ -34,8 +34,11 @@ impl EdgeArgs {
     /// There is no installation secret.
     pub fn run(&self, context: &Context) -> Result<(), CliError> {
         let EdgeCommand::Secret = self.command;
-        let installation =
-            InstallationSecret::load_or_create(&context.config).map_err(InstallationError::from)?;
+        let installation = InstallationSecret::load(&context.config)
+            .map_err(InstallationError::from)?
+            .ok_or_else(|| InstallationError::NoSecret {
+                path: InstallationSecret::path(&context.config),
+            })?;
         let secret = EdgeSecret::new(&installation);
         note(
             "who has it passes for the edge: give it to the worker as a secret, never in a file that is shared",

@@ -94,12 +94,7 @@ impl CliError {
         match self {
             Self::Usage { hint, .. } | Self::Failed { hint, .. } => hint.clone(),
             Self::Config(_) => Some("`selkie serve --help` lists every setting".to_owned()),
-            Self::Installation(InstallationError::Embedded(error)) => {
-                error.hint().map(str::to_owned)
-            }
-            Self::Dev(DevError::Installation(InstallationError::Embedded(error))) => {
-                error.hint().map(str::to_owned)
-            }
+            Self::Installation(error) | Self::Dev(DevError::Installation(error)) => error.hint(),
             Self::Dev(DevError::System(error)) => error.hint(),
             Self::Dev(DevError::Edge(error)) => error.hint().map(str::to_owned),
             Self::Listen { setting, .. } => find_setting(setting)
@@ -113,6 +108,11 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) | Self::Usage { .. } => ExitCode::from(USAGE),
+            Self::Installation(error) | Self::Dev(DevError::Installation(error))
+                if error.is_misconfiguration() =>
+            {
+                ExitCode::from(USAGE)
+            }
             // The reader went away, as `head` does: nothing failed.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             _ => ExitCode::from(FAILURE),

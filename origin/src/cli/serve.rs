@@ -9,8 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CliError, Context};
 use crate::config::Config;
-use crate::embedded::Role;
-use crate::installation::Installation;
+use crate::installation::{Installation, Purpose};
 use crate::system::System;
 use crate::{logging, serve, signal};
 
@@ -28,7 +27,7 @@ impl ServeArgs {
         let _log = logging::init(config);
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         let listener = listen(config.listen, "listen").await?;
-        let opening = Installation::open(config, Role::Service);
+        let opening = Installation::open(config, Purpose::Serve);
         let installation = tokio::select! {
             opened = opening => opened?,
             () = stop.cancelled() => return Ok(()),

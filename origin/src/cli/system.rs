@@ -22,16 +22,20 @@ pub(super) struct Opened {
 impl Opened {
     /// Opens the installation; contacts nothing but the private MariaDB.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
-        let installation = context.open().await?;
+        Ok(Self::of(context.open().await?, context))
+    }
+
+    /// The system of an installation that is open.
+    pub(super) fn of(installation: Installation, context: &Context) -> Self {
         let system = System::new(
             &installation.database,
             installation.secret.clone(),
             &context.config,
         );
-        Ok(Self {
+        Self {
             system,
             installation,
-        })
+        }
     }
 
     /// Opens the installation with its schema at this program's version.
@@ -75,7 +79,11 @@ impl From<KeyError> for CliError {
 
 impl From<SystemError> for CliError {
     fn from(error: SystemError) -> Self {
-        failed(error.to_string(), error.hint())
+        let (message, hint) = (error.to_string(), error.hint());
+        match error {
+            SystemError::NoSchema(_) => Self::Usage { message, hint },
+            _ => failed(message, hint),
+        }
     }
 }
 

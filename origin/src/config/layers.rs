@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::ConfigError;
 use super::accounts::AccountsFile;
+use super::environment::{self, UnknownVariable};
 use super::setting::{SETTINGS, Setting, find_setting};
 
 /// The file that is read when none is named, if it exists.
@@ -60,14 +61,17 @@ pub struct Layers {
     pub file: Option<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
+    /// Variables of the environment that are no settings, and have no effect.
+    pub unknown_variables: Vec<UnknownVariable>,
 }
 
 impl Layers {
     /// Reads the file, if there is one, and lays the layers over one another.
     ///
     /// # Errors
-    /// The file can't be read, is no TOML, or holds a key that is no setting.
+    /// The file can't be read, is no TOML, or holds a key that is no setting; a variable is misspelt.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
+        let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);
         let mut table = match &file {
             Some(path) => read_table(path)?,
@@ -87,6 +91,7 @@ impl Layers {
             accounts,
             file,
             directory: sources.directory,
+            unknown_variables,
         })
     }
 

@@ -10,17 +10,9 @@ use super::layers::Origin;
 pub enum Visibility {
     /// Printed by `selkie config` and in messages.
     Plain,
-    /// Never printed, never in a message.
+    /// Never printed, never in a message, and not given by a flag: every user of the machine could
+    /// read it in the list of processes.
     Secret,
-}
-
-/// By which doors a setting comes in; every one has an environment name and a key in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doors {
-    /// Also as a flag.
-    All,
-    /// Not as a flag, which every user of the machine could read in the list of processes.
-    NoFlag,
 }
 
 /// One row of [`SETTINGS`].
@@ -36,8 +28,6 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// Who may see its value.
     pub visibility: Visibility,
-    /// How it may be given.
-    pub doors: Doors,
 }
 
 impl Setting {
@@ -48,7 +38,6 @@ impl Setting {
             help,
             default: None,
             visibility: Visibility::Plain,
-            doors: Doors::All,
         }
     }
 
@@ -59,12 +48,17 @@ impl Setting {
         }
     }
 
-    const fn hidden(self, doors: Doors) -> Self {
+    const fn hidden(self) -> Self {
         Self {
             visibility: Visibility::Secret,
-            doors,
             ..self
         }
+    }
+
+    /// Whether a flag may give it. The environment and the file may give every setting.
+    #[must_use]
+    pub fn has_flag(&self) -> bool {
+        self.visibility == Visibility::Plain
     }
 
     /// The flag, without dashes in front: `pool-size`.
@@ -83,9 +77,10 @@ impl Setting {
     #[must_use]
     pub fn spellings(&self) -> String {
         let rest = format!("{}, or `{}` in the file", self.variable(), self.name);
-        match self.doors {
-            Doors::All => format!("--{}, {rest}", self.flag()),
-            Doors::NoFlag => rest,
+        if self.has_flag() {
+            format!("--{}, {rest}", self.flag())
+        } else {
+            rest
         }
     }
 
@@ -112,9 +107,9 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS", "Where the origin listens").or("127.0.0.1:8080"),
     Setting::new("data_dir", "DIR", "Where the installation keeps its secret, its private MariaDB and its media").or(".selkie"),
     Setting::new("database_url", "URL", "MariaDB to use instead of the private one: mysql://user:password@host:port, with ?socket=PATH or ?require_ssl=true")
-        .hidden(Doors::All),
+        .hidden(),
     Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; made once in the data directory if absent")
-        .hidden(Doors::NoFlag),
+        .hidden(),
     Setting::new("pool_size", "N", "Connections to MariaDB per account").or("8"),
     Setting::new("pool_total", "N", "Connections to MariaDB of all accounts together").or("100"),
     Setting::new("pool_queue", "N", "Requests that may wait for a connection, per account").or("1024"),
@@ -141,8 +136,8 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("media_store", "URL", "Where media are kept: file:///absolute/path or s3://bucket/prefix; without it, in the data directory"),
     Setting::new("media_s3_endpoint", "URL", "Where the S3 service of media_store is; without it, Amazon's of the region"),
     Setting::new("media_s3_region", "NAME", "The region of the bucket of media_store; auto for R2").or("us-east-1"),
-    Setting::new("media_s3_access_key", "TEXT", "The id of the access key to the bucket of media_store").hidden(Doors::NoFlag),
-    Setting::new("media_s3_secret_key", "TEXT", "The secret of that access key").hidden(Doors::NoFlag),
+    Setting::new("media_s3_access_key", "TEXT", "The id of the access key to the bucket of media_store").hidden(),
+    Setting::new("media_s3_secret_key", "TEXT", "The secret of that access key").hidden(),
     Setting::new("media_s3_path_style", "ON", "on: https://host/bucket/key; off: https://bucket.host/key").or("on"),
     Setting::new("media_fsync", "ON", "on: media are written through to the disk before they count as stored; off: for measurements").or("on"),
     Setting::new("public_url", "URL", "Where callers reach the service, for the URLs of files in answers; told by each request if absent"),

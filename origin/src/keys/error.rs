@@ -39,7 +39,7 @@ impl KeyError {
             Self::Name => None,
             Self::Lifetime => Some("write it as 90d, 12h or 1y".to_owned()),
             Self::NoSigningKey => {
-                Some("start the origin once, or issue a key: either makes one".to_owned())
+                Some("start the origin once, or run `selkie init`: either makes one".to_owned())
             }
         }
     }

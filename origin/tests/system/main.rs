@@ -6,6 +6,7 @@
 mod accounts;
 mod databases;
 mod doctor;
+mod installation;
 mod keys;
 mod media;
 mod migrations;

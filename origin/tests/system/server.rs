@@ -82,9 +82,14 @@ impl Server {
         }
     }
 
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.join("s")
+    }
+
     pub(crate) fn address(&self) -> DatabaseAddress {
         DatabaseAddress {
-            endpoint: Endpoint::Socket(self.directory.join("s")),
+            endpoint: Endpoint::Socket(self.socket()),
             admin_user: "root".to_owned(),
             admin_password: SecretString::from(""),
         }

@@ -1,0 +1,55 @@
+//! `selkie init`: makes an installation, and nothing else. A second run changes nothing.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::system::{Opened, note};
+use super::{CliError, Context};
+use crate::installation::{Installation, Purpose};
+use crate::system::Initialised;
+
+/// Arguments of `selkie init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InitAnswer {
+    created: bool,
+    data_dir: String,
+    /// Where MariaDB listens.
+    database: String,
+}
+
+impl InitArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The installation exists and its secret does not; MariaDB is out of reach or denies a right.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let installation = Installation::open(&context.config, Purpose::Init).await?;
+        let opened = Opened::of(installation, context);
+        let outcome = opened.system.init().await.map_err(CliError::from);
+        let database = opened.system.address.endpoint.to_string();
+        let outcome = opened.close(outcome).await?;
+        let answer = InitAnswer {
+            created: outcome == Initialised::New,
+            data_dir: context.config.data_dir.display().to_string(),
+            database,
+        };
+        if answer.created {
+            note("`selkie key create` issues keys; `selkie serve` runs the origin");
+        }
+        context.output.answer(&answer, |answer| {
+            let state = if answer.created {
+                "a new installation is made"
+            } else {
+                "the installation exists; nothing was changed"
+            };
+            format!(
+                "{state}: data directory {}, MariaDB at {}",
+                answer.data_dir, answer.database
+            )
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! Variables named `SELKIE_…` that are no settings: a misspelt one is refused, as a misspelt key of the
+//! file is; any other is told, since it may belong to another program.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::setting::SETTINGS;
+use super::{ConfigError, nearest};
+
+const PREFIX: &str = "SELKIE_";
+
+/// Names that are no settings and that this project gives a meaning: what `selkie dev` writes into
+/// `dev.env`, and what its tests and tools use.
+const KNOWN: [&str; 10] = [
+    "CONFIG",
+    "ORIGIN_URL",
+    "EDGE_URL",
+    "FULL_KEY",
+    "READ_KEY",
+    "DATABASE",
+    "PROJECT",
+    "FAULT_POINT",
+    "BIN",
+    "BLESS",
+];
+
+/// Beginnings of such names; and of those that Kubernetes sets for a service named `selkie`.
+const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
+
+/// Likeness from which a name counts as a misspelt setting: one letter in five may differ.
+const MISSPELT: f64 = 0.8;
+
+/// A variable that is no setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownVariable {
+    name: String,
+    nearest: Option<String>,
+}
+
+impl fmt::Display for UnknownVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the environment variable {} is no setting", self.name)?;
+        match &self.nearest {
+            Some(nearest) => write!(f, "; did you mean {nearest}?"),
+            None => write!(f, " and has no effect"),
+        }
+    }
+}
+
+/// Returns the variables that are neither settings nor known otherwise.
+///
+/// # Errors
+/// A variable's name is almost that of a setting.
+pub(super) fn unknown(
+    environment: &BTreeMap<String, String>,
+) -> Result<Vec<UnknownVariable>, ConfigError> {
+    let mut unknown = Vec::new();
+    for (name, value) in environment {
+        let Some(rest) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
+        let word = rest.to_lowercase();
+        let is_setting = SETTINGS.iter().any(|setting| setting.variable() == *name);
+        // Kubernetes again: the address of a service named `selkie`.
+        let is_address = rest == "PORT" && value.contains("://");
+        let is_known = KNOWN.contains(&rest)
+            || KNOWN_BEGINNINGS
+                .iter()
+                .any(|beginning| rest.starts_with(beginning));
+        if is_setting || is_known || is_address {
+            continue;
+        }
+        let settings = || SETTINGS.iter().map(|setting| setting.name);
+        let is_misspelt = settings()
+            .any(|setting| strsim::normalized_damerau_levenshtein(&word, setting) >= MISSPELT);
+        let variable = UnknownVariable {
+            name: name.clone(),
+            nearest: nearest(&word, settings())
+                .map(|name| format!("{PREFIX}{}", name.to_uppercase())),
+        };
+        if is_misspelt {
+            return Err(ConfigError::Misspelt(variable));
+        }
+        unknown.push(variable);
+    }
+    Ok(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str, value: &str) -> Result<Vec<String>, String> {
+        let environment = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        unknown(&environment)
+            .map(|found| found.iter().map(ToString::to_string).collect())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_refused_with_the_right_name() {
+        for (name, meant) in [
+            ("SELKIE_DATABSE_URL", "SELKIE_DATABASE_URL"),
+            ("SELKIE_DATABASE_URI", "SELKIE_DATABASE_URL"),
+            ("SELKIE_DATABASEURL", "SELKIE_DATABASE_URL"),
+            ("SELKIE_REQUIRE_EGDE", "SELKIE_REQUIRE_EDGE"),
+            ("SELKIE_POOLSIZE", "SELKIE_POOL_SIZE"),
+            ("SELKIE_database_url", "SELKIE_DATABASE_URL"),
+        ] {
+            let message = read(name, "x").unwrap_err();
+            assert!(message.contains(name), "{message}");
+            assert!(
+                message.contains(&format!("did you mean {meant}?")),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_variable_is_told_and_has_no_effect() {
+        let told = read("SELKIE_IMAGE", "x").unwrap();
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("SELKIE_IMAGE is no setting"), "{told:?}");
+        let told = read("SELKIE_DATA_DIRECTORY", "x").unwrap();
+        assert!(
+            told[0].contains("did you mean SELKIE_DATA_DIR?"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn settings_and_what_others_set_are_passed_over() {
+        for (name, value) in [
+            ("SELKIE_DATABASE_URL", "x"),
+            ("SELKIE_CONFIG", "x"),
+            ("SELKIE_FULL_KEY", "x"),
+            ("SELKIE_SERVICE_HOST", "10.0.0.1"),
+            ("SELKIE_PORT", "tcp://10.0.0.1:8080"),
+            ("SELKIE_PORT_8080_TCP_ADDR", "10.0.0.1"),
+        ] {
+            assert_eq!(read(name, value), Ok(Vec::new()), "{name}");
+        }
+        assert_eq!(read("SELKIE_PORT", "8080").unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,205 @@
+//! What may make an installation and what may not, and what a mistaken environment is answered. Each case has a
+//! directory of its own, and no running service.
+
+use crate::door::Door;
+use crate::service::{binary, clear_settings};
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+cases! {
+    Own: [
+        a_command_makes_no_installation,
+        a_command_without_the_secret_makes_none,
+        init_makes_an_installation_once,
+        a_misspelt_variable_is_refused_and_another_is_named,
+        no_flag_takes_a_secret,
+    ],
+}
+
+/// A command that asks nothing but the installation.
+const COMMANDS: &[&[&str]] = &[
+    &["key", "create", "--access", "full"],
+    &["key", "list"],
+    &["key", "revoke", "0192d3c4-0000-7000-8000-000000000000"],
+    &["key", "rotate", "--yes"],
+    &["key", "jwks"],
+    &["project", "create", "shop"],
+    &["project", "list"],
+    &["database", "create", "shop"],
+    &["database", "adopt", "shop"],
+    &["database", "drop", "shop", "--yes"],
+    &["database", "list"],
+    &["media", "ls"],
+    &["media", "sweep"],
+    &["doctor"],
+];
+
+/// Where `selkie` is run, and all that it makes.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn run(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(binary().expect("the binary"));
+        clear_settings(&mut command);
+        command
+            .args(arguments)
+            .envs(settings.iter().copied())
+            .current_dir(self.0.path())
+            .stdin(Stdio::null());
+        command.output().expect("it runs")
+    }
+
+    /// Runs a command that must succeed; gives what it printed.
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments, &[]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {told}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs a command that must be refused as wrong configuration; gives what it told.
+    #[track_caller]
+    fn misconfigured(&self, arguments: &[&str], settings: &[(&str, &str)]) -> String {
+        let output = self.run(arguments, settings);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(output.stdout.is_empty(), "{arguments:?} answers");
+        told
+    }
+
+    fn is_empty(&self) -> bool {
+        fs::read_dir(self.0.path()).expect("a directory").count() == 0
+    }
+}
+
+#[track_caller]
+fn tells(told: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(told.contains(part), "{part:?} is missing: {told}");
+    }
+}
+
+async fn a_command_makes_no_installation(_: Door) {
+    let desk = Desk::new();
+    let data_dir = desk.0.path().join(".selkie").display().to_string();
+    for command in COMMANDS {
+        let told = desk.misconfigured(command, &[]);
+        let parts = [
+            "SELKIE_DATABASE_URL",
+            &data_dir,
+            "selkie.toml",
+            "selkie init",
+        ];
+        tells(&told, &parts);
+        assert!(desk.is_empty(), "{command:?} made something");
+    }
+    let told = desk.misconfigured(&["edge", "secret"], &[]);
+    tells(&told, &["SELKIE_SECRET", &data_dir, "selkie init"]);
+    assert!(desk.is_empty(), "`edge secret` made something");
+}
+
+async fn a_command_without_the_secret_makes_none(_: Door) {
+    let desk = Desk::new();
+    let url = [(
+        "SELKIE_DATABASE_URL",
+        "mysql://admin:hush-hush-7@127.0.0.1:1",
+    )];
+    for command in COMMANDS {
+        let told = desk.misconfigured(command, &url);
+        tells(
+            &told,
+            &["SELKIE_SECRET", ".selkie/secret", "SELKIE_DATA_DIR"],
+        );
+        assert!(!told.contains("hush-hush-7"), "{told}");
+        assert!(desk.is_empty(), "{command:?} made something");
+    }
+}
+
+async fn init_makes_an_installation_once(_: Door) {
+    let desk = Desk::new();
+    let init = || -> Value { serde_json::from_str(&desk.ok(&["init", "--json"])).expect("JSON") };
+    assert_eq!(init()["created"], true);
+    let key_sets = desk.ok(&["key", "jwks"]);
+    assert_eq!(init()["created"], false);
+    assert_eq!(
+        desk.ok(&["key", "jwks"]),
+        key_sets,
+        "a second init changed the keys"
+    );
+    assert!(
+        desk.ok(&["key", "create", "--access", "read"])
+            .starts_with("ey")
+    );
+    // An installation never gets a second secret, whoever asks.
+    let secret = desk.0.path().join(".selkie/secret");
+    let kept = fs::read(&secret).expect("a secret");
+    fs::remove_file(&secret).expect("a secret");
+    let listen = "127.0.0.1:0";
+    let makers: [&[&str]; 3] = [
+        &["init"],
+        &["serve", "--listen", listen],
+        &["dev", "--no-edge", "--listen", listen],
+    ];
+    for command in makers {
+        let output = desk.run(command, &[]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {told}");
+        tells(&told, &["holds an installation already", ".selkie/secret"]);
+        assert!(!secret.exists(), "{command:?} made another secret");
+    }
+    let told = desk.misconfigured(&["key", "list"], &[]);
+    tells(&told, &["SELKIE_SECRET", ".selkie/secret"]);
+    fs::write(&secret, kept).expect("the secret");
+    assert_eq!(desk.ok(&["key", "jwks"]), key_sets);
+}
+
+async fn a_misspelt_variable_is_refused_and_another_is_named(_: Door) {
+    let desk = Desk::new();
+    let listen = "127.0.0.1:0";
+    let commands: [&[&str]; 4] = [
+        &["serve", "--listen", listen],
+        &["init"],
+        &["key", "list"],
+        &["config"],
+    ];
+    for command in commands {
+        let told = desk.misconfigured(command, &[("SELKIE_DATABSE_URL", "mysql://a:hush-7@h")]);
+        tells(&told, &["SELKIE_DATABSE_URL", "SELKIE_DATABASE_URL"]);
+        assert!(!told.contains("hush-7"), "{told}");
+        assert!(desk.is_empty(), "{command:?} made something");
+    }
+    let output = desk.run(&["config"], &[("SELKIE_IMAGE", "1.2")]);
+    assert!(output.status.success());
+    tells(
+        &String::from_utf8_lossy(&output.stderr),
+        &["warning", "SELKIE_IMAGE is no setting"],
+    );
+    // What `selkie dev` wrote for a shell is no mistake.
+    let output = desk.run(&["config"], &[("SELKIE_FULL_KEY", "x")]);
+    assert!(output.stderr.is_empty());
+}
+
+async fn no_flag_takes_a_secret(_: Door) {
+    let desk = Desk::new();
+    for setting in [
+        "database_url",
+        "secret",
+        "media_s3_access_key",
+        "media_s3_secret_key",
+    ] {
+        let flag = format!("--{}", setting.replace('_', "-"));
+        let variable = format!("SELKIE_{}", setting.to_uppercase());
+        let told = desk.misconfigured(&["key", "list", &flag, "hush-hush-7"], &[]);
+        tells(&told, &[&flag, &variable, "in the file"]);
+        assert!(!told.contains("hush-hush-7"), "{told}");
+        let help = desk.ok(&["serve", "--help"]);
+        assert!(!help.contains(&flag), "{help}");
+    }
+}
