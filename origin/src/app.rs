@@ -23,7 +23,7 @@ use crate::projects::{ProjectError, Projects};
 use crate::rates::Rates;
 use crate::shares::Shares;
 use crate::system::System;
-use shared::ident::TableName;
+use shared::ident::{DatabaseName, ProjectName, TableName};
 use shared::limits::{UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT};
 use shared::upload::UploadLimits;
 use std::sync::Arc;
@@ -171,6 +171,17 @@ impl App {
             projects: system.projects.clone(),
             database,
         })
+    }
+
+    /// The databases of a project that no key may drop, as they are recorded now.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn undroppable(
+        &self,
+        project: &ProjectName,
+    ) -> Result<Vec<DatabaseName>, ProjectError> {
+        self.projects.undroppable(project).await
     }
 
     /// Starts what runs beside requests, until `stop`.

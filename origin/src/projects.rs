@@ -7,8 +7,9 @@
 mod check;
 mod databases;
 mod error;
+mod remove;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shared::error::nearest;
@@ -19,10 +20,12 @@ pub use self::check::{excess, lack};
 use self::databases::prefix;
 pub use self::databases::{OwnedDatabase, Presence};
 pub use self::error::ProjectError;
+pub use self::remove::{Removal, Removed};
 use crate::clock::now;
 use crate::config::{Account, ProjectAccounts};
 use crate::db::admin::{
-    AccountName, Accounts, Admin, AdminError, Inserted, LoginCheck, ProjectRow, Rights, patterns,
+    AccountName, Accounts, Admin, AdminError, DatabaseRights, DatabaseRow, Inserted, LoginCheck,
+    ProjectRow, Rights, exact_pattern, rights_on,
 };
 use crate::secret::InstallationSecret;
 
@@ -111,9 +114,9 @@ impl Projects {
             .insert_project(&default_project()?, now())
             .await?;
         let accounts = self.admin.accounts().await?;
-        let mut owned: BTreeMap<ProjectName, Vec<DatabaseName>> = BTreeMap::new();
-        for (database, owner) in self.admin.owned_databases().await? {
-            owned.entry(owner).or_default().push(database);
+        let mut owned: BTreeMap<ProjectName, Vec<DatabaseRow>> = BTreeMap::new();
+        for row in self.admin.owned_databases().await? {
+            owned.entry(row.project.clone()).or_default().push(row);
         }
         for row in self.admin.projects().await? {
             let databases = owned.remove(&row.name).unwrap_or_default();
@@ -139,8 +142,9 @@ impl Projects {
     /// key can change its own account's password.
     ///
     /// # Errors
-    /// As of [`Projects::prepare`].
+    /// As of [`Projects::prepare`]; the project is not there.
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
+        self.require(project).await?;
         let databases = owned_by(project, self.admin.owned_databases().await?);
         self.settle(project, &databases, &self.admin.accounts().await?)
             .await
@@ -195,13 +199,13 @@ impl Projects {
         &self,
         name: &ProjectName,
         claim: Claim,
-        owned: &[(DatabaseName, ProjectName)],
+        owned: &[DatabaseRow],
     ) -> Result<(), ProjectError> {
         let is_covered = |database: &DatabaseName| prefix(database) == Some(name.as_str());
-        if let Some((database, owner)) = owned.iter().find(|(database, _)| is_covered(database)) {
+        if let Some(row) = owned.iter().find(|row| is_covered(&row.name)) {
             return Err(ProjectError::Owned {
-                database: database.clone(),
-                owner: owner.clone(),
+                database: row.name.clone(),
+                owner: row.project.clone(),
             });
         }
         let covered: Vec<DatabaseName> = self
@@ -243,7 +247,7 @@ impl Projects {
     async fn settle(
         &self,
         project: &ProjectName,
-        databases: &[DatabaseName],
+        databases: &[DatabaseRow],
         accounts: &Accounts,
     ) -> Result<(), ProjectError> {
         for access in [Access::Full, Access::Read] {
@@ -253,15 +257,9 @@ impl Projects {
             }
             let account = self.derived_account(project, access);
             let name = AccountName::of(project, access);
-            let patterns = patterns(project, databases);
+            let wanted = rights_on(project, Rights::of(access), databases);
             self.admin
-                .settle_account(
-                    &name,
-                    &account.password,
-                    Rights::of(access),
-                    &patterns,
-                    accounts,
-                )
+                .settle_account(&name, &account.password, &wanted, accounts)
                 .await
                 .map_err(|error| match error {
                     AdminError::Denied { user, message } => ProjectError::MayNotMakeAccounts {
@@ -279,14 +277,14 @@ impl Projects {
         &self,
         project: &ProjectName,
         access: Access,
-        databases: &[DatabaseName],
+        databases: &[DatabaseRow],
     ) -> Result<(), ProjectError> {
         let account = self.account(project, access);
         let faults = match self.admin.check_login(&account).await? {
             LoginCheck::Refused(message) => vec![message],
             // What it lacks, the doctor tells: the owner of such accounts grants when it suits them.
             LoginCheck::Welcome(state) => {
-                excess(&state, Rights::of(access), &spellings(project, databases))
+                excess(&state, &spellings(project, Rights::of(access), databases))
             }
         };
         if faults.is_empty() {
@@ -301,17 +299,23 @@ impl Projects {
 }
 
 /// What a ready-made account may be granted on: people seldom escape the wildcards in a name.
-pub(crate) fn spellings(project: &ProjectName, databases: &[DatabaseName]) -> BTreeSet<String> {
-    let plain = databases.iter().map(|name| name.as_str().to_owned());
-    patterns(project, databases)
-        .into_iter()
-        .chain(plain)
-        .collect()
+pub(crate) fn spellings(
+    project: &ProjectName,
+    rights: Rights,
+    databases: &[DatabaseRow],
+) -> DatabaseRights {
+    let mut wanted = rights_on(project, rights, databases);
+    for row in databases {
+        if let Some(rights) = wanted.get(&exact_pattern(&row.name)).cloned() {
+            wanted.insert(row.name.as_str().to_owned(), rights);
+        }
+    }
+    wanted
 }
 
-fn owned_by(project: &ProjectName, owned: Vec<(DatabaseName, ProjectName)>) -> Vec<DatabaseName> {
-    let of_it = owned.into_iter().filter(|(_, owner)| owner == project);
-    of_it.map(|(name, _)| name).collect()
+fn owned_by(project: &ProjectName, mut owned: Vec<DatabaseRow>) -> Vec<DatabaseRow> {
+    owned.retain(|row| row.project == *project);
+    owned
 }
 
 fn default_project() -> Result<ProjectName, AdminError> {

@@ -3,6 +3,7 @@
 
 mod builder;
 mod delete;
+pub mod drops;
 mod expression;
 #[cfg(test)]
 mod golden;

@@ -28,6 +28,7 @@ mod service;
 mod stand_in;
 mod worker;
 
+mod adopted;
 mod architecture;
 mod around;
 mod batch;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
     // Fails only where one is named already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let groups = [
+        adopted::cases(),
         architecture::cases(),
         around::cases(),
         batch::cases(),

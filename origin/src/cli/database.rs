@@ -1,11 +1,13 @@
 //! `selkie database`: make, adopt, list and drop a project's databases.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use shared::ident::{DatabaseName, ProjectName};
 
 use super::system::{Consent, Opened, confirm, database, note, project};
 use super::{CliError, Context, Table};
+use crate::db::admin::Drops;
 use crate::projects::{OwnedDatabase, Presence, Projects};
 
 /// Arguments of `selkie database`.
@@ -19,11 +21,13 @@ pub struct DatabaseArgs {
 enum DatabaseCommand {
     /// Make a database for a project
     Create(NameArgs),
-    /// Give a project a database that is there already
-    Adopt(NameArgs),
+    /// Give a project a database that is there already, or change what its keys may drop in it
+    Adopt(AdoptArgs),
+    /// Take a database from a project, and leave it as it is
+    Release(NameArgs),
     /// List the projects' databases
     List(ListArgs),
-    /// Drop a project's database with all that is in it
+    /// Drop a project's database with all that is in it; one that was adopted is refused
     Drop(DropArgs),
 }
 
@@ -35,6 +39,19 @@ struct NameArgs {
     /// The project that owns it
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
     project: ProjectName,
+}
+
+#[derive(Debug, Args)]
+struct AdoptArgs {
+    #[command(flatten)]
+    target: NameArgs,
+    /// What the project's full keys may drop: tables and the like, the database too, or nothing
+    #[arg(long, value_name = "WHAT", default_value = "tables", value_parser = drops())]
+    allow_drop: Drops,
+}
+
+fn drops() -> impl TypedValueParser<Value = Drops> {
+    PossibleValuesParser::new(Drops::ALL.map(Drops::as_str)).try_map(|text| text.parse::<Drops>())
 }
 
 #[derive(Debug, Args)]
@@ -66,12 +83,13 @@ impl DatabaseArgs {
                 .create_database(&args.project, &args.name)
                 .await
                 .map_err(CliError::from)
-                .and_then(|name| owned(context, projects, args.project, name)),
-            DatabaseCommand::Adopt(args) => projects
-                .adopt_database(&args.project, &args.name)
+                .and_then(|name| owned(context, projects, args.project, name, Drops::Database)),
+            DatabaseCommand::Adopt(AdoptArgs { target, allow_drop }) => projects
+                .adopt_database(&target.project, &target.name, allow_drop)
                 .await
                 .map_err(CliError::from)
-                .and_then(|name| owned(context, projects, args.project, name)),
+                .and_then(|name| owned(context, projects, target.project, name, allow_drop)),
+            DatabaseCommand::Release(args) => args.release(context, projects).await,
             DatabaseCommand::List(args) => args.run(context, projects).await,
             DatabaseCommand::Drop(args) => args.run(context, projects).await,
         };
@@ -84,6 +102,8 @@ struct DatabaseLine {
     name: String,
     project: String,
     present: bool,
+    /// What full keys may drop in it.
+    drops: &'static str,
 }
 
 impl DatabaseLine {
@@ -92,6 +112,7 @@ impl DatabaseLine {
             name: database.name.to_string(),
             project: database.project.to_string(),
             present: database.presence == Presence::Present,
+            drops: database.drops.as_str(),
         }
     }
 }
@@ -101,6 +122,7 @@ fn owned(
     projects: &Projects,
     project: ProjectName,
     name: DatabaseName,
+    drops: Drops,
 ) -> Result<(), CliError> {
     if projects.is_ready_made(&project) {
         note(&format!(
@@ -111,6 +133,7 @@ fn owned(
         name,
         project,
         presence: Presence::Present,
+        drops,
     });
     context.output.answer(&answer, |answer| {
         format!("project {} owns database {}", answer.project, answer.name)
@@ -125,12 +148,45 @@ impl ListArgs {
         let databases = projects.databases(self.project.as_ref()).await?;
         let lines: Vec<DatabaseLine> = databases.iter().map(DatabaseLine::of).collect();
         context.output.answer(&lines, |lines| {
-            let mut table = Table::new(["name", "project", "state"]);
+            let mut table = Table::new(["name", "project", "state", "keys may drop"]);
             for line in lines {
                 let state = if line.present { "present" } else { "missing" };
-                table.row([line.name.clone(), line.project.clone(), state.to_owned()]);
+                table.row([
+                    line.name.clone(),
+                    line.project.clone(),
+                    state.to_owned(),
+                    line.drops.to_owned(),
+                ]);
             }
             table.to_string()
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct ReleasedAnswer {
+    name: String,
+    released: bool,
+}
+
+impl NameArgs {
+    async fn release(self, context: &Context, projects: &Projects) -> Result<(), CliError> {
+        let name = projects.release_database(&self.project, &self.name).await?;
+        if projects.is_ready_made(&self.project) {
+            note(&format!(
+                "project {} uses ready-made accounts: revoke their rights on it, or the next start refuses them",
+                self.project
+            ));
+        }
+        let answer = ReleasedAnswer {
+            name: name.to_string(),
+            released: true,
+        };
+        context.output.answer(&answer, |answer| {
+            format!(
+                "database {} is released; its data is as it was",
+                answer.name
+            )
         })
     }
 }
@@ -144,6 +200,7 @@ struct DroppedAnswer {
 impl DropArgs {
     async fn run(self, context: &Context, projects: &Projects) -> Result<(), CliError> {
         let NameArgs { name, project } = self.target;
+        projects.check_drop(&project, &name).await?;
         let warning =
             format!("This drops database {name} of project {project} with all its tables.");
         confirm(Consent::of(self.yes), &warning, name.as_str())?;

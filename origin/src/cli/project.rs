@@ -1,4 +1,6 @@
-//! `selkie project`: make and list projects.
+//! `selkie project`: make, list and remove projects.
+
+mod remove;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -22,6 +24,8 @@ enum ProjectCommand {
     Create(CreateArgs),
     /// List projects
     List,
+    /// Remove a project: revoke its keys, drop its two MariaDB accounts, forget it
+    Remove(remove::RemoveArgs),
 }
 
 #[derive(Debug, Args)]
@@ -45,6 +49,7 @@ impl ProjectArgs {
         let outcome = match self.command {
             ProjectCommand::Create(args) => args.run(context, projects).await,
             ProjectCommand::List => list(context, projects).await,
+            ProjectCommand::Remove(args) => args.run(context, &opened.system).await,
         };
         opened.close(outcome).await
     }

@@ -25,14 +25,14 @@ use super::connect::{connect, options};
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::secret::InstallationSecret;
 
-pub use accounts::{AccountName, AccountState, Accounts, LoginCheck, Rights};
-pub(crate) use accounts::{exact_patterns, patterns};
+pub use accounts::{AccountName, AccountState, Accounts, DatabaseRights, LoginCheck, Rights};
+pub(crate) use accounts::{exact_pattern, rights_on};
 pub use databases::Created;
 pub use error::AdminError;
 pub use facts::{ServerFacts, StrangeGrant};
 pub use keys::{KeyRow, KeyStatus, NewKey, SigningKeyRow};
 pub use migrations::SCHEMA_VERSION;
-pub use projects::{Inserted, ProjectRow};
+pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 
 /// Connections under the admin account. It does little, and MariaDB's connections are for callers.

@@ -6,7 +6,7 @@ use shared::key::{Access, KeySet, verify};
 
 use super::environment::Environment;
 use crate::clock::now;
-use crate::db::admin::{AdminError, Created, KeyRow};
+use crate::db::admin::{AdminError, Created, Drops, KeyRow};
 use crate::keys::is_live;
 use crate::projects::{DEFAULT_PROJECT, Presence};
 use crate::system::{System, SystemError};
@@ -88,10 +88,14 @@ async fn demo(
     if server == Server::Private {
         system.admin.drop_database(name).await?;
     }
-    if system.admin.create_database(name).await? == Created::New {
-        system.admin.fill_demo(name).await?;
-    }
-    system.projects.adopt_database(project, name).await?;
+    let drops = match system.admin.create_database(name).await? {
+        Created::New => {
+            system.admin.fill_demo(name).await?;
+            Drops::Database
+        }
+        Created::Existing => Drops::Tables,
+    };
+    system.projects.adopt_database(project, name, drops).await?;
     Ok(())
 }
 

@@ -1,13 +1,16 @@
 //! Checks of MariaDB's accounts: each project's two have exactly their rights and can log in; nobody
 //! else has rights on everybody's behalf.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use shared::ident::{DatabaseName, ProjectName};
+use shared::ident::ProjectName;
 use shared::key::Access;
 
 use super::Finding;
-use crate::db::admin::{AccountState, AdminError, LoginCheck, Rights, patterns};
+use crate::db::admin::{
+    AccountState, AdminError, DatabaseRights, DatabaseRow, LoginCheck, Rights, exact_pattern,
+    rights_on,
+};
 use crate::projects::{excess, lack, spellings};
 use crate::system::System;
 
@@ -24,79 +27,127 @@ pub(super) async fn check(system: &System) -> Vec<Finding> {
 async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
     let projects = system.admin.projects().await?;
     let owned = system.admin.owned_databases().await?;
+    let nameless: Vec<String> = system
+        .admin
+        .strange_grants()
+        .await?
+        .iter()
+        .flatten()
+        .filter_map(|grant| grant.nameless_host().map(str::to_owned))
+        .collect();
+    let mut shadowed: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut findings = Vec::new();
     for row in &projects {
-        let of = |(name, owner): &(DatabaseName, ProjectName)| {
-            (*owner == row.name).then(|| name.clone())
-        };
-        let databases: Vec<DatabaseName> = owned.iter().filter_map(of).collect();
+        let of_it = owned.iter().filter(|database| database.project == row.name);
+        let databases: Vec<DatabaseRow> = of_it.cloned().collect();
         for access in [Access::Full, Access::Read] {
-            findings.push(account(system, &row.name, access, &databases).await?);
+            let account = system.projects.account(&row.name, access);
+            let check = system.admin.check_login(&account).await?;
+            if let Some(host) = shadowing(&check, &nameless) {
+                shadowed
+                    .entry(host.to_owned())
+                    .or_default()
+                    .push(account.user);
+                continue;
+            }
+            findings.push(judge(system, &row.name, access, &databases, check));
         }
     }
+    // First: nothing else can be judged before it is mended.
+    findings.splice(
+        0..0,
+        shadowed.iter().map(|(host, names)| shadow(host, names)),
+    );
     findings.extend(left_over(system, projects.iter().map(|row| &row.name)).await?);
     Ok(findings)
 }
 
-async fn account(
+/// The host of the account without a name for which MariaDB took a log-in that it refused. MariaDB
+/// looks for the most exact host first, and only then for the user: such an account comes before one
+/// of any host.
+fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> {
+    let LoginCheck::Refused(message) = check else {
+        return None;
+    };
+    // "Access denied for user 'name'@'host' (using password: YES)"
+    let (_, rest) = message.split_once("'@'")?;
+    let (host, _) = rest.split_once('\'')?;
+    nameless
+        .iter()
+        .map(String::as_str)
+        .find(|nameless| nameless.eq_ignore_ascii_case(host))
+}
+
+fn shadow(host: &str, names: &[String]) -> Finding {
+    Finding::wrong(
+        CHECK,
+        format!(
+            "the account ''@'{host}', which has no name, shadows {}: MariaDB takes their log-ins from \
+             {host} for it, and refuses them",
+            names.join(", ")
+        ),
+        format!("drop it: DROP USER ''@'{host}'"),
+    )
+}
+
+fn judge(
     system: &System,
     project: &ProjectName,
     access: Access,
-    databases: &[DatabaseName],
-) -> Result<Finding, AdminError> {
-    let account = system.projects.account(project, access);
-    let name = &account.user;
+    databases: &[DatabaseRow],
+    check: LoginCheck,
+) -> Finding {
+    let name = system.projects.account(project, access).user;
     let rights = Rights::of(access);
-    let state = match system.admin.check_login(&account).await? {
+    let state = match check {
         LoginCheck::Welcome(state) => state,
         LoginCheck::Refused(message) => {
-            return Ok(Finding::wrong(
+            return Finding::wrong(
                 CHECK,
                 format!("MariaDB refuses {name}: {message}"),
                 mend(system, project),
-            ));
+            );
         }
     };
     let faults = if system.projects.is_ready_made(project) {
-        let mut faults = excess(&state, rights, &spellings(project, databases));
-        faults.extend(missing(&state, rights, databases));
+        let wanted = spellings(project, rights, databases);
+        let mut faults = excess(&state, &wanted);
+        faults.extend(missing(&state, &wanted, databases));
         faults
     } else {
-        let patterns = patterns(project, databases);
-        let mut faults = excess(&state, rights, &patterns);
-        faults.extend(lack(&state, rights, &patterns));
+        let wanted = rights_on(project, rights, databases);
+        let mut faults = excess(&state, &wanted);
+        faults.extend(lack(&state, &wanted));
         faults
     };
     if faults.is_empty() {
-        return Ok(Finding::ok(CHECK, format!("{name} has exactly its rights")));
+        return Finding::ok(CHECK, format!("{name} has exactly its rights"));
     }
-    Ok(Finding::wrong(
+    Finding::wrong(
         CHECK,
         format!("{name}: {}", faults.join("; ")),
         mend(system, project),
-    ))
+    )
 }
 
 /// What a ready-made account lacks on databases that are recorded; either spelling of a name will do.
-fn missing(state: &AccountState, rights: Rights, databases: &[DatabaseName]) -> Vec<String> {
-    let is_granted = |name: &DatabaseName| state.databases.contains_key(name.as_str());
-    let plain: BTreeSet<String> = databases
-        .iter()
-        .filter(|name| is_granted(name))
-        .map(|name| name.as_str().to_owned())
-        .collect();
-    let escaped: Vec<DatabaseName> = databases
-        .iter()
-        .filter(|name| !is_granted(name))
-        .cloned()
-        .collect();
-    let mut faults = lack(state, rights, &plain);
-    faults.extend(lack(
-        state,
-        rights,
-        &crate::db::admin::exact_patterns(&escaped),
-    ));
-    faults
+fn missing(
+    state: &AccountState,
+    wanted: &DatabaseRights,
+    databases: &[DatabaseRow],
+) -> Vec<String> {
+    let spelled = |row: &DatabaseRow| {
+        let plain = row.name.as_str();
+        if state.databases.contains_key(plain) {
+            plain.to_owned()
+        } else {
+            exact_pattern(&row.name)
+        }
+    };
+    let mut needed = wanted.clone();
+    let spelled: BTreeSet<String> = databases.iter().map(spelled).collect();
+    needed.retain(|pattern, _| spelled.contains(pattern));
+    lack(state, &needed)
 }
 
 fn mend(system: &System, project: &ProjectName) -> String {

@@ -7,15 +7,20 @@ use crate::app::App;
 use crate::db::DbError;
 use crate::db::catalog::no_database;
 use crate::db::user_sql::{self, UserSql};
+use crate::projects::ProjectError;
 use crate::sql;
 use crate::sql::session::{Results, Schema, Session, effects, names_any};
 use crate::sql::xa::holds_xa;
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
+use shared::ident::shown;
 use shared::key::Principal;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
+
+/// `ER_ACCESS_DENIED_ERROR`
+const ACCESS_DENIED: u16 = 1045;
 
 pub(super) async fn run(
     app: &Arc<App>,
@@ -44,6 +49,9 @@ pub(super) async fn run(
         Results::One => call.format,
         Results::Any => Format::Envelope,
     };
+    if effects.schema == Schema::Changed {
+        refuse_drop(app, principal, &call).await?;
+    }
     let statement = sql::verbatim(&call, schema.as_ref());
     let lease = app
         .pools
@@ -63,7 +71,44 @@ pub(super) async fn run(
     let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
     let begin = || record.stream(principal);
     let answer = respond::chunks(chunks, format.content_type(), begin).await;
-    answer.map_err(Failure::into_problem)
+    answer.map_err(|failure| match failure {
+        // Of what reads and writes records, it says that a view's definer is gone: `DbError` tells so.
+        Failure::Database(error)
+            if error.errno() == Some(ACCESS_DENIED) && effects.schema == Schema::Changed =>
+        {
+            Problem::new(
+                ErrorCode::PermissionDenied,
+                "The statement needs a right on the whole server, which no key has, or it uses a view \
+                 whose definer is no MariaDB account any more.",
+            )
+            .with_details(ACCESS_DENIED, "28000")
+        }
+        failure => failure.into_problem(),
+    })
+}
+
+/// Refuses a statement that drops a database which was adopted, as far as its text tells.
+async fn refuse_drop(app: &Arc<App>, principal: &Principal, call: &SqlCall) -> Result<(), Problem> {
+    let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
+        return Ok(());
+    };
+    let adopted = app
+        .undroppable(principal.project())
+        .await
+        .map_err(ProjectError::into_problem)?;
+    let Some(name) = adopted.iter().find(|name| dropped.may_be(name)) else {
+        return Ok(());
+    };
+    Err(Problem::new(
+        ErrorCode::PermissionDenied,
+        format!(
+            "The database {} was adopted: no key may drop it.",
+            shown(name.as_str())
+        ),
+    )
+    .with_hint(
+        "Its operator can release it, or allow this by `selkie database adopt --allow-drop database`.",
+    ))
 }
 
 fn no_xa() -> Problem {

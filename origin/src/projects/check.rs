@@ -3,21 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::db::admin::{AccountState, Rights};
+use crate::db::admin::{AccountState, DatabaseRights};
 
 /// Rights that newer servers count among all of a database's, and that do no harm.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
-/// What an account has too much of, in words. `patterns` are what the project owns: there it may have
-/// the rights, elsewhere none.
+/// What an account has too much of, in words: it may have these rights on these patterns, and no other.
 #[must_use]
-pub fn excess(state: &AccountState, rights: Rights, patterns: &BTreeSet<String>) -> Vec<String> {
-    let allowed: BTreeSet<&str> = rights
-        .privileges()
-        .iter()
-        .copied()
-        .chain(HARMLESS)
-        .collect();
+pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
     if !state.global.is_empty() {
         faults.push(format!(
@@ -32,36 +25,36 @@ pub fn excess(state: &AccountState, rights: Rights, patterns: &BTreeSet<String>)
         faults.push(format!("it has {}", list(&state.other)));
     }
     for (pattern, privileges) in &state.databases {
-        let excess: BTreeSet<String> = privileges
-            .iter()
-            .filter(|name| !allowed.contains(name.as_str()))
-            .cloned()
-            .collect();
-        if !patterns.contains(pattern) {
+        let Some(allowed) = allowed.get(pattern) else {
             faults.push(format!(
                 "it has rights on `{pattern}`, which is not the project's"
             ));
-        } else if !excess.is_empty() {
+            continue;
+        };
+        let excess: BTreeSet<String> = privileges
+            .iter()
+            .filter(|name| !allowed.contains(*name) && !HARMLESS.contains(&name.as_str()))
+            .cloned()
+            .collect();
+        if !excess.is_empty() {
             faults.push(format!("it has {} on `{pattern}`", list(&excess)));
         }
     }
     faults
 }
 
-/// What an account has too little of, in words: it needs the rights on each of `patterns`.
+/// What an account has too little of, in words: it needs these rights on these patterns.
 #[must_use]
-pub fn lack(state: &AccountState, rights: Rights, patterns: &BTreeSet<String>) -> Vec<String> {
-    let needs = rights.privileges().iter();
-    patterns
+pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
+    needed
         .iter()
-        .filter_map(|pattern| {
+        .filter_map(|(pattern, needs)| {
             let has = state.databases.get(pattern);
-            let is_lacking = |name: &&&str| !has.is_some_and(|has| has.contains(**name));
-            let lacks = needs
-                .clone()
-                .filter(is_lacking)
-                .map(|name| (*name).to_owned())
-                .collect::<BTreeSet<_>>();
+            let lacks: BTreeSet<String> = needs
+                .iter()
+                .filter(|name| !has.is_some_and(|has| has.contains(*name)))
+                .cloned()
+                .collect();
             (!lacks.is_empty()).then(|| format!("it lacks {} on `{pattern}`", list(&lacks)))
         })
         .collect()
@@ -79,12 +72,14 @@ fn list(names: &BTreeSet<String>) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use shared::key::Access;
-
     use super::*;
 
     fn set(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn reading() -> DatabaseRights {
+        BTreeMap::from([("shop".to_owned(), set(&["SELECT", "SHOW VIEW"]))])
     }
 
     #[test]
@@ -93,9 +88,8 @@ mod tests {
             databases: BTreeMap::from([("shop".to_owned(), set(&["SELECT", "SHOW VIEW"]))]),
             ..AccountState::default()
         };
-        let (rights, own) = (Rights::of(Access::Read), set(&["shop"]));
-        assert_eq!(excess(&state, rights, &own), Vec::<String>::new());
-        assert_eq!(lack(&state, rights, &own), Vec::<String>::new());
+        assert_eq!(excess(&state, &reading()), Vec::<String>::new());
+        assert_eq!(lack(&state, &reading()), Vec::<String>::new());
     }
 
     #[test]
@@ -108,10 +102,9 @@ mod tests {
             ]),
             ..AccountState::default()
         };
-        let (rights, own) = (Rights::of(Access::Read), set(&["shop"]));
-        assert_eq!(lack(&state, rights, &own), ["it lacks SHOW VIEW on `shop`"]);
+        assert_eq!(lack(&state, &reading()), ["it lacks SHOW VIEW on `shop`"]);
         assert_eq!(
-            excess(&state, rights, &own),
+            excess(&state, &reading()),
             [
                 "it has FILE on the whole server",
                 "it has rights on `mysql`, which is not the project's",

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shared::ident::{DatabaseName, ProjectName};
+use shared::key::Access;
 
 use super::{ProjectError, Projects};
 use crate::clock::now;
-use crate::db::admin::{Created, pattern_fits};
+use crate::db::admin::{Created, DatabaseRow, Drops, pattern_fits};
 
 /// A database as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct OwnedDatabase {
     pub project: ProjectName,
     /// Whether MariaDB has it: a full key may have dropped it.
     pub presence: Presence,
+    /// What full keys may drop in it.
+    pub drops: Drops,
 }
 
 /// Whether MariaDB has a database.
@@ -31,7 +34,8 @@ pub enum Presence {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Create,
-    Adopt,
+    Adopt(Drops),
+    Release,
     Drop,
 }
 
@@ -52,7 +56,7 @@ impl Projects {
             .into_iter()
             .map(|row| row.name)
             .collect();
-        let recorded: BTreeMap<_, _> = self.admin.owned_databases().await?.into_iter().collect();
+        let recorded = self.recorded().await?;
         let by_name = present
             .iter()
             .filter_map(|name| {
@@ -61,13 +65,13 @@ impl Projects {
                     projects.iter().find(|p| prefix(name) == Some(p.as_str()))?,
                 ))
             })
-            .map(|(name, project)| (name, project.clone()));
+            .map(|(name, project)| (name, (project.clone(), Drops::Database)));
         // A record and a name never disagree: adopting and making both see to that.
-        let all: BTreeMap<DatabaseName, ProjectName> = by_name.chain(recorded).collect();
+        let all: BTreeMap<DatabaseName, (ProjectName, Drops)> = by_name.chain(recorded).collect();
         Ok(all
             .into_iter()
-            .filter(|(_, project)| of.is_none_or(|of| of == project))
-            .map(|(name, project)| {
+            .filter(|(_, (project, _))| of.is_none_or(|of| of == project))
+            .map(|(name, (project, drops))| {
                 let presence = if present.contains(&name) {
                     Presence::Present
                 } else {
@@ -77,9 +81,30 @@ impl Projects {
                     name,
                     project,
                     presence,
+                    drops,
                 }
             })
             .collect())
+    }
+
+    async fn recorded(&self) -> Result<BTreeMap<DatabaseName, (ProjectName, Drops)>, ProjectError> {
+        let rows = self.admin.owned_databases().await?.into_iter();
+        Ok(rows
+            .map(|row| (row.name, (row.project, row.drops)))
+            .collect())
+    }
+
+    /// The databases of a project that its full keys may not drop.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn undroppable(
+        &self,
+        project: &ProjectName,
+    ) -> Result<Vec<DatabaseName>, ProjectError> {
+        let mut rows = self.admin.owned_databases().await?;
+        rows.retain(|row| row.project == *project && row.drops != Drops::Database);
+        Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
     /// Projects with a table of this name in a database of theirs; and those of ready-made accounts, into
@@ -89,11 +114,11 @@ impl Projects {
     /// MariaDB failed.
     pub async fn with_table(&self, table: &str) -> Result<BTreeSet<ProjectName>, ProjectError> {
         let holding = self.admin.databases_with(table).await?;
-        let recorded: BTreeMap<_, _> = self.admin.owned_databases().await?.into_iter().collect();
+        let recorded = self.recorded().await?;
         let owners: BTreeSet<&str> = holding
             .iter()
             .filter_map(|name| match recorded.get(name) {
-                Some(owner) => Some(owner.as_str()),
+                Some((owner, _)) => Some(owner.as_str()),
                 None => prefix(name),
             })
             .collect();
@@ -114,7 +139,8 @@ impl Projects {
         self.locked_database(project, name, Wish::Create).await
     }
 
-    /// Gives a project a database that is there already.
+    /// Gives a project a database that is there already, or changes what may be dropped in one that it
+    /// has.
     ///
     /// # Errors
     /// It is not there, is MariaDB's own, or is another project's; MariaDB failed.
@@ -122,14 +148,42 @@ impl Projects {
         &self,
         project: &ProjectName,
         name: &DatabaseName,
+        drops: Drops,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Wish::Adopt).await
+        self.locked_database(project, name, Wish::Adopt(drops))
+            .await
+    }
+
+    /// Takes a database from a project, and leaves it as it is: the project's accounts lose their rights
+    /// on it.
+    ///
+    /// # Errors
+    /// It is not recorded for this project, or is the project's by its name; MariaDB failed.
+    pub async fn release_database(
+        &self,
+        project: &ProjectName,
+        name: &DatabaseName,
+    ) -> Result<DatabaseName, ProjectError> {
+        self.locked_database(project, name, Wish::Release).await
+    }
+
+    /// Refuses a database that can't be dropped for this project.
+    ///
+    /// # Errors
+    /// It is not this project's, or was adopted; MariaDB failed.
+    pub async fn check_drop(
+        &self,
+        project: &ProjectName,
+        name: &DatabaseName,
+    ) -> Result<(), ProjectError> {
+        let name = self.admin.canonical(name).await?;
+        self.check_wish(project, &name, Wish::Drop).await
     }
 
     /// Drops a project's database with all that is in it, and forgets it.
     ///
     /// # Errors
-    /// It is not this project's; MariaDB failed.
+    /// It is not this project's, or was adopted; MariaDB failed.
     pub async fn drop_database(
         &self,
         project: &ProjectName,
@@ -149,12 +203,24 @@ impl Projects {
             let name = self.admin.canonical(name).await?;
             self.check_wish(project, &name, wish).await?;
             match wish {
-                Wish::Create | Wish::Adopt => self.take(project, &name, wish).await?,
+                Wish::Create => {
+                    // Made before it is recorded: a record must never grant rights on what somebody else made.
+                    if self.admin.create_database(&name).await? == Created::Existing {
+                        return Err(ProjectError::Exists(name));
+                    }
+                    self.record(project, &name, Drops::Database).await?;
+                }
+                Wish::Adopt(drops) => {
+                    if !self.admin.exists(name.as_str()).await? {
+                        return Err(ProjectError::NotThere(name));
+                    }
+                    self.record(project, &name, drops).await?;
+                }
+                // In this order a crash leaves something that a second try finishes.
+                Wish::Release => self.let_go(project, &name).await?,
                 Wish::Drop => {
-                    // In this order a crash leaves something that `drop` can finish.
                     self.admin.drop_database(&name).await?;
-                    self.admin.revoke_database(project, &name).await?;
-                    self.admin.forget_database(&name).await?;
+                    self.let_go(project, &name).await?;
                 }
             }
             Ok(name)
@@ -182,10 +248,22 @@ impl Projects {
                 database: name.clone(),
                 owner,
             }),
-            None if wish == Wish::Drop => Err(ProjectError::NotOwned {
+            None if matches!(wish, Wish::Drop | Wish::Release) => Err(ProjectError::NotOwned {
                 project: project.clone(),
                 database: name.clone(),
             }),
+            Some(_) if wish == Wish::Release && prefix(name) == Some(project.as_str()) => {
+                Err(ProjectError::OwnedByName {
+                    project: project.clone(),
+                    database: name.clone(),
+                })
+            }
+            Some(_) if wish == Wish::Drop && self.undroppable(project).await?.contains(name) => {
+                Err(ProjectError::Adopted {
+                    project: project.clone(),
+                    database: name.clone(),
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -195,8 +273,7 @@ impl Projects {
     /// # Errors
     /// MariaDB failed.
     pub async fn owner(&self, name: &DatabaseName) -> Result<Option<ProjectName>, ProjectError> {
-        let recorded = self.admin.owned_databases().await?;
-        if let Some((_, owner)) = recorded.into_iter().find(|(database, _)| database == name) {
+        if let Some((owner, _)) = self.recorded().await?.remove(name) {
             return Ok(Some(owner));
         }
         let projects = self.admin.projects().await?;
@@ -206,27 +283,41 @@ impl Projects {
             .find(|project| prefix(name) == Some(project.as_str())))
     }
 
-    async fn take(
+    async fn record(
         &self,
         project: &ProjectName,
         name: &DatabaseName,
-        wish: Wish,
+        drops: Drops,
     ) -> Result<(), ProjectError> {
-        // Made before it is recorded: a record must never grant rights on what somebody else made.
-        match wish {
-            Wish::Create => {
-                if self.admin.create_database(name).await? == Created::Existing {
-                    return Err(ProjectError::Exists(name.clone()));
-                }
-            }
-            _ => {
-                if !self.admin.exists(name.as_str()).await? {
-                    return Err(ProjectError::NotThere(name.clone()));
-                }
-            }
-        }
-        self.admin.insert_database(name, project, now()).await?;
+        let row = DatabaseRow {
+            name: name.clone(),
+            project: project.clone(),
+            drops,
+        };
+        self.admin.record_database(&row, now()).await?;
         self.mend(project).await
+    }
+
+    /// Takes the rights on a database from a project's accounts, and forgets that it is the project's.
+    pub(super) async fn let_go(
+        &self,
+        project: &ProjectName,
+        name: &DatabaseName,
+    ) -> Result<(), ProjectError> {
+        if !self.is_ready_made(project) {
+            self.admin.revoke_database(project, name).await?;
+        }
+        self.admin
+            .end_connections(&self.users(project), Some(name))
+            .await?;
+        Ok(self.admin.forget_database(name).await?)
+    }
+
+    /// The names of a project's accounts.
+    pub(super) fn users(&self, project: &ProjectName) -> Vec<String> {
+        [Access::Full, Access::Read]
+            .map(|access| self.account(project, access).user)
+            .to_vec()
     }
 }
 

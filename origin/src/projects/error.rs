@@ -1,5 +1,6 @@
 //! How work on projects and databases fails. For operators: names are told, passwords never.
 
+use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, ProjectName, shown};
 
 use crate::db::admin::AdminError;
@@ -70,6 +71,44 @@ pub enum ProjectError {
         /// The database.
         database: DatabaseName,
     },
+    /// It was adopted, and is not to be dropped.
+    #[error("the database {} was adopted by project {project}: it can be released, not dropped", shown(database.as_str()))]
+    Adopted {
+        /// The project.
+        project: ProjectName,
+        /// The database.
+        database: DatabaseName,
+    },
+    /// It can't be released: its name makes it the project's.
+    #[error("the database {} belongs to project {project} by its name, which begins with {project}_", shown(database.as_str()))]
+    OwnedByName {
+        /// The project.
+        project: ProjectName,
+        /// The database.
+        database: DatabaseName,
+    },
+    /// The project that is always there.
+    #[error("project {0} is always there and can't be removed")]
+    Default(ProjectName),
+    /// The project owns databases.
+    #[error("project {project} owns databases: {}", databases.join(", "))]
+    OwnsDatabases {
+        /// The project.
+        project: ProjectName,
+        /// Their names.
+        databases: Vec<String>,
+    },
+    /// Something refers to a project that is being removed.
+    #[error("something was added to project {0} while it was removed")]
+    StillUsed(ProjectName),
+    /// The project owns files.
+    #[error("project {project} owns files: {count}")]
+    OwnsFiles {
+        /// The project.
+        project: ProjectName,
+        /// How many.
+        count: u64,
+    },
     /// It is there already.
     #[error("the database {} is there already", shown(.0.as_str()))]
     Exists(DatabaseName),
@@ -85,6 +124,16 @@ pub enum ProjectError {
 }
 
 impl ProjectError {
+    /// The problem that a caller is shown. Logs the cause.
+    #[must_use]
+    pub fn into_problem(self) -> Problem {
+        tracing::warn!(error = %self, "a project could not be looked up");
+        Problem::new(
+            ErrorCode::DatabaseUnavailable,
+            "The project can't be looked up at the moment.",
+        )
+    }
+
     /// How to mend it, if that can be said.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -107,6 +156,24 @@ impl ProjectError {
                 "choose another name, or --claim to make such databases the project's"
             }
             Self::Exists(_) => "`selkie database adopt` gives it to a project",
+            Self::Adopted { project, database } => {
+                return Some(format!(
+                    "`selkie database release {database} --project {project}` takes it from the project and \
+                     leaves its data; `selkie database adopt {database} --project {project} --allow-drop database` \
+                     allows to drop it"
+                ));
+            }
+            Self::OwnedByName { .. } => {
+                "the project that has a name owns the databases that begin with it; rename the database, or \
+                 remove the project"
+            }
+            Self::Default(_) => "release or drop its databases, and revoke its keys, one by one",
+            Self::OwnsDatabases { .. } => {
+                "add --databases release to leave them as they are, or --databases drop to drop those that \
+                 were not adopted"
+            }
+            Self::StillUsed(_) => "remove it again: what is done already is not done twice",
+            Self::OwnsFiles { .. } => "add --delete-media to delete them",
             Self::NotThere(_) => "`selkie database create` makes it",
             Self::NotOwned { .. } => "`selkie database list` shows what each project owns",
             Self::Reserved(_) | Self::System(_) | Self::Owned { .. } | Self::NameTooLong(_) => {

@@ -1,6 +1,7 @@
 //! What the two accounts of a project may and may not do, asked of MariaDB.
 
 use mysql_async::prelude::Queryable;
+use origin::db::admin::Drops;
 use origin::projects::{Claim, ProjectError};
 use origin::system::SystemError;
 use shared::ident::{DatabaseName, ProjectName};
@@ -406,7 +407,7 @@ async fn an_admin_who_may_not_make_users_is_told_so_and_ready_made_accounts_do()
     );
     system
         .projects
-        .adopt_database(&name, &database("app_data"))
+        .adopt_database(&name, &database("app_data"), Drops::Tables)
         .await
         .unwrap();
     system.prepare().await.unwrap();

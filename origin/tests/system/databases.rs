@@ -1,12 +1,12 @@
 //! Projects and their databases: made, adopted, dropped, refused.
 
 use mysql_async::prelude::Queryable;
-use origin::db::admin::Inserted;
-use origin::projects::{Claim, Presence, ProjectError};
+use origin::db::admin::{Drops, Inserted};
+use origin::projects::{Claim, Presence, ProjectError, Removal};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 
-use crate::server::shared;
+use crate::server::{errno, shared};
 
 fn project(name: &str) -> ProjectName {
     ProjectName::parse(name).unwrap()
@@ -95,31 +95,31 @@ async fn adopting_refuses_what_is_not_to_be_had() {
     ] {
         let refused = system
             .projects
-            .adopt_database(&one, &database(name))
+            .adopt_database(&one, &database(name), Drops::Tables)
             .await
             .unwrap_err();
         assert!(matches!(refused, ProjectError::System(_)), "{refused}");
     }
     let refused = system
         .projects
-        .adopt_database(&one, &database("nowhere"))
+        .adopt_database(&one, &database("nowhere"), Drops::Tables)
         .await
         .unwrap_err();
     assert!(matches!(refused, ProjectError::NotThere(_)), "{refused}");
     let refused = system
         .projects
-        .adopt_database(&one, &database("two_own"))
+        .adopt_database(&one, &database("two_own"), Drops::Tables)
         .await
         .unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
     system
         .projects
-        .adopt_database(&one, &database("stray"))
+        .adopt_database(&one, &database("stray"), Drops::Tables)
         .await
         .unwrap();
     let refused = system
         .projects
-        .adopt_database(&two, &database("stray"))
+        .adopt_database(&two, &database("stray"), Drops::Tables)
         .await
         .unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
@@ -138,7 +138,7 @@ async fn adopting_refuses_what_is_not_to_be_had() {
     assert!(matches!(refused, ProjectError::NameTooLong(_)), "{refused}");
     let refused = system
         .projects
-        .adopt_database(&project("tow"), &database("stray"))
+        .adopt_database(&project("tow"), &database("stray"), Drops::Tables)
         .await
         .unwrap_err();
     assert_eq!(refused.hint().unwrap(), "did you mean two?");
@@ -195,4 +195,177 @@ async fn a_dropped_database_is_gone_with_its_rights() {
         matches!(refused, ProjectError::NotOwned { .. }),
         "{refused}"
     );
+}
+
+/// A project with an adopted database that holds one table.
+async fn adopted(project: &ProjectName, name: &DatabaseName, drops: Drops) {
+    let (server, _, system) = shared().await;
+    system
+        .projects
+        .create(project, Claim::Refuse)
+        .await
+        .unwrap();
+    server
+        .sql(&[
+            &format!("CREATE DATABASE `{name}`"),
+            &format!("CREATE TABLE `{name}`.t (id INT)"),
+        ])
+        .await;
+    system
+        .projects
+        .adopt_database(project, name, drops)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_may_be_dropped_mariadb_refuses_it() {
+    let (server, _, system) = shared().await;
+    let (keeper, name) = (project("holdfast"), database("held_data"));
+    adopted(&keeper, &name, Drops::Nothing).await;
+    let full = system.projects.account(&keeper, Access::Full);
+    let mut conn = server.login(&full).await.unwrap();
+    for (statement, expected) in [
+        ("DROP TABLE held_data.t", 1142),
+        ("TRUNCATE held_data.t", 1142),
+        ("DROP DATABASE held_data", 1044),
+        ("CREATE OR REPLACE DATABASE held_data", 1044),
+        (
+            "EXECUTE IMMEDIATE CONCAT('DROP DATA', 'BASE held_data')",
+            1044,
+        ),
+    ] {
+        let refused = errno(conn.query_drop(statement).await);
+        assert_eq!(refused, expected, "{statement}");
+    }
+    // Adopted again, with another right.
+    system
+        .projects
+        .adopt_database(&keeper, &name, Drops::Database)
+        .await
+        .unwrap();
+    assert_eq!(system.projects.undroppable(&keeper).await.unwrap(), []);
+    let mut conn = server.login(&full).await.unwrap();
+    conn.query_drop("DROP DATABASE held_data").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adopted_database_is_released_and_not_dropped() {
+    let (server, _, system) = shared().await;
+    let (keeper, name) = (project("keeper"), database("kept data"));
+    adopted(&keeper, &name, Drops::Tables).await;
+    let undroppable = system.projects.undroppable(&keeper).await.unwrap();
+    assert_eq!(undroppable, std::slice::from_ref(&name));
+    let refused = system.projects.drop_database(&keeper, &name).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, ProjectError::Adopted { .. }), "{refused}");
+    let hint = refused.hint().unwrap();
+    assert!(hint.contains("database release"), "{hint}");
+    // A connection that is in it would keep its rights there.
+    let full = system.projects.account(&keeper, Access::Full);
+    let mut inside = server.login(&full).await.unwrap();
+    inside.query_drop("USE `kept data`").await.unwrap();
+    system
+        .projects
+        .release_database(&keeper, &name)
+        .await
+        .unwrap();
+    assert!(inside.query_drop("SELECT * FROM t").await.is_err());
+    let mut conn = server.login(&full).await.unwrap();
+    let denied = errno(conn.query_drop("SELECT * FROM `kept data`.t").await);
+    assert_eq!(denied, 1142);
+    assert!(system.admin.exists("kept data").await.unwrap());
+    let refused = system.projects.release_database(&keeper, &name).await;
+    assert!(
+        matches!(refused, Err(ProjectError::NotOwned { .. })),
+        "{refused:?}"
+    );
+    // What is the project's by its name can't be released.
+    let named = database("keeper_x");
+    system
+        .projects
+        .create_database(&keeper, &named)
+        .await
+        .unwrap();
+    let refused = system.projects.release_database(&keeper, &named).await;
+    assert!(
+        matches!(refused, Err(ProjectError::OwnedByName { .. })),
+        "{refused:?}"
+    );
+    system
+        .projects
+        .drop_database(&keeper, &named)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
+    let (server, _, system) = shared().await;
+    let leaver = project("leaver");
+    let refused = system
+        .projects
+        .check_removal(&project("default"), Removal::Drop)
+        .await;
+    assert!(
+        matches!(refused, Err(ProjectError::Default(_))),
+        "{refused:?}"
+    );
+    let refused = system.projects.check_removal(&leaver, Removal::Drop).await;
+    assert!(
+        matches!(refused, Err(ProjectError::UnknownProject { .. })),
+        "{refused:?}"
+    );
+    system
+        .projects
+        .create(&leaver, Claim::Refuse)
+        .await
+        .unwrap();
+    server.sql(&["CREATE DATABASE left_over"]).await;
+    let (made, adopted) = (database("leaver_made"), database("left_over"));
+    system
+        .projects
+        .create_database(&leaver, &made)
+        .await
+        .unwrap();
+    system
+        .projects
+        .adopt_database(&leaver, &adopted, Drops::Tables)
+        .await
+        .unwrap();
+    let key = system
+        .keys
+        .issue(&leaver, Access::Full, "", None)
+        .await
+        .unwrap();
+    let refused = system
+        .projects
+        .check_removal(&leaver, Removal::Refuse)
+        .await;
+    let Err(ProjectError::OwnsDatabases { databases, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(databases, ["leaver_made", "left_over"]);
+    let full = system.projects.account(&leaver, Access::Full);
+    let mut open = server.login(&full).await.unwrap();
+    assert_eq!(system.projects.close(&leaver).await.unwrap(), 1);
+    assert!(open.query_drop("SELECT 1").await.is_err());
+    // What broke off here is done again.
+    assert_eq!(system.projects.close(&leaver).await.unwrap(), 0);
+    let removed = system
+        .projects
+        .remove(&leaver, Removal::Drop)
+        .await
+        .unwrap();
+    assert_eq!(removed.dropped, ["leaver_made"]);
+    assert_eq!(removed.released, ["left_over"]);
+    assert!(!system.admin.exists("leaver_made").await.unwrap());
+    assert!(system.admin.exists("left_over").await.unwrap());
+    let status = system.admin.key_status(key.id).await.unwrap();
+    assert_eq!(status, origin::db::admin::KeyStatus::Unknown);
+    assert_eq!(errno(server.login(&full).await), 1045);
+    // A request that was refused may not bring the accounts back.
+    assert!(system.projects.mend(&leaver).await.is_err());
+    assert_eq!(errno(server.login(&full).await), 1045);
+    assert!(system.projects.require(&leaver).await.is_err());
 }

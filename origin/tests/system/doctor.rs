@@ -73,3 +73,39 @@ async fn a_healthy_installation_has_nothing_to_mend_and_each_fault_is_found() {
     let checks: Vec<&str> = wrong(&lost).iter().map(|finding| finding.check).collect();
     assert_eq!(checks, ["data", "secret", "database"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_without_a_name_that_shadows_others_is_told_first() {
+    let server = Server::start(Some(19_013));
+    server
+        .sql(&[
+            "CREATE USER 'boss'@'127.0.0.1' IDENTIFIED BY 'Boss-1-word'",
+            "GRANT ALL ON *.* TO 'boss'@'127.0.0.1' WITH GRANT OPTION",
+            "CREATE USER 'boss'@'localhost' IDENTIFIED BY 'Boss-1-word'",
+            "GRANT ALL ON *.* TO 'boss'@'localhost' WITH GRANT OPTION",
+            "CREATE USER ''@'127.0.0.1'",
+            "CREATE USER ''@'localhost'",
+        ])
+        .await;
+    let installation = Installation::new("");
+    let system = installation.system(&server.tcp_address("boss", "Boss-1-word"));
+    system.prepare().await.unwrap();
+    let findings = examine(&system, &installation.config).await;
+    let grants: Vec<&Finding> = findings
+        .iter()
+        .filter(|finding| finding.check == "grants")
+        .collect();
+    let first = grants.first().unwrap();
+    assert_eq!(first.verdict, Verdict::Wrong);
+    for part in ["shadows", "selkie-default-rw", "selkie-default-ro", "''@'"] {
+        assert!(first.message.contains(part), "{first:?}");
+    }
+    assert!(
+        first.hint.as_ref().unwrap().contains("DROP USER ''@'"),
+        "{first:?}"
+    );
+    let refusals = grants
+        .iter()
+        .filter(|finding| finding.message.contains("Access denied"));
+    assert_eq!(refusals.count(), 0, "{grants:#?}");
+}

@@ -1,10 +1,11 @@
 //! MariaDB's accounts: the two of each project, their passwords and grants; and what an account may do,
 //! asked of MariaDB itself.
 
+mod end;
 mod state;
 
 use crate::db::ask;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use mysql_async::prelude::Queryable;
@@ -13,8 +14,9 @@ use sha1::{Digest, Sha1};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 
-pub use self::state::{AccountState, Accounts};
+pub use self::state::{AccountState, Accounts, DatabaseRights};
 use self::state::{GRANTS, Grant, split_grantee};
+use super::projects::{DatabaseRow, Drops};
 use super::quote::{exact, ident, own};
 use super::{Admin, AdminError};
 use crate::config::Account;
@@ -73,16 +75,12 @@ impl Rights {
         }
     }
 
-    /// The rights on each of these patterns.
-    fn on(self, patterns: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
-        let rights: BTreeSet<String> = self
-            .privileges()
+    /// The privileges on a database in which this may be dropped.
+    fn with(self, drops: Drops) -> BTreeSet<String> {
+        self.privileges()
             .iter()
+            .filter(|name| drops != Drops::Nothing || **name != "DROP")
             .map(|name| (*name).to_owned())
-            .collect();
-        patterns
-            .iter()
-            .map(|pattern| (pattern.clone(), rights.clone()))
             .collect()
     }
 }
@@ -119,15 +117,24 @@ impl fmt::Display for AccountName {
     }
 }
 
-/// Every pattern that a project's accounts are granted on: each database of its own exactly, and the
-/// names that it may make by itself.
-pub(crate) fn patterns(project: &ProjectName, databases: &[DatabaseName]) -> BTreeSet<String> {
-    databases.iter().map(exact).chain([own(project)]).collect()
+/// Returns what a project's account is granted: on each of its databases exactly, and on the names
+/// that it may make by itself. Of two patterns that fit, MariaDB takes the one without a wildcard.
+pub(crate) fn rights_on(
+    project: &ProjectName,
+    rights: Rights,
+    databases: &[DatabaseRow],
+) -> DatabaseRights {
+    let recorded = databases
+        .iter()
+        .map(|row| (exact(&row.name), rights.with(row.drops)));
+    recorded
+        .chain([(own(project), rights.with(Drops::Database))])
+        .collect()
 }
 
-/// The pattern of each of these databases, exactly.
-pub(crate) fn exact_patterns(databases: &[DatabaseName]) -> BTreeSet<String> {
-    databases.iter().map(exact).collect()
+/// The pattern of exactly this database.
+pub(crate) fn exact_pattern(database: &DatabaseName) -> String {
+    exact(database)
 }
 
 /// Whether MariaDB lets an account in.
@@ -195,8 +202,7 @@ impl Admin {
         &self,
         name: &AccountName,
         password: &SecretString,
-        rights: Rights,
-        patterns: &BTreeSet<String>,
+        wanted: &DatabaseRights,
         accounts: &Accounts,
     ) -> Result<(), AdminError> {
         let here = self.account_host();
@@ -212,8 +218,7 @@ impl Admin {
             if found.password_hash.as_deref() != Some(&hash(password)) {
                 self.set_password(name, host, password).await?;
             }
-            self.settle_grants(name, host, &found, &rights.on(patterns))
-                .await?;
+            self.settle_grants(name, host, &found, wanted).await?;
         }
         Ok(())
     }
@@ -250,7 +255,7 @@ impl Admin {
         name: &AccountName,
         host: &str,
         found: &AccountState,
-        wanted: &BTreeMap<String, BTreeSet<String>>,
+        wanted: &DatabaseRights,
     ) -> Result<(), AdminError> {
         let account = name.at(host);
         // First, since revoking everything would take them too.

@@ -111,7 +111,10 @@ impl AdminError {
             Self::Unreachable(_) | Self::TimedOut => {
                 Some("check that MariaDB runs and that SELKIE_DATABASE_URL names it rightly")
             }
-            Self::Login { .. } => Some("check user and password in SELKIE_DATABASE_URL"),
+            Self::Login { .. } => Some(
+                "check user and password in SELKIE_DATABASE_URL; an account without a name at this host \
+                 (''@'localhost') shadows those of '%': drop it",
+            ),
             Self::Denied { .. } => Some(
                 "give it all privileges WITH GRANT OPTION, or all on `selkie`.* and ready-made accounts \
                  under [accounts.<project>] in selkie.toml",

@@ -29,6 +29,15 @@ pub struct StrangeGrant {
     pub pattern: Option<String>,
 }
 
+impl StrangeGrant {
+    /// The host of an account without a name; `None` for a right.
+    #[must_use]
+    pub fn nameless_host(&self) -> Option<&str> {
+        let host = self.grantee.strip_prefix("''@'")?.strip_suffix('\'')?;
+        self.pattern.is_none().then_some(host)
+    }
+}
+
 impl ServerFacts {
     /// Major and minor of a MariaDB; `None` for another server.
     #[must_use]

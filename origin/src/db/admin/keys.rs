@@ -15,7 +15,7 @@ use super::{Admin, AdminError};
 const TOUCHED_MAX_COUNT: usize = 500;
 
 /// Told to every origin within a second by [`Admin::key_changes`].
-const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
+pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
 
 /// A key to record.
 #[derive(Clone, Debug)]
@@ -166,6 +166,24 @@ impl Admin {
                 .await?;
         }
         Ok(before)
+    }
+
+    /// Revokes all keys of a project. Returns how many of them were not revoked before.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn revoke_keys_of(
+        &self,
+        project: &ProjectName,
+        now: u64,
+    ) -> Result<usize, AdminError> {
+        let mut rows = self.keys(Some(project)).await?;
+        rows.retain(|row| row.revoked_at.is_none());
+        let revoke =
+            "UPDATE selkie.`keys` SET revoked_at = ? WHERE project = ? AND revoked_at IS NULL";
+        self.change_keys(vec![(revoke, (now, project.as_str()).into())])
+            .await?;
+        Ok(rows.len())
     }
 
     /// All signing keys, newest first.

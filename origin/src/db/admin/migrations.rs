@@ -16,7 +16,7 @@ struct Migration {
 }
 
 /// In order; the version of each is its place, counted from 1.
-const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA];
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS];
 
 const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
@@ -121,6 +121,14 @@ const MEDIA: Migration = Migration {
             CONSTRAINT media_uploads_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB",
     ],
+};
+
+/// Databases that were recorded before may have been adopted: they count as such.
+const DROPS: Migration = Migration {
+    name: "what may be dropped in a database",
+    statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS
+            drops ENUM('nothing', 'tables', 'database') CHARACTER SET ascii COLLATE ascii_bin
+            NOT NULL DEFAULT 'tables'"],
 };
 
 /// The version of the system schema that this program reads and writes.

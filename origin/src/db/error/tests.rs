@@ -107,3 +107,26 @@ fn messages_lose_account_names_and_paths() {
         "Can't create file … (errno: 13)."
     );
 }
+
+#[test]
+fn a_missing_definer_is_told_as_such_and_without_account_names() {
+    let refusals = [
+        (
+            1045,
+            "28000",
+            "Access denied for user 'selkie-a-ro'@'localhost' (using password: YES)",
+        ),
+        (
+            1449,
+            "HY000",
+            "The user specified as a definer ('gone'@'%') does not exist",
+        ),
+    ];
+    for (errno, state, message) in refusals {
+        let (state, message) = (state.to_owned(), message.to_owned());
+        let problem = DbError::Refused(errno, Refusal { state, message }).into_problem();
+        assert_eq!(problem.code(), ErrorCode::SqlError);
+        assert!(problem.message().contains("definer"), "{problem:?}");
+        assert!(!problem.message().contains("gone"), "{problem:?}");
+    }
+}

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Privileges by the pattern of the databases that they are on.
+pub type DatabaseRights = BTreeMap<String, BTreeSet<String>>;
+
 /// What an account may do, as MariaDB knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountState {
@@ -10,7 +13,7 @@ pub struct AccountState {
     /// Privileges on the whole server, without USAGE.
     pub global: BTreeSet<String>,
     /// Privileges by database pattern.
-    pub databases: BTreeMap<String, BTreeSet<String>>,
+    pub databases: DatabaseRights,
     /// Roles that it may take on.
     pub roles: BTreeSet<String>,
     /// Anything else: rights on single tables, the right to grant. In words.

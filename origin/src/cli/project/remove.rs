@@ -1,0 +1,139 @@
+//! `selkie project remove`: nothing of a project is left. Run again, it finishes what broke off.
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use shared::ident::ProjectName;
+use shared::operation::media::MediaList;
+
+use super::super::system::{Consent, confirm, note, project};
+use super::super::{CliError, Context};
+use crate::media::library::Library;
+use crate::projects::{ProjectError, Removal};
+use crate::system::System;
+
+/// Arguments of `selkie project remove`.
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    /// The project
+    #[arg(value_name = "NAME", value_parser = project)]
+    name: ProjectName,
+    /// What becomes of its databases: left without a project, or dropped unless they were adopted
+    #[arg(long, value_name = "WHAT", value_enum)]
+    databases: Option<Databases>,
+    /// Delete its media
+    #[arg(long)]
+    delete_media: bool,
+    /// Don't ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What becomes of the databases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Databases {
+    Release,
+    Drop,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RemovedAnswer {
+    name: String,
+    removed: bool,
+    revoked_keys: usize,
+    deleted_files: u64,
+    dropped_databases: Vec<String>,
+    released_databases: Vec<String>,
+}
+
+impl RemoveArgs {
+    pub(super) async fn run(self, context: &Context, system: &System) -> Result<(), CliError> {
+        let library = Library::open(&context.config, system)?;
+        let outcome = self.remove(context, system, &library).await;
+        library.table().clone().close().await;
+        outcome
+    }
+
+    async fn remove(
+        self,
+        context: &Context,
+        system: &System,
+        library: &Library,
+    ) -> Result<(), CliError> {
+        let removal = match self.databases {
+            None => Removal::Refuse,
+            Some(Databases::Release) => Removal::Release,
+            Some(Databases::Drop) => Removal::Drop,
+        };
+        let (projects, name) = (&system.projects, &self.name);
+        projects.check_removal(name, removal).await?;
+        let count = count(library, name).await?;
+        if count > 0 && !self.delete_media {
+            let project = name.clone();
+            return Err(ProjectError::OwnsFiles { project, count }.into());
+        }
+        let databases = match removal {
+            Removal::Refuse => "",
+            Removal::Release => ", and releases its databases",
+            Removal::Drop => ", and drops its databases, but those that were adopted",
+        };
+        let warning = format!(
+            "This removes project {name}, revokes its keys, deletes its files ({count}){databases}."
+        );
+        confirm(Consent::of(self.yes), &warning, name.as_str())?;
+        let revoked_keys = projects.close(name).await?;
+        let deleted_files = delete_all(library, name).await?;
+        let removed = projects.remove(name, removal).await?;
+        if projects.is_ready_made(name) {
+            note(&format!(
+                "the ready-made accounts under [accounts.{name}] were left: drop them, and that table of the file"
+            ));
+        }
+        let answer = RemovedAnswer {
+            name: name.to_string(),
+            removed: true,
+            revoked_keys,
+            deleted_files,
+            dropped_databases: removed.dropped,
+            released_databases: removed.released,
+        };
+        context.output.answer(&answer, |answer| {
+            let list = |names: &[String]| match names {
+                [] => "none".to_owned(),
+                names => names.join(", "),
+            };
+            format!(
+                "project {} is removed; keys revoked: {}; files deleted: {}; databases dropped: {}; released: {}",
+                answer.name,
+                answer.revoked_keys,
+                answer.deleted_files,
+                list(&answer.dropped_databases),
+                list(&answer.released_databases)
+            )
+        })
+    }
+}
+
+async fn count(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
+    let list = MediaList {
+        count: true,
+        ..MediaList::default()
+    };
+    let (_, count) = library.list(project, &list).await?;
+    Ok(count.unwrap_or_default())
+}
+
+/// Deletes all files of a project; returns how many.
+async fn delete_all(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
+    let mut deleted = 0;
+    loop {
+        let (rows, _) = library.list(project, &MediaList::default()).await?;
+        if rows.is_empty() {
+            return Ok(deleted);
+        }
+        for row in rows {
+            library.delete(project, row.id).await?;
+            deleted += 1;
+        }
+    }
+}

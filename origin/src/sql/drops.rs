@@ -1,0 +1,212 @@
+//! Which databases a caller's own statement would drop, as far as its text tells.
+//!
+//! MariaDB has one right for dropping tables and databases, so that its grants can't protect an adopted
+//! database whose tables may be dropped. This is what can be seen instead: `DROP DATABASE`, `DROP
+//! SCHEMA` and `CREATE OR REPLACE DATABASE` in the statement, in the body of a routine or event that it
+//! makes, and in its strings and parameters, from which it may prepare a statement. What a statement
+//! puts together out of stored values, or calls, can't be seen: `docs/operations.md` says so.
+
+use std::collections::BTreeSet;
+
+use shared::ident::DatabaseName;
+use shared::json::Value;
+
+use super::tokens::{Token, Tokens};
+
+/// How deep strings within strings are read.
+const NESTING_MAX: usize = 4;
+
+/// What a statement drops.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Names, in lower case.
+    names: BTreeSet<String>,
+    /// Whether it drops a database whose name the text does not tell.
+    unnamed: bool,
+}
+
+impl Dropped {
+    /// Whether this database may be among them. Case does not count: on some servers it does not.
+    #[must_use]
+    pub fn may_be(&self, database: &DatabaseName) -> bool {
+        self.unnamed || self.names.contains(&database.as_str().to_lowercase())
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.unnamed && self.names.is_empty()
+    }
+}
+
+/// Returns the databases that a statement may drop; `None` if it drops none, as far as can be seen.
+#[must_use]
+pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
+    let mut dropped = Dropped::default();
+    scan(text, NESTING_MAX, &mut dropped);
+    for value in params {
+        if let Value::Text(text) = value {
+            scan(text, NESTING_MAX, &mut dropped);
+        }
+    }
+    (!dropped.is_empty()).then_some(dropped)
+}
+
+fn scan(text: &str, depth: usize, dropped: &mut Dropped) {
+    let tokens: Vec<Token<'_>> = Tokens::new(text).collect();
+    if tokens.contains(&Token::Executable) {
+        conditional(&tokens, dropped);
+    } else {
+        plain(&tokens, dropped);
+    }
+    if depth == 0 {
+        return;
+    }
+    let strings: Vec<String> = tokens
+        .iter()
+        .filter_map(|token| match token {
+            Token::Text(inner) => Some(unescaped(inner)),
+            _ => None,
+        })
+        .collect();
+    for string in &strings {
+        scan(string, depth - 1, dropped);
+    }
+    // `CONCAT('DROP DATA', 'BASE shop')`, and strings that follow one another.
+    if strings.len() > 1 {
+        scan(&strings.concat(), depth - 1, dropped);
+    }
+}
+
+/// Reads a text without executable comments: what is dropped stands behind the two words.
+fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
+    // Signs stand between the words of no statement that drops.
+    let words: Vec<Token<'_>> = tokens
+        .iter()
+        .copied()
+        .filter(|token| !matches!(token, Token::Other | Token::Misread(_)))
+        .collect();
+    for at in 0..words.len() {
+        let [verb, noun] = [at, at + 1].map(|at| words.get(at).copied());
+        if !is_word(verb, &["DROP", "REPLACE"]) || !is_word(noun, &["DATABASE", "SCHEMA"]) {
+            continue;
+        }
+        let condition = words[at + 2..]
+            .iter()
+            .take_while(|token| is_word(Some(**token), &["IF", "EXISTS", "NOT"]))
+            .count();
+        match words.get(at + 2 + condition) {
+            Some(Token::Word(name)) => dropped.names.insert(name.to_lowercase()),
+            Some(Token::Quoted(name)) => {
+                dropped.names.insert(name.replace("``", "`").to_lowercase())
+            }
+            // A name, where the SQL mode says so.
+            Some(Token::Text(name)) => dropped.names.insert(unescaped(name).to_lowercase()),
+            _ => {
+                dropped.unnamed = true;
+                continue;
+            }
+        };
+    }
+}
+
+/// Reads a text with executable comments, of which the server's version decides whether they count:
+/// the words may stand anywhere.
+fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
+    let has = |words: &[&str]| {
+        tokens.iter().any(|token| match token {
+            // The version stands before the first word, perhaps without a space.
+            Token::Word(word) => {
+                let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
+                is_word(Some(Token::Word(word)), words)
+            }
+            _ => false,
+        })
+    };
+    dropped.unnamed |= has(&["DROP", "REPLACE"]) && has(&["DATABASE", "SCHEMA"]);
+}
+
+fn is_word(token: Option<Token<'_>>, words: &[&str]) -> bool {
+    matches!(token, Some(Token::Word(word)) if words.iter().any(|one| one.eq_ignore_ascii_case(word)))
+}
+
+/// The text that a string stands for. Every escape for white space or a control character is a space.
+fn unescaped(inner: &str) -> String {
+    let mut text = String::with_capacity(inner.len());
+    let mut characters = inner.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => match characters.next() {
+                Some('0' | 'b' | 'n' | 'r' | 't' | 'Z') | None => text.push(' '),
+                Some(other) => text.push(other),
+            },
+            '\'' | '"' if characters.peek() == Some(&c) => {
+                characters.next();
+                text.push(c);
+            }
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drops(text: &str) -> bool {
+        let shop = DatabaseName::parse("shop").unwrap();
+        databases(text, &[]).is_some_and(|dropped| dropped.may_be(&shop))
+    }
+
+    #[test]
+    fn a_database_that_is_dropped_is_seen_in_every_form() {
+        for text in [
+            "DROP DATABASE shop",
+            "drop schema if exists `SHOP`",
+            "DROP/**/DATABASE -- x\n shop",
+            "DROP DATABASE # x\n IF EXISTS /* y */ shop",
+            "CREATE OR REPLACE DATABASE shop",
+            "CREATE OR REPLACE SCHEMA `shop` CHARACTER SET utf8mb4",
+            "/*!50000 DROP DATABASE shop */",
+            "/*!100000DROP*/ DATABASE shop",
+            "DROP /*M! DATABASE */ shop",
+            "DROP DATABASE /*!999999 other */ shop",
+            "DROP /*!999999 TABLE */ DATABASE shop",
+            "EXECUTE IMMEDIATE 'DROP DATABASE shop'",
+            "EXECUTE IMMEDIATE 'DROP DATABASE IF\\nEXISTS shop'",
+            "EXECUTE IMMEDIATE 'DROP DATA\\BASE shop'",
+            "EXECUTE IMMEDIATE 'DROP DATABASE' ' shop'",
+            "EXECUTE IMMEDIATE CONCAT('DR', 'OP DATABASE ', 'shop')",
+            "EXECUTE IMMEDIATE CONCAT('DROP DATABASE ', ?)",
+            "PREPARE s FROM \"DROP DATABASE `shop`\"",
+            "SET STATEMENT sql_mode = 'ANSI_QUOTES' FOR EXECUTE IMMEDIATE 'DROP DATABASE \"shop\"'",
+            "EXECUTE IMMEDIATE 'EXECUTE IMMEDIATE ''DROP DATABASE shop'''",
+            "CREATE PROCEDURE p() DROP DATABASE shop",
+            "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DROP DATABASE shop",
+            "BEGIN NOT ATOMIC IF 1 THEN DROP DATABASE shop; END IF; END",
+            "CREATE PROCEDURE p() EXECUTE IMMEDIATE 'DROP DATABASE shop'",
+        ] {
+            assert!(drops(text), "{text}");
+        }
+        let shop = DatabaseName::parse("shop").unwrap();
+        let params = [Value::Text("drop database shop".into())];
+        let dropped = databases("EXECUTE IMMEDIATE ?", &params).unwrap();
+        assert!(dropped.may_be(&shop));
+    }
+
+    #[test]
+    fn another_database_and_other_statements_are_none_of_it() {
+        for text in [
+            "DROP DATABASE shop_2",
+            "DROP DATABASE `sho p`",
+            "DROP TABLE shop.t",
+            "DROP TABLE t -- DATABASE shop",
+            "CREATE OR REPLACE TABLE shop.t (a INT)",
+            "BEGIN NOT ATOMIC DROP TABLE t; SELECT DATABASE(), 'shop'; END",
+            "CALL drop_database('shop')",
+            "ALTER DATABASE shop CHARACTER SET utf8mb4",
+            "/*!50000 DROP TABLE shop.t */",
+        ] {
+            assert!(!drops(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What an operator brought along stays: adopted databases, views of users that are gone. And what is left of a project
+//! that is removed: nothing.
+
+use crate::case::eventually;
+use crate::door::{Door, enc};
+use crate::room::{Room, unique};
+use crate::service::shared;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+/// A change by the CLI acts within seconds; the rest is for a loaded machine.
+const CHANGE_MAX: Duration = Duration::from_secs(20);
+
+cases! {
+    Both: [
+        no_key_drops_an_adopted_database,
+        a_missing_definer_is_told_as_such,
+    ],
+    Origin: [
+        an_adopted_database_is_released_by_the_cli_and_not_dropped,
+        a_project_is_removed_with_all_that_it_owns,
+    ],
+}
+
+/// A project with a full key and one adopted database, in which there is a table `t`.
+struct Adopted {
+    project: String,
+    name: String,
+    key: String,
+}
+
+impl Adopted {
+    fn new() -> Self {
+        let (project, name) = (unique("adopter"), unique("brought"));
+        shared()
+            .root_sql(&format!(
+                "CREATE DATABASE {name}; CREATE TABLE {name}.t (id INT PRIMARY KEY); INSERT INTO {name}.t VALUES (1)"
+            ))
+            .expect("a database");
+        shared().create_project(&project);
+        shared().cli_ok(&["database", "adopt", &name, "--project", &project]);
+        let key = shared().create_key(&project, "full", &[]).token;
+        Self { project, name, key }
+    }
+
+    fn exists(&self) -> bool {
+        let seen = shared().root_sql(&format!("SHOW DATABASES LIKE '{}'", self.name));
+        seen.expect("an answer").trim() == self.name
+    }
+
+    /// Runs `selkie` with these words and the database's project; gives its exit code and what it told.
+    fn cli(&self, words: &[&str]) -> (Option<i32>, String) {
+        let output = shared().cli(&[words, &["--project", &self.project]].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), told)
+    }
+}
+
+async fn no_key_drops_an_adopted_database(door: Door) {
+    let adopted = Adopted::new();
+    let name = &adopted.name;
+    let run = |body: Value| door.sql(&body).key(&adopted.key).send();
+    let statements = [
+        format!("DROP DATABASE {name}"),
+        format!("drop /* x */ schema if exists `{name}`"),
+        format!("/*!50000 DROP DATABASE {name} */"),
+        format!("CREATE OR REPLACE DATABASE {name}"),
+        format!("EXECUTE IMMEDIATE 'DROP DATABASE {name}'"),
+        format!("PREPARE s FROM 'DROP DATABASE {name}'"),
+        format!("BEGIN NOT ATOMIC DROP DATABASE {name}; END"),
+        format!("CREATE PROCEDURE {name}.p() DROP DATABASE {name}"),
+    ];
+    for query in statements {
+        let answer = run(json!({"query": query})).await;
+        let error = answer.refused(ErrorCode::PermissionDenied);
+        assert!(
+            error["message"].as_str().unwrap().contains(name),
+            "{answer}"
+        );
+        assert!(adopted.exists(), "{query}");
+    }
+    let by_parameter =
+        json!({"query": "EXECUTE IMMEDIATE ?", "params": [format!("DROP DATABASE {name}")]});
+    run(by_parameter).await.refused(ErrorCode::PermissionDenied);
+    // All else is as in a database that Selkie made.
+    for query in [
+        format!("CREATE TABLE {name}.u (id INT)"),
+        format!("DROP TABLE {name}.u"),
+        format!("CREATE DATABASE {}_own", adopted.project),
+        format!("DROP DATABASE {}_own", adopted.project),
+    ] {
+        run(json!({"query": query})).await.payload();
+    }
+    adopted.cli(&["database", "adopt", name, "--allow-drop", "database"]);
+    run(json!({"query": format!("DROP DATABASE {name}")}))
+        .await
+        .payload();
+    assert!(!adopted.exists());
+}
+
+async fn a_missing_definer_is_told_as_such(door: Door) {
+    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
+    room.behind(
+        "CREATE DEFINER = 'nobody-any-more'@'%' VIEW v AS SELECT id FROM t; \
+         CREATE DEFINER = 'nobody-any-more'@'%' FUNCTION f() RETURNS INT RETURN 1",
+    );
+    let answers = [
+        room.get("v").await,
+        room.sql("SELECT * FROM v").send().await,
+        room.sql("INSERT INTO t SELECT id FROM v").send().await,
+        room.sql("SELECT f()").send().await,
+    ];
+    for answer in answers {
+        let error = answer.refused(ErrorCode::SqlError);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("definer"), "{answer}");
+        assert!(
+            !message.contains("password") && !message.contains("nobody-any-more"),
+            "{answer}"
+        );
+        assert!(
+            error["hint"].as_str().unwrap().contains("INVOKER"),
+            "{answer}"
+        );
+    }
+}
+
+async fn an_adopted_database_is_released_by_the_cli_and_not_dropped(door: Door) {
+    let adopted = Adopted::new();
+    let name = &adopted.name;
+    let path = format!("/api/v1/crud/{}/t", enc(name));
+    let read = || door.get(&path).key(&adopted.key).send();
+    assert_eq!(read().await.payload(), json!([{"id": 1}]));
+    let (code, told) = adopted.cli(&["database", "drop", name, "--yes"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("can be released, not dropped") && told.contains("database release"),
+        "{told}"
+    );
+    assert!(adopted.exists());
+    let (code, told) = adopted.cli(&["database", "release", name]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(adopted.exists(), "a release drops nothing");
+    eventually(
+        "the released database is out of reach",
+        CHANGE_MAX,
+        || async { (read().await.code() == "database_not_found").then_some(()) },
+    )
+    .await;
+    // One that Selkie made is dropped, but not without a word.
+    let made = unique("made");
+    assert_eq!(adopted.cli(&["database", "create", &made]).0, Some(0));
+    let (code, told) = adopted.cli(&["database", "drop", &made]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("--yes"), "{told}");
+    assert_eq!(
+        adopted.cli(&["database", "drop", &made, "--yes"]).0,
+        Some(0)
+    );
+}
+
+async fn a_project_is_removed_with_all_that_it_owns(door: Door) {
+    let adopted = Adopted::new();
+    let project = &adopted.project;
+    let upload = json!({"type": "file", "media": [{"name": "a.txt", "base64": "data:text/plain;base64,YQ=="}]});
+    let call = door
+        .call(reqwest::Method::POST, "/api/v1/media")
+        .key(&adopted.key);
+    let uploaded = call.json(&upload).send().await.payload();
+    let url = uploaded[0]["url"].as_str().expect("a URL");
+    let path = url
+        .find("/media/")
+        .map(|at| url[at..].to_owned())
+        .expect("a path");
+    let remove = |more: &[&str]| {
+        let output = shared().cli(&[&["project", "remove", project], more].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), told)
+    };
+    for (more, code, part) in [
+        (vec!["--yes"], 1, adopted.name.as_str()),
+        (vec!["--yes", "--databases", "drop"], 1, "--delete-media"),
+        (vec!["--databases", "drop", "--delete-media"], 2, "--yes"),
+    ] {
+        let (found, told) = remove(&more);
+        assert_eq!(found, Some(code), "{more:?}: {told}");
+        assert!(told.contains(part), "{more:?}: {told}");
+    }
+    let (code, told) = remove(&["--databases", "drop", "--delete-media", "--yes"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(adopted.exists(), "an adopted database was dropped");
+    let refused = eventually("the project's key ends", CHANGE_MAX, || async {
+        let answer = door
+            .get("/api/v1/crud/demo/posts/1")
+            .key(&adopted.key)
+            .send()
+            .await;
+        (answer.code() == "invalid_key").then_some(answer)
+    });
+    refused.await.refused(ErrorCode::InvalidKey);
+    eventually("the project's file ends", CHANGE_MAX, || async {
+        let answer = door.get(&path).no_key().send().await;
+        (answer.status == 404).then_some(())
+    })
+    .await;
+    let (code, told) = remove(&["--yes"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("there is no project"), "{told}");
+    let users = shared().root_sql(&format!(
+        "SELECT User FROM mysql.user WHERE User LIKE 'selkie-{project}-%'"
+    ));
+    assert_eq!(users.expect("an answer"), "");
+    // Its name is free again.
+    shared().create_project(project);
+}
