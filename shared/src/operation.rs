@@ -269,7 +269,11 @@ impl Pending {
 /// `invalid_identifier`, `invalid_query_option`, `invalid_filter`.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let resource = route::resolve(head)?;
-    let pairs = options::pairs(head.query)?;
+    let texts = match resource {
+        Resource::Library => MediaList::TEXTS,
+        _ => &[],
+    };
+    let pairs = options::pairs(head.query, texts)?;
     let format = Format::from_accept(head.accept);
     let (action, step) = match (resource, head.method) {
         (Resource::Table(table), "GET" | "HEAD") => {

@@ -157,6 +157,9 @@ const LIST_OPTIONS: [&str; 8] = [
 ];
 
 impl MediaList {
+    /// Options whose values are names, which may look like JSON.
+    pub(super) const TEXTS: &[&str] = &["folder", "name"];
+
     pub(super) fn from_pairs(given: Options) -> Result<Self, Problem> {
         let mut list = Self::default();
         let (mut limit, mut page, mut offset) = (None, None, None);
@@ -190,7 +193,7 @@ impl MediaList {
 
 fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str, Problem> {
     match value {
-        Value::Text(text) | Value::Number(text) => Ok(text),
+        Value::Text(text) => Ok(text),
         other => Err(options::wrong(name, "a text", other)),
     }
 }
@@ -317,6 +320,22 @@ mod tests {
         assert_eq!((list.span.limit, list.span.offset), (Some(5), 10));
         assert_eq!(list.order, [(MediaField::Size, Direction::Descending)]);
         assert!(list.count);
+        for (query, folder, name) in [
+            ("folder=[2024] photos", Some("[2024] photos"), None),
+            ("name=%22x%22", None, Some("\"x\"")),
+            ("folder={a}/[b&name=[1]", Some("{a}/[b"), Some("[1]")),
+            ("folder=1e3&name=null", Some("1e3"), Some("null")),
+        ] {
+            let MediaCall::List(list) = call("GET", "", query, "").unwrap() else {
+                panic!("no list");
+            };
+            let found = (list.folder.as_ref(), list.name.as_ref());
+            let found = (
+                found.0.map(FolderPath::as_str),
+                found.1.map(MediaName::as_str),
+            );
+            assert_eq!(found, (folder, name), "{query}");
+        }
         let all = call("GET", "", "folder=", "").unwrap();
         let root = MediaList {
             folder: Some(FolderPath::root()),

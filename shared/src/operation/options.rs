@@ -17,8 +17,8 @@ use std::collections::BinaryHeap;
 /// Options in the order given; no name stands twice.
 pub(super) type Options = Vec<(String, Value)>;
 
-/// Takes a query string apart.
-pub(super) fn pairs(query: Option<&str>) -> Result<Options, Problem> {
+/// Takes a query string apart. The values of the options named in `texts` are texts, however they begin.
+pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
     let mut plain: Options = Vec::new();
     let mut brackets = Brackets::default();
     let given = query
@@ -43,7 +43,12 @@ pub(super) fn pairs(query: Option<&str>) -> Result<Options, Problem> {
         if plain.iter().any(|(known, _)| *known == name) {
             return Err(repeated(&name));
         }
-        let value = word_or_json(&name, &value.unwrap_or_default())?;
+        let value = value.unwrap_or_default();
+        let value = if texts.contains(&name.as_str()) {
+            Value::Text(value.into())
+        } else {
+            word_or_json(&name, &value)?
+        };
         plain.push((name, value));
     }
     for (name, value) in brackets.into_options() {

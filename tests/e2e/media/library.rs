@@ -14,6 +14,7 @@ cases! {
     Both: [
         a_file_is_described,
         lists_are_filtered_ordered_and_counted,
+        lists_take_names_that_look_like_json_for_names,
         lists_refuse_what_they_do_not_know,
         a_deleted_file_is_gone,
         only_full_keys_delete,
@@ -101,6 +102,22 @@ async fn lists_are_filtered_ordered_and_counted(door: Door) {
         .send()
         .await;
     assert_eq!(above.payload(), json!([]));
+}
+
+async fn lists_take_names_that_look_like_json_for_names(door: Door) {
+    let top = unique("names");
+    for (folder, name) in [
+        (format!("[2024] photos {top}"), "a.txt"),
+        (format!("{{\"a\":1}} {top}"), "[1]"),
+        (format!("\"{top}\""), "\"x\""),
+    ] {
+        let mut shelf = Shelf::new(door);
+        shelf.folder = folder;
+        shelf.put(name, "file", "text/plain", b"x").await;
+        let found = shelf.list(&format!("&name={}", enc(name))).await.payload();
+        assert_eq!(found[0]["name"], json!(name));
+        assert_eq!(found[0]["folder"], json!(shelf.folder));
+    }
 }
 
 async fn lists_refuse_what_they_do_not_know(door: Door) {

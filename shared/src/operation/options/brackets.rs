@@ -166,7 +166,7 @@ mod tests {
 
     /// The options of a query string as one JSON text, or the refusal.
     fn read(query: &str) -> String {
-        match pairs(Some(query)) {
+        match pairs(Some(query), &[]) {
             Ok(options) => {
                 let json = |(name, value): (String, Value)| format!("{name}={}", value.to_json());
                 options.into_iter().map(json).collect::<Vec<_>>().join(" ")
