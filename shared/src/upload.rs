@@ -20,6 +20,7 @@ mod label;
 mod multipart;
 mod name;
 
+pub(crate) use form::flag;
 pub use form::{Existing, Given, Shape, UploadForm, UploadItem, Visibility};
 pub use label::Label;
 

@@ -5,7 +5,7 @@
 
 use super::image::pool::{MediaPool, PoolSize};
 use super::image::{ImageFault, Limits, Picture};
-use super::sniff::{self, Verdict};
+use super::sniff::{self, UNKNOWN, Verdict};
 use super::store::Staged;
 use crate::config::{Config, MediaTypes};
 use futures_util::future::try_join_all;
@@ -109,28 +109,14 @@ impl Intake {
     /// What a file is by its first bytes.
     fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
         let name = claim.name.as_str();
-        let extension = claim.name.extension();
-        let label = match &claim.label {
-            Some(label) => Some(label.as_str()),
-            None => extension.as_deref(),
-        };
+        let label = claim.label.as_ref().map(Label::as_str);
         let verdict = sniff::judge(label, claim.kind, name, head)?;
-        let claims_medium = ["image/", "video/", "audio/"]
-            .iter()
-            .any(|family| verdict.mime.starts_with(family));
-        // A label that nothing in the bytes bears out would pass for one of the types that are allowed.
-        if verdict.sniffed.is_none() && claims_medium && claim.label.is_some() {
-            return Err(Problem::new(
-                ErrorCode::InvalidMedia,
-                format!(
-                    "Nothing in the bytes of {} says that it is of the type {}.",
-                    shown(name),
-                    verdict.mime
-                ),
-            )
-            .with_hint("Label it application/octet-stream to keep it as it is."));
-        }
-        if self.types.allow(&verdict.mime) {
+        // A medium that only the label claims comes in where unknown bytes may, too: else any bytes would pass for it.
+        let is_claimed = verdict.sniffed.is_none()
+            && ["image/", "video/", "audio/"]
+                .iter()
+                .any(|family| verdict.mime.starts_with(family));
+        if self.types.allow(&verdict.mime) && (!is_claimed || self.types.allow(UNKNOWN)) {
             return Ok(verdict);
         }
         Err(Problem::new(

@@ -11,7 +11,9 @@ mod markup;
 #[cfg(test)]
 mod tests;
 
-pub use label::{Verdict, judge, runs_in_browser};
+pub use label::{Verdict, judge, may_be_shown, runs_in_browser};
+
+pub(super) use families::UNKNOWN;
 
 use shared::media::MediaKind;
 

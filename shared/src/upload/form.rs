@@ -135,3 +135,12 @@ impl UploadItem {
         self.visibility
     }
 }
+
+/// Reads a flag as forms and their clients write it: `on` is a checked box, `True` is Python's. `None` for another word.
+pub(crate) fn flag(word: &str) -> Option<bool> {
+    match word {
+        "true" | "True" | "1" | "on" => Some(true),
+        "false" | "False" | "0" | "off" => Some(false),
+        _ => None,
+    }
+}

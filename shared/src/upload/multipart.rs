@@ -7,13 +7,13 @@
 mod head;
 
 use super::draft::{self, Draft, invalid};
-use super::form::{Shape, UploadForm};
+use super::form::{self, Shape, UploadForm};
 use super::{Step, UploadLimits};
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
 use crate::limits::{UPLOAD_BOUNDARY_MAX_BYTES, UPLOAD_PART_HEAD_MAX_BYTES, UPLOAD_TEXT_MAX_BYTES};
 use crate::media::MediaName;
-use head::{Parameters, Part};
+use head::{Parameters, Part, nameless};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
@@ -33,6 +33,8 @@ enum Place {
     Returned,
     Head,
     File,
+    /// The content of a file field for which no file was chosen, which must be empty.
+    NoFile,
     /// The content of the field at that place in [`FIELDS`].
     Field(usize),
     /// Behind the last delimiter, where anything may stand.
@@ -119,6 +121,11 @@ impl Reader {
                         self.place = Place::Delimited;
                         return Ok(Step::Ends);
                     }
+                },
+                Place::NoFile => match self.find(input) {
+                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Delimiter => self.place = Place::Delimited,
+                    Found::Slice(_) | Found::Held(_) => return Err(nameless()),
                 },
                 Place::Field(field) => match self.find(input) {
                     Found::Nothing => return Ok(Step::Hungry),
@@ -253,6 +260,7 @@ impl Reader {
                 self.files = at + 1;
                 self.place = Place::File;
             }
+            Part::NoFile => self.place = Place::NoFile,
             Part::Field(name) => {
                 let Some(field) = FIELDS.iter().position(|field| *field == name) else {
                     let hint = match nearest(&name, FIELDS) {
@@ -316,16 +324,15 @@ impl Reader {
             "folder" => self.draft.set_folder(text),
             "type" => self.draft.set_kind(text),
             _ => {
-                let flag = match text {
-                    "true" | "1" => true,
-                    "false" | "0" => false,
-                    _ => {
-                        return Err(invalid(format!(
-                            "{name} must be true or false, not {}.",
-                            shown(text)
-                        )));
-                    }
-                };
+                let flag = form::flag(text).ok_or_else(|| {
+                    invalid(format!(
+                        "{name} must be true or false, not {}.",
+                        shown(text)
+                    ))
+                    .with_hint(
+                        "on, as a checked box is sent, and 1 mean true; off and 0 mean false.",
+                    )
+                })?;
                 match name {
                     "update" => self.draft.set_update(flag),
                     _ => self.draft.set_private(flag),

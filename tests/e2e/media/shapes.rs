@@ -2,10 +2,11 @@
 
 use super::fixtures::{base64, data_url, picture, png, transparent, wav};
 use super::shelf::{MEDIA, Shelf};
-use crate::door::Door;
+use crate::door::{Answer, Door};
 use image::ImageFormat;
 use reqwest::Method;
 use serde_json::{Value, json};
+use shared::error::ErrorCode;
 
 cases! {
     Both: [
@@ -13,6 +14,8 @@ cases! {
         shape_b_is_answered_with_urls,
         shape_b_with_one_object_is_answered_with_one,
         a_form_is_answered_like_shape_a,
+        an_html_form_is_taken_as_it_is,
+        a_name_is_no_label_and_an_honest_label_counts,
         keys_may_come_in_any_order,
         images_get_thumbnails_of_the_right_type,
         pictures_of_every_format_come_in,
@@ -98,38 +101,139 @@ async fn shape_b_with_one_object_is_answered_with_one(door: Door) {
     }
 }
 
-async fn a_form_is_answered_like_shape_a(door: Door) {
-    let shelf = Shelf::new(door);
+/// Sends a form of these parts: the rest of each Content-Disposition, and the content.
+async fn send_form(door: Door, parts: &[(&str, &[u8])]) -> Answer {
     let boundary = "x-boundary-x";
     let mut body = Vec::new();
-    let mut part = |head: &str, content: &[u8]| {
+    for (head, content) in parts {
         body.extend(
             format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n").as_bytes(),
         );
-        body.extend(content);
+        body.extend(*content);
         body.extend(b"\r\n");
-    };
-    let picture = png();
-    part(
-        "name=\"files\"; filename=\"a b.png\"\r\nContent-Type: image/png",
-        &picture,
-    );
-    part(
-        "name=\"files\"; filename*=UTF-8''%E5%86%99%E7%9C%9F.png",
-        &picture,
-    );
-    part("name=\"type\"", b"image");
-    part("name=\"folder\"", shelf.folder.as_bytes());
+    }
     body.extend(format!("--{boundary}--\r\n").as_bytes());
     let call = door.call(Method::POST, MEDIA).bytes(body);
-    let answer = call
-        .header(
-            "content-type",
-            &format!("multipart/form-data; boundary={boundary}"),
-        )
-        .send()
-        .await
-        .payload();
+    let form = format!("multipart/form-data; boundary={boundary}");
+    call.header("content-type", &form).send().await
+}
+
+async fn an_html_form_is_taken_as_it_is(door: Door) {
+    let shelf = Shelf::new(door);
+    let unchosen = "name=\"more\"; filename=\"\"\r\nContent-Type: application/octet-stream";
+    // Twice: the second replaces the first.
+    for content in [b"one", b"two"] {
+        let parts: [(&str, &[u8]); 7] = [
+            ("name=\"type\"", b"file"),
+            ("name=\"folder\"", shelf.folder.as_bytes()),
+            ("name=\"update\"", b"on"),
+            ("name=\"private\"", b"off"),
+            (unchosen, b""),
+            ("name=\"file\"; filename=\"notes.txt\\\"", content),
+            (unchosen, b""),
+        ];
+        let answer = send_form(door, &parts).await.payload();
+        assert_eq!(answer.as_array().map(Vec::len), Some(1), "{answer}");
+        assert_eq!(answer[0]["name"], "notes.txt");
+        assert_eq!(shelf.fetch(&answer[0]["url"]).await.body, content);
+    }
+    for (parts, code) in [
+        (
+            &[("name=a; filename=\"\"", b"".as_slice())][..],
+            ErrorCode::InvalidBody,
+        ),
+        (&[("name=a; filename=\"\"", b"x")], ErrorCode::InvalidBody),
+        (&[("name=a; filename=b", b"")], ErrorCode::InvalidMedia),
+    ] {
+        send_form(door, parts).await.refused(code);
+    }
+}
+
+async fn a_name_is_no_label_and_an_honest_label_counts(door: Door) {
+    let shelf = Shelf::new(door);
+    let code = b"export const a: number = 1;\n".as_slice();
+    let binary = b"\0\0\x02\0\0\0\0\0\0\0\0\0\x01\0\x01\0\x18\0\xff\xff\xff".as_slice();
+    let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\x03".as_slice();
+    for (name, label, bytes, mime, disposition) in [
+        ("a.ts", None, code, "text/plain", "inline"),
+        ("notes.jpg", None, b"milk, eggs", "text/plain", "inline"),
+        (
+            "a.mp4",
+            None,
+            binary,
+            "application/octet-stream",
+            "attachment",
+        ),
+        (
+            "a.txt",
+            None,
+            b"<!doctype html><p>",
+            "text/html",
+            "attachment",
+        ),
+        (
+            "a.ppm",
+            Some("image/x-portable-pixmap"),
+            b"P3\n1 1\n255\n0 1 2\n",
+            "image/x-portable-pixmap",
+            "inline",
+        ),
+        (
+            "a.tga",
+            Some("image/x-tga"),
+            binary,
+            "image/x-tga",
+            "inline",
+        ),
+        (
+            "a.m3u",
+            Some("audio/x-mpegurl"),
+            b"#EXTM3U\na.mp3\n",
+            "audio/x-mpegurl",
+            "inline",
+        ),
+        (
+            "a.svgz",
+            Some("image/svg+xml"),
+            gzip,
+            "application/gzip",
+            "attachment",
+        ),
+    ] {
+        let mut head = format!("name=file; filename=\"{name}\"");
+        if let Some(label) = label {
+            head.push_str(&format!("\r\nContent-Type: {label}"));
+        }
+        let parts: [(&str, &[u8]); 3] = [
+            ("name=type", b"file"),
+            ("name=folder", shelf.folder.as_bytes()),
+            (&head, bytes),
+        ];
+        let files = send_form(door, &parts).await.payload();
+        let answer = shelf.fetch(&files[0]["url"]).await;
+        assert_eq!(answer.body, bytes, "{name}");
+        assert_eq!(answer.header("content-type"), Some(mime), "{name}");
+        let shown = answer.header("content-disposition").unwrap_or_default();
+        assert!(shown.starts_with(disposition), "{name}: {shown}");
+    }
+}
+
+async fn a_form_is_answered_like_shape_a(door: Door) {
+    let shelf = Shelf::new(door);
+    let picture = png();
+    let parts: [(&str, &[u8]); 4] = [
+        (
+            "name=\"files\"; filename=\"a b.png\"\r\nContent-Type: image/png",
+            &picture,
+        ),
+        (
+            "name=\"files\"; filename*=UTF-8''%E5%86%99%E7%9C%9F.png",
+            &picture,
+        ),
+        ("name=\"type\"", b"image"),
+        ("name=\"folder\"", shelf.folder.as_bytes()),
+    ];
+    let answer = send_form(door, &parts).await.payload();
     assert_eq!(answer[0]["name"], "a b.png");
     assert_eq!(answer[1]["name"], "写真.png");
     assert_eq!(shelf.fetch(&answer[1]["url"]).await.body, picture);

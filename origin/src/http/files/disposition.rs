@@ -1,6 +1,6 @@
 //! `Content-Disposition`: whether a browser shows a file or saves it, and under which name (RFC 6266, RFC 8187).
 
-use crate::media::sniff::runs_in_browser;
+use crate::media::sniff::may_be_shown;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// What RFC 8187 lets stand plainly in `filename*`.
@@ -18,16 +18,6 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'|')
     .remove(b'~');
 
-/// What is shown besides pictures, sound and films. A list of what is harmless can't forget anything.
-const SHOWN: [&str; 6] = [
-    "application/json",
-    "application/pdf",
-    "text/csv",
-    "text/markdown",
-    "text/plain",
-    "text/tab-separated-values",
-];
-
 /// What a browser does with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
@@ -40,13 +30,7 @@ pub(super) enum Disposition {
 impl Disposition {
     /// What is right for a media type: only what is merely looked at, or listened to, is shown.
     pub(super) fn of(mime: &str) -> Self {
-        let essence = essence(mime);
-        let (kind, _) = essence.split_once('/').unwrap_or_default();
-        let is_shown = match kind {
-            "image" | "audio" | "video" => true,
-            _ => SHOWN.contains(&essence.as_str()),
-        };
-        if is_shown && !runs_in_browser(&essence) {
+        if may_be_shown(mime) {
             Self::Inline
         } else {
             Self::Attachment

@@ -3,7 +3,7 @@
 //! Tables only; what follows from them is [`super::label`]'s.
 
 /// What nobody knows anything about.
-pub(super) const UNKNOWN: &str = "application/octet-stream";
+pub(in crate::media) const UNKNOWN: &str = "application/octet-stream";
 
 /// Spellings of one type: what is said, what it is called here.
 pub(super) const ALIASES: &[(&str, &str)] = &[
@@ -201,6 +201,27 @@ pub(super) const FAMILIES: &[(Family, &[&str])] = &[
             "text/xml",
         ],
     ),
+];
+
+/// Pictures and lists of sounds that are written as text, or may be.
+pub(super) const TEXTUAL_MEDIA: &[&str] = &[
+    "audio/mpegurl",
+    "audio/x-mpegurl",
+    "audio/x-scpls",
+    "image/vnd.dxf",
+    "image/vnd.radiance",
+    "image/x-dxf",
+    "image/x-hdr",
+    "image/x-portable-anymap",
+    "image/x-portable-arbitrarymap",
+    "image/x-portable-bitmap",
+    "image/x-portable-floatmap",
+    "image/x-portable-graymap",
+    "image/x-portable-pixmap",
+    "image/x-xbitmap",
+    "image/x-xbm",
+    "image/x-xpixmap",
+    "image/x-xpm",
 ];
 
 /// Types that every file of theirs shows in its first bytes.

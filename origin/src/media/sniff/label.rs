@@ -2,7 +2,7 @@
 //!
 //! Must not read signatures: it compares what [`sniff`] found with what the caller said.
 
-use super::families::{ALIASES, FAMILIES, Family, UNKNOWN, VERIFIABLE};
+use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
 use super::{ImageFormat, Sniffed, markup, sniff};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -31,6 +31,9 @@ impl Verdict {
 /// Holds a label against a file's first bytes. `declared` is what the caller labelled it: a media type, or
 /// the ending of a file name (`png`); `kind` is the `type` of the upload; `name` is shown in problems.
 ///
+/// The bytes decide. A label counts where the bytes can't say. A name is no label: it tells apart types of which a browser
+/// shows none, or which the bytes allow it to show.
+///
 /// # Errors
 /// `invalid_media` if the file is not of the upload's type, or not what its label says.
 pub fn judge(
@@ -41,14 +44,17 @@ pub fn judge(
 ) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
-    let label = declared.and_then(read_label);
+    // An extension may mean several types: that `ts` is a film, a text shows not to be meant.
+    let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
+    let label = declared
+        .and_then(read_label)
+        .filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
     let label = label.as_deref();
     let mime = match (label, sniffed) {
-        (None, Some(found)) => found.mime.to_owned(),
-        (None, None) => guess(name, head),
+        (None, found) => unlabelled(name, found, head),
         (Some(label), Some(found)) => agree(label, found, head)
             .ok_or_else(|| contradiction(name, label, &described(found)))?,
-        (Some(label), None) if VERIFIABLE.contains(&label) => {
+        (Some(label), None) if VERIFIABLE.contains(&label) || is_only_text(label, head) => {
             return Err(contradiction(name, label, "not"));
         }
         (Some(label), None) => label.to_owned(),
@@ -57,6 +63,36 @@ pub fn judge(
         mime: as_heard(mime, kind),
         sniffed,
     })
+}
+
+fn has_slash(label: Option<&str>) -> bool {
+    label.is_some_and(|label| label.contains('/'))
+}
+
+/// Whether the label names a picture, a sound or a film, and the bytes are text, which few of those formats are.
+fn is_only_text(label: &str, head: &[u8]) -> bool {
+    matches!(top(label), "image" | "audio" | "video" | "font")
+        && !TEXTUAL_MEDIA.contains(&label)
+        && markup::is_text(head)
+}
+
+/// What is shown besides pictures, sound and films. A list of what is harmless can't forget anything.
+const SHOWN: [&str; 6] = [
+    "application/json",
+    "application/pdf",
+    "text/csv",
+    "text/markdown",
+    "text/plain",
+    "text/tab-separated-values",
+];
+
+/// Whether a browser may show it: only what is merely looked at, or listened to.
+#[must_use]
+pub fn may_be_shown(mime: &str) -> bool {
+    let mime = canonical(mime);
+    let is_shown =
+        matches!(top(&mime), "image" | "audio" | "video") || SHOWN.contains(&mime.as_str());
+    is_shown && !runs_in_browser(&mime)
 }
 
 /// Whether a browser that opens it would run what is in it.
@@ -81,6 +117,8 @@ pub fn runs_in_browser(mime: &str) -> bool {
         )
 }
 
+const SUPPORTED_IMAGES: &str = "An image is JPEG, PNG, GIF, WebP, BMP, TIFF, ICO or AVIF";
+
 /// Whether the file is of the `type` that the upload has.
 fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(), Problem> {
     let fits = match (kind, sniffed) {
@@ -98,15 +136,28 @@ fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(
     } else {
         "a"
     };
+    if kind == MediaKind::Image
+        && let Some(found) = sniffed
+        && found.kind == MediaKind::Image
+    {
+        let message = format!(
+            "{} is {}, a format that is not supported as an image.",
+            shown(name),
+            described(found)
+        );
+        return Err(invalid(message).with_hint(format!(
+            "{SUPPORTED_IMAGES}; convert it, or upload it with the type \"file\", which has no thumbnail."
+        )));
+    }
     let is = sniffed.map_or_else(
         || format!("is no {word} that is known here"),
         |found| format!("is {}, not {a} {word}", described(found)),
     );
     let hint = match kind {
         MediaKind::Image => {
-            "An image is JPEG, PNG, GIF, WebP, BMP, TIFF, ICO or AVIF; anything else goes with the type \"file\"."
+            format!("{SUPPORTED_IMAGES}; anything else goes with the type \"file\".")
         }
-        _ => "Upload it with the type \"file\", or with the type that it is of.",
+        _ => "Upload it with the type \"file\", or with the type that it is of.".to_owned(),
     };
     Err(invalid(format!("{} {is}.", shown(name))).with_hint(hint))
 }
@@ -144,6 +195,11 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     }
     if VERIFIABLE.contains(&label) {
         return None;
+    }
+    // SVGZ: honest, but no SVG to who reads the bytes as they are.
+    if bytes == "application/gzip" && matches!(label, "image/svg+xml" | "image/svg+xml-compressed")
+    {
+        return Some(bytes);
     }
     if family(label) == Some(Family::Markup) && !markup::is_text(head) {
         return None;
@@ -245,14 +301,25 @@ fn canonical(mime: &str) -> String {
         .map_or(mime, |(_, name)| (*name).to_owned())
 }
 
-/// What a file without a label or a signature is: what its name ends in, unless its bytes would show that.
-fn guess(name: &str, head: &[u8]) -> String {
+/// What a file without a label is: what its bytes say. Its name may tell more of that, but never has a browser show what
+/// it would not show by the bytes alone.
+fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
+    let is_text = !head.is_empty() && markup::is_text(head);
+    let bytes = match found {
+        Some(found) => found.mime,
+        None if is_text => "text/plain",
+        None => UNKNOWN,
+    };
     name.rsplit_once('.')
         .and_then(|(_, ending)| mime_guess::from_ext(ending).first_raw())
         .map(canonical)
-        .filter(|mime| !VERIFIABLE.contains(&mime.as_str()))
-        .filter(|mime| !is_textual(mime) || markup::is_text(head))
-        .unwrap_or_else(|| UNKNOWN.to_owned())
+        .and_then(|named| match found {
+            Some(found) => agree(&named, found, head),
+            None if is_text => is_textual(&named).then_some(named),
+            None => (!VERIFIABLE.contains(&&*named) && !is_textual(&named)).then_some(named),
+        })
+        .filter(|named| may_be_shown(bytes) || !may_be_shown(named))
+        .unwrap_or_else(|| canonical(bytes))
 }
 
 fn described(found: Sniffed) -> String {
@@ -261,6 +328,11 @@ fn described(found: Sniffed) -> String {
         "image/png" => "PNG",
         "image/gif" => "GIF",
         "image/webp" => "WebP",
+        "image/heic" => "HEIC",
+        "image/heif" => "HEIF",
+        "image/jxl" => "JPEG XL",
+        "image/jp2" => "JPEG 2000",
+        "image/vnd.adobe.photoshop" => "a Photoshop file",
         "image/svg+xml" => "SVG",
         "text/html" => "HTML",
         "text/xml" => "XML",

@@ -277,11 +277,90 @@ fn labels_of_files_that_agree_or_that_nothing_contradicts_are_kept() {
         (None, File, "a.csv", b"a,b\n", "text/csv"),
         (None, File, "a.JS", b"let a", "text/javascript"),
         (None, File, "a.json", b"{}", "application/json"),
-        (None, File, "a.png", b"not one", UNKNOWN),
+        (None, File, "a.png", b"not one", "text/plain"),
         (None, File, "a.txt", b"\0\x01\x02", UNKNOWN),
+        (None, File, "a.txt", b"plain", "text/plain"),
         (None, File, "a", b"", UNKNOWN),
         (Some("text/html\r\nX: y"), File, "a", b"x", UNKNOWN),
     ]);
+}
+
+#[test]
+fn labels_that_no_signature_knows_count() {
+    use MediaKind::File;
+    const GZIP: &[u8] = b"\x1F\x8B\x08\0";
+    let (ppm, tga, exr) = ("image/x-portable-pixmap", "image/x-tga", "image/x-exr");
+    let (hdr, pcx, m3u) = ("image/vnd.radiance", "image/x-pcx", "audio/x-mpegurl");
+    judged(&[
+        (Some(ppm), File, "a.ppm", b"P6\n2 2\n255\n\0\x01\x02", ppm),
+        (Some(ppm), File, "a.ppm", b"P3\n2 2\n255\n0 1 2", ppm),
+        (Some(tga), File, "a.tga", b"\0\0\x02\0\0\0\0\0", tga),
+        (Some("tga"), File, "a.tga", b"\0\0\x02\0\0\0\0\0", tga),
+        (Some(exr), File, "a.exr", b"\x76\x2F\x31\x01\x02\0\0\0", exr),
+        (
+            Some(hdr),
+            File,
+            "a.hdr",
+            b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n",
+            hdr,
+        ),
+        (Some(pcx), File, "a.pcx", b"\x0A\x05\x01\x08", pcx),
+        (Some(m3u), File, "a.m3u", b"#EXTM3U\na.mp3\n", m3u),
+        (
+            Some("image/svg+xml"),
+            File,
+            "a.svgz",
+            GZIP,
+            "application/gzip",
+        ),
+        (Some("svgz"), File, "a.svgz", GZIP, "application/gzip"),
+        (None, File, "a.svgz", GZIP, "application/gzip"),
+    ]);
+}
+
+#[test]
+fn a_name_is_no_label_and_never_has_a_browser_show_a_file() {
+    use MediaKind::File;
+    const CODE: &[u8] = b"export const a: number = 1;\n";
+    const BYTES: &[u8] = b"\0\x01\x02\x03";
+    const HTML: &[u8] = b"<!doctype html><script>alert(1)</script>";
+    const UNKNOWN: &str = "application/octet-stream";
+    judged(&[
+        (None, File, "a.ts", CODE, "text/plain"),
+        (Some("ts"), File, "a.ts", CODE, "text/plain"),
+        (None, File, "notes.jpg", b"milk, eggs", "text/plain"),
+        (None, File, "notes.pdf", b"milk, eggs", "text/plain"),
+        (None, File, "a.ts", BYTES, UNKNOWN),
+        (None, File, "a.tga", BYTES, UNKNOWN),
+        (None, File, "a.mp4", BYTES, UNKNOWN),
+        (None, File, "a.m3u", BYTES, UNKNOWN),
+        (None, File, "a.pdf", BYTES, UNKNOWN),
+        (None, File, "a.json", BYTES, UNKNOWN),
+        (None, File, "a.txt", HTML, "text/html"),
+        (None, File, "a.md", HTML, "text/html"),
+        (None, File, "a.json", HTML, "text/html"),
+        (None, File, "a.tga", HTML, "text/html"),
+        (None, File, "a.txt", SVG, "image/svg+xml"),
+        (None, File, "a.png", ZIP, "application/zip"),
+        (None, File, "a.json", ZIP, "application/zip"),
+        // What it may say: what the bytes leave open, and what a browser does not show.
+        (None, File, "a.jar", ZIP, "application/java-archive"),
+        (None, File, "a.m4a", &ftyp(&[b"isom"]), "audio/mp4"),
+        (None, File, "a.html", CODE, "text/html"),
+        (None, File, "a.wasm", BYTES, "application/wasm"),
+    ]);
+    for kind in [MediaKind::Image, MediaKind::Video] {
+        assert!(judge(None, kind, "a.ts", CODE).is_err());
+    }
+}
+
+#[test]
+fn a_picture_that_is_not_supported_is_named_with_what_is() {
+    let refused = judge(None, MediaKind::Image, "a.heic", &ftyp(&[b"heic", b"mif1"]));
+    let refused = refused.unwrap_err();
+    assert!(refused.message().contains("is HEIC"), "{refused:?}");
+    let hint = refused.hint().unwrap();
+    assert!(hint.contains("JPEG") && hint.contains("\"file\""), "{hint}");
 }
 
 #[test]
@@ -297,6 +376,7 @@ fn labels_that_the_bytes_contradict_are_refused() {
         (Some("text/plain"), File, PNG),
         (Some("audio/mpeg"), File, PNG),
         (Some("image/x-unheard-of"), File, ZIP),
+        (Some("video/mp2t"), File, b"export const a = 1;"),
         (Some("image/png"), File, SVG),
         (Some("video/mp4"), Video, b"ID3\x04"),
         (None, Image, b"plain text"),

@@ -7,7 +7,7 @@ use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
 use crate::limits::TUS_METADATA_MAX_BYTES;
 use crate::media::{FolderPath, MediaKind, MediaName};
-use crate::upload::{Existing, Label, Visibility};
+use crate::upload::{Existing, Label, Visibility, flag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -141,13 +141,16 @@ impl<'a> Pairs<'a> {
     /// Whether something is asked for. The protocol lets a key without a value stand for itself.
     fn switch(&self, key: &str) -> Result<bool, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
-        match found.map(|(_, value)| value.as_slice()) {
-            None | Some(b"false" | b"0") => Ok(false),
-            Some(b"true" | b"1" | b"") => Ok(true),
-            Some(_) => Err(invalid(format!(
+        let word = match found {
+            None => return Ok(false),
+            Some((_, value)) if value.is_empty() => return Ok(true),
+            Some((_, value)) => std::str::from_utf8(value).ok(),
+        };
+        word.and_then(flag).ok_or_else(|| {
+            invalid(format!(
                 "The value of {key} in the Upload-Metadata must be true or false."
-            ))),
-        }
+            ))
+        })
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) enum Part {
         name: String,
         label: Option<Label>,
     },
+    /// A file field for which no file was chosen: its file name is empty. Its content must be, too.
+    NoFile,
     /// A text field of that name.
     Field(String),
 }
@@ -67,8 +69,10 @@ impl Part {
                 ),
             );
         };
-        if let Some(name) = parameters.file_name()? {
-            return Ok(Self::File { name, label });
+        match parameters.file_name()? {
+            Some(name) if name.is_empty() => return Ok(Self::NoFile),
+            Some(name) => return Ok(Self::File { name, label }),
+            None => {}
         }
         match parameters.get("name") {
             Some(name) => Ok(Self::Field(name.to_owned())),
@@ -113,7 +117,7 @@ impl<'a> Parameters<'a> {
         found.map(|(_, value)| &**value)
     }
 
-    /// The last part of the file's name, if it has one: browsers of old sent whole paths.
+    /// The last part of the file's name, if it has one: browsers of old sent whole paths. Empty if the name is.
     fn file_name(&self) -> Result<Option<String>, Problem> {
         let whole = match (self.get("filename*"), self.get("filename")) {
             (Some(extended), _) => extended_value(extended).ok_or_else(|| {
@@ -124,28 +128,41 @@ impl<'a> Parameters<'a> {
             (None, Some(plain)) => plain.replace("%22", "\""),
             (None, None) => return Ok(None),
         };
-        let last = whole.rsplit(['/', '\\']).next().unwrap_or_default();
-        if last.is_empty() {
-            return Err(invalid("A file has no name.").with_hint(
-                "Give its part a filename, or leave the part out if no file was chosen.",
-            ));
+        let last = whole.rsplit(['/', '\\']).find(|part| !part.is_empty());
+        match last {
+            Some(last) => Ok(Some(last.to_owned())),
+            None if whole.is_empty() => Ok(Some(String::new())),
+            None => Err(nameless()),
         }
-        Ok(Some(last.to_owned()))
     }
 }
 
+/// The answer to a file without a name.
+pub(super) fn nameless() -> Problem {
+    invalid("A file has no name.")
+        .with_hint("Give its part a filename, or leave the part out if no file was chosen.")
+}
+
 /// The text up to its closing quote, and what is behind. A backslash stands for itself unless a quote or
-/// another backslash is behind it: browsers of old wrote paths with it, unescaped.
+/// another backslash is behind it: browsers write it unescaped, and a quote as `%22`. A backslash before the last quote
+/// there is stands for itself, too: it is the end of a name.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
         match character {
             '"' => return Some((value.into(), &text[at + 1..])),
-            '\\' => match characters.next_if(|(_, next)| matches!(next, '"' | '\\')) {
-                Some((_, escaped)) => value.push(escaped),
-                None => value.push('\\'),
-            },
+            '\\' => {
+                let is_last = |at: usize| !text[at + 1..].contains('"');
+                let escaped = |(at, next): &(usize, char)| match next {
+                    '"' => !is_last(*at),
+                    next => *next == '\\',
+                };
+                match characters.next_if(escaped) {
+                    Some((_, escaped)) => value.push(escaped),
+                    None => value.push('\\'),
+                }
+            }
             other => value.push(other),
         }
     }

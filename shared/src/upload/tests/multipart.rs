@@ -50,6 +50,10 @@ fn names_of_files_are_read_as_clients_write_them() {
         (r#"filename="a%22b%25.png""#, "a\"b%25.png"),
         (r#"filename="C:\Users\me\cat.png""#, "cat.png"),
         (r#"filename="../../etc/passwd""#, "passwd"),
+        (r#"filename="a\b.txt""#, "b.txt"),
+        (r#"filename="cat.png\""#, "cat.png"),
+        (r#"filename="cat.png\\""#, "cat.png"),
+        (r#"filename="a\"b\"""#, "a\"b\""),
         (r#"filename="写真.png""#, "写真.png"),
         (
             r#"filename="x"; filename*=UTF-8''na%C3%AFve%20caf%C3%A9.txt"#,
@@ -93,6 +97,36 @@ fn every_boundary_that_is_allowed_is_found() {
 }
 
 #[test]
+fn forms_of_browsers_are_read() {
+    // A file field that was left empty, and boxes that were checked.
+    let unchosen = part(
+        "name=\"second\"; filename=\"\"\nContent-Type: application/octet-stream",
+        "",
+    );
+    let body = unchosen.clone()
+        + &part("name=\"first\"; filename=\"a.txt\"", "x")
+        + &unchosen
+        + &part("name=type", "file");
+    for (word, existing) in [
+        ("on", Existing::IsReplaced),
+        ("true", Existing::IsReplaced),
+        ("True", Existing::IsReplaced),
+        ("1", Existing::IsReplaced),
+        ("off", Existing::Stays),
+        ("False", Existing::Stays),
+        ("0", Existing::Stays),
+    ] {
+        let flags = part("name=update", word) + &part("name=private", word);
+        let (form, files) = form(&(body.clone() + &flags + "--xyz--")).unwrap();
+        assert_eq!(files, [b"x"]);
+        assert_eq!(form.items()[0].name().as_str(), "a.txt");
+        assert_eq!(form.existing(), existing, "{word}");
+        let is_private = form.items()[0].visibility().is_private();
+        assert_eq!(is_private, existing == Existing::IsReplaced, "{word}");
+    }
+}
+
+#[test]
 fn a_form_that_stops_is_refused() {
     let body =
         (part("filename=a", "x") + &part("name=type", "file") + "--xyz--").replace('\n', "\r\n");
@@ -128,7 +162,9 @@ fn faults_of_forms_are_named() {
             "folder is longer than",
         ),
         (file.clone() + &file, "would be called \"a\""),
-        (part("filename=\"\"", ""), "A file has no name"),
+        (part("filename=\"\"", ""), "no file"),
+        (part("filename=\"\"", "x"), "A file has no name"),
+        (part("filename=\"/\"", ""), "A file has no name"),
         (part("filename=\"a\u{1}\"", ""), "File 0: "),
         (part("x=y", ""), "neither a name nor a filename"),
         (part("name=\"a", ""), "no sound line Content-Disposition"),
