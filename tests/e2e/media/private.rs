@@ -22,6 +22,7 @@ cases! {
         a_signature_ends,
         a_signature_outlives_a_replacement,
         a_file_that_becomes_private_is_so_at_once,
+        files_of_a_folder_that_becomes_private_are_so_at_once,
         a_private_file_becomes_public_only_in_so_many_words,
     ],
 }
@@ -157,6 +158,11 @@ async fn a_signed_url_opens_one_file_and_its_thumbnail(door: Door) {
     assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
     let small = shelf.fetch(&signed["thumbnailUrl"]).await;
     assert_eq!(small.header("content-type"), Some("image/jpeg"));
+    let url = signed["url"].as_str().unwrap();
+    for spelling in ["thumbnail=1", "thumbnail=True", "thumbnail"] {
+        let again = shelf.fetch(&json!(format!("{url}&{spelling}"))).await;
+        assert_eq!(again.body, small.body, "{spelling}");
+    }
     let part = shelf.at(&signed["url"]).header("range", "bytes=0-7");
     assert_eq!(part.send().await.body, bytes[..8]);
     // Without the version, the signature alone.
@@ -188,6 +194,11 @@ async fn a_signature_that_was_altered_opens_nothing(door: Door) {
     let flipped: String = signature.chars().rev().collect();
     for altered in [
         url.replace(&end, &later),
+        url.replace(&end, &format!("0{end}")),
+        url.replace(&end, &format!("%2B{end}")),
+        format!("{url}&expires={end}"),
+        format!("{url}&expires={later}"),
+        url.replace("expires=", &format!("expires={later}&expires=")),
         url.replace(&format!("expires={end}&"), ""),
         format!("{front}signature={flipped}"),
         format!("{front}signature="),
@@ -248,6 +259,31 @@ async fn a_file_that_becomes_private_is_so_at_once(door: Door) {
         .fetch(&file["url"])
         .await
         .refused(ErrorCode::MediaNotFound);
+}
+
+async fn files_of_a_folder_that_becomes_private_are_so_at_once(door: Door) {
+    let mut shelf = Shelf::new(door);
+    let top = shelf.put("a.txt", "file", "text/plain", b"x").await;
+    let folder = shelf.folder.clone();
+    shelf.folder = format!("{folder}/below");
+    let below = shelf.put("a.txt", "file", "text/plain", b"x").await;
+    shelf.folder = format!("{folder}0");
+    let beside = shelf.put("a.txt", "file", "text/plain", b"x").await;
+    // More than once, so that they are remembered wherever they may be.
+    for file in [&top, &below, &beside].repeat(3) {
+        assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
+    }
+    shelf.folder = folder;
+    let mut hiding = shelf.body("b.txt", "file", "text/plain", b"y");
+    hiding["media"][0]["privateFolder"] = json!(true);
+    shelf.send(&hiding).await.payload();
+    for file in [&top, &below] {
+        let answer = shelf.fetch(&file["url"]).await;
+        answer.refused(ErrorCode::MediaNotFound);
+        let with_key = shelf.at(&file["url"]).key(read_key()).send().await;
+        assert_eq!(with_key.text(), "x");
+    }
+    assert_eq!(shelf.fetch(&beside["url"]).await.text(), "x");
 }
 
 async fn a_private_file_becomes_public_only_in_so_many_words(door: Door) {

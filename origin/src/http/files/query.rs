@@ -30,7 +30,8 @@ pub(super) enum Saving {
 }
 
 impl Query {
-    /// Reads a query string. Of an option that stands twice, the first counts.
+    /// Reads a query string. Of an option that stands twice, the first counts; a signature that stands twice, or beside
+    /// two ends, is none.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let [
             mut thumbnail,
@@ -39,6 +40,7 @@ impl Query {
             mut expires,
             mut signature,
         ] = [const { None }; 5];
+        let mut is_signed_twice = false;
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             let option: &mut Option<Cow<'_, str>> = match name.as_ref() {
                 "thumbnail" => &mut thumbnail,
@@ -48,23 +50,41 @@ impl Query {
                 "signature" => &mut signature,
                 _ => continue,
             };
+            is_signed_twice |= option.is_some() && matches!(&*name, "expires" | "signature");
             option.get_or_insert(value);
         }
-        let expires = expires.and_then(|text| text.parse().ok());
+        let expires = expires.and_then(|text| seconds(&text));
+        let signature = signature.filter(|_| !is_signed_twice);
         Self {
             rendition: match thumbnail.as_deref() {
-                Some("" | "true") => Rendition::Thumbnail,
+                Some(word) if is_true(word) => Rendition::Thumbnail,
                 _ => Rendition::Original,
             },
             version: version.map(Cow::into_owned),
             saving: match download.as_deref() {
-                None | Some("false") => Saving::AsItIs,
-                Some("" | "true") => Saving::Always,
+                None => Saving::AsItIs,
+                Some(word) if is_false(word) => Saving::AsItIs,
+                Some(word) if is_true(word) => Saving::Always,
                 Some(name) => MediaName::parse(name).map_or(Saving::Always, Saving::Named),
             },
             signature: expires.zip(signature.map(Cow::into_owned)),
         }
     }
+}
+
+/// An option without a value is true.
+fn is_true(word: &str) -> bool {
+    matches!(word, "" | "true" | "True" | "1")
+}
+
+fn is_false(word: &str) -> bool {
+    matches!(word, "false" | "False" | "0")
+}
+
+/// Reads the one spelling in which a URL is signed: digits, without a sign or leading zeros.
+fn seconds(text: &str) -> Option<u64> {
+    let seconds: u64 = text.parse().ok()?;
+    (seconds.to_string() == text).then_some(seconds)
 }
 
 #[cfg(test)]
@@ -83,6 +103,14 @@ mod tests {
             "expires=a&signature=b",
             "signature=b",
             "expires=-1&signature=",
+            "expires=05&signature=s",
+            "expires=%2B5&signature=s",
+            "expires=+5&signature=s",
+            "expires=5&signature=s&expires=6",
+            "expires=5&signature=s&expires=5",
+            "expires=5&signature=s&signature=s",
+            "thumbnail=0&download=0",
+            "thumbnail=False&download=False",
         ] {
             assert_eq!(Query::parse(Some(query)), nothing, "{query}");
         }
@@ -99,10 +127,25 @@ mod tests {
     }
 
     #[test]
+    fn truth_is_spelled_as_clients_write_it() {
+        for word in [
+            "thumbnail",
+            "thumbnail=true",
+            "thumbnail=True",
+            "thumbnail=1",
+        ] {
+            let query = Query::parse(Some(word));
+            assert_eq!(query.rendition, Rendition::Thumbnail, "{word}");
+        }
+    }
+
+    #[test]
     fn a_download_under_no_name_has_the_files_own() {
         for query in [
             "download",
             "download=true",
+            "download=True",
+            "download=1",
             "download=..",
             "download=a%0D%0Ab",
             "download=a/b",
