@@ -7,14 +7,16 @@ use crate::cache::{lookup, put, remove};
 use crate::forward::Forwarding;
 use crate::gateway::media_cache::{
     CHECK_HEADER, CHECK_TIMEOUT, Check, Desk, Entry, FileHead, Filling, KEPT_HEADERS, KeptFile,
-    NOT_MODIFIED_HEADERS, Serving, Word, content_range, places, range_header,
+    MADE_PRIVATE_LIFETIME, NOT_MODIFIED_HEADERS, Serving, Word, content_range, made_private_place,
+    places, range_header,
 };
 use crate::gateway::{Answer, BodyPlan, Call, Gateway};
 use crate::{Reply, discard, get, headers};
-use futures_util::future::{Either, join, select};
+use futures_util::future::{Either, join3, select};
 use shared::conditional::{self, Conditions};
 use shared::error::Problem;
-use shared::media::{FORGET_HEADER, KeptName};
+use shared::ident::ProjectName;
+use shared::media::{FORGET_HEADER, KeptName, project_to_forget};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::pin::pin;
@@ -37,6 +39,8 @@ struct Asked<'a> {
     file: KeptFile,
     /// What [`Desk`] calls the moment before the origin was asked.
     moment: u64,
+    /// The second of it: what the origin says counts from then.
+    asked_at: u64,
 }
 
 /// Answers a request for a file: from what is kept, else the origin does, and its answer is kept.
@@ -53,6 +57,7 @@ pub(crate) async fn answer(
         context,
         file,
         moment: DESK.with_borrow(Desk::moment),
+        asked_at: now(),
     };
     if let Some(reply) = asked.find().await {
         return reply;
@@ -66,8 +71,13 @@ impl Asked<'_> {
     /// The answer from what is kept; none if this version is not, or is no more.
     async fn find(&self) -> Option<Result<Reply, Problem>> {
         let check_place = self.file.check_place();
-        let found = join(lookup(self.file.place(), None), lookup(&check_place, None)).await;
-        let (entry, checked) = (found.0?, found.1);
+        let (entry, checked, made_private) = join3(
+            lookup(self.file.place(), None),
+            lookup(&check_place, None),
+            lookup(self.file.made_private_place(), None),
+        )
+        .await;
+        let entry = entry?;
         let headers = entry.headers();
         let is_meant = get(&headers, "etag").as_deref() == Some(self.file.tag());
         let Some(check) = read_check(&headers).filter(|_| is_meant) else {
@@ -78,11 +88,18 @@ impl Asked<'_> {
         let checked =
             checked.filter(|other| get(other, "etag").as_deref() == Some(self.file.tag()));
         let mut check = check.or(checked.as_ref().and_then(read_check));
-        if !check.lasts(now()) {
-            let seconds = self.gateway.config().media_revalidate_seconds;
+        let made_private = made_private.and_then(|mark| read_check(&mark.headers()));
+        let counts = check.counts_after(made_private);
+        if !counts || !check.lasts(now()) {
+            let (asked_at, seconds) = (now(), self.gateway.config().media_revalidate_seconds);
             check = match self.ask_whether_it_holds().await {
-                Word::Holds => Check::confirmed(now(), seconds),
-                Word::None => check.prolonged(now()),
+                Word::Holds => Check::confirmed(asked_at, seconds),
+                Word::None if counts => check.prolonged(now()),
+                // It may be private: without the origin's word it is not given.
+                Word::None => {
+                    discard(&entry);
+                    return None;
+                }
                 Word::Gone => {
                     discard(&entry);
                     remove(&[self.file.place()]).await;
@@ -192,8 +209,8 @@ impl Asked<'_> {
     }
 
     fn entry(&self, answer: &Response) -> Option<Response> {
-        let check = Check::confirmed(now(), self.gateway.config().media_revalidate_seconds);
-        entry_of(answer, check).ok()
+        let seconds = self.gateway.config().media_revalidate_seconds;
+        entry_of(answer, Check::confirmed(self.asked_at, seconds)).ok()
     }
 
     /// A request for the same file without what makes it one caller's, but for where that one is.
@@ -242,7 +259,6 @@ impl Asked<'_> {
                 return;
             };
             let is_it = answer.status() == 200 && filling(&file, &answer) != Filling::None;
-            let check = Check::confirmed(now(), gateway.config().media_revalidate_seconds);
             match entry_of(&answer, check) {
                 Ok(entry) if is_it => store(&file, &entry, moment).await,
                 _ => discard(&answer),
@@ -267,7 +283,7 @@ impl Drop for Fill {
     }
 }
 
-/// Forgets what an answer names, before it goes out.
+/// Forgets what an answer names, before it goes out: files, or all checks of a project's files.
 pub(crate) async fn forget(answer: &Response, installation: &str) {
     let Some(names) = get(&answer.headers(), FORGET_HEADER) else {
         return;
@@ -281,22 +297,37 @@ pub(crate) async fn forget(answer: &Response, installation: &str) {
         .collect();
     let places: Vec<_> = places.iter().map(String::as_str).collect();
     remove(&places).await;
+    if let Some(project) = project_to_forget(&names) {
+        mark_private(&project, installation).await;
+    }
+}
+
+/// Has the origin asked again for all files of a project, of which a folder became private.
+async fn mark_private(project: &ProjectName, installation: &str) {
+    let check = Check::made_private(now());
+    if let Ok(mark) = check_entry(check, MADE_PRIVATE_LIFETIME, None) {
+        put(&made_private_place(project, installation), &mark).await;
+    }
 }
 
 /// Notes beside an entry when the origin spoke for it.
 async fn note(file: &KeptFile, check: Check) {
-    let entry = || {
-        let headers = Headers::new()?;
-        headers.set("etag", file.tag())?;
-        headers.set("cache-control", &check.lifetime(now()))?;
-        headers.set(CHECK_HEADER, &check.to_string())?;
-        let init = ResponseInit::new();
-        init.set_headers(&headers);
-        Response::new_with_opt_str_and_init(Some(""), &init)
-    };
-    if let Ok(entry) = entry() {
+    if let Ok(entry) = check_entry(check, &check.lifetime(now()), Some(file.tag())) {
         put(&file.check_place(), &entry).await;
     }
+}
+
+/// An entry that holds a check and no file.
+fn check_entry(check: Check, lifetime: &str, tag: Option<&str>) -> Result<Response, JsValue> {
+    let headers = Headers::new()?;
+    if let Some(tag) = tag {
+        headers.set("etag", tag)?;
+    }
+    headers.set("cache-control", lifetime)?;
+    headers.set(CHECK_HEADER, &check.to_string())?;
+    let init = ResponseInit::new();
+    init.set_headers(&headers);
+    Response::new_with_opt_str_and_init(Some(""), &init)
 }
 
 /// Keeps an entry, unless its file was forgotten since it was asked for.

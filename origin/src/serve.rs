@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::config::Config;
+use crate::db::media::MediaTable;
 use crate::embedded::Health;
 use crate::http;
 use crate::keys::KeyError;
@@ -49,7 +50,8 @@ pub async fn run(
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let library = Library::open(config, system)?;
+    let table = MediaTable::new(&system.address, config.connect_timeout);
+    let library = Library::open(config, table)?;
     let intake = Intake::start(config).map_err(ServeError::Threads)?;
     let app = Arc::new(App::open(config, system, library, intake, database).await?);
     let tasks = TaskTracker::new();

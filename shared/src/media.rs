@@ -11,7 +11,7 @@ use crate::limits::MEDIA_NAME_MAX_BYTES;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
 
-pub use kept::{FORGET_HEADER, FORGETS_HEADER, KeptName};
+pub use kept::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project, project_to_forget};
 
 /// What of a name is written plainly in a URL: what RFC 3986 calls unreserved.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC

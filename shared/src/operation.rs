@@ -269,11 +269,7 @@ impl Pending {
 /// `invalid_identifier`, `invalid_query_option`, `invalid_filter`.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let resource = route::resolve(head)?;
-    let texts = match resource {
-        Resource::Library => MediaList::TEXTS,
-        _ => &[],
-    };
-    let pairs = options::pairs(head.query, texts)?;
+    let pairs = options::pairs(head.query, texts(&resource))?;
     let format = Format::from_accept(head.accept);
     let (action, step) = match (resource, head.method) {
         (Resource::Table(table), "GET" | "HEAD") => {
@@ -352,6 +348,14 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         step,
         unreadable,
     })
+}
+
+/// Options of a resource whose values are texts, however they begin.
+fn texts(resource: &Resource) -> &'static [&'static str] {
+    match resource {
+        Resource::Library => MediaList::TEXTS,
+        _ => &[],
+    }
 }
 
 /// What is asked of the media library.

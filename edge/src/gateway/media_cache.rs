@@ -11,6 +11,7 @@ pub use desk::{Desk, FILL_TIMEOUT};
 
 use super::{Answer, BodyLength, Call};
 use shared::conditional::{Conditions, Validators, Verdict};
+use shared::ident::ProjectName;
 use shared::media::{FilePath, KeptName, Rendition};
 use shared::range::{self, Extent};
 use shared::request_id::RequestId;
@@ -33,6 +34,13 @@ const RETRY_SECONDS: u64 = 10;
 
 /// Where entries lie, by installation: a host that no caller can ask, so that a path of theirs never leads to one.
 const PLACE: &str = "https://selkie-files.invalid/";
+
+/// Seconds after a folder became private for which no answer of an origin counts for longer than its request: another
+/// origin may take the folder's files for public for two seconds more.
+const PRIVATE_GRACE_SECONDS: u64 = 5;
+
+/// The `Cache-Control` of the entry that says when a folder of a project became private: older checks never count again.
+pub const MADE_PRIVATE_LIFETIME: &str = "max-age=31536000";
 
 /// The header of an entry that holds its [`Check`]. Stays here.
 pub const CHECK_HEADER: &str = "x-selkie-checked";
@@ -59,6 +67,7 @@ pub const NOT_MODIFIED_HEADERS: [&str; 3] = ["etag", "last-modified", "cache-con
 pub struct KeptFile {
     name: KeptName,
     place: String,
+    made_private_place: String,
     tag: String,
 }
 
@@ -84,6 +93,7 @@ impl KeptFile {
         let rendition = rendition.map_or(Rendition::Original, |_| Rendition::Thumbnail);
         Some(Self {
             place: place(&name, rendition, installation),
+            made_private_place: made_private_place(&path.project, installation),
             name,
             tag: format!("\"{version}\""),
         })
@@ -99,6 +109,12 @@ impl KeptFile {
     #[must_use]
     pub fn check_place(&self) -> String {
         format!("{}/checked", self.place)
+    }
+
+    /// Where is kept that a folder of its project became private.
+    #[must_use]
+    pub fn made_private_place(&self) -> &str {
+        &self.made_private_place
     }
 
     /// The tag of this version, in its quotes.
@@ -156,6 +172,12 @@ fn place(name: &KeptName, rendition: Rendition, installation: &str) -> String {
     }
 }
 
+/// Where is kept that a folder of a project became private.
+#[must_use]
+pub fn made_private_place(project: &ProjectName, installation: &str) -> String {
+    format!("{PLACE}{installation}/made-private/{project}")
+}
+
 /// What the origin says of a public file under the version that it has.
 fn is_everybodys_for_ever(cache_control: &str) -> bool {
     let says = |word: &str| cache_control.split(',').any(|part| part.trim() == word);
@@ -206,6 +228,19 @@ impl Check {
             at: now,
             until: now.saturating_add(seconds),
         }
+    }
+
+    /// A folder of the file's project became private now: checks before its end don't count, see
+    /// [`counts_after`](Self::counts_after).
+    #[must_use]
+    pub fn made_private(now: u64) -> Self {
+        Self::confirmed(now, PRIVATE_GRACE_SECONDS)
+    }
+
+    /// Whether the origin spoke for the file after a folder of its project became private.
+    #[must_use]
+    pub fn counts_after(self, made_private: Option<Self>) -> bool {
+        made_private.is_none_or(|made_private| self.at >= made_private.until)
     }
 
     /// It could not be asked now; what it said before has to do for a while.

@@ -2,6 +2,7 @@
 //!
 //! Works on the store and on MariaDB directly: the origin need not run. Each command is in a file of its own.
 
+mod claim;
 mod get;
 mod line;
 mod list;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::system::{Opened, project};
 use super::{CliError, Context};
+use crate::db::media::MediaTable;
 use crate::media::library::{Library, SweepError};
 use crate::media::store::StoreError;
 use crate::media::url::Links;
@@ -44,8 +46,10 @@ enum MediaCommand {
     Rm(remove::RemoveArgs),
     /// Print a URL by which anybody may read a private file for a while
     Sign(sign::SignArgs),
-    /// Delete from the store what no file needs: left-overs of uploads that broke off
+    /// Count in the store what no file needs, such as left-overs of uploads that broke off; --delete deletes it
     Sweep(sweep::SweepArgs),
+    /// Mark the store as this installation's
+    Claim(claim::ClaimArgs),
 }
 
 /// The project whose files are meant.
@@ -60,8 +64,15 @@ struct OfProject {
 struct Shelf<'a> {
     context: &'a Context,
     system: &'a System,
-    library: Library,
+    table: MediaTable,
     links: Links,
+}
+
+impl Shelf<'_> {
+    /// Opens the store, for commands that need it: to reach a bucket takes secrets.
+    fn library(&self) -> Result<Library, CliError> {
+        Ok(Library::open(&self.context.config, self.table.clone())?)
+    }
 }
 
 impl MediaArgs {
@@ -71,15 +82,11 @@ impl MediaArgs {
     /// The installation or the store can't be opened, or what was asked can't be done.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
-        let library = match Library::open(&context.config, &opened.system) {
-            Ok(library) => library,
-            Err(error) => return opened.close(Err(error.into())).await,
-        };
-        let table = library.table().clone();
+        let table = MediaTable::new(&opened.system.address, context.config.connect_timeout);
         let shelf = Shelf {
             context,
             system: &opened.system,
-            library,
+            table: table.clone(),
             links: Links::new(context.config.public_url.clone()),
         };
         let outcome = match self.command {
@@ -89,6 +96,7 @@ impl MediaArgs {
             MediaCommand::Rm(args) => args.run(&shelf).await,
             MediaCommand::Sign(args) => args.run(&shelf).await,
             MediaCommand::Sweep(args) => args.run(&shelf).await,
+            MediaCommand::Claim(args) => args.run(&shelf).await,
         };
         table.close().await;
         opened.close(outcome).await
@@ -129,21 +137,38 @@ impl From<Problem> for CliError {
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
-        Self::failed(
-            format!("the media store fails: {}", error.in_full()),
-            "`selkie doctor` looks at it",
-        )
+        match error {
+            StoreError::NotSet(_) => Self::failed(
+                error.to_string(),
+                "set it in the environment or in selkie.toml, as the origin has it",
+            ),
+            error => Self::failed(
+                format!("the media store fails: {}", error.in_full()),
+                "`selkie doctor` looks at it",
+            ),
+        }
     }
 }
 
 impl From<SweepError> for CliError {
     fn from(error: SweepError) -> Self {
-        match error {
-            SweepError::Store(error) => error.into(),
-            SweepError::Table(error) => Self::Failed {
-                message: error.to_string(),
-                hint: None,
-            },
+        let hint = match error {
+            SweepError::Store(error) => return error.into(),
+            SweepError::Table(_) => None,
+            SweepError::Another => Some(
+                "name this installation's own store by media_store; if the store is meant, and nobody else uses it, \
+                 `selkie media claim`",
+            ),
+            SweepError::Unmarked => {
+                Some("if no other installation uses the store, mark it by `selkie media claim`")
+            }
+            SweepError::Implausible { .. } => Some(
+                "look whether this is the store's database, and all of it; if so, raise --max-share",
+            ),
+        };
+        Self::Failed {
+            message: error.to_string(),
+            hint: hint.map(str::to_owned),
         }
     }
 }

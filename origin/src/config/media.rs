@@ -27,8 +27,9 @@ pub(super) fn store(layers: &Layers, data_dir: &Path) -> Result<StoreAddress, Co
     let addressing = required(layers, "media_s3_path_style", |text| {
         value::switch(text, Addressing::Path, Addressing::Host)
     })?;
-    optional(layers, "media_s3_access_key", access_key)?;
-    optional(layers, "media_s3_secret_key", secret_key)?;
+    // Whether they are set is asked where the bucket is opened: most commands never do.
+    let access_key = optional(layers, "media_s3_access_key", access_key)?;
+    let secret_key = optional(layers, "media_s3_secret_key", secret_key)?;
     Ok(match name {
         None => StoreAddress::Directory(directory(data_dir)),
         Some(StoreName::Directory(path)) => StoreAddress::Directory(path),
@@ -38,8 +39,8 @@ pub(super) fn store(layers: &Layers, data_dir: &Path) -> Result<StoreAddress, Co
                 prefix,
                 endpoint,
                 region,
-                access_key: required(layers, "media_s3_access_key", access_key)?,
-                secret_key: required(layers, "media_s3_secret_key", secret_key)?,
+                access_key,
+                secret_key,
                 addressing,
             }))
         }

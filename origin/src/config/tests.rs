@@ -156,11 +156,12 @@ fn media_lie_in_the_data_directory_unless_a_place_is_named() {
 }
 
 #[test]
-fn a_bucket_needs_its_keys_and_hides_them() {
+fn a_bucket_has_keys_only_if_they_are_set_and_hides_them() {
     let sources = with_variable(Sources::default(), "SELKIE_MEDIA_STORE", "s3://b/p");
-    assert!(refusal(sources.clone()).starts_with("media_s3_access_key must be "));
+    assert!(Config::load(sources.clone()).is_ok());
+    let faulty = with_variable(sources.clone(), "SELKIE_MEDIA_S3_ACCESS_KEY", "a b");
+    assert!(refusal(faulty).starts_with("media_s3_access_key must be "));
     let sources = with_variable(sources, "SELKIE_MEDIA_S3_ACCESS_KEY", "hunter2id");
-    assert!(refusal(sources.clone()).starts_with("media_s3_secret_key must be "));
     let sources = with_variable(sources, "SELKIE_MEDIA_S3_SECRET_KEY", "hunter2");
     let sources = with_variable(sources, "SELKIE_MEDIA_S3_ENDPOINT", "http://[::1]:9000");
     let config = Config::load(sources).unwrap();

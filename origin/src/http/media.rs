@@ -74,6 +74,7 @@ async fn upload(
         files,
         upload: None,
     };
+    let makes_folder_private = publication.makes_folder_private();
     let rows = app.library.publish(publication).await?;
     let payload = match (shape, rows.as_slice()) {
         (Shape::A | Shape::C, rows) => {
@@ -87,9 +88,12 @@ async fn upload(
         }
     };
     let mut response = respond::payload(&payload);
-    if existing == Existing::IsReplaced {
-        forget::tell(&mut response, &parts.headers, &rows);
-    }
+    let replaced: &[MediaRow] = match existing {
+        Existing::IsReplaced => &rows,
+        Existing::Stays => &[],
+    };
+    let private_in = makes_folder_private.then(|| principal.project());
+    forget::tell(&mut response, &parts.headers, replaced, private_in);
     Ok(response)
 }
 
@@ -144,7 +148,7 @@ async fn delete(
     let deleted = app.library.delete(principal.project(), id).await?;
     let row = deleted.ok_or_else(|| id.unknown())?;
     let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());
-    forget::tell(&mut response, headers, &[row]);
+    forget::tell(&mut response, headers, &[row], None);
     Ok(response)
 }
 

@@ -22,6 +22,7 @@ use shared::error::Problem;
 use shared::ident::ProjectName;
 use shared::key::Principal;
 use shared::operation::tus::{self, FirstBytes, TusCall, TusId, TusNew};
+use shared::upload::Visibility;
 use std::sync::Arc;
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
@@ -203,8 +204,16 @@ fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
     expires(headers, &outcome.row);
     if let Some(file) = &outcome.file {
         name(headers, file, &asker.links);
-        // It may have replaced another.
-        forget::tell(response, asker.headers, std::slice::from_ref(file));
+        // It may have replaced another, and made its folder private.
+        let made = tus::TusFile::from_metadata(&outcome.row.metadata).ok();
+        let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
+        let private_in = private_in.then(|| asker.principal.project());
+        forget::tell(
+            response,
+            asker.headers,
+            std::slice::from_ref(file),
+            private_in,
+        );
     }
 }
 

@@ -3,6 +3,7 @@
 //! Whatever breaks off leaves rows that name whole objects, and a ledger of the others, which a sweeper deletes. What
 //! has begun goes on to its end when its caller leaves.
 
+mod owner;
 mod publication;
 mod sweep;
 
@@ -12,18 +13,19 @@ use crate::config::Config;
 use crate::db::media::{MediaRow, MediaTable, TableError};
 use crate::fault::{self, Point};
 use crate::shares::Shares;
-use crate::system::System;
 use publication::Parts;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::media::FilePath;
 use shared::operation::media::{MediaId, MediaList};
-use shared::upload::{Existing, Visibility};
+use shared::upload::Existing;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
+pub use owner::Ownership;
 pub use publication::Publication;
-pub use sweep::{SweepError, Swept};
+pub use sweep::{SweepError, SweepTerms, Swept};
 
 /// Publications and deletions at once, also of callers who left: each may hold some staged files and thumbnails.
 pub(crate) const DEEDS_MAX_COUNT: u64 = 256;
@@ -41,6 +43,8 @@ pub struct Library {
     table: MediaTable,
     lookups: Arc<Lookups>,
     turns: Shares,
+    /// Set once the store is known to take files of this installation.
+    owner_checked: Arc<OnceCell<()>>,
 }
 
 impl Library {
@@ -52,6 +56,7 @@ impl Library {
             table,
             lookups: Arc::default(),
             turns: Shares::new(DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT),
+            owner_checked: Arc::default(),
         }
     }
 
@@ -59,9 +64,8 @@ impl Library {
     ///
     /// # Errors
     /// A directory can't be made, or the store's address can't be used.
-    pub fn open(config: &Config, system: &System) -> Result<Self, StoreError> {
+    pub fn open(config: &Config, table: MediaTable) -> Result<Self, StoreError> {
         let store = Store::open(&config.media_store, &config.media_dir(), config.media_fsync)?;
-        let table = MediaTable::new(&system.address, config.connect_timeout);
         Ok(Self::new(store, table))
     }
 
@@ -80,9 +84,11 @@ impl Library {
     /// Publishes files, all or none.
     ///
     /// # Errors
-    /// `media_exists`; `invalid_body` if the whole library is asked to be private; the store or MariaDB failed.
+    /// `media_exists`; `invalid_body` if the whole library is asked to be private; `storage_unavailable` if the store is
+    /// another installation's; the store or MariaDB failed.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
+        self.check_owner().await?;
         // Told before anything is published, where it can be; the transaction decides.
         if publication.existing == Existing::Stays {
             let names: Vec<_> = publication.names().cloned().collect();
@@ -106,7 +112,12 @@ impl Library {
         let keys = parts.keys();
         let rows = parts.store(&self.store, &self.table).await?;
         fault::reach(Point::Published);
-        let written = match self.table.write(&rows).await {
+        let outcome = self.table.write(&rows).await;
+        // Also after a failure, since the transaction may be committed all the same.
+        if rows.makes_folder_private() {
+            self.lookups.forget_project(&rows.project);
+        }
+        let written = match outcome {
             Ok(written) => written,
             Err(error) => {
                 self.take_back(&keys).await;
@@ -262,12 +273,7 @@ impl Library {
 
 /// A private root would hide every file there is, which nobody means by it, and nothing takes back.
 fn check_folder(publication: &Publication) -> Result<(), Problem> {
-    let hides_all = publication.folder.as_str().is_empty()
-        && publication
-            .files
-            .iter()
-            .any(|file| file.visibility == Visibility::PrivateFolder);
-    if hides_all {
+    if publication.folder.as_str().is_empty() && publication.makes_folder_private() {
         return Err(Problem::new(
             ErrorCode::InvalidBody,
             "privateFolder needs a folder that it is to make private.",

@@ -6,9 +6,11 @@
 use crate::db::media::MediaRow;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
+use shared::ident::ProjectName;
 use shared::media::FilePath;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long a file that was found is not looked up again.
@@ -26,21 +28,26 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// What was found lately.
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
+    /// How often all files of a project were forgotten; one number per project of which a folder became private.
+    generations: RwLock<HashMap<ProjectName, u64>>,
 }
 
 #[derive(Clone)]
 struct Entry {
     file: Option<Arc<MediaRow>>,
     read_at: Instant,
+    /// The generation of its project before the look-up began.
+    generation: u64,
 }
 
 impl Entry {
-    fn is_fresh(&self) -> bool {
+    /// Whether the entry may still answer for its path, at this generation of its project.
+    fn is_fresh(&self, generation: u64) -> bool {
         let lifetime = match self.file {
             Some(_) => FOUND_FOR,
             None => ABSENT_FOR,
         };
-        self.read_at.elapsed() < lifetime
+        self.generation == generation && self.read_at.elapsed() < lifetime
     }
 }
 
@@ -48,6 +55,7 @@ impl Default for Lookups {
     fn default() -> Self {
         Self {
             entries: Cache::new(PATHS_MAX_COUNT),
+            generations: RwLock::default(),
         }
     }
 }
@@ -73,19 +81,26 @@ impl Lookups {
     where
         F: Future<Output = Result<Option<MediaRow>, Problem>>,
     {
-        self.entries.remove_if(path, |entry| !entry.is_fresh());
+        let generation = self.generation(&path.project);
         let found = tokio::time::timeout(LOOKUP_TIMEOUT, async {
-            match self.entries.get_value_or_guard_async(path).await {
-                Ok(entry) => Ok(entry.file),
-                Err(guard) => {
-                    let read_at = Instant::now();
-                    let file = look_up().await?.map(Arc::new);
-                    // Not entered if it was forgotten meanwhile: it may be what was there before.
-                    let _ = guard.insert(Entry {
-                        file: file.clone(),
-                        read_at,
-                    });
-                    Ok(file)
+            loop {
+                self.entries
+                    .remove_if(path, |entry| !entry.is_fresh(generation));
+                match self.entries.get_value_or_guard_async(path).await {
+                    // A look-up that began before the project's files were forgotten does not answer for later requests.
+                    Ok(entry) if entry.generation < generation => {}
+                    Ok(entry) => return Ok(entry.file),
+                    Err(guard) => {
+                        let read_at = Instant::now();
+                        let file = look_up().await?.map(Arc::new);
+                        // Not entered if it was forgotten meanwhile: it may be what was there before.
+                        let _ = guard.insert(Entry {
+                            file: file.clone(),
+                            read_at,
+                            generation,
+                        });
+                        return Ok(file);
+                    }
                 }
             }
         });
@@ -100,6 +115,23 @@ impl Lookups {
     /// Forgets a path, whose file was added, replaced or deleted by a transaction that is committed.
     pub fn forget(&self, path: &FilePath) {
         self.entries.remove(path);
+    }
+
+    /// Forgets all files of a project, of which a committed transaction made a folder private.
+    pub fn forget_project(&self, project: &ProjectName) {
+        let mut generations = self
+            .generations
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *generations.entry(project.clone()).or_default() += 1;
+    }
+
+    fn generation(&self, project: &ProjectName) -> u64 {
+        let generations = self
+            .generations
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        generations.get(project).copied().unwrap_or_default()
     }
 }
 
@@ -176,6 +208,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_forgotten_project_is_looked_up_again_and_others_are_not() {
+        let (lookups, path) = (Arc::new(Lookups::default()), path());
+        let ask = |file: Option<MediaRow>| lookups.find(&path, || async { Ok(file) });
+        assert!(ask(Some(file())).await.unwrap().is_some());
+        lookups.forget_project(&ProjectName::parse("other").unwrap());
+        assert!(ask(None).await.unwrap().is_some());
+        lookups.forget_project(&path.project);
+        assert!(ask(None).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_look_up_under_way_does_not_answer_who_asks_after_the_project_was_forgotten() {
+        let (lookups, path) = (Lookups::default(), path());
+        let (goes_on, held) = tokio::sync::oneshot::channel::<()>();
+        let early = lookups.find(&path, || async {
+            let _ = held.await;
+            Ok(Some(file()))
+        });
+        let late = async {
+            tokio::task::yield_now().await;
+            lookups.forget_project(&path.project);
+            let found = lookups.find(&path, || async { Ok(None) });
+            let release = async {
+                tokio::task::yield_now().await;
+                let _ = goes_on.send(());
+            };
+            tokio::join!(found, release).0
+        };
+        let (early, late) = tokio::join!(early, late);
+        assert!(early.unwrap().is_some());
+        assert_eq!(late.unwrap(), None);
+    }
+
+    #[tokio::test]
     async fn a_failure_is_nobody_elses() {
         let (lookups, path) = (Lookups::default(), path());
         let failed = lookups
@@ -196,8 +262,9 @@ mod tests {
         let entry = |file: Option<MediaRow>| Entry {
             file: file.map(Arc::new),
             read_at,
+            generation: 0,
         };
-        assert!(!entry(None).is_fresh());
-        assert!(entry(Some(file())).is_fresh());
+        assert!(!entry(None).is_fresh(0));
+        assert!(entry(Some(file())).is_fresh(0));
     }
 }

@@ -9,6 +9,8 @@ mod error;
 mod file;
 mod kept;
 mod key;
+mod owner;
+mod process_folder;
 mod refusal;
 mod staging;
 mod watch;
@@ -35,7 +37,7 @@ pub use self::key::ObjectKey;
 use self::staging::StagingFolder;
 pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
 pub use self::watch::Watch;
-use crate::files::{private_directory, remove_file};
+use crate::files::remove_file;
 
 /// How long the store may take to show that it is there.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,6 +59,15 @@ pub struct Listed {
     pub size: u64,
     /// When it was published.
     pub modified: SystemTime,
+}
+
+/// Whether a sweep deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It only counts what it would delete.
+    Counts,
+    /// It deletes.
+    Deletes,
 }
 
 /// The store. Clones are cheap and share everything.
@@ -104,8 +115,7 @@ impl Store {
     }
 
     fn over(place: Place, staging: PathBuf, durability: Durability) -> Result<Self, StoreError> {
-        let staging = StagingFolder::new(staging);
-        private_directory(&staging.kept())?;
+        let staging = StagingFolder::open(staging)?;
         let inner = Inner {
             place,
             staging,
@@ -255,6 +265,20 @@ impl Store {
         }
     }
 
+    /// Those of these objects that are in the store.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn existing(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, StoreError> {
+        match &self.inner.place {
+            Place::Directory(directory) => {
+                let (directory, keys) = (directory.clone(), keys.to_vec());
+                Ok(spawn_blocking(move || directory.existing(&keys)).await??)
+            }
+            Place::Bucket(bucket) => bucket.existing(keys).await,
+        }
+    }
+
     /// All that lies among the objects, also strangers.
     #[must_use]
     pub fn list(&self) -> Listing {
@@ -264,16 +288,17 @@ impl Store {
         }
     }
 
-    /// Removes staged files that nobody has written to for so long: what a crash left. Returns how many.
+    /// Removes staged files that processes left which have ended, in a crash say. Returns how many. Files of processes that
+    /// run stay, also where several share the disk.
     ///
     /// # Errors
     /// The folder can't be read, or a file not be removed.
-    pub async fn sweep_staging(&self, older_than: Duration) -> Result<usize, StoreError> {
-        let folder = self.inner.staging.path().to_owned();
-        Ok(spawn_blocking(move || sweep(&folder, older_than)).await??)
+    pub async fn sweep_staging(&self, effect: Effect) -> Result<usize, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        Ok(spawn_blocking(move || inner.staging.sweep(effect)).await??)
     }
 
-    /// Does the same with files that can be resumed.
+    /// Removes files that can be resumed and that nobody has written to for so long. Returns how many.
     ///
     /// # Errors
     /// As [`sweep_staging`](Self::sweep_staging).

@@ -4,6 +4,7 @@
 //! header: a path may have 510 bytes of any script, and an upload 64 of them.
 
 use super::FilePath;
+use crate::ident::ProjectName;
 use crate::limits::FORGOTTEN_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -12,8 +13,26 @@ use std::fmt;
 /// a caller's.
 pub const FORGETS_HEADER: &str = "x-selkie-forgets";
 
-/// The header of an answer to such a request: names with commas between them. It ends at the edge that asked.
+/// The header of an answer to such a request: names with commas between them, and `project:<name>` where a folder of that
+/// project became private. It ends at the edge that asked.
 pub const FORGET_HEADER: &str = "x-selkie-forget";
+
+/// Marks an entry of [`FORGET_HEADER`] that names a project.
+const PROJECT_MARK: &str = "project:";
+
+/// The entry of [`FORGET_HEADER`] for a project of which a folder became private: any of its files may be private now.
+#[must_use]
+pub fn forget_project(project: &ProjectName) -> String {
+    format!("{PROJECT_MARK}{project}")
+}
+
+/// Returns the project that a [`FORGET_HEADER`] names; `None` if it names none.
+#[must_use]
+pub fn project_to_forget(header: &str) -> Option<ProjectName> {
+    let mut entries = header.split(',').map(str::trim);
+    let name = entries.find_map(|entry| entry.strip_prefix(PROJECT_MARK))?;
+    ProjectName::parse(name).ok()
+}
 
 /// Bytes of a hash that make a name. Half of a SHA-256: a caller who finds another path of the same name, so that the one
 /// file is given for the other, needs more tries than anybody has.
@@ -97,5 +116,10 @@ mod tests {
         assert_eq!(read, names[..FORGOTTEN_MAX_COUNT]);
         let odd = format!(" {} ,, x,{}é", names[0], &names[1].as_str()[1..]);
         assert_eq!(KeptName::read_list(&odd).collect::<Vec<_>>(), names[..1]);
+        assert_eq!(project_to_forget(&odd), None);
+        let project = ProjectName::parse("default").unwrap();
+        let both = format!("{}, {}", names[0], forget_project(&project));
+        assert_eq!(KeptName::read_list(&both).collect::<Vec<_>>(), names[..1]);
+        assert_eq!(project_to_forget(&both), Some(project));
     }
 }

@@ -18,6 +18,7 @@ cases! {
         a_public_file_is_asked_of_the_origin_once,
         a_file_that_is_not_everybodys_is_asked_for_each_time,
         a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_once,
+        a_folder_that_becomes_private_through_the_edge_is_so_at_once,
         a_file_is_asked_about_again_after_its_time,
         a_large_file_is_kept_behind_the_answer,
     ],
@@ -337,6 +338,25 @@ async fn a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_onc
     };
     assert_eq!(direct(Some("1")).await, Some(32));
     assert_eq!(direct(None).await, None);
+}
+
+async fn a_folder_that_becomes_private_through_the_edge_is_so_at_once(_: Door) {
+    let stand = Stand::new("3600").await;
+    let large = vec![b'x'; 2 * 1024 * 1024];
+    let files = [
+        stand.put("small.txt", b"one", json!({})).await,
+        stand.put("large.txt", &large, json!({})).await,
+    ];
+    for file in &files {
+        stand.kept(file).await;
+    }
+    let item =
+        json!({"name": "c.txt", "base64": "data:text/plain;base64,eA==", "privateFolder": true});
+    stand.put("c.txt", b"", json!({"media": [item]})).await;
+    for file in &files {
+        let answer = stand.at(file).send().await;
+        answer.refused(ErrorCode::MediaNotFound);
+    }
 }
 
 async fn a_file_is_asked_about_again_after_its_time(_: Door) {

@@ -61,11 +61,11 @@ fn error(answer: Option<RawAnswer>) -> (u16, Value) {
 /// The staged files of a service, with their sizes.
 fn staged(service: &Service) -> BTreeMap<String, u64> {
     let dir = service.data_dir().join("media/staging");
-    let files = fs::read_dir(Path::new(&dir))
-        .into_iter()
-        .flatten()
-        .flatten();
-    files
+    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    // A process stages its files in a folder of its own.
+    let folders = entries(&dir).filter(|entry| entry.file_name() != "tus");
+    folders
+        .flat_map(|folder| entries(&folder.path()))
         .filter_map(|file| {
             let name = file.file_name().to_string_lossy().into_owned();
             let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;

@@ -232,3 +232,39 @@ fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
         ("bytes=2-4".to_owned(), "bytes 2-4/10".to_owned())
     );
 }
+
+#[test]
+fn a_check_from_before_a_folder_became_private_does_not_count() {
+    let made_private = Some(Check::made_private(100));
+    for (asked_at, counts) in [
+        (0, false),
+        (99, false),
+        (100, false),
+        (104, false),
+        (105, true),
+    ] {
+        let check = Check::confirmed(asked_at, 60);
+        assert_eq!(check.counts_after(made_private), counts, "{asked_at}");
+        // However long what it says is used in place of a fresh one.
+        assert_eq!(check.prolonged(200).counts_after(made_private), counts);
+        assert!(check.counts_after(None));
+    }
+}
+
+#[test]
+fn a_projects_mark_lies_where_no_file_does() {
+    // A project may be called like the name of a file.
+    let name = KeptName::of(&FilePath::parse("/media/default/a").unwrap());
+    let project = ProjectName::parse(&format!("a{}", &name.as_str()[1..])).unwrap();
+    let place = made_private_place(&project, "i");
+    let file = KeptFile::asked(
+        &FilePath::parse(&format!("/media/{project}/a")).unwrap(),
+        Some(&format!("v={}", "0".repeat(32))),
+        "i",
+    );
+    let file = file.unwrap();
+    assert_eq!(file.made_private_place(), place);
+    for taken in [file.place().to_owned(), file.check_place()] {
+        assert_ne!(taken, place);
+    }
+}

@@ -129,7 +129,7 @@ async fn copy(
 ) -> Result<(), CliError> {
     let progress = Progress::new(row.name.as_str(), Some(object.size));
     let mut hash = Sha256::new();
-    let mut bytes = match shelf.library.store().read(object.key, None).await {
+    let mut bytes = match shelf.library()?.store().read(object.key, None).await {
         Err(StoreError::NotFound) => {
             return Err(CliError::failed(
                 format!("the store has no bytes of {}", path_of(row)),

@@ -48,7 +48,8 @@ impl ListArgs {
         list.span.limit = Some(self.limit);
         list.span.offset = self.limit * (self.page - 1);
         let offset = list.span.offset;
-        let (rows, count) = shelf.library.list(&self.of.project, &list).await?;
+        let found = shelf.table.list(&self.of.project, &list).await;
+        let (rows, count) = found.map_err(|error| error.into_problem())?;
         let lines: Vec<_> = rows
             .iter()
             .map(|row| FileLine::of(row, &shelf.links))

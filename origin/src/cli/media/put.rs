@@ -74,7 +74,8 @@ impl PutArgs {
             hint: None,
         })?;
         let stop = signal::stop_token().map_err(CliError::Signals)?;
-        let mut arrivals = Arrivals::new(shelf.library.store());
+        let library = shelf.library()?;
+        let mut arrivals = Arrivals::new(library.store());
         for (name, source) in named {
             arrivals.take(name, source, &stop).await?;
         }
@@ -97,8 +98,7 @@ impl PutArgs {
         let examined = async { Ok(intake.examine_all(&self.of.project, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
         // From here on it goes to its end: what is published in part would be left to the sweeper.
-        let rows = shelf
-            .library
+        let rows = library
             .publish(Publication {
                 project: self.of.project.clone(),
                 folder: self.folder.clone(),
@@ -174,8 +174,10 @@ impl PutArgs {
             return Ok(());
         }
         let names: Vec<_> = named.iter().map(|(name, _)| name.clone()).collect();
-        let table = shelf.library.table();
-        let taken = table.taken(&self.of.project, &self.folder, &names).await;
+        let taken = shelf
+            .table
+            .taken(&self.of.project, &self.folder, &names)
+            .await;
         match taken.map_err(|error| error.into_problem())? {
             Some(name) => Err(crate::db::media::exists(&self.folder, &name).into()),
             None => Ok(()),

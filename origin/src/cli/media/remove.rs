@@ -37,10 +37,11 @@ impl RemoveArgs {
                 rows.push(row);
             }
         }
+        let library = shelf.library()?;
         let mut removed = Vec::with_capacity(rows.len());
         let mut outcome = Ok(());
         for row in rows {
-            match shelf.library.delete(&self.of.project, row.id).await {
+            match library.delete(&self.of.project, row.id).await {
                 Ok(Some(row)) => removed.push(Removed {
                     id: row.id.get(),
                     name: row.name.to_string(),

@@ -1,4 +1,5 @@
-//! `selkie media sweep`: what crashes left, in the ledger, among the staged files, and in the store.
+//! `selkie media sweep`: what crashes left, in the ledger, among the staged files, and in the store. Deletes only when
+//! told to.
 
 use std::time::Duration;
 
@@ -7,34 +8,57 @@ use serde::Serialize;
 
 use super::Shelf;
 use crate::cli::CliError;
+use crate::media::library::SweepTerms;
+use crate::media::store::Effect;
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
+    /// Delete; without it, what would be deleted is counted
+    #[arg(long)]
+    delete: bool,
     /// Leave what is younger; one shorter than uploads take breaks those that are on their way
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     grace: Duration,
+    /// Percent of the objects in the store that may be deleted because no row names them; 100 of them always may
+    #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u8).range(0..=100))]
+    max_share: u8,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SweptAnswer {
+    /// Whether they are deleted, or would be.
+    deleted: bool,
     /// Objects that were known to be left over.
     due: u64,
     /// Files that never arrived whole.
     staged: u64,
     /// Objects that nothing names.
     orphans: u64,
+    /// All objects that were found in the store.
+    objects: u64,
     /// Files in the store that are none of ours: they stay.
     strangers: u64,
 }
 
 impl SweepArgs {
     pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
-        let swept = shelf.library.sweep_all(self.grace).await?;
+        let effect = match self.delete {
+            true => Effect::Deletes,
+            false => Effect::Counts,
+        };
+        let terms = SweepTerms {
+            effect,
+            grace: self.grace,
+            share_max: self.max_share,
+        };
+        let swept = shelf.library()?.sweep_all(terms).await?;
         let answer = SweptAnswer {
+            deleted: self.delete,
             due: swept.due,
             staged: swept.staged,
             orphans: swept.orphans,
+            objects: swept.objects,
             strangers: swept.strangers,
         };
         shelf.context.output.answer(&answer, text)
@@ -43,14 +67,25 @@ impl SweepArgs {
 
 fn text(swept: &SweptAnswer) -> String {
     let mut text = format!(
-        "deleted {} objects that were left over, {} that nothing names, {} files that never arrived whole",
-        swept.due, swept.orphans, swept.staged
+        "{} {} objects that were left over, {} of {} that nothing names, {} files that never arrived whole",
+        if swept.deleted {
+            "deleted"
+        } else {
+            "would delete"
+        },
+        swept.due,
+        swept.orphans,
+        swept.objects,
+        swept.staged
     );
     if swept.strangers > 0 {
         text.push_str(&format!(
             "; {} files in the store are none of Selkie's and stay",
             swept.strangers
         ));
+    }
+    if !swept.deleted {
+        text.push_str("; nothing was deleted: --delete does it");
     }
     text
 }

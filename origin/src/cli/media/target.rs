@@ -55,14 +55,17 @@ impl Shelf<'_> {
         target: &Target,
     ) -> Result<MediaRow, CliError> {
         let found = match target {
-            Target::Id(id) => self.library.get(project, *id).await?,
+            Target::Id(id) => {
+                let found = self.table.get(project, *id).await;
+                found.map_err(|error| error.into_problem())?
+            }
             Target::Path(folder, name) => {
                 let path = FilePath {
                     project: project.clone(),
                     folder: folder.clone(),
                     name: name.clone(),
                 };
-                let found = self.library.table().lookup(&path).await;
+                let found = self.table.lookup(&path).await;
                 found.map_err(|error| error.into_problem())?
             }
         };

@@ -16,7 +16,7 @@ struct Migration {
 }
 
 /// In order; the version of each is its place, counted from 1.
-const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS];
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION];
 
 const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
@@ -129,6 +129,18 @@ const DROPS: Migration = Migration {
     statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS
             drops ENUM('nothing', 'tables', 'database') CHARACTER SET ascii COLLATE ascii_bin
             NOT NULL DEFAULT 'tables'"],
+};
+
+/// One row: what a store of media is marked with, so that no other installation sweeps it.
+const INSTALLATION: Migration = Migration {
+    name: "the id of the installation",
+    statements: &[
+        "CREATE TABLE IF NOT EXISTS selkie.installation (
+            id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
+            uuid CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+        ) ENGINE = InnoDB",
+        "INSERT IGNORE INTO selkie.installation VALUES (1, UUID())",
+    ],
 };
 
 /// The version of the system schema that this program reads and writes.

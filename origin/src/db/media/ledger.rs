@@ -12,7 +12,7 @@ use mysql_async::prelude::Queryable;
 
 use super::error::TableError;
 use super::row::object_key;
-use super::{KEYS_MAX_COUNT, MediaTable, bound, marks};
+use super::{KEYS_MAX_COUNT, MediaTable, bound, marks, within};
 use crate::media::store::ObjectKey;
 
 impl MediaTable {
@@ -67,6 +67,29 @@ impl MediaTable {
         self.run(doom, &(now,).into()).await?;
         let doomed = "SELECT object FROM selkie.media_due WHERE due_at = 0 LIMIT ?";
         self.keys(doomed, &(limit,).into()).await
+    }
+
+    /// Returns keys that are doomed, or due by then; dooms none.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn left_over(&self, by: u64) -> Result<Vec<ObjectKey>, TableError> {
+        let left_over = "SELECT object FROM selkie.media_due WHERE due_at <= ?";
+        self.keys(left_over, &(by,).into()).await
+    }
+
+    /// Returns the id of this installation, which marks its store.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn installation(&self) -> Result<String, TableError> {
+        let mut conn = self.conn().await?;
+        let id: Option<String> = within(async {
+            let id = conn.query_first("SELECT uuid FROM selkie.installation");
+            Ok::<_, TableError>(id.await?)
+        })
+        .await?;
+        id.ok_or(TableError::Corrupt("installation's id"))
     }
 
     /// Takes doomed keys out: their objects are gone. Others stay.

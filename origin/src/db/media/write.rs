@@ -34,6 +34,14 @@ pub struct NewRows {
     pub upload: Option<FinishedUpload>,
 }
 
+impl NewRows {
+    /// Whether their folder becomes private, with all files in it and below.
+    pub(crate) fn makes_folder_private(&self) -> bool {
+        let mut items = self.items.iter();
+        items.any(|item| item.visibility == Visibility::PrivateFolder)
+    }
+}
+
 /// An upload that ends with the transaction which writes its file: it becomes that file once, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedUpload {
@@ -182,10 +190,7 @@ async fn end_upload(
 /// Takes the locks, and makes the folder private if that is asked. Whether it is.
 async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool, WriteError> {
     let (project, folder) = (files.project.as_str(), files.folder.as_str());
-    let makes_private = files
-        .items
-        .iter()
-        .any(|item| item.visibility == Visibility::PrivateFolder);
+    let makes_private = files.makes_folder_private();
     let lock = if makes_private {
         "SELECT 1 FROM selkie.projects WHERE name = ? FOR UPDATE"
     } else {

@@ -1,18 +1,34 @@
-//! Tells an edge which of the files that it keeps are others now, or nobody's. Who does not ask is told nothing.
+//! Tells an edge which of the files that it keeps are others now, nobody's, or private. Who does not ask is told nothing.
 
 use crate::db::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
-use shared::media::{FORGET_HEADER, FORGETS_HEADER, KeptName};
+use shared::ident::ProjectName;
+use shared::media::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project};
 
-/// Names files that were replaced or deleted, if the request's headers ask for it.
-pub(in crate::http) fn tell(response: &mut Response, request: &HeaderMap, files: &[MediaRow]) {
+/// Names files that were replaced or deleted, and the project of which a folder became private, if the request's headers
+/// ask for it.
+pub(in crate::http) fn tell(
+    response: &mut Response,
+    request: &HeaderMap,
+    files: &[MediaRow],
+    private_in: Option<&ProjectName>,
+) {
     if !request.contains_key(FORGETS_HEADER) {
         return;
     }
     let paths: Vec<_> = files.iter().map(MediaRow::path).collect();
-    if let Ok(names) = HeaderValue::try_from(KeptName::list(paths.iter())) {
+    let names = KeptName::list(paths.iter());
+    let entries: Vec<_> = [names]
+        .into_iter()
+        .chain(private_in.map(forget_project))
+        .filter(|entry| !entry.is_empty())
+        .collect();
+    if entries.is_empty() {
+        return;
+    }
+    if let Ok(entries) = HeaderValue::try_from(entries.join(",")) {
         let name = HeaderName::from_static(FORGET_HEADER);
-        response.headers_mut().insert(name, names);
+        response.headers_mut().insert(name, entries);
     }
 }

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaName};
-use shared::upload::Existing;
+use shared::upload::{Existing, Visibility};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -43,6 +43,13 @@ pub struct Publication {
 }
 
 impl Publication {
+    /// Whether its folder becomes private, with all files in it and below.
+    #[must_use]
+    pub fn makes_folder_private(&self) -> bool {
+        let mut files = self.files.iter();
+        files.any(|file| file.visibility == Visibility::PrivateFolder)
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &MediaName> {
         self.files.iter().map(|file| &file.name)
     }

@@ -33,10 +33,10 @@ pub struct BucketAddress {
     pub endpoint: Option<Url>,
     /// The region that requests are signed for.
     pub region: String,
-    /// The access key's id.
-    pub access_key: SecretString,
-    /// The access key's secret.
-    pub secret_key: SecretString,
+    /// The access key's id; a bucket without one can't be opened.
+    pub access_key: Option<SecretString>,
+    /// The access key's secret; a bucket without one can't be opened.
+    pub secret_key: Option<SecretString>,
     /// Where the bucket's name stands in a URL.
     pub addressing: Addressing,
 }

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{
     BackoffConfig, ClientOptions, GetOptions, GetRange, MultipartUpload, ObjectStore,
-    ObjectStoreExt, RetryConfig,
+    ObjectStoreExt, PutMode, PutOptions, RetryConfig,
 };
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -24,6 +25,7 @@ use super::address::{Addressing, BucketAddress};
 use super::error::StoreError;
 use super::file::StagedFile;
 use super::key::{FOLDER, ObjectKey};
+use super::owner::{OWNER, OWNER_MAX_BYTES};
 use super::refusal;
 use super::{Listed, Listing, ObjectBytes};
 
@@ -35,6 +37,9 @@ const FILE_PARTS_AT_ONCE: usize = 3;
 
 /// Parts of all files in memory at once: 64 MiB.
 const PARTS_AT_ONCE: usize = 8;
+
+/// Objects that are asked for at once in a sweep.
+const HEADS_AT_ONCE: usize = 8;
 
 /// How long is waited for the service. Each request ends, and is repeated at most so often.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +81,12 @@ impl Bucket {
     pub(super) fn open(address: &BucketAddress, patience: Patience) -> Result<Self, StoreError> {
         // The client asks for a process-wide choice. Whoever made it before chose the same: there is one to choose from.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let access_key = address.access_key.expose_secret();
+        let required = |name, value: &'_ Option<SecretString>| match value {
+            Some(value) => Ok(value.expose_secret().to_owned()),
+            None => Err(StoreError::NotSet(name)),
+        };
+        let access_key = required("media_s3_access_key", &address.access_key)?;
+        let secret_key = required("media_s3_secret_key", &address.secret_key)?;
         let options = ClientOptions::new()
             // A whole answer may take as long as its reader does.
             .with_timeout_disabled()
@@ -86,8 +96,8 @@ impl Bucket {
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&address.bucket)
             .with_region(&address.region)
-            .with_access_key_id(access_key)
-            .with_secret_access_key(address.secret_key.expose_secret())
+            .with_access_key_id(&access_key)
+            .with_secret_access_key(secret_key)
             .with_virtual_hosted_style_request(address.addressing == Addressing::Host)
             .with_client_options(options)
             .with_retry(RetryConfig {
@@ -100,7 +110,7 @@ impl Bucket {
         }
         let service = builder
             .build()
-            .map_err(|error| refusal::told(&error, access_key))?;
+            .map_err(|error| refusal::told(&error, &access_key))?;
         let prefix = match address.prefix.as_str() {
             "" => String::new(),
             prefix => format!("{prefix}/"),
@@ -263,6 +273,61 @@ impl Bucket {
         Ok(())
     }
 
+    /// Those of these objects that are there.
+    pub(super) async fn existing(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, StoreError> {
+        let mut existing = Vec::new();
+        for keys in keys.chunks(HEADS_AT_ONCE) {
+            let found = try_join_all(keys.iter().map(|key| self.has(*key))).await?;
+            existing.extend(keys.iter().zip(found).filter(|(_, is_there)| *is_there));
+        }
+        Ok(existing.into_iter().map(|(key, _)| *key).collect())
+    }
+
+    async fn has(&self, key: ObjectKey) -> Result<bool, StoreError> {
+        match self.service.head(&self.path(key)).await {
+            Ok(_) => Ok(true),
+            Err(error) if refusal::is_absent(&error) => Ok(false),
+            Err(error) => Err(self.told(&error)),
+        }
+    }
+
+    /// The mark of the owner, if there is one.
+    pub(super) async fn owner(&self) -> Result<Option<String>, StoreError> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(0..OWNER_MAX_BYTES)),
+            ..GetOptions::default()
+        };
+        let found = match self.service.get_opts(&self.owner_path(), options).await {
+            Ok(found) => found.bytes().await,
+            Err(error) if refusal::is_absent(&error) => return Ok(None),
+            Err(error) => Err(error),
+        };
+        let bytes = found.map_err(|error| self.told(&error))?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Sets the mark of the owner, unless there is one.
+    pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
+        let (path, only_new) = (self.owner_path(), PutOptions::from(PutMode::Create));
+        let put = self.service.put_opts(&path, owner.clone().into(), only_new);
+        match put.await {
+            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            // Not all services know conditions on writes.
+            Err(error) if refusal::is_not_implemented(&error) => self.take_over(owner).await,
+            Err(error) => Err(self.told(&error)),
+        }
+    }
+
+    /// Sets the mark of the owner, whatever was there.
+    pub(super) async fn take_over(&self, owner: String) -> Result<(), StoreError> {
+        let put = self.service.put(&self.owner_path(), owner.into()).await;
+        put.map(drop).map_err(|error| self.told(&error))
+    }
+
+    fn owner_path(&self) -> Path {
+        Path::from(format!("{}{OWNER}", self.prefix))
+    }
+
     /// All that lies among the objects.
     pub(super) fn list(&self) -> Listing {
         let bucket = self.clone();
@@ -344,8 +409,8 @@ mod tests {
             prefix: String::new(),
             endpoint: None,
             region: "eu-central-1".to_owned(),
-            access_key: "id".into(),
-            secret_key: "secret".into(),
+            access_key: Some("id".into()),
+            secret_key: Some("secret".into()),
             addressing: Addressing::Host,
         };
         assert_eq!(endpoint(&address), None);

@@ -15,6 +15,7 @@ use super::address::Durability;
 use super::error::StoreError;
 use super::file::{StagedFile, sync_directory};
 use super::key::{FOLDER, ObjectKey};
+use super::owner::OWNER;
 use super::{Listed, Listing, ObjectBytes};
 use crate::files::{private_directory, remove_file};
 
@@ -93,6 +94,22 @@ impl Directory {
             .iter()
             .filter(|folder| folder.exists())
             .try_for_each(|folder| self.sync(folder))
+    }
+
+    /// Those of these objects that are there.
+    pub(super) fn existing(&self, keys: &[ObjectKey]) -> io::Result<Vec<ObjectKey>> {
+        let mut existing = Vec::new();
+        for key in keys {
+            if self.path(*key).try_exists()? {
+                existing.push(*key);
+            }
+        }
+        Ok(existing)
+    }
+
+    /// Where the mark of the owner is.
+    pub(super) fn owner(&self) -> PathBuf {
+        self.root.join(OWNER)
     }
 
     /// All that lies there, folder by folder.

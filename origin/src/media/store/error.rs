@@ -22,6 +22,12 @@ pub enum StoreError {
     /// The store can't be reached, or does not answer in time.
     #[error("the store is not available")]
     Unavailable(#[source] Cause),
+    /// The store refuses the rights that Selkie needs: wrong or withdrawn access keys, or permissions of a directory.
+    #[error("the store denies access")]
+    Denied(#[source] Cause),
+    /// A setting that is needed to reach the store is missing.
+    #[error("the setting {0} is missing, without which the bucket can't be reached")]
+    NotSet(&'static str),
     /// Anything else; not for the caller to mend.
     #[error("the store failed")]
     Other(#[source] Cause),
@@ -63,6 +69,19 @@ impl StoreError {
                 "The storage of files can't be reached at the moment.",
             )
             .with_cause(chain(&*cause)),
+            Self::Denied(cause) => Problem::new(
+                ErrorCode::StorageUnavailable,
+                "The storage of files can't be used at the moment.",
+            )
+            .with_cause(format!(
+                "the media store denies access, look at the access key's rights or at the directory's owner: {}",
+                chain(&*cause)
+            )),
+            Self::NotSet(setting) => Problem::new(
+                ErrorCode::StorageUnavailable,
+                "The storage of files can't be used at the moment.",
+            )
+            .with_cause(format!("the media store needs the setting {setting}")),
             Self::Other(cause) => Problem::internal("The storage of files failed.", chain(&*cause)),
         }
     }
@@ -74,6 +93,9 @@ impl From<io::Error> for StoreError {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => Self::Full(Box::new(error)),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::Denied(Box::new(error))
+            }
             // Our own directories are made at the start: the disk was taken away.
             io::ErrorKind::NotFound => Self::Unavailable(Box::new(error)),
             _ => Self::Other(Box::new(error)),

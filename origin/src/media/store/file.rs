@@ -6,16 +6,19 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use super::address::Durability;
+use super::process_folder::ProcessFolder;
 use super::staging::{HEAD_BYTES, PIECE_BYTES};
 use crate::files::remove_file;
 
 /// When a staged file goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lifetime {
+enum Lifetime {
     /// With the value that stands for it.
     Owner,
     /// When it is told to: an upload may be resumed from it.
@@ -36,6 +39,8 @@ pub(super) struct StagedFile {
     /// Of all that was written; lost where writing goes on in a file that was closed.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
+    /// Where it lies, which stays for as long as a file is in it; none for one that is kept.
+    _folder: Option<Arc<ProcessFolder>>,
 }
 
 #[derive(Debug)]
@@ -46,11 +51,17 @@ enum State {
 }
 
 impl StagedFile {
-    /// A file that the first write makes.
-    pub(super) fn new(path: PathBuf, lifetime: Lifetime) -> Self {
+    /// A file that the first write makes, under a name of its own in this process' folder.
+    pub(super) fn new_in(folder: Arc<ProcessFolder>) -> Self {
+        let path = folder.path().join(Uuid::now_v7().to_string());
+        Self::new(path, Lifetime::Owner, Some(folder))
+    }
+
+    fn new(path: PathBuf, lifetime: Lifetime, folder: Option<Arc<ProcessFolder>>) -> Self {
         Self {
             path,
             lifetime,
+            _folder: folder,
             state: State::NotMade,
             written: 0,
             head: Vec::new(),
@@ -61,7 +72,7 @@ impl StagedFile {
 
     /// A file that stays when this value goes, made now.
     pub(super) fn create_kept(path: PathBuf, durability: Durability) -> io::Result<Self> {
-        let mut file = Self::new(path, Lifetime::Kept);
+        let mut file = Self::new(path, Lifetime::Kept, None);
         file.open()?;
         if let (Durability::Synced, Some(folder)) = (durability, file.path.parent()) {
             sync_directory(folder)?;
@@ -88,6 +99,7 @@ impl StagedFile {
             lifetime: Lifetime::Kept,
             state: State::Open(file),
             written: offset,
+            _folder: None,
             head,
             hash: (offset == 0).then(Sha256::new),
             sha256: None,

@@ -38,7 +38,8 @@ pub(super) fn told(error: &object_store::Error, access_key: &str) -> StoreError 
     match status(&text) {
         _ if is_full => StoreError::Full(cause.into()),
         Some(507) => StoreError::Full(cause.into()),
-        Some(408 | 429 | 500..) => StoreError::Unavailable(cause.into()),
+        Some(401 | 403) => StoreError::Denied(cause.into()),
+        Some(404 | 408 | 429 | 500..) => StoreError::Unavailable(cause.into()),
         Some(_) => StoreError::Other(cause.into()),
         None if text.contains(LATE) || is_of_the_way(error) => {
             StoreError::Unavailable(cause.into())
@@ -55,6 +56,12 @@ pub(super) fn is_absent(error: &object_store::Error) -> bool {
 /// Whether it says that a range begins behind the object's end.
 pub(super) fn is_behind_the_end(error: &object_store::Error) -> bool {
     status(&chain(error)) == Some(416)
+}
+
+/// Whether it says that the service does not know what was asked.
+pub(super) fn is_not_implemented(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotImplemented { .. })
+        || status(&chain(error)) == Some(501)
 }
 
 fn status(text: &str) -> Option<u16> {

@@ -3,15 +3,20 @@
 //!
 //! Knows the local disk alone; where a finished file goes is the store's matter.
 
+use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::Effect;
 use super::address::Durability;
 use super::error::StoreError;
-use super::file::{Lifetime, StagedFile};
+use super::file::StagedFile;
+use super::process_folder::{self, ProcessFolder};
+use crate::files::private_directory;
 
 /// Bytes that are written and hashed at once. One piece costs a change of threads, some 10 µs; at 1 GB/s it keeps a
 /// thread for 250 µs, so the change is noise, and two pieces (one filling, one being written) are all that an upload
@@ -253,29 +258,36 @@ impl Drop for Staged {
     }
 }
 
+/// Where uploads that can be resumed lie, within the folder of staged files.
+const KEPT: &str = "tus";
+
 /// The folder of files that are still arriving.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct StagingFolder {
     path: PathBuf,
+    own: Arc<ProcessFolder>,
 }
 
 impl StagingFolder {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path }
+    /// Makes the folder if it isn't there, and one for this process in it.
+    pub(super) fn open(path: PathBuf) -> io::Result<Self> {
+        private_directory(&path.join(KEPT))?;
+        let own = Arc::new(ProcessFolder::make(&path)?);
+        Ok(Self { path, own })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Removes files that processes left which have ended. Returns how many.
+    pub(super) fn sweep(&self, effect: Effect) -> io::Result<usize> {
+        process_folder::sweep(&self.path, KEPT, effect)
     }
 
     /// Where files lie that are kept to be resumed.
     pub(super) fn kept(&self) -> PathBuf {
-        self.path.join("tus")
+        self.path.join(KEPT)
     }
 
     /// A file that is made when its first piece is written.
     pub(super) fn new_file(&self) -> StagedFile {
-        let name = uuid::Uuid::now_v7().to_string();
-        StagedFile::new(self.path.join(name), Lifetime::Owner)
+        StagedFile::new_in(Arc::clone(&self.own))
     }
 }

@@ -341,7 +341,7 @@ async fn a_file_to_be_resumed_stays_until_it_is_discarded() {
         // A finished one that was not published can be finished again.
         let staging = place.store.resume(id, offset).await.unwrap();
         drop(staging.finish().await.unwrap());
-        assert_eq!(place.store.sweep_staging(Duration::ZERO).await.unwrap(), 0);
+        assert_eq!(place.store.sweep_staging(Effect::Deletes).await.unwrap(), 0);
         assert_eq!(place.store.resume(id, offset).await.unwrap().size(), 4);
         place.store.discard(id).await.unwrap();
         place.store.discard(id).await.unwrap();
@@ -377,13 +377,15 @@ async fn a_file_to_be_resumed_is_held_by_one_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sweeping_removes_what_is_old_and_nothing_else() {
+async fn sweeping_removes_what_is_left_over_and_nothing_else() {
     everywhere(async |place: &Place| {
         std::fs::write(place.staging.join("left-by-a-crash"), "x").unwrap();
         let kept = published(&place.store, b"kept").await;
         let hour = Duration::from_secs(3_600);
-        assert_eq!(place.store.sweep_staging(hour).await.unwrap(), 0);
-        assert_eq!(place.store.sweep_staging(Duration::ZERO).await.unwrap(), 1);
+        let arriving = staged(&place.store, b"arriving", 3).await;
+        assert_eq!(place.store.sweep_staging(Effect::Deletes).await.unwrap(), 1);
+        assert_eq!(place.store.sweep_staging(Effect::Deletes).await.unwrap(), 0);
+        assert!(arriving.path().exists());
         let id = Uuid::now_v7();
         place.store.stage_named(id).await.unwrap();
         assert_eq!(place.store.sweep_kept(hour).await.unwrap(), 0);
@@ -398,6 +400,36 @@ async fn a_store_that_works_says_so_and_leaves_nothing() {
     everywhere(async |place: &Place| {
         place.store.check().await.unwrap();
         until("nothing is left", || files_in(&place.staging).is_empty()).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_is_set_once_unless_it_is_taken_over() {
+    everywhere(async |place: &Place| {
+        let store = &place.store;
+        assert_eq!(store.owner().await.unwrap(), None);
+        store.claim("one".to_owned()).await.unwrap();
+        store.claim("two".to_owned()).await.unwrap();
+        assert_eq!(store.owner().await.unwrap().as_deref(), Some("one"));
+        store.take_over("two".to_owned()).await.unwrap();
+        assert_eq!(store.owner().await.unwrap().as_deref(), Some("two"));
+        let listed: Vec<_> = store.list().try_collect().await.unwrap();
+        assert_eq!(listed, []);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_there_is_told_from_what_is_not() {
+    everywhere(async |place: &Place| {
+        let mut keys = Vec::new();
+        for _ in 0..10 {
+            keys.extend([published(&place.store, b"x").await, ObjectKey::new()]);
+        }
+        let existing = place.store.existing(&keys).await.unwrap();
+        let expected: Vec<_> = keys.iter().step_by(2).copied().collect();
+        assert_eq!(existing, expected);
     })
     .await;
 }

@@ -10,8 +10,8 @@ use origin::clock::now;
 use origin::db::media::MediaTable;
 use origin::media::image::{Picture, Thumbnail};
 use origin::media::intake::Examined;
-use origin::media::library::{Library, Publication, Swept};
-use origin::media::store::{Durability, ObjectKey, Store, StoreAddress};
+use origin::media::library::{Library, Ownership, Publication, SweepError, SweepTerms, Swept};
+use origin::media::store::{Durability, Effect, ObjectKey, Store, StoreAddress};
 use origin::projects::Claim;
 use shared::error::ErrorCode;
 use shared::ident::ProjectName;
@@ -287,27 +287,88 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     std::fs::write(&stranger, "not ours").unwrap();
     std::fs::write(shelf.directory.path().join("staging/crashed"), "part").unwrap();
 
-    let swept = library.sweep().await.unwrap();
-    assert_eq!((swept.due, swept.staged), (1, 0));
-    assert_eq!(library.sweep().await.unwrap(), Swept::default());
-    let nothing_but_a_stranger = Swept {
-        strangers: 1,
-        ..Swept::default()
-    };
-    let swept = library.sweep_all(HOUR).await.unwrap();
-    assert_eq!(swept, nothing_but_a_stranger);
-    assert_eq!(shelf.stored().await.len(), 4 + 1 + 1_100);
+    // Announced, and never stored.
+    let never = [ObjectKey::new()];
+    library.table().announce(&never, now() - 1).await.unwrap();
 
-    let swept = library.sweep_all(Duration::ZERO).await.unwrap();
+    let swept = library.sweep().await.unwrap();
+    assert_eq!((swept.due, swept.staged), (1, 1));
+    assert_eq!(library.sweep().await.unwrap(), Swept::default());
+    std::fs::write(shelf.directory.path().join("staging/crashed"), "part").unwrap();
+    let sweep = async |grace: Duration, effect: Effect, share_max: u8| {
+        let terms = SweepTerms {
+            effect,
+            grace,
+            share_max,
+        };
+        library.sweep_all(terms).await
+    };
+    let lying = 4 + 1 + 1_100;
     let all = Swept {
         due: 1,
         staged: 1,
         orphans: 1_100,
         strangers: 1,
+        objects: lying as u64,
     };
-    assert_eq!(swept, all);
+    let young = Swept {
+        due: 0,
+        orphans: 0,
+        ..all
+    };
+    for (grace, expected) in [(HOUR, young), (Duration::ZERO, all)] {
+        let counted = sweep(grace, Effect::Counts, 50).await.unwrap();
+        assert_eq!(counted, expected);
+        assert_eq!(shelf.stored().await.len(), lying);
+    }
+    let swept = sweep(HOUR, Effect::Deletes, 50).await.unwrap();
+    assert_eq!(swept, young);
+    assert_eq!(shelf.stored().await.len(), lying);
+
+    // Nearly all of the store, and then another's.
+    let refused = sweep(Duration::ZERO, Effect::Deletes, 50).await;
+    assert!(
+        matches!(refused, Err(SweepError::Implausible { orphans: 1_100, .. })),
+        "{refused:?}"
+    );
+    let own = store.owner().await.unwrap().expect("a mark");
+    store.take_over("another".to_owned()).await.unwrap();
+    let refused = sweep(Duration::ZERO, Effect::Deletes, 100).await;
+    assert!(matches!(refused, Err(SweepError::Another)), "{refused:?}");
+    std::fs::remove_file(shelf.directory.path().join("owner")).unwrap();
+    let refused = sweep(Duration::ZERO, Effect::Deletes, 100).await;
+    assert!(matches!(refused, Err(SweepError::Unmarked)), "{refused:?}");
+    assert_eq!(shelf.stored().await.len(), lying);
+    store.take_over(own).await.unwrap();
+
+    let swept = sweep(Duration::ZERO, Effect::Deletes, 100).await.unwrap();
+    assert_eq!(swept, Swept { staged: 0, ..all });
     assert_eq!(shelf.stored().await, shelf.named(&["a", "b"]).await);
     assert!(stranger.exists());
-    let swept = library.sweep_all(Duration::ZERO).await.unwrap();
-    assert_eq!(swept, nothing_but_a_stranger);
+    let swept = sweep(Duration::ZERO, Effect::Deletes, 0).await.unwrap();
+    let left = Swept {
+        strangers: 1,
+        objects: 4,
+        ..Swept::default()
+    };
+    assert_eq!(swept, left);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_is_marked_with_its_first_file_and_no_other_installation_stores_there() {
+    let shelf = Shelf::new().await;
+    let store = shelf.library.store();
+    let upload = shelf.upload(Existing::Stays, &[("a", b"some")]).await;
+    shelf.library.publish(upload).await.unwrap();
+    assert_eq!(shelf.library.ownership().await.unwrap(), Ownership::Own);
+
+    store.take_over("another".to_owned()).await.unwrap();
+    let process = Library::new(store.clone(), shelf.library.table().clone());
+    let upload = shelf.upload(Existing::Stays, &[("b", b"some")]).await;
+    let refused = process.publish(upload).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::StorageUnavailable);
+    assert!(shelf.named(&["b"]).await.is_empty());
+    process.take_over_store().await.unwrap();
+    let upload = shelf.upload(Existing::Stays, &[("b", b"some")]).await;
+    process.publish(upload).await.unwrap();
 }

@@ -22,6 +22,7 @@ cases! {
         no_local_file_is_replaced_unasked,
         an_interrupted_put_leaves_nothing,
         a_sweep_deletes_what_no_row_names,
+        only_commands_that_reach_the_bucket_ask_for_its_keys,
         readiness_and_the_doctor_look_at_the_store,
     ],
     Own: [a_store_that_is_away_makes_the_service_unready],
@@ -102,12 +103,16 @@ async fn an_interrupted_put_leaves_nothing(door: Door) {
     let mut input = child.stdin.take().unwrap();
     input.write_all(&vec![1; 1_000_000]).unwrap();
     let staging = store.path().join("staging");
-    let staged = || {
+    let folders = || {
         let names = names_in(&staging).into_iter();
         names.filter(|name| name != "tus").collect::<Vec<_>>()
     };
+    let is_staged = || {
+        let mut folders = folders().into_iter().map(|name| staging.join(name));
+        folders.any(|folder| folder.is_dir() && !names_in(&folder).is_empty())
+    };
     eventually("a file is staged", Duration::from_secs(30), || async {
-        (staging.exists() && !staged().is_empty()).then_some(())
+        (staging.exists() && is_staged()).then_some(())
     })
     .await;
     let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -115,7 +120,7 @@ async fn an_interrupted_put_leaves_nothing(door: Door) {
     let output = child.wait_with_output().unwrap();
     drop(input);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(staged().is_empty(), "{:?} is left", staged());
+    assert!(folders().is_empty(), "{:?} is left", folders());
     assert!(desk.shelf.names().await.is_empty());
 }
 
@@ -154,16 +159,52 @@ async fn a_sweep_deletes_what_no_row_names(door: Door) {
     };
     let (old, young) = (lay(old), lay(young));
     age(&old);
-    let swept = desk.ok(&["sweep"]);
+    let counted = desk.ok(&["sweep"]);
+    assert!(counted["orphans"].as_u64() >= Some(1), "{counted}");
+    assert_eq!(counted["deleted"], false);
+    assert!(old.exists());
+    let swept = desk.ok(&["sweep", "--delete"]);
     assert!(swept["orphans"].as_u64() >= Some(1), "{swept}");
+    assert_eq!(swept["deleted"], true);
     assert!(!old.exists() && young.exists() && named_at.exists());
     fs::remove_file(young).unwrap();
     let url = named["url"].as_str().unwrap();
     assert_eq!(desk.shelf.fetch(&json!(url)).await.body, b"named");
     let told = desk.run(&["sweep", "--grace", "2h"]);
     let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.starts_with("deleted "), "{told}");
+    assert!(told.starts_with("would delete "), "{told}");
     desk.refused(&["sweep", "--grace", "soon"], 2);
+    desk.refused(&["sweep", "--max-share", "101"], 2);
+}
+
+async fn only_commands_that_reach_the_bucket_ask_for_its_keys(door: Door) {
+    let desk = Desk::new(door);
+    desk.shelf.put("a.txt", "file", "text/plain", b"x").await;
+    let run = |arguments: &[&str]| {
+        let mut command = shared().cli_command(arguments);
+        command.env("SELKIE_MEDIA_STORE", "s3://bucket");
+        command.output().expect("the CLI runs")
+    };
+    let path = desk.path("a.txt");
+    for arguments in [
+        &["key", "list"][..],
+        &["project", "list"],
+        &["media", "ls"],
+        &["media", "sign", &path],
+    ] {
+        let output = run(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {told}");
+    }
+    for arguments in [
+        &["media", "get", &path, "--output", "-"][..],
+        &["media", "sweep"],
+    ] {
+        let output = run(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(told.contains("media_s3_access_key"), "{told}");
+    }
 }
 
 fn store_finding(report: &[u8]) -> Value {

@@ -190,13 +190,13 @@ async fn a_bucket_that_is_not_there_is_no_missing_object() {
     let place = impatient_bucket(&service);
     std::fs::remove_dir(service.bucket()).unwrap();
     let failure = place.store.check().await.unwrap_err();
-    assert!(matches!(failure, StoreError::Other(_)), "{failure:?}");
+    assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
     // This service makes a bucket where one is missing; others answer so to every call.
     let body = "<Error><Code>NoSuchBucket</Code></Error>";
     service.be(Mood::Refuses(StatusCode::NOT_FOUND, body));
     for (call, failure) in failures(&place).await {
         assert!(
-            matches!(failure, StoreError::Other(_)),
+            matches!(failure, StoreError::Unavailable(_)),
             "{call}: {failure:?}"
         );
     }
@@ -206,18 +206,60 @@ async fn a_bucket_that_is_not_there_is_no_missing_object() {
 async fn wrong_keys_are_told_without_being_repeated() {
     let service = Service::start().await;
     let mut address = super::place::address(&service, "");
-    address.secret_key = "another-secret".into();
+    address.secret_key = Some("another-secret".into());
     let directory = tempfile::tempdir().unwrap();
     let address = StoreAddress::Bucket(Box::new(address));
     let store = Store::open(&address, directory.path(), Durability::Cached).unwrap();
     let failure = store.check().await.unwrap_err();
     let text = format!("{failure:?}");
-    assert!(matches!(failure, StoreError::Other(_)), "{text}");
+    assert!(matches!(failure, StoreError::Denied(_)), "{text}");
     assert!(
         !text.contains("another-secret") && !text.contains(ACCESS_KEY),
         "{text}"
     );
     let problem = failure.into_problem();
-    assert_eq!(problem.code().as_str(), "internal");
+    assert_eq!(problem.code().as_str(), "storage_unavailable");
     assert!(!format!("{problem:?}").contains("media/"), "{problem:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_refuses_access_denies_it_at_every_call() {
+    let service = Service::start().await;
+    let place = impatient_bucket(&service);
+    for status in [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED] {
+        service.be(Mood::Refuses(
+            status,
+            "<Error><Code>AccessDenied</Code></Error>",
+        ));
+        for (call, failure) in failures(&place).await {
+            assert!(
+                matches!(failure, StoreError::Denied(_)),
+                "{call}: {failure:?}"
+            );
+            let code = failure.into_problem().code().as_str();
+            assert_eq!(code, "storage_unavailable", "{call}");
+        }
+    }
+}
+
+#[test]
+fn a_bucket_without_its_keys_names_the_one_that_is_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    for (missing, access_key, secret_key) in [
+        ("media_s3_access_key", None, Some("secret".into())),
+        ("media_s3_secret_key", Some("id".into()), None),
+    ] {
+        let address = BucketAddress {
+            bucket: "b".to_owned(),
+            prefix: String::new(),
+            endpoint: None,
+            region: "r".to_owned(),
+            access_key,
+            secret_key,
+            addressing: Addressing::Path,
+        };
+        let address = StoreAddress::Bucket(Box::new(address));
+        let failure = Store::open(&address, directory.path(), Durability::Cached).unwrap_err();
+        assert!(failure.to_string().contains(missing), "{failure}");
+    }
 }

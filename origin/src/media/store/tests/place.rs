@@ -42,8 +42,8 @@ pub(super) fn address(service: &Service, prefix: &str) -> BucketAddress {
         prefix: prefix.to_owned(),
         endpoint: Some(endpoint(&service.url()).unwrap()),
         region: "us-east-1".to_owned(),
-        access_key: ACCESS_KEY.into(),
-        secret_key: SECRET_KEY.into(),
+        access_key: Some(ACCESS_KEY.into()),
+        secret_key: Some(SECRET_KEY.into()),
         addressing: Addressing::Path,
     }
 }
@@ -87,12 +87,16 @@ pub(super) async fn everywhere(test: impl AsyncFn(&Place)) {
     test(&bucket(&service, "some/folder")).await;
 }
 
-/// The files of a folder, without its folders.
+/// The files of a folder and of the folders in it that belong to a process: not locks, nor what is kept to be resumed.
 pub(super) fn files_in(folder: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_type().unwrap().is_file())
-        .map(|entry| entry.path())
-        .collect()
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("tus") {
+            files.extend(files_in(&path));
+        } else if path.is_file() && path.extension().is_none() {
+            files.push(path);
+        }
+    }
+    files
 }

@@ -1,0 +1,48 @@
+//! `selkie media claim`: marks the store as this installation's, so that files may be stored there and swept.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Shelf;
+use crate::cli::CliError;
+use crate::cli::system::{Consent, confirm};
+use crate::media::library::Ownership;
+
+#[derive(Debug, Args)]
+pub(super) struct ClaimArgs {
+    /// Don't ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct Claimed {
+    claimed: bool,
+}
+
+impl ClaimArgs {
+    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
+        let library = shelf.library()?;
+        let before = match library.ownership().await? {
+            Ownership::Own => None,
+            Ownership::Unmarked => Some("has no mark"),
+            Ownership::Another => Some("is marked as another installation's"),
+        };
+        if let Some(before) = before {
+            let warning = format!(
+                "The media store {before}. Once it is this installation's, a sweep deletes all objects in it that this \
+                 database does not name."
+            );
+            confirm(Consent::of(self.yes), &warning, "claim")?;
+            library.take_over_store().await?;
+        }
+        let claimed = before.is_some();
+        shelf.context.output.answer(&Claimed { claimed }, |_| {
+            let text = match claimed {
+                true => "the media store is this installation's now",
+                false => "the media store is this installation's already",
+            };
+            text.to_owned()
+        })
+    }
+}
