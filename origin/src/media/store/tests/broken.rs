@@ -141,7 +141,7 @@ async fn a_part_that_is_refused_leaves_no_parts() {
             "{published:?}"
         );
         assert!(is_absent(&place.store, key).await);
-        assert!(service.files().is_empty(), "{:?}", service.files());
+        until("no part is left", || service.files().is_empty()).await;
         until("the staged file is gone", || {
             files_in(&place.staging).is_empty()
         })
@@ -162,7 +162,7 @@ async fn an_upload_that_is_never_completed_leaves_no_parts() {
         "{published:?}"
     );
     assert!(is_absent(&place.store, key).await);
-    assert!(service.files().is_empty(), "{:?}", service.files());
+    until("no part is left", || service.files().is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
