@@ -11,7 +11,6 @@ use image::{ColorType, ImageEncoder as _, codecs::jpeg::JpegEncoder};
 use reqwest::Method;
 use serde_json::Value;
 use shared::error::ErrorCode;
-use std::io::Read as _;
 
 cases! {
     Own: [
