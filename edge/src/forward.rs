@@ -5,11 +5,12 @@
 //! [`gateway`](mod@crate::gateway)'s.
 
 mod question;
+mod sign;
 
 use crate::body::{self, Beginning, Inlet, Passage, Stop};
 use crate::gateway::{
     self, Blame, BodyPlan, Call, Fault, Form, Gateway, Head, Inspector, Miss, OriginHead, Pick,
-    Repeat, Tried,
+    READINESS_PATH, Repeat, Tried,
 };
 use crate::{discard, get, report};
 use futures_util::future::{Either, LocalBoxFuture, ready, select};
@@ -17,6 +18,7 @@ use question::Question;
 use shared::error::Problem;
 use shared::operation::Pending;
 use shared::request_id;
+use sign::Sign;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use worker::Delay;
@@ -263,6 +265,7 @@ impl Turn<'_> {
         let mut until = self.time_out(asked.as_ref().map_or_else(Date::now, |asked| asked.at));
         let mut tried = Tried::default();
         let mut attempts = 0;
+        let mut refusal = None;
         loop {
             let asked = asked.take();
             let pick = match &asked {
@@ -270,11 +273,20 @@ impl Turn<'_> {
                 None => self.gateway.origins().choose(tried, place, now()),
             };
             let Some(pick) = pick else {
-                return Err(self.gateway.origins().unavailable(now()));
+                return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
             };
             tried.add(pick);
             let wants_sign = asked.is_none() && self.wants_sign(pick);
-            let miss = if wants_sign && !self.gives_sign(pick, until).await {
+            let sign = if wants_sign {
+                let path = self.gateway.origins().sign_path(pick);
+                self.sign(pick, path, until).await
+            } else {
+                Sign::Well
+            };
+            let miss = if sign == Sign::NoDatabase {
+                self.gateway.origins().lost_database(pick, now());
+                continue;
+            } else if sign == Sign::None {
                 Miss::untaken()
             } else {
                 attempts += 1;
@@ -286,6 +298,17 @@ impl Turn<'_> {
                 };
                 let sending = sending.take();
                 match self.attempt(pick, question, sending, &mut until).await {
+                    Ok(response) if self.lacks_database(&response) => {
+                        let miss = Miss::without_database();
+                        if !miss.may_be_repeated(self.repeat) {
+                            self.note(pick, &miss).await;
+                            return Ok(response);
+                        }
+                        discard(&response);
+                        // It answered at once: there is time for all of the others.
+                        attempts -= 1;
+                        miss
+                    }
                     Ok(response) => {
                         self.gateway.origins().answered(pick, now());
                         return Ok(response);
@@ -299,18 +322,13 @@ impl Turn<'_> {
             if self.gateway.origins().is_one() || !may_be_repeated {
                 return Err(miss.problem(self.repeat));
             }
+            if miss.is_of_caller() {
+                refusal = Some(miss.problem);
+            }
             if attempts == ATTEMPTS_MAX || left(until).is_zero() {
-                return Err(self.gateway.origins().unavailable(now()));
+                return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
             }
         }
-    }
-
-    /// What can't be repeated is sent only to an origin that is known to live, if there is a choice; and one that
-    /// failed is not asked for more than a sign of life before it gave one.
-    fn wants_sign(&self, pick: Pick) -> bool {
-        let origins = self.gateway.origins();
-        let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
-        is_risky && !origins.is_one() && !origins.is_seen(pick, now())
     }
 
     /// Sends the request to one origin.
@@ -391,39 +409,26 @@ impl Turn<'_> {
         Miss::broken(blame, js_message(error))
     }
 
-    /// Whether the origin answers the simplest of questions.
-    async fn gives_sign(&self, pick: Pick, until: f64) -> bool {
-        let call = self.forwarding.call;
-        let url = format!("{}/healthz", self.gateway.origins().url(pick));
-        let question = question::sign_of_life(call).and_then(|init| Question::ask(&url, &init));
-        let Ok(question) = question else {
-            return false;
-        };
-        let Either::Left((Ok(response), _)) =
-            select(question, Delay::from(self.patience(until, Date::now()))).await
-        else {
-            return false;
-        };
-        let lives = judge(&response, Form::Interface, call).is_ok();
-        discard(&response);
-        if lives {
-            self.gateway.origins().lives(pick, now());
-        }
-        lives
-    }
-
     /// Remembers and logs a failed attempt.
     async fn note(&self, pick: Pick, miss: &Miss) {
         // However little of the request's own time is left: others are to go there.
         let patience = self.gateway.config().origin_connect_timeout;
         let until = Date::now() + patience.as_millis() as f64;
-        let is_dead = match miss.blame {
-            Blame::Origin => true,
-            Blame::Unsure => !self.gives_sign(pick, until).await,
-            Blame::Nobody => false,
-        };
-        if is_dead {
-            self.gateway.origins().failed(pick, now());
+        match miss.blame {
+            Blame::Origin => self.gateway.origins().failed(pick, now()),
+            Blame::Unsure => {
+                if !self.gives_sign(pick, until).await {
+                    self.gateway.origins().failed(pick, now());
+                }
+            }
+            // One caller's statement may have lost its own connection only.
+            Blame::Database => match self.sign(pick, READINESS_PATH, until).await {
+                Sign::Well => self.gateway.origins().answered(pick, now()),
+                Sign::NoDatabase | Sign::None => {
+                    self.gateway.origins().lost_database(pick, now());
+                }
+            },
+            Blame::Nobody => {}
         }
         let cause = format!("origin={} {}", pick.number(), miss.cause);
         report::fault(&self.forwarding.call.request_id, &miss.problem, &cause);

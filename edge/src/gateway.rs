@@ -26,8 +26,8 @@ pub use headers::{
     own_changes, server_timing, without_port,
 };
 pub use inspector::Inspector;
-pub use origin::{Fault, Form, OriginHead, judge};
-pub use origins::{Origins, Pick, Place, Tried};
+pub use origin::{Fault, Form, OriginHead, judge, lacks_database};
+pub use origins::{LIFE_PATH, Origins, Pick, Place, READINESS_PATH, Tried};
 pub use read_cache::{
     ASKED_AT, KEPT_MAX_BYTES, Lead, Lookup, Moment, Question, ReadCache, Suits, Turn, Wish, age_ms,
     is_kept, pauses,
@@ -188,14 +188,6 @@ impl Gateway {
         now: u64,
         record: &mut RequestRecord,
     ) -> Result<Decision, Problem> {
-        if call.has_two_ends {
-            // Whoever stands before or behind might see the other one (RFC 9112, 6.1).
-            return Err(Problem::new(
-                ErrorCode::InvalidBody,
-                "The request has both Content-Length and Transfer-Encoding.",
-            )
-            .with_hint("Send one of them."));
-        }
         let requested_method = call.access_control_request_method.as_deref();
         if is_preflight(&call.method, call.origin.as_deref(), requested_method) {
             record.route("preflight");

@@ -26,6 +26,7 @@ use leaving::Leaving;
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
 use shared::operation::tus::TusHeaders;
+use shared::request;
 use shared::request_id::{self, RequestId};
 use shared::security;
 use std::cell::OnceCell;
@@ -88,7 +89,9 @@ impl Begun {
         let call = read_call(&head, gateway.as_deref().ok(), started as u64)?;
         let mut record = RequestRecord::begin(&call.method);
         let decision = match &gateway {
-            Ok(gateway) => gateway.decide(&call, (started / 1000.0) as u64, &mut record),
+            Ok(gateway) => head
+                .check()
+                .and_then(|()| gateway.decide(&call, (started / 1000.0) as u64, &mut record)),
             Err(problem) => Err(problem.clone()),
         };
         Ok(Self {
@@ -252,14 +255,12 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
 
 fn read_call(head: &Head, gateway: Option<&Gateway>, now_ms: u64) -> Result<Call> {
     let (path, query) = gateway::split_url(head.url());
+    let path = &*request::resolve_dot_segments(path);
     let body = if head.has_body() {
         BodyLength::announced(head.get("content-length"))
     } else {
         BodyLength::Known(0)
     };
-    let has_two_ends = head.has_body()
-        && head.get("content-length").is_some()
-        && head.get("transfer-encoding").is_some();
     let incoming = head.get(request_id::HEADER);
     let request_id = match incoming.and_then(RequestId::from_incoming) {
         Some(id) => id,
@@ -285,7 +286,6 @@ fn read_call(head: &Head, gateway: Option<&Gateway>, now_ms: u64) -> Result<Call
         origin: get("origin"),
         access_control_request_method: get("access-control-request-method"),
         body,
-        has_two_ends,
         request_id,
     })
 }

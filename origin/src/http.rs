@@ -19,14 +19,15 @@ pub mod server;
 mod sql;
 mod stream;
 mod tus;
+mod unparsed;
 
 pub use stream::StreamSlots;
 
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::Method;
-use axum::http::header::ORIGIN;
+use axum::http::header::{AsHeaderName, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -35,6 +36,8 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::FilePath;
 use shared::operation::tus as protocol;
+use shared::request::{check_headers, check_url, resolve_dot_segments};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -47,13 +50,15 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAdd
         true => Body::empty(),
         false => Body::new(body),
     });
+    resolve_path(&mut request);
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
-    let origin = request.headers().get(ORIGIN).cloned();
+    let origin = header(request.headers(), ORIGIN).map(Cow::into_owned);
     let path = request.uri().path();
     let is_file = path.starts_with(FilePath::PREFIX);
     let upload = protocol::is_at(path).then(|| path.to_owned());
     let wants_body = request.method() != Method::HEAD;
-    let outcome = match app.gate.admit(&mut request, peer) {
+    let admitted = app.gate.admit(&mut request, peer);
+    let outcome = match admitted.and_then(|()| check(&request)) {
         Ok(()) => match app.cors.preflight(&request) {
             Some(preflight) => Ok(preflight),
             None => contained(route(&app, request, &mut record)).await,
@@ -72,8 +77,63 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAdd
         tus::mark(&path, &mut response);
     }
     security::mark(&mut response, is_file);
-    app.cors.mark(response.headers_mut(), origin.as_ref());
+    app.cors.mark(response.headers_mut(), origin.as_deref());
     record.finish(response)
+}
+
+/// The answer to a request that could not be read: it counts, and is logged, like every other one.
+pub(crate) fn unparsed(app: Arc<App>, problem: &Problem) -> Response {
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
+    let record = RequestRecord::begin(Arc::clone(&app), &request);
+    let mut response = respond::problem(problem, record.id());
+    security::mark(&mut response, false);
+    app.cors.mark(response.headers_mut(), None);
+    record.finish(response)
+}
+
+/// Resolves dot segments, as the edge's runtime does. What is no URL then is left as it is, and leads nowhere.
+fn resolve_path(request: &mut Request) {
+    let uri = request.uri();
+    let Cow::Owned(path) = resolve_dot_segments(uri.path()) else {
+        return;
+    };
+    let target = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    if let Ok(uri) = Uri::try_from(target) {
+        *request.uri_mut() = uri;
+    }
+}
+
+/// Checks what no request may have, whatever it asks for.
+fn check(request: &Request) -> Result<(), Problem> {
+    let uri = request.uri();
+    check_url(uri.path(), uri.query())?;
+    let headers = request.headers();
+    check_headers(|| {
+        let headers = headers.iter();
+        headers.map(|(name, value)| (name.as_str(), value.as_bytes()))
+    })
+}
+
+/// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
+/// as a character that none of ours may hold.
+fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Cow<'_, str>> {
+    let mut texts = headers.get_all(name).iter().map(text);
+    let first = texts.next()?;
+    Some(match texts.next() {
+        None => first,
+        Some(second) => {
+            let all: Vec<_> = [first, second].into_iter().chain(texts).collect();
+            Cow::Owned(all.join(", "))
+        }
+    })
+}
+
+fn text(value: &HeaderValue) -> Cow<'_, str> {
+    Cow::Borrowed(value.to_str().unwrap_or("\u{fffd}"))
 }
 
 /// A panic is a fault of ours: it costs its own request an apology, and no other request anything.
@@ -119,6 +179,22 @@ mod tests {
 
     fn future_bytes<F: Future>(_: impl FnOnce(Arc<App>, Request<Incoming>, IpAddr) -> F) -> usize {
         size_of::<F>()
+    }
+
+    #[test]
+    fn headers_read_as_at_the_edge() {
+        for (values, expected) in [
+            (&[][..], None),
+            (&[&b"a"[..]], Some("a")),
+            (&[b"a", b"b"], Some("a, b")),
+            (&[b"\xff"], Some("\u{fffd}")),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(ORIGIN, HeaderValue::from_bytes(value).unwrap());
+            }
+            assert_eq!(header(&headers, ORIGIN).as_deref(), expected);
+        }
     }
 
     /// Each request allocates this future and hyper copies it: CONTRIBUTING.md, "Futures".

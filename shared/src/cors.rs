@@ -98,14 +98,16 @@ impl CorsOrigins {
 }
 
 /// Whether a request is a browser's preflight, which is answered without a key. `OPTIONS` without
-/// these two headers asks for a table's metadata.
+/// these two headers asks for a table's metadata. What an `Origin` holds does not matter, but an empty one is none: some HTTP
+/// parsers leave empty headers out.
 #[must_use]
 pub fn is_preflight(
     method: &str,
     origin: Option<&str>,
     access_control_request_method: Option<&str>,
 ) -> bool {
-    method == "OPTIONS" && origin.is_some() && access_control_request_method.is_some()
+    let has_origin = origin.is_some_and(|origin| !origin.is_empty());
+    method == "OPTIONS" && has_origin && access_control_request_method.is_some()
 }
 
 /// An origin as browsers send it: lower case, no path.
@@ -195,6 +197,8 @@ mod tests {
         assert!(is_preflight("OPTIONS", Some("https://a"), Some("PUT")));
         assert!(!is_preflight("GET", Some("https://a"), Some("PUT")));
         assert!(!is_preflight("OPTIONS", None, Some("PUT")));
+        assert!(!is_preflight("OPTIONS", Some(""), Some("PUT")));
+        assert!(is_preflight("OPTIONS", Some("\u{fffd}"), Some("\u{fffd}")));
         assert!(!is_preflight("OPTIONS", Some("https://a"), None));
     }
 }

@@ -10,6 +10,12 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
+/// The header by which an origin's answer names what the origin can't reach, so that an edge asks another origin.
+pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
+
+/// The value of [`UNAVAILABLE_HEADER`] where the origin can't reach MariaDB.
+pub const UNAVAILABLE_DATABASE: &str = "database";
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $code:literal, $status:literal, $retry:expr;)*) => {
         /// The stable, public name of a failure. Codes are added, never renamed.
@@ -42,6 +48,8 @@ macro_rules! codes {
 }
 
 codes! {
+    /// The head of the request is not valid HTTP, or its URL not one that is read.
+    InvalidRequest = "invalid_request", 400, None;
     /// The body is not JSON, or nests too deep.
     InvalidJson = "invalid_json", 400, None;
     /// A query option is unknown, repeated or of the wrong form.
@@ -116,6 +124,8 @@ codes! {
     UploadLocked = "upload_locked", 423, Some(1);
     /// Too many requests.
     RateLimited = "rate_limited", 429, Some(1);
+    /// More headers than are read, or longer ones.
+    HeadersTooLarge = "headers_too_large", 431, None;
     /// A fault of ours; the log has its cause under the request id.
     Internal = "internal", 500, None;
     /// The origin answered something that is no envelope.
@@ -341,8 +351,10 @@ impl Problem {
         // Caches on the way keep a 404 for minutes if nothing forbids it: a file may be there the next moment.
         let unkept = (self.code() == ErrorCode::MediaNotFound)
             .then_some(("cache-control", Cow::Borrowed("no-store")));
+        let unavailable = (self.code() == ErrorCode::DatabaseUnavailable)
+            .then_some((UNAVAILABLE_HEADER, Cow::Borrowed(UNAVAILABLE_DATABASE)));
         let allowance = allowance.into_iter().flat_map(Allowance::headers);
-        [allow, retry, challenge, unkept]
+        [allow, retry, challenge, unkept, unavailable]
             .into_iter()
             .flatten()
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))

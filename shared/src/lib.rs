@@ -1,6 +1,7 @@
 //! What the edge and the origin must agree on, in the order of the flow:
 //!
 //! ```text
+//! request::check_url, check_headers → ok | Problem
 //! key::verify → Principal      operation::parse_head → Pending → Operation
 //!                              policy::permit → ok | Problem
 //!                              envelope::Encoder(row, row, …) → body chunks
@@ -28,6 +29,7 @@ pub mod operation;
 pub mod policy;
 pub mod range;
 pub mod rate;
+pub mod request;
 pub mod request_id;
 pub mod security;
 pub mod upload;

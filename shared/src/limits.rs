@@ -16,6 +16,14 @@ pub const ORIGINS_MAX_COUNT: usize = 16;
 /// Bytes of a request's path and query: a longer one is 414, which names the POST twin.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
+/// Headers of a request, those that proxies add not counted: a request with more is 431. The origin's HTTP parser reads 100
+/// lines, of which proxies have the rest.
+pub const HEADERS_MAX_COUNT: usize = 75;
+
+/// Bytes of the names and values of a request's headers: more are 431. With the longest URL and what proxies add, they
+/// are within the 128 KiB that workerd and the origin read of a head.
+pub const HEADERS_MAX_BYTES: usize = 64 * 1024;
+
 /// Pairs of one query string. Each is compared with those before it, so that a URL of nothing but names
 /// would take a tenth of a second to be refused. `query[id][value][]=12345` fills a URL with as many.
 pub const QUERY_MAX_PAIRS: usize = 640;

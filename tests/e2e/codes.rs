@@ -14,6 +14,7 @@ const TABLE: &[(u16, &[&str])] = &[
     (
         400,
         &[
+            "invalid_request",
             "invalid_json",
             "invalid_query_option",
             "invalid_filter",
@@ -61,6 +62,7 @@ const TABLE: &[(u16, &[&str])] = &[
     (422, &["invalid_value", "idempotency_mismatch"]),
     (423, &["upload_locked"]),
     (429, &["rate_limited"]),
+    (431, &["headers_too_large"]),
     (500, &["internal"]),
     (502, &["bad_origin_answer", "origin_unreachable"]),
     (

@@ -5,6 +5,7 @@ pub(crate) mod entrance;
 pub(crate) mod forwarding;
 pub(crate) mod leaving;
 pub(crate) mod media_cache;
+pub(crate) mod no_database;
 pub(crate) mod origins;
 pub(crate) mod read_cache;
 pub(crate) mod refusals;

@@ -40,6 +40,7 @@ mod envelope;
 mod forged;
 mod formats;
 mod freshness;
+mod heads;
 mod hostile;
 mod input;
 mod installation;
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
         edge::forwarding::cases(),
         edge::leaving::cases(),
         edge::media_cache::cases(),
+        edge::no_database::cases(),
         edge::origins::cases(),
         edge::read_cache::cases(),
         edge::refusals::all_cases(),
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         forged::cases(),
         formats::cases(),
         freshness::cases(),
+        heads::cases(),
         images::cases(),
         input::cases(),
         installation::cases(),

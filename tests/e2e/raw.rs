@@ -97,9 +97,12 @@ impl Wire {
 
 /// Whether the bytes are an answer up to its end.
 fn is_whole(answer: &[u8]) -> bool {
-    let Some(RawAnswer { head, body, .. }) = parse(answer) else {
+    let Some(RawAnswer { status, head, body }) = parse(answer) else {
         return false;
     };
+    if status == 204 {
+        return true;
+    }
     let head = head.to_lowercase();
     let length = head.lines().find_map(|line| {
         line.strip_prefix("content-length:")?

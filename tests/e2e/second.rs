@@ -1,13 +1,79 @@
 //! A second origin on the MariaDB of a running service: what several origins must agree on.
 
 use crate::service::{Service, binary, clear_settings, find_socket, free_port, is_alive};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::io::copy_bidirectional;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::{AbortHandle, JoinSet};
 
 /// It makes nothing, but waits for its turn.
 const START_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 const USER: &str = "second-admin";
+
+/// A way to a service's MariaDB that can be closed, as if that MariaDB had stopped.
+pub(crate) struct Through {
+    directory: TempDir,
+    task: AbortHandle,
+}
+
+impl Through {
+    pub(crate) fn start(service: &Service) -> Self {
+        let directory = tempfile::Builder::new().prefix("selkie-through-").tempdir();
+        let directory = directory.expect("a directory");
+        let task = forward(&directory, service);
+        Self { directory, task }
+    }
+
+    /// What an origin takes for the address of its MariaDB.
+    pub(crate) fn database_url(&self) -> String {
+        let socket = path(&self.directory);
+        format!(
+            "mysql://{USER}:{USER}@localhost?socket={}",
+            socket.display()
+        )
+    }
+
+    /// Ends all connections, and takes no more.
+    pub(crate) fn stop(&self) {
+        self.task.abort();
+        std::fs::remove_file(path(&self.directory)).expect("a socket");
+    }
+
+    pub(crate) fn go_on(&mut self, service: &Service) {
+        self.task = forward(&self.directory, service);
+    }
+}
+
+impl Drop for Through {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn path(directory: &TempDir) -> PathBuf {
+    directory.path().join("through.sock")
+}
+
+fn forward(directory: &TempDir, service: &Service) -> AbortHandle {
+    let listener = UnixListener::bind(path(directory)).expect("a socket");
+    let socket = find_socket(&service.data_dir()).expect("a socket in the data directory");
+    let forwarding = tokio::spawn(async move {
+        // Dropped with it, the connections end.
+        let mut open = JoinSet::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            let socket = socket.clone();
+            open.spawn(async move {
+                let mut far = UnixStream::connect(socket).await?;
+                copy_bidirectional(&mut near, &mut far).await
+            });
+        }
+    });
+    forwarding.abort_handle()
+}
 
 /// One running `selkie serve`, killed when it is dropped.
 pub(crate) struct Second {

@@ -32,6 +32,8 @@ pub(crate) enum Manner {
     Swallow(String),
     /// Does the other thing with everything but `/healthz`.
     WellAsked(Box<Manner>),
+    /// Does the other thing with everything but `/readyz`.
+    Ready(Box<Manner>),
     /// Answers well after this time.
     Late(Duration),
 }
@@ -39,6 +41,10 @@ pub(crate) enum Manner {
 impl Manner {
     pub(crate) fn well_asked(self) -> Self {
         Self::WellAsked(Box::new(self))
+    }
+
+    pub(crate) fn ready(self) -> Self {
+        Self::Ready(Box::new(self))
     }
 }
 
@@ -208,6 +214,11 @@ async fn serve(
         body: bytes[end..].to_vec(),
     };
     let manner = match manner {
+        Manner::Ready(_) if seen.head.starts_with("GET /readyz ") => Manner::Well,
+        Manner::Ready(manner) => *manner,
+        manner => manner,
+    };
+    let manner = match manner {
         Manner::WellAsked(_) if seen.is_sign() => Manner::Well,
         Manner::WellAsked(manner) => *manner,
         manner => manner,
@@ -247,7 +258,7 @@ async fn serve(
             let _ = beyond.read(&mut answer).await?;
             return Ok(());
         }
-        Manner::Refuse | Manner::Close | Manner::WellAsked(_) => return Ok(()),
+        Manner::Refuse | Manner::Close | Manner::WellAsked(_) | Manner::Ready(_) => return Ok(()),
     };
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await

@@ -5,6 +5,7 @@ use crate::config::{Door, Region};
 use crate::gateway::{self, Call, Head, Place};
 use crate::headers;
 use shared::request_id;
+use shared::security::EDGE_SECRET_HEADER;
 use std::pin::Pin;
 use std::task::{self, Poll};
 use worker::js_sys::{self, Promise, Reflect};
@@ -79,10 +80,13 @@ pub(super) fn forwarded(
     Ok(init)
 }
 
-/// A question whether there is somebody.
-pub(super) fn sign_of_life(call: &Call) -> Result<RequestInit, JsValue> {
+/// A question whether there is somebody, or somebody who can work.
+pub(super) fn sign_of_life(call: &Call, door: &Door) -> Result<RequestInit, JsValue> {
     let headers = Headers::new()?;
     headers.set(request_id::HEADER, call.request_id.as_str())?;
+    if let Some(secret) = &door.edge_secret {
+        headers.set(EDGE_SECRET_HEADER, secret.text())?;
+    }
     Ok(plain(&headers))
 }
 

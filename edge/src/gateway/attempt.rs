@@ -3,7 +3,7 @@
 //! Pure; which origin that would be is [`origins`](super::origins)'.
 
 use super::origin::Fault;
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
 
 /// When a request may be sent to another origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Blame {
     Origin,
     /// The caller may have brought it about: it is dead if it gives no sign of life either.
     Unsure,
+    /// It lives, but says that it can't reach its database: what it says of its readiness decides.
+    Database,
     /// It lives.
     Nobody,
 }
@@ -77,6 +79,16 @@ impl Miss {
         }
     }
 
+    /// It answered that it can't reach its database.
+    #[must_use]
+    pub fn without_database() -> Self {
+        let problem = Problem::new(
+            ErrorCode::DatabaseUnavailable,
+            "The origin can't reach its database.",
+        );
+        Self::of(problem, Blame::Database)
+    }
+
     /// An answer that is not Selkie's, of that status.
     #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
@@ -116,10 +128,16 @@ impl Miss {
         }
     }
 
+    /// Whether the caller's request is at fault, so that no other origin would take it either.
+    #[must_use]
+    pub fn is_of_caller(&self) -> bool {
+        !self.problem.code().retryable()
+    }
+
     /// What the caller is told, if nobody else is asked.
     #[must_use]
     pub fn problem(self, repeat: Repeat) -> Problem {
-        if repeat == Repeat::Always || self.is_untaken {
+        if repeat == Repeat::Always || self.is_untaken || self.is_of_caller() {
             return self.problem;
         }
         self.problem

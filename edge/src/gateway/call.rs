@@ -59,8 +59,6 @@ pub struct Call {
     pub access_control_request_method: Option<String>,
     /// The body's length.
     pub body: BodyLength,
-    /// Whether the head tells two ends of the body, by `Content-Length` and by `Transfer-Encoding`.
-    pub has_two_ends: bool,
     /// The caller's own id if it was well-formed, else a new one.
     pub request_id: RequestId,
 }

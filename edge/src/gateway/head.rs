@@ -3,6 +3,10 @@
 //! Lists come and go as text, one item a line, which no header can hold. Pure: who reads a head from the runtime, and
 //! who changes it there, is the host's.
 
+use super::call::split_url;
+use shared::error::{ErrorCode, Problem};
+use shared::request;
+
 /// The head of a request or an answer: one piece of text, in lines.
 #[derive(Debug, Default)]
 pub struct Head {
@@ -80,6 +84,29 @@ impl Head {
     #[must_use]
     pub fn is_ascii(&self) -> bool {
         self.text.is_ascii()
+    }
+
+    /// Checks a request's head for what no request may hold, and for what the origin's HTTP parser would refuse.
+    ///
+    /// # Errors
+    /// Those of [`request::check_url`] and [`request::check_headers`]; `invalid_body` for a body with two ends.
+    pub fn check(&self) -> Result<(), Problem> {
+        let (path, query) = split_url(self.url());
+        request::check_url(path, query)?;
+        let headers = || self.headers();
+        request::check_headers(|| headers().map(|(name, value)| (name, value.as_bytes())))?;
+        let has_two_ends = self.has_body()
+            && self.get("content-length").is_some()
+            && self.get("transfer-encoding").is_some();
+        if !has_two_ends {
+            return Ok(());
+        }
+        // Whoever stands before or behind might see the other one (RFC 9112, 6.1).
+        Err(Problem::new(
+            ErrorCode::InvalidBody,
+            "The request has both Content-Length and Transfer-Encoding.",
+        )
+        .with_hint("Send one of them."))
     }
 
     fn headers(&self) -> impl Iterator<Item = (&str, &str)> {

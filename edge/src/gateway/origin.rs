@@ -1,7 +1,7 @@
 //! What is believed of the origin's side: an answer of Selkie's own passes, anything else (a proxy's
 //! error page, a parked domain, silence) becomes a problem in the envelope.
 
-use shared::error::{ErrorCode, Problem};
+use shared::error::{ErrorCode, Problem, UNAVAILABLE_DATABASE};
 use shared::media::FilePath;
 use shared::operation::tus;
 use shared::request_id::RequestId;
@@ -100,9 +100,34 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
         _ if is_ours && fits => Ok(()),
         521..=523 | 525 | 526 | 530 => Err(Fault::Unreachable.problem()),
         524 => Err(Fault::Timeout.problem()),
-        status => Err(Problem::new(
-            ErrorCode::BadOriginAnswer,
-            format!("The origin's address gave an answer (status {status}) that is not Selkie's."),
-        )),
+        status => Err(foreign(status)),
     }
+}
+
+/// An answer of something else than Selkie. An HTTP parser or a proxy that refuses the form or the size of a request says
+/// that its caller is at fault: the same request never succeeds.
+fn foreign(status: u16) -> Problem {
+    let code = match status {
+        400 => ErrorCode::InvalidRequest,
+        413 => ErrorCode::BodyTooLarge,
+        414 => ErrorCode::UriTooLong,
+        431 => ErrorCode::HeadersTooLarge,
+        status => {
+            let message = format!(
+                "The origin's address gave an answer (status {status}) that is not Selkie's."
+            );
+            return Problem::new(ErrorCode::BadOriginAnswer, message);
+        }
+    };
+    Problem::new(
+        code,
+        format!("The HTTP server before the origin refused the request (status {status})."),
+    )
+}
+
+/// Whether the value of an answer's [`UNAVAILABLE_HEADER`](shared::error::UNAVAILABLE_HEADER) says that the origin can't
+/// reach its database.
+#[must_use]
+pub fn lacks_database(unavailable: Option<&str>) -> bool {
+    unavailable == Some(UNAVAILABLE_DATABASE)
 }

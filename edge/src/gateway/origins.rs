@@ -13,9 +13,19 @@ const COOL_DOWN_MIN_MS: u64 = 1_000;
 /// The longest that it is left alone, in milliseconds, however often it failed: who is back is soon asked again.
 const COOL_DOWN_MAX_MS: u64 = 30_000;
 
+/// The longest time for which an origin without its database is not asked, in milliseconds. Shorter than for a dead
+/// origin: origins often share a database, and nobody else can be asked until it is back.
+const DATABASE_BACK_OFF_MAX_MS: u64 = 4_000;
+
 /// Milliseconds for which a sign of life counts where a request can't be repeated. Short beside the hours between
 /// two failures, long beside the pause between two writes of one caller.
 const SIGN_COUNTS_MS: u64 = 5_000;
+
+/// Where an origin answers if it lives.
+pub const LIFE_PATH: &str = "/healthz";
+
+/// Where an origin tells whether it can work.
+pub const READINESS_PATH: &str = "/readyz";
 
 /// What an isolate knows of its origins.
 #[derive(Debug)]
@@ -30,6 +40,8 @@ struct Health {
     /// Failures in a row.
     failures: u32,
     failed_at: u64,
+    /// Whether the last failure was that of its database alone.
+    lacks_database: bool,
     /// Until then it is not asked.
     cool_until: u64,
     /// Until then one request finds out whether it is back, and others go elsewhere. A time and not a mark: nobody
@@ -187,6 +199,30 @@ impl Origins {
 
     /// The origin failed. Of requests that were under way together the first counts.
     pub fn failed(&mut self, pick: Pick, now: u64) {
+        self.back_off(pick, now, COOL_DOWN_MAX_MS);
+        if let Some(health) = self.health(pick.index) {
+            health.lacks_database = false;
+        }
+    }
+
+    /// The origin lives, but can't reach its database. Counts like a failure.
+    pub fn lost_database(&mut self, pick: Pick, now: u64) {
+        self.back_off(pick, now, DATABASE_BACK_OFF_MAX_MS);
+        if let Some(health) = self.health(pick.index) {
+            health.lacks_database = true;
+        }
+    }
+
+    /// The path at which an origin that failed tells whether it is back.
+    #[must_use]
+    pub fn sign_path(&self, pick: Pick) -> &'static str {
+        match self.list.get(pick.index) {
+            Some((_, health)) if health.lacks_database => READINESS_PATH,
+            _ => LIFE_PATH,
+        }
+    }
+
+    fn back_off(&mut self, pick: Pick, now: u64, max_ms: u64) {
         let is_one = self.is_one();
         let Some(health) = self.health(pick.index) else {
             return;
@@ -202,7 +238,7 @@ impl Origins {
                 // Patience would help nobody: there is no other to go to.
                 COOL_DOWN_MIN_MS
             } else {
-                cool_down_ms(health.failures)
+                cool_down_ms(health.failures).min(max_ms)
             };
     }
 
@@ -212,12 +248,18 @@ impl Origins {
         let ends = self.list.iter().map(|(_, health)| health.cool_until);
         let first = ends.min().unwrap_or_default().saturating_sub(now);
         let seconds = u32::try_from(first.div_ceil(1_000)).unwrap_or(u32::MAX);
-        let message = if self.is_one() {
-            "The origin failed just now."
+        let lack_database = self.list.iter().all(|(_, health)| health.lacks_database);
+        let (code, message) = if lack_database {
+            (
+                ErrorCode::DatabaseUnavailable,
+                "No origin can reach its database.",
+            )
+        } else if self.is_one() {
+            (ErrorCode::OriginUnavailable, "The origin failed just now.")
         } else {
-            "No origin answers."
+            (ErrorCode::OriginUnavailable, "No origin answers.")
         };
-        Problem::new(ErrorCode::OriginUnavailable, message).with_retry_after(seconds.max(1))
+        Problem::new(code, message).with_retry_after(seconds.max(1))
     }
 
     /// The payload of `/healthz`. Their addresses are nobody's business.
@@ -236,6 +278,7 @@ impl Origins {
                 text.push_str(r#""]"#);
             }
             let state = match health {
+                health if health.lacks_database => "no-database",
                 health if health.is_cooling(now) => "cooling-down",
                 Health { failures: 1.., .. } => "failing",
                 Health { seen_at: 0, .. } => "unknown",

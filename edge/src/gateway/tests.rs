@@ -72,7 +72,6 @@ pub(super) fn call(method: &str, url: &str, key: Option<String>) -> Call {
         origin: None,
         access_control_request_method: None,
         body: BodyLength::Known(0),
-        has_two_ends: false,
         request_id: RequestId::from_incoming("r1").unwrap(),
     }
 }
@@ -397,7 +396,13 @@ fn only_an_answer_of_selkies_own_is_passed_on() {
         (200, json, None, "bad_origin_answer"),
         (200, json, Some("r2"), "bad_origin_answer"),
         (302, None, ours, "bad_origin_answer"),
-        (400, Some("text/csv"), ours, "bad_origin_answer"),
+        (400, Some("text/csv"), ours, "invalid_request"),
+        (400, None, None, "invalid_request"),
+        (400, json, Some("r2"), "invalid_request"),
+        (403, html, None, "bad_origin_answer"),
+        (413, html, None, "body_too_large"),
+        (414, html, None, "uri_too_long"),
+        (431, None, None, "headers_too_large"),
         (502, html, None, "bad_origin_answer"),
         (520, html, None, "bad_origin_answer"),
         (521, html, None, "origin_unreachable"),

@@ -3,15 +3,15 @@
 use super::body::{self, Held};
 use super::record_log::RequestRecord;
 use super::records::{Extent, Terms};
-use super::{batch, media, records, sql, tus};
+use super::{batch, header, media, records, sql, text, tus};
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{
-    ACCEPT, AUTHORIZATION, AsHeaderName, CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, Version};
+use axum::http::{HeaderName, Method, Version};
 use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
@@ -105,7 +105,7 @@ impl<'a> Texts<'a> {
             if_match: None,
             if_none_match: None,
             tus: TusHeaders::read(parts.uri.path(), |name| {
-                header(parts, name).map(Cow::into_owned)
+                header(&parts.headers, name).map(Cow::into_owned)
             }),
         };
         // In one pass: a request has few headers, and looking for one takes as long as passing several.
@@ -142,45 +142,5 @@ impl<'a> Texts<'a> {
             if_none_match: self.if_none_match.as_deref(),
             tus: self.tus.as_deref(),
         }
-    }
-}
-
-/// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
-/// as a character that none of ours may hold.
-pub(super) fn header<'a>(parts: &'a Parts, name: impl AsHeaderName) -> Option<Cow<'a, str>> {
-    let mut texts = parts.headers.get_all(name).iter().map(text);
-    let first = texts.next()?;
-    Some(match texts.next() {
-        None => first,
-        Some(second) => {
-            let all: Vec<_> = [first, second].into_iter().chain(texts).collect();
-            Cow::Owned(all.join(", "))
-        }
-    })
-}
-
-fn text(value: &HeaderValue) -> Cow<'_, str> {
-    Cow::Borrowed(value.to_str().unwrap_or("\u{fffd}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parts(values: &[&[u8]]) -> Parts {
-        let mut request = axum::http::Request::builder();
-        for value in values {
-            request = request.header("authorization", *value);
-        }
-        request.body(()).unwrap().into_parts().0
-    }
-
-    #[test]
-    fn headers_read_as_at_the_edge() {
-        let read = |values: &[&[u8]]| header(&parts(values), "authorization").map(String::from);
-        assert_eq!(read(&[]), None);
-        assert_eq!(read(&[b"a"]).as_deref(), Some("a"));
-        assert_eq!(read(&[b"a", b"b"]).as_deref(), Some("a, b"));
-        assert_eq!(read(&[b"\xff"]).as_deref(), Some("\u{fffd}"));
     }
 }

@@ -205,9 +205,9 @@ impl Pace {
 
 /// Bytes of a refused body that are still taken, so that the caller, who is busy sending, gets to read
 /// the answer; beyond, the connection is cut.
-const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// How long a refused body is taken.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Takes what is left of a body that nobody wants.
 pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {

@@ -1,6 +1,7 @@
 //! What lets web pages of other origins read answers: preflights, and a few headers on every answer,
 //! made ready once where they are the same for everybody.
 
+use super::header;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
@@ -29,8 +30,8 @@ impl CrossOrigin {
     }
 
     /// Adds the headers to an answer.
-    pub(super) fn mark(&self, headers_of_answer: &mut HeaderMap, origin: Option<&HeaderValue>) {
-        match origin.and_then(|value| value.to_str().ok()) {
+    pub(super) fn mark(&self, headers_of_answer: &mut HeaderMap, origin: Option<&str>) {
+        match origin {
             Some(origin) if !self.any => {
                 headers_of_answer.extend(headers(&self.origins, Some(origin)));
             }
@@ -44,12 +45,13 @@ impl CrossOrigin {
 
     /// The answer to a preflight, if this is one.
     pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
-        let text = |name: HeaderName| {
-            let value = request.headers().get(name)?;
-            value.to_str().ok()
-        };
-        let asked = text(ACCESS_CONTROL_REQUEST_METHOD);
-        if !cors::is_preflight(request.method().as_str(), text(ORIGIN), asked) {
+        let text = |name: HeaderName| header(request.headers(), name);
+        let (origin, asked) = (text(ORIGIN), text(ACCESS_CONTROL_REQUEST_METHOD));
+        if !cors::is_preflight(
+            request.method().as_str(),
+            origin.as_deref(),
+            asked.as_deref(),
+        ) {
             return None;
         }
         let mut response = Response::new(Body::empty());

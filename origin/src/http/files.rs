@@ -7,8 +7,8 @@ mod answer;
 mod disposition;
 mod query;
 
-use super::api::header;
 use super::etag::ETag;
+use super::header;
 use super::record_log::RequestRecord;
 use super::{body, respond, stream};
 use crate::app::App;
@@ -115,7 +115,7 @@ impl Call<'_> {
         if self.parts.method == Method::HEAD {
             return Ok(Some(served.whole(Body::empty())));
         }
-        let extent = match header(self.parts, "range") {
+        let extent = match header(&self.parts.headers, "range") {
             Some(range) if conditions.range_holds(&served.validators()) => {
                 range::extent(&range, object.size)
             }
@@ -149,7 +149,7 @@ impl Call<'_> {
         {
             return Ok((Arc::clone(file), Access::Public));
         }
-        let authorization = header(self.parts, "authorization");
+        let authorization = header(&self.parts.headers, "authorization");
         let credentials = Credentials {
             query: &self.query,
             authorization: authorization.as_deref(),
@@ -168,11 +168,11 @@ impl Call<'_> {
 
     fn conditions(&self) -> Conditions<'_> {
         Conditions {
-            if_match: header(self.parts, "if-match"),
-            if_unmodified_since: header(self.parts, "if-unmodified-since"),
-            if_none_match: header(self.parts, "if-none-match"),
-            if_modified_since: header(self.parts, "if-modified-since"),
-            if_range: header(self.parts, "if-range"),
+            if_match: header(&self.parts.headers, "if-match"),
+            if_unmodified_since: header(&self.parts.headers, "if-unmodified-since"),
+            if_none_match: header(&self.parts.headers, "if-none-match"),
+            if_modified_since: header(&self.parts.headers, "if-modified-since"),
+            if_range: header(&self.parts.headers, "if-range"),
         }
     }
 }

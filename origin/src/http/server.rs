@@ -1,7 +1,9 @@
 //! Connections: accepted, served as HTTP/1.1 or HTTP/2 (h2c), drained at the end.
 
+use super::unparsed::{Exchange, Told, Watched};
 use crate::app::App;
 use crate::config::Config;
+use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -53,23 +55,38 @@ pub async fn serve(
         };
         prepare(&stream);
         let (app, builder) = (Arc::clone(&app), Arc::clone(&builder));
-        let service = service_fn(move |request| {
-            // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
-            let answered = super::entry(Arc::clone(&app), request, peer.ip());
-            Box::pin(answered.map(Ok::<_, Infallible>))
-        });
         let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {
-            let spoke = tokio::select! {
-                spoke = speaks(&stream, patience) => spoke,
-                () = stop.cancelled() => false,
+            let protocol = tokio::select! {
+                protocol = protocol(&stream, patience) => protocol,
+                () = stop.cancelled() => None,
             };
-            if !spoke {
-                return;
-            }
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let exchange = match protocol {
+                Some(Protocol::Http1) => Some(Arc::new(Exchange::default())),
+                Some(Protocol::Http2) => None,
+                None => return,
+            };
+            let service = {
+                let (app, exchange) = (Arc::clone(&app), exchange.clone());
+                service_fn(move |request| {
+                    let exchange = exchange.clone();
+                    if let Some(exchange) = &exchange {
+                        exchange.begin();
+                    }
+                    let answered = super::entry(Arc::clone(&app), request, peer.ip());
+                    let told = |response: Response| response.map(|body| Told::new(body, exchange));
+                    // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
+                    Box::pin(answered.map(|response| Ok::<_, Infallible>(told(response))))
+                })
+            };
+            let stream = TokioIo::new(Watched::new(stream, exchange.clone()));
+            let connection = builder.serve_connection(stream, service);
             if let Err(error) = watcher.watch(connection.into_owned()).await {
                 tracing::debug!(%error, "a connection ended early");
+            }
+            if let Some(refused) = exchange.and_then(|exchange| exchange.take_refused()) {
+                let response = super::unparsed(app, &refused.problem());
+                refused.answer(response).await;
             }
         });
     }
@@ -105,22 +122,29 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
 }
 
+enum Protocol {
+    Http1,
+    Http2,
+}
+
 /// Waits until the caller's first bytes tell HTTP/1 from HTTP/2: hyper itself would wait for them for
-/// ever, and some thousands of silent connections leave no file descriptor to anybody else.
-async fn speaks(stream: &TcpStream, patience: Duration) -> bool {
+/// ever, and some thousands of silent connections leave no file descriptor to anybody else. `None` if there are none in
+/// time.
+async fn protocol(stream: &TcpStream, patience: Duration) -> Option<Protocol> {
     let told = tokio::time::timeout(patience, async {
         let mut head = [0; H2_PREFACE.len()];
         loop {
             match stream.peek(&mut head).await {
-                Ok(0) | Err(_) => return false,
+                Ok(0) | Err(_) => return None,
+                Ok(_) if head == *H2_PREFACE => return Some(Protocol::Http2),
                 Ok(read) if read < head.len() && head[..read] == H2_PREFACE[..read] => {
                     tokio::time::sleep(PREFACE_PAUSE).await;
                 }
-                Ok(_) => return true,
+                Ok(_) => return Some(Protocol::Http1),
             }
         }
     });
-    told.await.unwrap_or(false)
+    told.await.ok().flatten()
 }
 
 fn prepare(stream: &TcpStream) {

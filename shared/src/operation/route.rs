@@ -5,8 +5,8 @@ use super::tus::{TusHeaders, TusId};
 use super::{RecordId, RequestHead, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
-use crate::limits::URL_MAX_BYTES;
 use crate::media::FilePath;
+use crate::request::check_url_length;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
@@ -40,10 +40,8 @@ pub(super) enum Resource {
 /// Understands a request for a file's bytes, `GET /media/{project}/{folder…}/{name}`: whom it is about.
 ///
 /// # Errors
-/// `uri_too_long`, `method_not_allowed`; `media_not_found` for a path that no file can have.
+/// `method_not_allowed`; `media_not_found` for a path that no file can have.
 pub fn file(head: &RequestHead<'_>) -> Result<FilePath, Problem> {
-    refuse_long_urls(head)
-        .map_err(|problem| problem.with_hint("The options of a file's URL are short."))?;
     allow(head.method, "GET, HEAD")?;
     FilePath::parse(head.path)
 }
@@ -54,7 +52,7 @@ const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
 /// Finds the resource and checks the method.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
-    refuse_long_urls(head)?;
+    check_url_length(head.path, head.query)?;
     let path = head
         .path
         .strip_prefix("/api/v1/")
@@ -180,20 +178,6 @@ fn not_found(head: &RequestHead<'_>) -> Problem {
     .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")
 }
 
-fn refuse_long_urls(head: &RequestHead<'_>) -> Result<(), Problem> {
-    let length = head.path.len() + head.query.map_or(0, |query| query.len() + 1);
-    if length <= URL_MAX_BYTES {
-        return Ok(());
-    }
-    Err(Problem::new(
-        ErrorCode::UriTooLong,
-        format!("The URL has {length} bytes; {URL_MAX_BYTES} are read."),
-    )
-    .with_hint(
-        "Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.",
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,10 +209,5 @@ mod tests {
         ] {
             assert_eq!(ask(method, path, None), Err(code), "{method} {path}");
         }
-        let long = "a".repeat(URL_MAX_BYTES);
-        assert_eq!(
-            ask("GET", "/media/p/a", Some(&long)),
-            Err(ErrorCode::UriTooLong)
-        );
     }
 }

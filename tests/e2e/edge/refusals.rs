@@ -49,7 +49,9 @@ use Source::{Beyond, Edge};
 /// Every code: a new one has to be thought of here.
 fn source(code: ErrorCode) -> Source {
     match code {
-        ErrorCode::InvalidJson
+        ErrorCode::InvalidRequest
+        | ErrorCode::HeadersTooLarge
+        | ErrorCode::InvalidJson
         | ErrorCode::InvalidQueryOption
         | ErrorCode::InvalidFilter
         | ErrorCode::InvalidBody

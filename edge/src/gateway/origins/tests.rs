@@ -112,6 +112,31 @@ fn the_only_one_is_asked_again_after_a_second_however_often_it_failed() {
 }
 
 #[test]
+fn an_origin_without_its_database_is_asked_for_its_readiness_and_soon() {
+    let mut origins = origins("http://a,http://b");
+    let mut now = NOW;
+    for seconds in [1, 2, 4, 4, 4] {
+        let first = pick(&mut origins, now);
+        assert_eq!(first.number(), 1);
+        origins.lost_database(first, now);
+        assert_eq!(origins.sign_path(first), READINESS_PATH);
+        assert_eq!(order(&mut origins, NOWHERE, now), [2]);
+        now += seconds * 1_000;
+    }
+    assert!(described(&origins, now).contains(r#""state":"no-database","failures":5"#));
+    // The other one answers nothing: not all of them lack the database alone.
+    let second = origins.choose(Tried::default(), NOWHERE, now - 1).unwrap();
+    origins.failed(second, now);
+    let code = |origins: &Origins| origins.unavailable(now).code();
+    assert_eq!(code(&origins), ErrorCode::OriginUnavailable);
+    origins.lost_database(second, now);
+    assert_eq!(code(&origins), ErrorCode::DatabaseUnavailable);
+    let first = pick(&mut origins, now);
+    origins.answered(first, now);
+    assert_eq!(origins.sign_path(first), LIFE_PATH);
+}
+
+#[test]
 fn one_request_at_a_time_finds_out_whether_an_origin_is_back() {
     let mut origins = origins("http://a,http://b");
     fail(&mut origins, NOW);
@@ -219,6 +244,7 @@ fn only_what_does_no_harm_is_sent_to_another_origin() {
         (Miss::untaken(), true, true),
         (Miss::broken(Blame::Origin, String::new()), true, false),
         (Miss::broken(Blame::Unsure, String::new()), true, false),
+        (Miss::without_database(), true, false),
         (Miss::foreign(200, problem()), true, false),
         (Miss::foreign(404, problem()), true, false),
         (Miss::foreign(502, problem()), true, false),

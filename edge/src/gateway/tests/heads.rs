@@ -38,6 +38,30 @@ fn a_head_is_read_line_by_line() {
 }
 
 #[test]
+fn a_head_that_the_origin_could_not_read_is_refused() {
+    let check = |url: &str, rest: &str| {
+        let head = Head::of_request(format!("POST\nhttp://api.test{url}\n{rest}"));
+        head.check().err().map(|problem| problem.code())
+    };
+    let crowd: String = (0..100).map(|n| format!("\nx-{n}\n1")).collect();
+    for (url, rest, code) in [
+        ("/a?b", "body\nx-a\na\tb\ncontent-length\n5", None),
+        ("/a", "\nx-a\na\u{1}b", Some(ErrorCode::InvalidRequest)),
+        ("/a", "\nx-\u{fffd}\na", Some(ErrorCode::InvalidRequest)),
+        ("/a\u{1}", "", Some(ErrorCode::InvalidRequest)),
+        ("/a", &*crowd, Some(ErrorCode::HeadersTooLarge)),
+        ("/a", "body\ntrailer\nx-a", Some(ErrorCode::InvalidBody)),
+        (
+            "/a",
+            "body\ncontent-length\n5\ntransfer-encoding\nchunked",
+            Some(ErrorCode::InvalidBody),
+        ),
+    ] {
+        assert_eq!(check(url, rest), code, "{url} {rest:?}");
+    }
+}
+
+#[test]
 fn the_origin_is_told_who_asks_and_nothing_that_a_caller_made_up() {
     let head = request(
         "\naccept\n*/*\nconnection\nx-hop, accept\nx-hop\n1\nhost\nx\nx-forwarded-for\n9.9.9.9\nx-request-id\nno good",

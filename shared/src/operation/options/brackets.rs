@@ -150,11 +150,16 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// The index of a list's item, as clients write it: digits without a sign or a leading zero.
+fn index(name: &str) -> Option<usize> {
+    let index: usize = name.parse().ok()?;
+    (index.to_string() == name).then_some(index)
+}
+
 fn is_list(members: &[(String, Node)]) -> bool {
     let mut is_there = vec![false; members.len()];
     members.iter().all(|(name, _)| {
-        let index = name.parse::<usize>().ok();
-        let place = index.and_then(|index| is_there.get_mut(index));
+        let place = index(name).and_then(|index| is_there.get_mut(index));
         place.is_some_and(|place| !std::mem::replace(place, true))
     })
 }
@@ -190,6 +195,8 @@ mod tests {
             ("a[b]=&c=", r#"a={"b":""} c="""#),
             ("a[b]&a[c]=d", r#"a={"b":null,"c":"d"}"#),
             ("a[b]=%5B1%5D", r#"a={"b":"[1]"}"#),
+            ("a[%2B0]=x", r#"a={"+0":"x"}"#),
+            ("a[00]=x", r#"a={"00":"x"}"#),
         ] {
             let ordered = |text: String| {
                 let mut parts: Vec<_> = text.split(' ').map(str::to_owned).collect();

@@ -19,6 +19,7 @@ pub(super) fn table(expired: &str) -> Vec<Refusal> {
         names(),
         headers(),
         resumable(),
+        unfit(),
     ]
     .into_iter()
     .flatten()
@@ -153,6 +154,24 @@ fn routes() -> Vec<Refusal> {
     ] {
         table.push(refusal(UriTooLong, get(&path)));
         table.push(refusal(UriTooLong, get(&path).no_key()));
+    }
+    table
+}
+
+/// What no request may have, whatever it asks for.
+fn unfit() -> Vec<Refusal> {
+    let mut table = Vec::new();
+    for path in [POSTS, "/readyz", "/healthz", "/media/default/a", "/nowhere"] {
+        let crowd = (0..80).fold(get(path), |call, n| call.header(&format!("x-{n}"), "1"));
+        table.push(refusal(HeadersTooLarge, crowd));
+        let large = get(path).header("cookie", &"a".repeat(70_000));
+        table.push(refusal(HeadersTooLarge, large));
+        table.push(refusal(InvalidRequest, get(&format!("{path}?a=`"))));
+        table.push(refusal(InvalidBody, get(path).header("trailer", "x-a")));
+        table.push(refusal(
+            UriTooLong,
+            get(&format!("{path}?{}", "a".repeat(17_000))),
+        ));
     }
     table
 }

@@ -1,0 +1,260 @@
+//! Requests that hyper refuses before there is a request: hyper's own answer has no body, and the caller gets the envelope
+//! of a problem instead. Of HTTP/1 only; HTTP/2 refuses by resetting a stream.
+//!
+//! hyper lets nobody take part in that answer, so the connection's bytes are watched: what hyper writes while no request is
+//! in flight is such an answer. Knows no routes.
+
+use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
+use axum::body::{Body, HttpBody};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
+use shared::error::Problem;
+use shared::{request, request_id};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::TcpStream;
+
+/// No request is in flight, and all of the last answer is written.
+const IDLE: u8 = 0;
+/// A request is in flight.
+const IN_FLIGHT: u8 = 1;
+/// All of the answer is in hyper's buffer.
+const BUFFERED: u8 = 2;
+
+/// Where an answer's bytes have its status.
+const STATUS_AT: std::ops::Range<usize> = "HTTP/1.1 ".len().."HTTP/1.1 400".len();
+
+/// Where the requests of one HTTP/1 connection stand.
+#[derive(Debug, Default)]
+pub(super) struct Exchange {
+    phase: AtomicU8,
+    refused: Mutex<Option<Refused>>,
+}
+
+/// A connection on which hyper refused a request, and was not heard.
+#[derive(Debug)]
+pub(super) struct Refused {
+    stream: TcpStream,
+    status: u16,
+}
+
+impl Exchange {
+    /// A request came, which will be answered.
+    pub(super) fn begin(&self) {
+        self.phase.store(IN_FLIGHT, Ordering::Relaxed);
+    }
+
+    /// The connection, if hyper refused a request on it and has ended.
+    pub(super) fn take_refused(&self) -> Option<Refused> {
+        self.refused.lock().ok()?.take()
+    }
+}
+
+impl Refused {
+    /// What the caller is told.
+    pub(super) fn problem(&self) -> Problem {
+        match self.status {
+            414 => request::url_too_long(),
+            431 => request::headers_too_large(),
+            _ => request::malformed(),
+        }
+    }
+
+    /// Sends the answer, and takes for a while what the caller still sends, so that the answer gets to be read.
+    pub(super) async fn answer(mut self, response: Response) {
+        let exchange = async {
+            self.stream.write_all(&bytes(response).await).await?;
+            self.stream.shutdown().await?;
+            let (mut left, mut taken) = (DRAIN_MAX_BYTES, [0; 4_096]);
+            while let count @ 1.. = self.stream.read(&mut taken).await? {
+                left = left.checked_sub(count).ok_or(io::ErrorKind::FileTooLarge)?;
+            }
+            Ok::<(), io::Error>(())
+        };
+        // Whether the caller reads it or left makes no difference here.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, exchange).await;
+    }
+}
+
+/// An answer as it goes over an HTTP/1 connection that ends behind it.
+async fn bytes(response: Response) -> Vec<u8> {
+    let (mut parts, body) = response.into_parts();
+    let body = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes);
+    let body = body.unwrap_or_default();
+    parts
+        .headers
+        .insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    parts
+        .headers
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    let reason = parts.status.canonical_reason().unwrap_or_default();
+    let mut bytes = format!("HTTP/1.1 {} {reason}\r\n", parts.status.as_u16()).into_bytes();
+    for (name, value) in &parts.headers {
+        bytes.extend_from_slice(name.as_str().as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+/// A connection whose writes are watched.
+#[derive(Debug)]
+pub(super) struct Watched {
+    /// None once it was handed over.
+    stream: Option<TcpStream>,
+    /// None for HTTP/2, where nothing is watched.
+    exchange: Option<Arc<Exchange>>,
+    /// The status of hyper's own answer, which is not sent.
+    refused: Option<u16>,
+}
+
+impl Watched {
+    pub(super) fn new(stream: TcpStream, exchange: Option<Arc<Exchange>>) -> Self {
+        Self {
+            stream: Some(stream),
+            exchange,
+            refused: None,
+        }
+    }
+
+    /// Takes note of what is about to be written; whether it is hyper's own answer.
+    fn is_refusal(&mut self, bytes: &[u8]) -> bool {
+        if self.refused.is_some() {
+            return true;
+        }
+        let phase = self.exchange.as_ref().map(|exchange| &exchange.phase);
+        if phase.is_none_or(|phase| phase.load(Ordering::Relaxed) != IDLE) {
+            return false;
+        }
+        let status = bytes
+            .get(STATUS_AT)
+            .and_then(|digits| StatusCode::from_bytes(digits).ok());
+        // Every answer of the service has its request's id: whatever the phase, none of them is lost.
+        let id = request_id::HEADER.as_bytes();
+        let is_of_hyper = bytes.windows(id.len()).all(|part| part != id);
+        self.refused = status.filter(|_| is_of_hyper).map(|status| status.as_u16());
+        self.refused.is_some()
+    }
+
+    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        let stream = self.stream.as_mut().map(Pin::new);
+        stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream()?.poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_refusal(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        self.stream()?.poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if pieces.first().is_some_and(|first| self.is_refusal(first)) {
+            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
+        }
+        self.stream()?.poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream
+            .as_ref()
+            .is_some_and(TcpStream::is_write_vectored)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // hyper flushes once its buffer is empty.
+        if let Some(exchange) = &self.exchange {
+            let phase = &exchange.phase;
+            let _ = phase.compare_exchange(BUFFERED, IDLE, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        self.stream()?.poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(status) = self.refused else {
+            return self.stream()?.poll_shutdown(context);
+        };
+        let stream = self.stream.take();
+        if let Some((stream, exchange)) = stream.zip(self.exchange.as_ref())
+            && let Ok(mut refused) = exchange.refused.lock()
+        {
+            *refused = Some(Refused { stream, status });
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// An answer's body, which tells when all of it is in hyper's buffer.
+#[derive(Debug)]
+pub(super) struct Told {
+    body: Body,
+    exchange: Option<Arc<Exchange>>,
+}
+
+impl Told {
+    pub(super) fn new(body: Body, exchange: Option<Arc<Exchange>>) -> Self {
+        Self { body, exchange }
+    }
+}
+
+impl HttpBody for Told {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if let Some(exchange) = &self.exchange {
+            exchange.phase.store(BUFFERED, Ordering::Relaxed);
+        }
+    }
+}

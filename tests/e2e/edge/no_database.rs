@@ -1,0 +1,122 @@
+//! An origin that lives but has lost its database: the edge asks the others, and that one only whether it is ready.
+
+use super::origins::{POSTS, Pair, call, states};
+use crate::case::eventually;
+use crate::door::Door;
+use crate::second::{Second, Through};
+use crate::service::shared;
+use crate::stand_in::Manner;
+use crate::worker::Worker;
+use reqwest::Method;
+use serde_json::json;
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+cases! {
+    Own: [
+        a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time,
+        a_caller_who_loses_its_own_connection_is_no_fault_of_the_origin,
+        without_any_database_the_caller_is_told_so,
+        an_origin_whose_mariadb_stops_is_left_until_it_is_back,
+    ],
+}
+
+const NO_DATABASE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\n\
+    X-Selkie-Unavailable: database\r\nRetry-After: 2\r\nConnection: close\r\n\r\n\
+    {\"success\":false,\"payload\":null,\"error\":{\"code\":\"database_unavailable\",\"message\":\"gone\",\"retryable\":true,\"requestId\":\"REQUEST_ID\"}}";
+
+fn lost() -> Manner {
+    Manner::Raw(NO_DATABASE).well_asked()
+}
+
+/// How often each origin was asked for anything but a sign.
+fn asked(pair: &Pair) -> (usize, usize) {
+    [&pair.a, &pair.b]
+        .map(|origin| {
+            let asked = origin.asked();
+            let is_sign = |head: &str| head.starts_with("GET /readyz ");
+            asked.iter().filter(|seen| !is_sign(&seen.head)).count()
+        })
+        .into()
+}
+
+async fn a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time(_: Door) {
+    let pair = Pair::start(lost(), Manner::Well).await;
+    for _ in 0..20 {
+        assert_eq!(pair.read().await.payload(), "b");
+    }
+    assert_eq!(asked(&pair), (1, 20));
+    assert_eq!(states(&pair.worker).await[0]["state"], "no-database");
+    let insert = || call(&pair.worker, Method::POST, POSTS).json(&json!({"title": "x"}));
+    assert_eq!(insert().send().await.payload(), "b");
+    assert_eq!(asked(&pair), (1, 21));
+    pair.a.turn(Manner::Well);
+    let is_back = || async { (pair.read().await.payload() == "a").then_some(()) };
+    eventually("the first origin answers", Duration::from_secs(20), is_back).await;
+    assert_eq!(states(&pair.worker).await[0]["state"], "healthy");
+    // A write that finds the database gone may have been done: it is not sent to another origin.
+    pair.a.turn(lost());
+    let before = asked(&pair);
+    insert()
+        .send()
+        .await
+        .refused(ErrorCode::DatabaseUnavailable);
+    assert_eq!(asked(&pair), (before.0 + 1, before.1));
+    assert_eq!(insert().send().await.payload(), "b");
+}
+
+async fn a_caller_who_loses_its_own_connection_is_no_fault_of_the_origin(_: Door) {
+    let pair = Pair::start(lost().ready(), Manner::Well).await;
+    for _ in 0..3 {
+        assert_eq!(pair.read().await.payload(), "b");
+    }
+    assert_eq!(asked(&pair), (3, 3));
+    assert_eq!(states(&pair.worker).await[0]["failures"], 0);
+}
+
+async fn without_any_database_the_caller_is_told_so(_: Door) {
+    let pair = Pair::start(lost(), lost()).await;
+    for _ in 0..5 {
+        let answer = pair.read().await;
+        answer.refused(ErrorCode::DatabaseUnavailable);
+        let after = answer.header("retry-after").expect("a time");
+        assert!((1..=4).contains(&after.parse::<u32>().unwrap()), "{after}");
+    }
+    pair.b.turn(Manner::Well);
+    let is_back = || async { (pair.read().await.code() == "ok").then_some(()) };
+    eventually("one is back", Duration::from_secs(20), is_back).await;
+}
+
+async fn an_origin_whose_mariadb_stops_is_left_until_it_is_back(_: Door) {
+    let mut through = Through::start(shared());
+    let url = through.database_url();
+    let launch = move || {
+        let mut second = Second::launch(shared(), &[("SELKIE_DATABASE_URL", &url)])?;
+        second.wait_until_ready().map(|()| second)
+    };
+    let second = tokio::task::spawn_blocking(launch).await.unwrap().unwrap();
+    let origins = format!("{},{}", second.origin, shared().origin);
+    let worker = tokio::task::spawn_blocking(move || Worker::start(&[("ORIGINS", &origins)]));
+    let worker = worker.await.unwrap();
+    let read = || call(&worker, Method::GET, &format!("{POSTS}/1")).send();
+    assert_eq!(read().await.payload()["id"], 1);
+    assert_eq!(states(&worker).await[0]["state"], "healthy");
+    through.stop();
+    for _ in 0..50 {
+        assert_eq!(read().await.payload()["id"], 1);
+    }
+    let states_now = states(&worker).await;
+    assert_eq!(states_now[0]["state"], "no-database", "{states_now:?}");
+    assert_eq!(states_now[1]["state"], "healthy", "{states_now:?}");
+    through.go_on(shared());
+    let is_back = || async {
+        assert_eq!(read().await.payload()["id"], 1);
+        (states(&worker).await[0]["state"] == "healthy").then_some(())
+    };
+    eventually(
+        "the first origin is asked again",
+        Duration::from_secs(60),
+        is_back,
+    )
+    .await;
+}
