@@ -22,6 +22,7 @@ cases! {
 }
 
 const NO_DATABASE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\n\
+    X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\
     X-Selkie-Unavailable: database\r\nRetry-After: 2\r\nConnection: close\r\n\r\n\
     {\"success\":false,\"payload\":null,\"error\":{\"code\":\"database_unavailable\",\"message\":\"gone\",\"retryable\":true,\"requestId\":\"REQUEST_ID\"}}";
 
