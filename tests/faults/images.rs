@@ -14,7 +14,10 @@ use shared::error::ErrorCode;
 
 cases! {
     Own: [
-        images_of_100_megapixels_are_decoded_or_refused_within_512_mb,
+        jpegs_of_100_megapixels_are_decoded_or_refused_within_512_mb,
+        pngs_of_100_megapixels_are_decoded_or_refused_within_512_mb,
+        tiffs_of_100_megapixels_are_decoded_or_refused_within_512_mb,
+        other_images_of_100_megapixels_are_decoded_or_refused_within_512_mb,
     ],
 }
 
@@ -23,31 +26,55 @@ const SIDE: u32 = 10_000;
 const PIXELS: u64 = 100_000_000;
 const PADDED_BYTES: usize = 100 * 1024 * 1024;
 
+use Outcome::{Refused, Thumbnail};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Thumbnail,
     Refused,
 }
 
-async fn images_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
-    use Outcome::{Refused, Thumbnail};
-    let service = start(Edge::Without, &[]).await;
+async fn jpegs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
     let mut padded = jpeg(ColorType::L8, 0xC0);
     padded.resize(PADDED_BYTES, 0);
-    let files = [
-        ("issue.tiff", tiff(9_990, 16, 4), Refused),
-        ("plain.tiff", tiff(SIDE, 8, 3), Thumbnail),
+    walk([
         ("baseline.jpg", jpeg(ColorType::L8, 0xC0), Thumbnail),
         ("padded.jpg", padded, Thumbnail),
         ("progressive.jpg", jpeg(ColorType::L8, 0xC2), Thumbnail),
         ("progressive-444.jpg", jpeg(ColorType::Rgb8, 0xC2), Refused),
+    ])
+    .await;
+}
+
+async fn pngs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
+    walk([
         ("deep.png", png(16, 6, 0), Thumbnail),
         ("interlaced.png", png(8, 2, 1), Thumbnail),
         ("interlaced-alpha.png", png(8, 6, 1), Refused),
+    ])
+    .await;
+}
+
+async fn tiffs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
+    walk([
+        ("deep.tiff", tiff(9_990, 16, 4), Refused),
+        ("plain.tiff", tiff(SIDE, 8, 3), Thumbnail),
+    ])
+    .await;
+}
+
+async fn other_images_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
+    walk([
         ("runs.bmp", bmp(), Thumbnail),
         ("frame.gif", gif(), Thumbnail),
         ("lossless.webp", webp(), Refused),
-    ];
+    ])
+    .await;
+}
+
+/// Uploads the files one after the other to a service of its own.
+async fn walk<const COUNT: usize>(files: [(&str, Vec<u8>, Outcome); COUNT]) {
+    let service = start(Edge::Without, &[]).await;
     let process = Process::of(&service);
     for (name, file, expected) in files {
         let answer = upload(&service, name, &file).await;

@@ -7,7 +7,6 @@ use shared::operation::media::MediaList;
 
 use super::super::system::{Consent, confirm, note, project};
 use super::super::{CliError, Context};
-use crate::db::media::MediaTable;
 use crate::media::library::Library;
 use crate::projects::{ProjectError, Removal};
 use crate::system::System;
@@ -49,8 +48,7 @@ struct RemovedAnswer {
 
 impl RemoveArgs {
     pub(super) async fn run(self, context: &Context, system: &System) -> Result<(), CliError> {
-        let table = MediaTable::new(&system.address, context.config.connect_timeout);
-        let library = Library::open(&context.config, table)?;
+        let library = Library::open(&context.config, system)?;
         let outcome = self.remove(context, system, &library).await;
         library.table().clone().close().await;
         outcome
