@@ -57,21 +57,22 @@ pub(super) async fn run(
     content: &mut Body,
 ) -> Result<Response, Problem> {
     let asker = Asker {
+        project: principal.project(),
         links: links(app, parts),
         headers: &parts.headers,
     };
-    let project = principal.project();
     match call {
         TusCall::Describe => Ok(describe(app)),
-        TusCall::Create(new) => create(app, project, &asker, &new, content).await,
-        TusCall::Status(id) => status(app, project, &asker, id).await,
-        TusCall::Append { id, offset } => append(app, project, &asker, (id, offset), content).await,
-        TusCall::Terminate(id) => terminate(app, project, id).await,
+        TusCall::Create(new) => create(app, &asker, &new, content).await,
+        TusCall::Status(id) => status(app, &asker, id).await,
+        TusCall::Append { id, offset } => append(app, &asker, (id, offset), content).await,
+        TusCall::Terminate(id) => terminate(app, asker.project, id).await,
     }
 }
 
 /// What answers need of the request.
 struct Asker<'a> {
+    project: &'a ProjectName,
     links: Links,
     headers: &'a HeaderMap,
 }
@@ -87,17 +88,19 @@ fn describe(app: &App) -> Response {
 
 async fn create(
     app: &Arc<App>,
-    project: &ProjectName,
     asker: &Asker<'_>,
     new: &TusNew,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let row = app.resumable.begin(project, new).await?;
+    let row = app.resumable.begin(asker.project, new).await?;
     let id = TusId::from(row.id);
     let mut response = empty(StatusCode::CREATED);
     if new.first_bytes == FirstBytes::Here {
         let begun = async {
-            let turn = app.resumable.take(project, id, Manner::Yields).await?;
+            let turn = app
+                .resumable
+                .take(asker.project, id, Manner::Yields)
+                .await?;
             turn.expect(0, content.size_hint().exact())?;
             arrive(app, turn, content).await
         };
@@ -105,7 +108,7 @@ async fn create(
             Ok(outcome) => tell(&mut response, &outcome, asker),
             Err(problem) => {
                 // Its caller never learns where it is.
-                if let Err(error) = terminate(app, project, id).await {
+                if let Err(error) = terminate(app, asker.project, id).await {
                     tracing::debug!(%error, "an upload that failed at its beginning is left to expire");
                 }
                 return Err(problem);
@@ -121,13 +124,11 @@ async fn create(
     Ok(response)
 }
 
-async fn status(
-    app: &Arc<App>,
-    project: &ProjectName,
-    asker: &Asker<'_>,
-    id: TusId,
-) -> Result<Response, Problem> {
-    let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
+async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
+    let turn = app
+        .resumable
+        .take(asker.project, id, Manner::TakesOver)
+        .await?;
     // A crash, or a store that failed, came between the last byte and the file.
     let outcome = if turn.is_complete() {
         arrive(app, turn, &mut Body::empty()).await?
@@ -147,12 +148,14 @@ async fn status(
 
 async fn append(
     app: &Arc<App>,
-    project: &ProjectName,
     asker: &Asker<'_>,
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let turn = app.resumable.take(project, id, Manner::Yields).await?;
+    let turn = app
+        .resumable
+        .take(asker.project, id, Manner::Yields)
+        .await?;
     turn.expect(offset, content.size_hint().exact())?;
     let outcome = match turn.file() {
         Some(_) => reached(app, &turn).await?,
@@ -207,7 +210,7 @@ fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
         // It may have replaced another, and made its folder private.
         let made = tus::TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
-        let private_in = private_in.then(|| asker.principal.project());
+        let private_in = private_in.then_some(asker.project);
         forget::tell(
             response,
             asker.headers,

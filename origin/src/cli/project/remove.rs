@@ -7,6 +7,7 @@ use shared::operation::media::MediaList;
 
 use super::super::system::{Consent, confirm, note, project};
 use super::super::{CliError, Context};
+use crate::db::media::MediaTable;
 use crate::media::library::Library;
 use crate::projects::{ProjectError, Removal};
 use crate::system::System;
@@ -48,7 +49,8 @@ struct RemovedAnswer {
 
 impl RemoveArgs {
     pub(super) async fn run(self, context: &Context, system: &System) -> Result<(), CliError> {
-        let library = Library::open(&context.config, system)?;
+        let table = MediaTable::new(&system.address, context.config.connect_timeout);
+        let library = Library::open(&context.config, table)?;
         let outcome = self.remove(context, system, &library).await;
         library.table().clone().close().await;
         outcome

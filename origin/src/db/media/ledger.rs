@@ -85,7 +85,7 @@ impl MediaTable {
     pub async fn installation(&self) -> Result<String, TableError> {
         let mut conn = self.conn().await?;
         let id: Option<String> = within(async {
-            let id = conn.query_first("SELECT uuid FROM selkie.installation");
+            let id = ask::first(conn.query_iter("SELECT uuid FROM selkie.installation"));
             Ok::<_, TableError>(id.await?)
         })
         .await?;

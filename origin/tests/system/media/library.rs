@@ -295,14 +295,8 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     assert_eq!((swept.due, swept.staged), (1, 1));
     assert_eq!(library.sweep().await.unwrap(), Swept::default());
     std::fs::write(shelf.directory.path().join("staging/crashed"), "part").unwrap();
-    let sweep = async |grace: Duration, effect: Effect, share_max: u8| {
-        let terms = SweepTerms {
-            effect,
-            grace,
-            share_max,
-        };
-        library.sweep_all(terms).await
-    };
+    let sweep =
+        async |grace, effect, share_max| library.sweep_all(terms(grace, effect, share_max)).await;
     let lying = 4 + 1 + 1_100;
     let all = Swept {
         due: 1,
@@ -325,21 +319,7 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     assert_eq!(swept, young);
     assert_eq!(shelf.stored().await.len(), lying);
 
-    // Nearly all of the store, and then another's.
-    let refused = sweep(Duration::ZERO, Effect::Deletes, 50).await;
-    assert!(
-        matches!(refused, Err(SweepError::Implausible { orphans: 1_100, .. })),
-        "{refused:?}"
-    );
-    let own = store.owner().await.unwrap().expect("a mark");
-    store.take_over("another".to_owned()).await.unwrap();
-    let refused = sweep(Duration::ZERO, Effect::Deletes, 100).await;
-    assert!(matches!(refused, Err(SweepError::Another)), "{refused:?}");
-    std::fs::remove_file(shelf.directory.path().join("owner")).unwrap();
-    let refused = sweep(Duration::ZERO, Effect::Deletes, 100).await;
-    assert!(matches!(refused, Err(SweepError::Unmarked)), "{refused:?}");
-    assert_eq!(shelf.stored().await.len(), lying);
-    store.take_over(own).await.unwrap();
+    refuses_to_sweep(&shelf).await;
 
     let swept = sweep(Duration::ZERO, Effect::Deletes, 100).await.unwrap();
     assert_eq!(swept, Swept { staged: 0, ..all });
@@ -352,6 +332,38 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
         ..Swept::default()
     };
     assert_eq!(swept, left);
+}
+
+fn terms(grace: Duration, effect: Effect, share_max: u8) -> SweepTerms {
+    SweepTerms {
+        effect,
+        grace,
+        share_max,
+    }
+}
+
+/// A store of which nearly all is named by no row, then another's, then nobody's: nothing is deleted.
+async fn refuses_to_sweep(shelf: &Shelf) {
+    let (library, store) = (&shelf.library, shelf.library.store());
+    let stored = shelf.stored().await;
+    let sweep = async |share_max| {
+        let terms = terms(Duration::ZERO, Effect::Deletes, share_max);
+        library.sweep_all(terms).await
+    };
+    let refused = sweep(50).await;
+    assert!(
+        matches!(refused, Err(SweepError::Implausible { orphans: 1_100, .. })),
+        "{refused:?}"
+    );
+    let own = store.owner().await.unwrap().unwrap();
+    store.take_over("another".to_owned()).await.unwrap();
+    let refused = sweep(100).await;
+    assert!(matches!(refused, Err(SweepError::Another)), "{refused:?}");
+    std::fs::remove_file(shelf.directory.path().join("owner")).unwrap();
+    let refused = sweep(100).await;
+    assert!(matches!(refused, Err(SweepError::Unmarked)), "{refused:?}");
+    assert_eq!(shelf.stored().await, stored);
+    store.take_over(own).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
