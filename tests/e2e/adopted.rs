@@ -67,7 +67,7 @@ async fn no_key_drops_an_adopted_database(door: Door) {
         format!("/*!50000 DROP DATABASE {name} */"),
         format!("CREATE OR REPLACE DATABASE {name}"),
         format!("EXECUTE IMMEDIATE 'DROP DATABASE {name}'"),
-        format!("PREPARE s FROM 'DROP DATABASE {name}'"),
+        format!("BEGIN NOT ATOMIC PREPARE s FROM 'DROP DATABASE {name}'; EXECUTE s; END"),
         format!("BEGIN NOT ATOMIC DROP DATABASE {name}; END"),
         format!("CREATE PROCEDURE {name}.p() DROP DATABASE {name}"),
     ];

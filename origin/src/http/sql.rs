@@ -74,7 +74,7 @@ pub(super) async fn run(
     answer.map_err(|failure| match failure {
         // Of what reads and writes records, it says that a view's definer is gone: `DbError` tells so.
         Failure::Database(error)
-            if error.errno() == Some(ACCESS_DENIED) && effects.schema == Schema::Changed =>
+            if error.errno() == Some(ACCESS_DENIED) && effects.results == Results::Any =>
         {
             Problem::new(
                 ErrorCode::PermissionDenied,
