@@ -9,6 +9,7 @@ use crate::http::{StreamSlots, body};
 use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
 use crate::shares::Shares;
 use shared::limits::{
+    IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT,
     TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
 };
 use std::time::Duration;
@@ -104,6 +105,16 @@ fn expected() -> Vec<Expected> {
             "files that are being stored or deleted",
             written(DEEDS_MAX_COUNT),
             written(DEEDS_PER_PROJECT_MAX_COUNT),
+        ),
+        row(
+            "images that wait to be decoded, or are",
+            written(IMAGE_QUEUE_MAX_COUNT),
+            written(IMAGE_QUEUE_PROJECT_MAX_COUNT),
+        ),
+        row(
+            "memory for images that are decoded",
+            format!("{} MB", IMAGE_MEMORY_MAX_BYTES / 1_000_000),
+            "all, but projects take turns".to_owned(),
         ),
         row("connections for look-ups of media", media().0, media().1),
         row(

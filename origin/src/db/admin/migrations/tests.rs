@@ -117,7 +117,7 @@ async fn a_migration_that_loses_a_deadlock_is_tried_again() {
         other.query_drop(statement).await.unwrap();
     }
     let system = fixture.systems[0].clone();
-    let migration = tokio::spawn(async move { system.migrate().await });
+    let migration = tokio::spawn(async move { system.init().await });
     let blocked = async {
         let waiting =
             "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
