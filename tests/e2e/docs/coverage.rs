@@ -45,8 +45,9 @@ pub(super) async fn every_option_stands_in_a_call(door: Door) {
     assert!(missing.is_empty(), "no call on the pages has {missing:?}");
 }
 
-/// The names in a hint such as `Options: a, b.` or `Its parts are a, b.`.
+/// The names in the first sentence of a hint, such as `Options: a, b.` or `Its parts are a, b.`.
 fn names(hint: &str) -> Vec<String> {
+    let hint = hint.split_once(". ").map_or(hint, |(first, _)| first);
     let list = hint.split_once(": ").or_else(|| hint.split_once("are "));
     let list = list.map_or("", |(_, list)| list.trim_end_matches('.'));
     list.split(", ").map(str::to_owned).collect()
