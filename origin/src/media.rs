@@ -3,8 +3,6 @@
 //! The only folder that knows `object_store` and the image crates. Knows nothing of HTTP, and SQL only
 //! through `db`.
 
-mod boxes;
-pub mod duration;
 pub mod image;
 pub mod intake;
 pub mod library;

@@ -206,7 +206,6 @@ async fn only_media_know_the_object_store_and_images(_: Door) {
         "png",
         "moxcms",
         "infer",
-        "lofty",
     ];
     let inside =
         |path: &str| path == "origin/src/media.rs" || path.starts_with("origin/src/media/");

@@ -1,5 +1,5 @@
 //! From files that have arrived to files that may be published: what each is by its bytes, whether a
-//! picture decodes, its thumbnail, how long a sound or a film is.
+//! picture decodes, its thumbnail.
 //!
 //! Publishes nothing; what is refused here is dropped, and its staged file with it.
 
@@ -30,8 +30,6 @@ pub struct Examined {
     pub visibility: Visibility,
     /// Its measures and its thumbnail, if it was uploaded as an image.
     pub picture: Option<Picture>,
-    /// Its seconds, if it is a sound or a film that tells them.
-    pub duration: Option<f64>,
 }
 
 /// What is said of a file that has arrived.
@@ -138,19 +136,15 @@ impl Intake {
         verdict: Verdict,
     ) -> Result<Examined, Problem> {
         let path = staged.path().to_owned();
-        let (mut picture, mut duration) = (None, None);
-        match (claim.kind, verdict.image(), verdict.sniffed) {
-            (MediaKind::Image, Some(format), _) => {
+        let picture = match (claim.kind, verdict.image()) {
+            (MediaKind::Image, Some(format)) => {
                 let examined = self.pool.examine(project, path, format).await;
                 let examined =
                     examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
-                picture = Some(examined?);
+                Some(examined?)
             }
-            (MediaKind::Video | MediaKind::Audio, _, Some(sniffed)) => {
-                duration = self.pool.duration(project, path, sniffed).await;
-            }
-            _ => {}
-        }
+            _ => None,
+        };
         Ok(Examined {
             staged,
             name: claim.name,
@@ -158,7 +152,6 @@ impl Intake {
             mime: verdict.mime,
             visibility: claim.visibility,
             picture,
-            duration,
         })
     }
 }

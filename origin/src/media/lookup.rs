@@ -158,7 +158,6 @@ mod tests {
             private: false,
             width: None,
             height: None,
-            duration: None,
             original: StoredObject {
                 key: ObjectKey::new(),
                 mime: "image/png".to_owned(),

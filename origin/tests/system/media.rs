@@ -44,7 +44,6 @@ fn item(name: &str) -> NewRow {
         visibility: Visibility::Public,
         width: None,
         height: None,
-        duration: None,
         original: object(),
         thumbnail: None,
     }

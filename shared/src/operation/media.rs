@@ -113,8 +113,6 @@ pub enum MediaField {
     Width,
     /// Pixels down.
     Height,
-    /// Seconds.
-    Duration,
     /// Whether it is private.
     Private,
     /// When it was uploaded.
@@ -122,7 +120,7 @@ pub enum MediaField {
 }
 
 impl MediaField {
-    const ALL: [(&'static str, Self); 11] = [
+    const ALL: [(&'static str, Self); 10] = [
         ("id", Self::Id),
         ("name", Self::Name),
         ("folder", Self::Folder),
@@ -131,7 +129,6 @@ impl MediaField {
         ("mime", Self::Mime),
         ("width", Self::Width),
         ("height", Self::Height),
-        ("duration", Self::Duration),
         ("private", Self::Private),
         ("createdAt", Self::CreatedAt),
     ];

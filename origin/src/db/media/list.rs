@@ -86,7 +86,6 @@ fn step((field, direction): &(MediaField, Direction)) -> String {
         MediaField::Mime => "mime",
         MediaField::Width => "width",
         MediaField::Height => "height",
-        MediaField::Duration => "duration",
         MediaField::Private => "private",
         MediaField::CreatedAt => "created_at",
     };

@@ -42,8 +42,6 @@ pub struct MediaRow {
     pub width: Option<u32>,
     /// Pixels down, of a picture.
     pub height: Option<u32>,
-    /// Seconds that it lasts, where that is known.
-    pub duration: Option<f64>,
     /// What was uploaded.
     pub original: StoredObject,
     /// The small picture made of it.
@@ -81,7 +79,7 @@ impl MediaRow {
 }
 
 /// The columns, in the order in which [`read`] takes them.
-pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, width, height, duration, \
+pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, width, height, \
      object, mime, size, sha256, thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, \
      created_at, updated_at";
 
@@ -102,7 +100,6 @@ pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
         private: cells.next("private")?,
         width: cells.next("width")?,
         height: cells.next("height")?,
-        duration: cells.next("duration")?,
         original: cells.object()?.ok_or(TableError::Corrupt("object"))?,
         thumbnail: cells.object()?,
         created_at: cells.next("created_at")?,

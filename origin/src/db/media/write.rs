@@ -65,8 +65,6 @@ pub struct NewRow {
     pub width: Option<u32>,
     /// Pixels down, of a picture.
     pub height: Option<u32>,
-    /// Seconds that it lasts.
-    pub duration: Option<f64>,
     /// What was uploaded.
     pub original: StoredObject,
     /// The small picture made of it.
@@ -286,7 +284,6 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
         private: is_folder_private || item.visibility.is_private(),
         width: item.width,
         height: item.height,
-        duration: item.duration,
         original: item.original.clone(),
         thumbnail: item.thumbnail.clone(),
         created_at: now,
@@ -335,10 +332,10 @@ async fn put(
 
 async fn insert(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_async::Result<MediaId> {
     let statement = format!(
-        "INSERT INTO selkie.media (kind, private, width, height, duration, object, mime, size, sha256,
+        "INSERT INTO selkie.media (kind, private, width, height, object, mime, size, sha256,
          thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, updated_at,
          created_at, project, folder, name) VALUES ({})",
-        marks(18)
+        marks(17)
     );
     let place = [
         row.created_at.into(),
@@ -354,8 +351,7 @@ async fn insert(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_asyn
 }
 
 async fn update(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_async::Result<()> {
-    let statement =
-        "UPDATE selkie.media SET kind = ?, private = ?, width = ?, height = ?, duration = ?,
+    let statement = "UPDATE selkie.media SET kind = ?, private = ?, width = ?, height = ?,
         object = ?, mime = ?, size = ?, sha256 = ?, thumbnail_object = ?, thumbnail_mime = ?,
         thumbnail_size = ?, thumbnail_sha256 = ?, updated_at = ? WHERE id = ?";
     let values = contents(row).into_iter().chain([row.id.get().into()]);
@@ -372,7 +368,6 @@ fn contents(row: &MediaRow) -> Vec<Value> {
         row.private.into(),
         row.width.into(),
         row.height.into(),
-        row.duration.into(),
         row.original.key.as_uuid().into(),
         row.original.mime.as_str().into(),
         row.original.size.into(),

@@ -1,7 +1,6 @@
 //! AVIF: its container is checked and its size read; nothing is decoded, so there is no thumbnail.
 
 use super::{Decode, Header, ImageFault, Size};
-use crate::media::boxes::{BoxFault, BoxHead, HEAD_BYTES};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -48,12 +47,47 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
     })
 }
 
-impl From<BoxFault> for ImageFault {
-    fn from(fault: BoxFault) -> Self {
-        match fault {
-            BoxFault::Cut => Self::Cut,
-            BoxFault::Corrupt => Self::Corrupt,
+/// What stands before a box's content.
+struct BoxHead {
+    kind: [u8; 4],
+    /// Bytes before the content.
+    start: u64,
+    /// Bytes altogether.
+    length: u64,
+}
+
+/// Bytes that tell all about a box.
+const HEAD_BYTES: usize = 16;
+
+impl BoxHead {
+    /// Reads the head of a box in a place where `left` bytes are left.
+    ///
+    /// # Errors
+    /// `Cut` if the box is longer than that; `Corrupt` if it is shorter than its own head.
+    fn read(head: &[u8], left: u64) -> Result<Self, ImageFault> {
+        let [s0, s1, s2, s3, k0, k1, k2, k3, rest @ ..] = head else {
+            return Err(ImageFault::Cut);
+        };
+        let (start, length) = match u32::from_be_bytes([*s0, *s1, *s2, *s3]) {
+            // To the end.
+            0 => (8, left),
+            1 => (
+                16,
+                u64::from_be_bytes(*rest.first_chunk().ok_or(ImageFault::Cut)?),
+            ),
+            length => (8, u64::from(length)),
+        };
+        if length < start {
+            return Err(ImageFault::Corrupt);
         }
+        if length > left {
+            return Err(ImageFault::Cut);
+        }
+        Ok(Self {
+            kind: [*k0, *k1, *k2, *k3],
+            start,
+            length,
+        })
     }
 }
 

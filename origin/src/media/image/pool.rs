@@ -5,7 +5,7 @@
 //! bounds hold before decoding begins; whoever waits is answered in time all the same.
 
 use super::{ImageFault, Limits, Picture, open};
-use crate::media::sniff::{ImageFormat, Sniffed};
+use crate::media::sniff::ImageFormat;
 use crate::shares::Shares;
 use shared::ident::ProjectName;
 use shared::limits::{
@@ -104,23 +104,6 @@ impl MediaPool {
             opened.picture()
         })
         .await
-    }
-
-    /// The length of a video or a sound in seconds, where its file tells cheaply.
-    pub async fn duration(
-        &self,
-        project: &ProjectName,
-        path: PathBuf,
-        sniffed: Sniffed,
-    ) -> Option<f64> {
-        self.run(project, move |budget, begins| {
-            let _memory = budget.take(crate::media::duration::MEMORY_BYTES)?;
-            let _ = begins.send(());
-            Ok(crate::media::duration::duration(&path, sniffed))
-        })
-        .await
-        .ok()
-        .flatten()
     }
 
     /// Runs one job on a thread of the pool.

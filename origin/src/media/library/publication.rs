@@ -83,7 +83,6 @@ impl Publication {
                 visibility: file.visibility,
                 width,
                 height,
-                duration: file.duration,
                 original,
                 thumbnail,
             });

@@ -74,7 +74,6 @@ impl Shelf {
                         height: 1,
                     }),
                 }),
-                duration: None,
             });
         }
         Publication {

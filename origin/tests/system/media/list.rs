@@ -18,7 +18,6 @@ async fn filled(name: &str) -> (MediaTable, ProjectName) {
     let (table, project) = library(name).await;
     let mut first = upload(&project, "a", vec![picture("1"), item("2"), item("3")]);
     first.items[1].original.size = 100;
-    first.items[2].duration = Some(1.5);
     first.items[2].kind = MediaKind::Audio;
     put(&table, &first).await.unwrap();
     put(&table, &upload(&project, "b", vec![picture("1")]))
@@ -64,7 +63,6 @@ async fn lists_are_narrowed_ordered_and_cut() {
     assert_eq!(names(&table, &project, &list).await, ["a/1"]);
     for (field, direction, expected) in [
         (MediaField::Size, Direction::Descending, "a/2"),
-        (MediaField::Duration, Direction::Descending, "a/3"),
         (MediaField::Kind, Direction::Ascending, "a/3"),
         (MediaField::Width, Direction::Descending, "b/1"),
         (MediaField::Folder, Direction::Ascending, "/9"),

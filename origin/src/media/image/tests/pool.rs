@@ -181,12 +181,3 @@ async fn whoever_waits_too_long_is_answered() {
     let refused = result(decodes, Some(())).await;
     assert!(matches!(refused, Err(ImageFault::TooSlow)), "{refused:?}");
 }
-
-#[tokio::test]
-async fn lengths_are_read_on_the_pool_as_well() {
-    let bytes = include_bytes!("../../../../tests/fixtures/two-seconds.webm");
-    let (_folder, path) = written(bytes);
-    let sniffed = crate::media::sniff::sniff(bytes).expect("a video");
-    let seconds = pool(SMALL).duration(&project("one"), path, sniffed).await;
-    assert!(seconds.is_some_and(|seconds| (1.9..2.2).contains(&seconds)));
-}
