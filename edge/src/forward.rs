@@ -10,7 +10,7 @@ mod sign;
 use crate::body::{self, Beginning, Inlet, Passage, Stop};
 use crate::gateway::{
     self, Blame, BodyPlan, Call, Fault, Form, Gateway, Head, Inspector, Miss, OriginHead, Pick,
-    READINESS_PATH, Repeat, Tried,
+    Place, READINESS_PATH, Repeat, Tried,
 };
 use crate::{discard, get, report};
 use futures_util::future::{Either, LocalBoxFuture, ready, select};
@@ -246,21 +246,8 @@ impl Turn<'_> {
         sending: Sending<'_>,
         mut asked: Option<Asked>,
     ) -> Result<Response, Problem> {
-        let forwarding = self.forwarding;
-        let door = &self.gateway.config().door;
-        let init = question::forwarded(
-            forwarding.request,
-            forwarding.head,
-            forwarding.call,
-            door,
-            body,
-        )
-        .map_err(|error| forwarding.fault(&error))?;
-        let place = if self.gateway.origins().have_regions() {
-            question::place(forwarding.request)
-        } else {
-            [None; 2]
-        };
+        let init = self.init(body)?;
+        let place = self.place();
         let mut sending = Some(sending);
         let mut until = self.time_out(asked.as_ref().map_or_else(Date::now, |asked| asked.at));
         let mut tried = Tried::default();
@@ -276,12 +263,12 @@ impl Turn<'_> {
                 return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
             };
             tried.add(pick);
-            let wants_sign = asked.is_none() && self.wants_sign(pick);
-            let sign = if wants_sign {
-                let path = self.gateway.origins().sign_path(pick);
-                self.sign(pick, path, until).await
-            } else {
-                Sign::Well
+            let sign = match asked {
+                None if self.wants_sign(pick) => {
+                    let path = self.gateway.origins().sign_path(pick);
+                    self.sign(pick, path, until).await
+                }
+                _ => Sign::Well,
             };
             let miss = if sign == Sign::NoDatabase {
                 self.gateway.origins().lost_database(pick, now());
@@ -328,6 +315,23 @@ impl Turn<'_> {
             if attempts == ATTEMPTS_MAX || left(until).is_zero() {
                 return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
             }
+        }
+    }
+
+    /// What is sent to whichever origin is asked.
+    fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
+        let forwarding = self.forwarding;
+        let door = &self.gateway.config().door;
+        let (request, head, call) = (forwarding.request, forwarding.head, forwarding.call);
+        question::forwarded(request, head, call, door, body)
+            .map_err(|error| forwarding.fault(&error))
+    }
+
+    /// Where the caller is, if any origin has a region.
+    fn place(&self) -> Place {
+        match self.gateway.origins().have_regions() {
+            true => question::place(self.forwarding.request),
+            false => [None; 2],
         }
     }
 

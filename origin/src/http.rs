@@ -82,10 +82,10 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAdd
 }
 
 /// The answer to a request that could not be read: it counts, and is logged, like every other one.
-pub(crate) fn unparsed(app: Arc<App>, problem: &Problem) -> Response {
+pub(crate) fn unparsed(app: &Arc<App>, problem: &Problem) -> Response {
     let mut request = Request::new(Body::empty());
     *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
-    let record = RequestRecord::begin(Arc::clone(&app), &request);
+    let record = RequestRecord::begin(Arc::clone(app), &request);
     let mut response = respond::problem(problem, record.id());
     security::mark(&mut response, false);
     app.cors.mark(response.headers_mut(), None);

@@ -85,7 +85,7 @@ pub async fn serve(
                 tracing::debug!(%error, "a connection ended early");
             }
             if let Some(refused) = exchange.and_then(|exchange| exchange.take_refused()) {
-                let response = super::unparsed(app, &refused.problem());
+                let response = super::unparsed(&app, &refused.problem());
                 refused.answer(response).await;
             }
         });
