@@ -99,16 +99,22 @@ async fn refuse_drop(app: &Arc<App>, principal: &Principal, call: &SqlCall) -> R
     let Some(name) = adopted.iter().find(|name| dropped.may_be(name)) else {
         return Ok(());
     };
-    Err(Problem::new(
-        ErrorCode::PermissionDenied,
-        format!(
-            "The database {} was adopted: no key may drop it.",
-            shown(name.as_str())
-        ),
-    )
-    .with_hint(
-        "Its operator can release it, or allow this by `selkie database adopt --allow-drop database`.",
-    ))
+    let shown = shown(name.as_str());
+    let (message, hint) = if dropped.names(name) {
+        (
+            format!("The database {shown} was adopted: no key may drop it."),
+            "Its operator can release it, or allow this by `selkie database adopt --allow-drop database`.",
+        )
+    } else {
+        (
+            format!(
+                "The statement could drop {shown}, an adopted database: its text does not show what it drops."
+            ),
+            "Give EXECUTE IMMEDIATE and PREPARE their statement as one string literal or parameter, and name databases \
+             literally, outside executable comments.",
+        )
+    };
+    Err(Problem::new(ErrorCode::PermissionDenied, message).with_hint(hint))
 }
 
 fn no_xa() -> Problem {

@@ -4,7 +4,7 @@
 //! database whose tables may be dropped. This is what can be seen instead: `DROP DATABASE`, `DROP
 //! SCHEMA` and `CREATE OR REPLACE DATABASE` in the statement, in the body of a routine or event that it
 //! makes, and in its strings and parameters, from which it may prepare a statement. What a statement
-//! puts together out of stored values, or calls, can't be seen: `docs/operations.md` says so.
+//! calls can't be seen: `docs/operations.md` says so.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,13 @@ impl Dropped {
     /// Whether this database may be among them. Case does not count: on some servers it does not.
     #[must_use]
     pub fn may_be(&self, database: &DatabaseName) -> bool {
-        self.unnamed || self.names.contains(&database.as_str().to_lowercase())
+        self.unnamed || self.names(database)
+    }
+
+    /// Whether the statement's text names this database as one to drop.
+    #[must_use]
+    pub fn names(&self, database: &DatabaseName) -> bool {
+        self.names.contains(&database.as_str().to_lowercase())
     }
 
     fn is_empty(&self) -> bool {
@@ -56,6 +62,7 @@ fn scan(text: &str, depth: usize, dropped: &mut Dropped) {
         conditional(&tokens, dropped);
     } else {
         plain(&tokens, dropped);
+        dropped.unnamed |= prepares_unseen_text(&tokens);
     }
     if depth == 0 {
         return;
@@ -108,6 +115,28 @@ fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
     }
 }
 
+/// Whether `EXECUTE IMMEDIATE` or `PREPARE … FROM` takes anything but one string literal or parameter: a
+/// variable, a hexadecimal literal or an expression may hold any statement.
+fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
+    let at = |place: usize| tokens.get(place).copied();
+    (0..tokens.len()).any(|place| {
+        let from = if is_word(at(place), &["EXECUTE"]) && is_word(at(place + 1), &["IMMEDIATE"]) {
+            place + 2
+        } else if is_word(at(place), &["PREPARE"]) && is_word(at(place + 2), &["FROM"]) {
+            place + 3
+        } else {
+            return false;
+        };
+        let behind = (at(from + 1), at(from + 2));
+        match at(from) {
+            // `;`, or one of the two signs of `||`.
+            Some(Token::Text(_)) => matches!(behind, (Some(Token::Other), Some(Token::Other))),
+            Some(Token::Other) => false,
+            _ => true,
+        }
+    })
+}
+
 /// Reads a text with executable comments, of which the server's version decides whether they count:
 /// the words may stand anywhere.
 fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
@@ -122,6 +151,7 @@ fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
         })
     };
     dropped.unnamed |= has(&["DROP", "REPLACE"]) && has(&["DATABASE", "SCHEMA"]);
+    dropped.unnamed |= has(&["IMMEDIATE", "PREPARE"]);
 }
 
 fn is_word(token: Option<Token<'_>>, words: &[&str]) -> bool {
@@ -184,6 +214,15 @@ mod tests {
             "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DROP DATABASE shop",
             "BEGIN NOT ATOMIC IF 1 THEN DROP DATABASE shop; END IF; END",
             "CREATE PROCEDURE p() EXECUTE IMMEDIATE 'DROP DATABASE shop'",
+            "EXECUTE IMMEDIATE 0x44524f502044415441424153452073686f70",
+            "EXECUTE IMMEDIATE X'44524f50'",
+            "EXECUTE IMMEDIATE _utf8mb4 X'44524f50'",
+            "EXECUTE IMMEDIATE @statement",
+            "PREPARE s FROM @statement",
+            "EXECUTE IMMEDIATE REVERSE('pohs ESABATAD PORD')",
+            "BEGIN NOT ATOMIC DECLARE d VARCHAR(99) DEFAULT 'x'; EXECUTE IMMEDIATE CONCAT('DROP ', d); END",
+            "SET STATEMENT sql_mode = 'PIPES_AS_CONCAT' FOR EXECUTE IMMEDIATE 'DROP ' || d",
+            "/*!50000 EXECUTE IMMEDIATE */ @statement",
         ] {
             assert!(drops(text), "{text}");
         }
@@ -205,6 +244,10 @@ mod tests {
             "CALL drop_database('shop')",
             "ALTER DATABASE shop CHARACTER SET utf8mb4",
             "/*!50000 DROP TABLE shop.t */",
+            "EXECUTE IMMEDIATE 'DROP TABLE t'",
+            "EXECUTE IMMEDIATE 'SELECT ?' USING 1",
+            "EXECUTE IMMEDIATE ? USING 1",
+            "BEGIN NOT ATOMIC PREPARE s FROM 'SELECT 1'; EXECUTE s; END",
         ] {
             assert!(!drops(text), "{text}");
         }
