@@ -128,9 +128,18 @@ impl<'a> Moment<'a> {
                 },
                 ..clock
             });
+            if clock.second == 60 && !moment.at_utc()?.may_precede_leap_second() {
+                return None;
+            }
         }
         let hours = moment.clock.map_or(0, |clock| clock.hour);
         (reader.0.is_empty() && day.is_valid() && hours <= 23).then_some(moment)
+    }
+
+    /// Whether a leap second may follow this second of UTC: they come at the end of June or December.
+    fn may_precede_leap_second(self) -> bool {
+        let clock = self.clock.map(|clock| (clock.hour, clock.minute));
+        clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
     /// The same instant at UTC; `None` if MariaDB's calendar does not reach there.
@@ -314,6 +323,9 @@ mod tests {
             "2026-11-20T24:00:00Z",
             "2026-11-20T08:60:00Z",
             "2026-11-20 08:36:60",
+            "2026-11-20T08:36:60Z",
+            "2026-11-20T23:59:60Z",
+            "2016-12-31T23:59:60+01:00",
             "2026-11-20T08:36:16+24:00",
             "2026-11-20T08:36:16+99:00",
             "2026-11-20T08:36:16+2",
