@@ -22,6 +22,8 @@ pub(in crate::operation) struct IdempotencyKey {
 
 impl IdempotencyKey {
     pub(in crate::operation) fn parse(text: &str) -> Result<Self, Problem> {
+        // White space around a header's value is no part of it (RFC 9110, section 5.5).
+        let text = text.trim_matches([' ', '\t']);
         let read = match text.strip_prefix('"') {
             Some(rest) => string(rest).ok_or("is no string in double quotes"),
             None if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
