@@ -129,9 +129,10 @@ fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
         };
         let behind = (at(from + 1), at(from + 2));
         match at(from) {
-            // `;`, or one of the two signs of `||`.
-            Some(Token::Text(_)) => matches!(behind, (Some(Token::Other), Some(Token::Other))),
-            Some(Token::Other) => false,
+            // A literal or `?` is all of the text, unless `||` follows, which is two tokens (`;` is one).
+            Some(Token::Text(_) | Token::Other) => {
+                matches!(behind, (Some(Token::Other), Some(Token::Other)))
+            }
             _ => true,
         }
     })
