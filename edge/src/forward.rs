@@ -318,7 +318,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What is sent to whichever origin is asked.
+    /// Builds the request that is sent to an origin; it is the same for each of them.
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
         let forwarding = self.forwarding;
         let door = &self.gateway.config().door;

@@ -205,7 +205,7 @@ impl App {
         });
     }
 
-    /// What is read for metrics when they are asked for.
+    /// Reads the values that metrics do not keep themselves: pool gauges, schema loads, prepared XA transactions.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = self.admin.prepared_xa().await;
         Readings {

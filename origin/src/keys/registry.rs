@@ -230,7 +230,7 @@ impl KeyRegistry {
                 Ok(KeyStatus::Live) => false,
                 Ok(KeyStatus::Revoked | KeyStatus::Unknown) => return,
                 Err(_) => {
-                    // What is known keeps its force until MariaDB answers.
+                    // The key counts as live until MariaDB answers.
                     tokio::time::sleep(POLL_INTERVAL).await;
                     true
                 }

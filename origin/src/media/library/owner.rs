@@ -7,7 +7,7 @@ use super::{Library, SweepError};
 use futures_util::TryStreamExt as _;
 use shared::error::{ErrorCode, Problem};
 
-/// Whose the store is, by its mark.
+/// The owner of the store, as its owner mark names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
     /// This installation's.

@@ -48,7 +48,7 @@ pub struct Swept {
 pub struct SweepTerms {
     /// Whether anything is deleted.
     pub effect: Effect,
-    /// What is younger stays.
+    /// Objects younger than this are kept.
     pub grace: Duration,
     /// Percent of all objects that may be deleted as named by no row. More means that this is not the database of the
     /// store, or not all of it.

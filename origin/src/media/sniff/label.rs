@@ -76,7 +76,7 @@ fn is_only_text(label: &str, head: &[u8]) -> bool {
         && markup::is_text(head)
 }
 
-/// What is shown besides pictures, sound and films. A list of what is harmless can't forget anything.
+/// Types that are served inline besides images, audio and video. It is an allow list: a type that is missing here is only downloaded.
 const SHOWN: [&str; 6] = [
     "application/json",
     "application/pdf",
