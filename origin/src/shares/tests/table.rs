@@ -1,4 +1,4 @@
-//! Walks the table of shared resources in docs/operations.md: each row says what the code holds to, and no row is missing.
+//! Walks the table of shared resources in docs/limits.md: each row says what the code holds to, and no row is missing.
 
 use crate::config::find_setting;
 use crate::db::catalog::{self, connections};
@@ -14,7 +14,7 @@ use shared::limits::{
 };
 use std::time::Duration;
 
-const PAGE: &str = include_str!("../../../../docs/operations.md");
+const PAGE: &str = include_str!("../../../../docs/limits.md");
 const HEADING: &str = "## Shares of projects";
 const MIB: u64 = 1024 * 1024;
 
