@@ -31,6 +31,7 @@ mod worker;
 mod adopted;
 mod architecture;
 mod around;
+mod auth_matrix;
 mod batch;
 mod codes;
 mod differential;
@@ -58,7 +59,6 @@ mod sql;
 mod streaming;
 mod validators;
 mod values;
-mod walk;
 
 #[path = "../faults/faults.rs"]
 mod faults;
@@ -83,6 +83,7 @@ fn main() -> ExitCode {
     let groups = [
         adopted::cases(),
         architecture::cases(),
+        auth_matrix::cases(),
         around::cases(),
         batch::cases(),
         codes::cases(),
@@ -126,7 +127,6 @@ fn main() -> ExitCode {
         streams::cases(),
         validators::cases(),
         values::cases(),
-        walk::cases(),
     ];
     // A case's message says what failed; a hundred lines of stack would hide it.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));

@@ -11,7 +11,7 @@ mod private;
 mod refusals;
 mod serving;
 mod shapes;
-mod shelf;
+pub(crate) mod shelf;
 mod tus;
 
 use crate::case::Case;

@@ -1,0 +1,479 @@
+//! The authorisation matrix: every action of the interface with every kind of key, through both doors.
+//!
+//! `row` matches every `Action`, so an action without a row does not compile. Each request is held against the parser: it
+//! must be the action that its row is about.
+
+use crate::case::eventually;
+use crate::door::{Answer, Call, Door, option};
+use crate::media::shelf::{MEDIA, Shelf};
+use crate::room::{Room, unique};
+use crate::service::shared;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use shared::key::Access;
+use shared::operation::tus::{PATH as TUS, TusHeaders};
+use shared::operation::{RequestHead, parse_head};
+use shared::policy::Action;
+use std::time::Duration;
+
+cases! {
+    Both: [
+        every_action_answers_every_kind_of_key_as_the_matrix_says,
+        what_needs_no_key_answers_every_kind_of_key_alike,
+    ],
+}
+
+/// How long a key may work after its lifetime or its revocation, on a loaded machine.
+const KEY_END_MAX: Duration = Duration::from_secs(20);
+
+/// What a request is answered: a success's status, or a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Done(u16),
+    Refused(ErrorCode),
+}
+
+use Outcome::{Done, Refused};
+
+impl Outcome {
+    /// Whether this is the answer. Answers to HEAD have no body, so that their status must do.
+    fn is(self, answer: &Answer) -> bool {
+        let status = answer.status.as_u16();
+        match self {
+            Done(expected) => status == expected,
+            Refused(code) if answer.method == Method::HEAD => status == code.status(),
+            Refused(code) => status == code.status() && answer.code() == code.as_str(),
+        }
+    }
+}
+
+/// Whose key it is, and what for.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// No project's: every action is refused with this code.
+    Nobody(ErrorCode),
+    /// The project's own.
+    Own(Access),
+    /// Another project's.
+    Foreign(Access),
+}
+
+/// One kind of key, and a key of it.
+struct Key {
+    name: &'static str,
+    kind: Kind,
+    token: Option<String>,
+}
+
+impl Key {
+    /// One key of each kind, in the order of asking: those that must change nothing first.
+    async fn all(door: Door) -> Vec<Self> {
+        let project = unique("stranger");
+        shared().create_project(&project);
+        let key = |name, kind, token: &str| Self {
+            name,
+            kind,
+            token: Some(token.to_owned()),
+        };
+        let full = &shared().full_key;
+        let (signed, _) = full.rsplit_once('.').expect("a token");
+        let expired = shared().create_key("default", "full", &["--expires", "1s"]);
+        let revoked = shared().create_key("default", "full", &[]);
+        shared().cli_ok(&["key", "revoke", &revoked.id]);
+        for token in [&expired.token, &revoked.token] {
+            eventually("the key ends", KEY_END_MAX, || async {
+                let answer = door.get("/api/v1/crud/demo/posts/1").key(token);
+                (answer.send().await.status == 401).then_some(())
+            })
+            .await;
+        }
+        let foreign = |access| shared().create_key(&project, access, &[]).token;
+        vec![
+            Self {
+                name: "no key",
+                kind: Kind::Nobody(ErrorCode::MissingKey),
+                token: None,
+            },
+            key(
+                "a malformed key",
+                Kind::Nobody(ErrorCode::InvalidKey),
+                "a.b.c",
+            ),
+            key(
+                "a forged key",
+                Kind::Nobody(ErrorCode::InvalidKey),
+                &format!("{signed}.A"),
+            ),
+            key(
+                "an expired key",
+                Kind::Nobody(ErrorCode::ExpiredKey),
+                &expired.token,
+            ),
+            key(
+                "a revoked key",
+                Kind::Nobody(ErrorCode::RevokedKey),
+                &revoked.token,
+            ),
+            key(
+                "another project's read key",
+                Kind::Foreign(Access::Read),
+                &foreign("read"),
+            ),
+            key(
+                "another project's full key",
+                Kind::Foreign(Access::Full),
+                &foreign("full"),
+            ),
+            key("a read key", Kind::Own(Access::Read), &shared().read_key),
+            key("a full key", Kind::Own(Access::Full), full),
+        ]
+    }
+}
+
+/// One request, with its answers to keys that may do it: of the project itself, and of another one.
+struct Request {
+    method: Method,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    body: Option<Vec<u8>>,
+    own: Outcome,
+    foreign: Outcome,
+}
+
+impl Request {
+    fn new(method: Method, path: impl Into<String>, own: u16, foreign: Outcome) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: None,
+            own: Done(own),
+            foreign,
+        }
+    }
+
+    fn json(mut self, body: &Value) -> Self {
+        self.body = Some(body.to_string().into_bytes());
+        self.header("content-type", "application/json")
+    }
+
+    fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    fn call(&self, door: Door, token: Option<&str>) -> Call {
+        let mut call = Call::new(door.url(), self.method.clone(), &self.path);
+        for (name, value) in &self.headers {
+            call = call.header(name, value);
+        }
+        if let Some(body) = &self.body {
+            call = call.bytes(body.clone());
+        }
+        match token {
+            Some(token) => call.key(token),
+            None => call,
+        }
+    }
+
+    /// The action that the parser takes the request for.
+    fn action(&self) -> Action {
+        let header = |wanted: &str| {
+            let mut headers = self.headers.iter();
+            headers
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, value)| value.clone())
+        };
+        let (path, query) = match self.path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (self.path.as_str(), None),
+        };
+        let tus = TusHeaders::read(path, header);
+        let content_type = header("content-type");
+        let head = RequestHead {
+            method: self.method.as_str(),
+            path,
+            query,
+            content_type: content_type.as_deref(),
+            tus: tus.as_deref(),
+            ..RequestHead::default()
+        };
+        let pending = parse_head(&head).unwrap_or_else(|problem| panic!("{head:?}: {problem}"));
+        let action = pending.action();
+        let operation = pending.finish(self.body.as_deref().unwrap_or_default());
+        operation
+            .unwrap_or_else(|problem| panic!("{head:?}: {problem}"))
+            .further_action()
+            .unwrap_or(action)
+    }
+}
+
+/// What the requests are about: a table of four records, three files, an upload that waits for its bytes.
+struct World {
+    room: Room,
+    shelf: Shelf,
+    files: [String; 2],
+    upload: String,
+}
+
+impl World {
+    async fn new(door: Door) -> Self {
+        let room = Room::new(
+            door,
+            &[
+                "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)",
+                "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')",
+            ],
+        )
+        .await;
+        let shelf = Shelf::new(door);
+        let mut files = [const { String::new() }; 2];
+        for (name, path) in ["kept.txt", "deleted.txt"].into_iter().zip(&mut files) {
+            let file = shelf.put(name, "file", "text/plain", b"x").await;
+            *path = format!("{MEDIA}/{}", file["id"]);
+        }
+        let begun = creation(&shelf, "begun.txt")
+            .call(door, Some(&shared().full_key))
+            .send()
+            .await;
+        let upload = begun.header("location").expect("a location").to_owned();
+        Self {
+            room,
+            shelf,
+            files,
+            upload,
+        }
+    }
+
+    /// All that a refused request could have changed.
+    async fn state(&self) -> (Value, Vec<String>, Option<String>) {
+        let head = Call::new(self.room.door.url(), Method::HEAD, &self.upload)
+            .key(&shared().full_key)
+            .header("tus-resumable", "1.0.0");
+        (
+            self.room.exec("SELECT id, name FROM t ORDER BY id").await,
+            self.shelf.names().await,
+            head.send().await.header("upload-offset").map(str::to_owned),
+        )
+    }
+}
+
+/// The request that begins an upload of three bytes.
+fn creation(shelf: &Shelf, name: &str) -> Request {
+    let metadata = [("filename", name), ("folder", &shelf.folder)]
+        .map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
+    Request::new(Method::POST, TUS, 201, Done(201))
+        .header("tus-resumable", "1.0.0")
+        .header("upload-length", "3")
+        .header("upload-metadata", metadata.join(","))
+}
+
+/// The least access that an action needs, and requests that ask for it.
+fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
+    const NO_DATABASE: Outcome = Refused(ErrorCode::DatabaseNotFound);
+    const NO_FILE: Outcome = Refused(ErrorCode::MediaNotFound);
+    let table = |method: Method, rest: &str| {
+        let path = format!("{}{rest}", world.room.path("t"));
+        Request::new(method, path, 200, NO_DATABASE)
+    };
+    let library = |method: Method, path: &str, foreign| Request::new(method, path, 200, foreign);
+    let sql = |query: &str| {
+        let body = json!({"query": query, "database": world.room.db});
+        Request::new(Method::POST, "/api/v1/sql", 200, NO_DATABASE).json(&body)
+    };
+    let batch = |method: &str, body: Value| {
+        let path = world.room.path("t");
+        let operation = match body {
+            Value::Null => json!({"method": method, "path": path}),
+            body => json!({"method": method, "path": path, "body": body}),
+        };
+        Request::new(Method::POST, "/api/v1/batch", 200, NO_DATABASE)
+            .json(&json!({"operations": [operation]}))
+    };
+    let resumed = |method: Method, done| {
+        Request::new(method, &world.upload, done, NO_FILE).header("tus-resumable", "1.0.0")
+    };
+    let by_id = |id: u32| json!([{"key": "id", "value": id}]);
+    let many = json!({"updateKeyValues": by_id(1), "data": {"name": "z"}});
+    let name = json!({"name": "z"});
+    match action {
+        Action::Read => (
+            Access::Read,
+            vec![
+                table(Method::GET, ""),
+                table(Method::HEAD, ""),
+                table(Method::GET, "?limit=1&order[field]=id"),
+            ],
+        ),
+        Action::Query => (
+            Access::Read,
+            vec![table(Method::POST, "/query").json(&json!({"limit": 1}))],
+        ),
+        Action::ReadOne => (
+            Access::Read,
+            vec![table(Method::GET, "/1"), table(Method::HEAD, "/1")],
+        ),
+        Action::Explain => (
+            Access::Full,
+            vec![
+                table(Method::GET, "?explain=true"),
+                table(Method::GET, "/1?explain=true"),
+                table(Method::POST, "/query").json(&json!({"explain": true})),
+            ],
+        ),
+        Action::Insert => (
+            Access::Full,
+            vec![
+                table(Method::POST, "").json(&name),
+                table(Method::POST, "").json(&json!({})),
+                table(Method::POST, "").json(&json!({"batchData": [name]})),
+            ],
+        ),
+        Action::Update => (
+            Access::Full,
+            vec![
+                table(Method::PUT, "/1").json(&name),
+                table(Method::PATCH, "/1").json(&name),
+                table(Method::PUT, "").json(&many),
+                table(Method::PATCH, "").json(&many),
+            ],
+        ),
+        Action::Delete => (
+            Access::Full,
+            vec![
+                table(Method::DELETE, "/2"),
+                table(Method::DELETE, "").json(&json!({"deleteKeyValues": by_id(3)})),
+                table(
+                    Method::DELETE,
+                    &format!("?{}", option("deleteKeyValues", &by_id(4))),
+                ),
+            ],
+        ),
+        Action::Describe => (
+            Access::Read,
+            vec![table(Method::GET, "/_schema"), table(Method::OPTIONS, "")],
+        ),
+        Action::Sql => (
+            Access::Full,
+            vec![
+                sql("SELECT 1"),
+                sql("CREATE TABLE IF NOT EXISTS u (id INT)"),
+                // No database is named, and the other project has none.
+                Request::new(Method::POST, "/api/v1/sql", 200, Done(200))
+                    .json(&json!({"query": "SELECT 1"})),
+            ],
+        ),
+        Action::Batch => (
+            Access::Full,
+            vec![batch("POST", name), batch("GET", Value::Null)],
+        ),
+        Action::Upload => (
+            Access::Full,
+            vec![
+                library(Method::POST, MEDIA, Done(200)).json(&world.shelf.body(
+                    "new.txt",
+                    "file",
+                    "text/plain",
+                    b"x",
+                )),
+            ],
+        ),
+        // Another project's key lists its own project's files.
+        Action::ListMedia => (Access::Read, vec![library(Method::GET, MEDIA, Done(200))]),
+        Action::DescribeMedia => (
+            Access::Read,
+            vec![library(Method::GET, &world.files[0], NO_FILE)],
+        ),
+        Action::SignMedia => (
+            Access::Full,
+            vec![
+                library(Method::POST, &format!("{}/sign", world.files[0]), NO_FILE)
+                    .json(&json!({"expiresIn": 60})),
+            ],
+        ),
+        Action::DeleteMedia => (
+            Access::Full,
+            vec![library(Method::DELETE, &world.files[1], NO_FILE)],
+        ),
+        Action::DescribeUploads => (
+            Access::Read,
+            vec![Request::new(Method::OPTIONS, TUS, 204, Done(204))],
+        ),
+        Action::BeginUpload => (Access::Full, vec![creation(&world.shelf, "other.txt")]),
+        Action::ResumeUpload => {
+            let mut part = resumed(Method::PATCH, 204)
+                .header("upload-offset", "0")
+                .header("content-type", "application/offset+octet-stream");
+            part.body = Some(b"x".to_vec());
+            (
+                Access::Full,
+                vec![
+                    resumed(Method::HEAD, 200),
+                    part,
+                    resumed(Method::DELETE, 204),
+                ],
+            )
+        }
+    }
+}
+
+async fn every_action_answers_every_kind_of_key_as_the_matrix_says(door: Door) {
+    let world = World::new(door).await;
+    let before = world.state().await;
+    let mut wrong = Vec::new();
+    for key in Key::all(door).await {
+        if matches!(key.kind, Kind::Own(_)) {
+            assert_eq!(world.state().await, before, "before {} comes", key.name);
+        }
+        for action in Action::ALL {
+            let (needs, requests) = row(action, &world);
+            for request in requests {
+                assert_eq!(request.action(), action, "{}", request.path);
+                let expected = match key.kind {
+                    Kind::Nobody(code) => Refused(code),
+                    Kind::Own(Access::Read) | Kind::Foreign(Access::Read)
+                        if needs == Access::Full =>
+                    {
+                        Refused(ErrorCode::FullAccessRequired)
+                    }
+                    Kind::Own(_) => request.own,
+                    Kind::Foreign(_) => request.foreign,
+                };
+                let answer = request.call(door, key.token.as_deref()).send().await;
+                if !expected.is(&answer) {
+                    let name = key.name;
+                    wrong.push(format!(
+                        "{action:?} with {name}: expected {expected:?}\n    {answer}"
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+async fn what_needs_no_key_answers_every_kind_of_key_alike(door: Door) {
+    let preflight = Request::new(Method::OPTIONS, "/api/v1/crud/demo/posts", 204, Done(204))
+        .header("origin", "https://example.com")
+        .header("access-control-request-method", "GET");
+    let get = |path: &str, outcome| Request {
+        own: outcome,
+        ..Request::new(Method::GET, path, 200, outcome)
+    };
+    let requests = [
+        preflight,
+        get("/healthz", Done(200)),
+        get("/readyz", Done(200)),
+        get("/api/v1/nothing", Refused(ErrorCode::RouteNotFound)),
+        get("/api/v2/crud/a/b", Refused(ErrorCode::RouteNotFound)),
+    ];
+    for key in Key::all(door).await {
+        for request in &requests {
+            let answer = request.call(door, key.token.as_deref()).send().await;
+            assert!(request.own.is(&answer), "{}: {answer}", key.name);
+        }
+    }
+}
