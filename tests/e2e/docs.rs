@@ -23,6 +23,7 @@ cases! {
         every_shell_block_has_an_answer_or_a_reason,
         every_error_code_stands_in_the_interface,
         every_link_leads_somewhere,
+        every_page_is_reached_from_the_readme,
         a_page_is_read_as_its_fences_and_marks_say,
         an_answer_fits_where_only_what_is_left_open_differs,
         an_answer_that_is_written_reads_as_the_same,
@@ -59,8 +60,7 @@ async fn every_call_on_the_pages_gives_the_answer_under_it(door: Door) {
 
 /// Runs a page's calls; says which answers differ.
 fn faults_of(page: &Page, desk: &Desk<'_>) -> Vec<String> {
-    let scripts: Vec<&str> = page.examples.iter().map(|e| e.script.as_str()).collect();
-    let ran = desk.run(&scripts);
+    let ran = desk.run(&page.examples);
     let blessing = desk.door == Door::Origin && bless::wanted();
     if blessing {
         bless::mend(page, &ran);
@@ -124,6 +124,10 @@ async fn every_error_code_stands_in_the_interface(_: Door) {
 
 async fn every_link_leads_somewhere(_: Door) {
     rules::links_lead_somewhere();
+}
+
+async fn every_page_is_reached_from_the_readme(_: Door) {
+    rules::pages_are_reached();
 }
 
 async fn a_page_is_read_as_its_fences_and_marks_say(_: Door) {

@@ -33,6 +33,23 @@ fn every_default_passes_its_own_check() {
 }
 
 #[test]
+fn the_settings_page_lists_every_setting_with_its_default() {
+    let page = include_str!("../../../docs/settings.md");
+    let (origin, _) = page.split_once("## Variables of the edge").unwrap();
+    let rows = origin.lines().filter(|line| line.starts_with("| `"));
+    let listed: Vec<_> = rows
+        .map(|row| row.split('|').map(|cell| cell.trim().trim_matches('`')))
+        .map(|mut cells| (cells.nth(1).unwrap(), cells.next().unwrap()))
+        .filter(|(name, _)| *name != "[accounts.<project>]")
+        .collect();
+    let known = SETTINGS.iter();
+    let known: Vec<_> = known
+        .map(|s| (s.name, s.default.unwrap_or_default()))
+        .collect();
+    assert_eq!(listed, known);
+}
+
+#[test]
 fn every_setting_of_the_table_is_checked() {
     for setting in SETTINGS.iter().filter(|setting| setting.name != "data_dir") {
         let sources = with_variable(Sources::default(), &setting.variable(), "\u{1}");

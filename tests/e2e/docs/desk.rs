@@ -1,6 +1,7 @@
 //! Where a page's calls are run: a shell in a directory that looks like a clone with a running service in it, and the
 //! service's demo database, filled anew for each page. Knows bash, curl and the service; no page.
 
+use super::page::Example;
 use crate::door::Door;
 use crate::service::{Service, clear_settings};
 use std::fs;
@@ -103,21 +104,24 @@ impl<'a> Desk<'a> {
         done.unwrap_or_else(|error| panic!("{statements}: {error}"))
     }
 
-    /// Runs the scripts in one shell, so that what one sets is there for the next.
-    pub(super) fn run(&self, scripts: &[&str]) -> Vec<Ran> {
+    /// Runs the examples from one shell, so that what one sets is there for the next.
+    pub(super) fn run(&self, examples: &[Example]) -> Vec<Ran> {
         let dir = self.dir.path();
         let mut driver = String::new();
-        for (at, script) in scripts.iter().enumerate() {
-            put(&dir.join(format!("{at}.sh")), script);
+        for (at, example) in examples.iter().enumerate() {
+            let (command, ending) = example.language.command();
+            put(&dir.join(format!("{at}.{ending}")), &example.script);
             let _ = fs::remove_file(dir.join(format!("{at}.status")));
-            driver +=
-                &format!(". ./{at}.sh >{at}.out 2>{at}.err </dev/null; echo $? >{at}.status\n");
+            driver += &format!(
+                "{command} ./{at}.{ending} >{at}.out 2>{at}.err </dev/null; echo $? >{at}.status\n"
+            );
         }
         put(&dir.join("driver.sh"), &driver);
         let mut bash = Command::new("bash");
         clear_settings(&mut bash);
         bash.args(["--noprofile", "--norc", "driver.sh"])
             .env("CURL_HOME", dir)
+            .env("no_proxy", "*")
             .current_dir(dir)
             .stdin(Stdio::null());
         let status = bash.status().expect("bash runs");
@@ -126,7 +130,7 @@ impl<'a> Desk<'a> {
             let bytes = fs::read(dir.join(format!("{at}.{what}"))).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
         };
-        (0..scripts.len())
+        (0..examples.len())
             .map(|at| Ran {
                 output: read(at, "out"),
                 errors: read(at, "err"),

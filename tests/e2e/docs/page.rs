@@ -1,6 +1,7 @@
 //! A page of Markdown, taken apart into the calls that stand on it and their answers.
 //!
-//! - A block ```` ```sh ```` is a call; the block right under it, in any other language, is its answer.
+//! - A block ```` ```sh ````, ```` ```js ```` or ```` ```python ```` is run; the block right under it, in any other
+//!   language, is its answer. A block whose interpreter is not installed is left out.
 //! - `<!-- no answer: why -->` right above it: the call is run and prints nothing.
 //! - `<!-- not run: why -->` right above it: the block is left alone.
 //!
@@ -10,6 +11,7 @@ use super::pattern::Kind;
 use crate::service::workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A page whose calls are run.
 pub(super) struct Page {
@@ -25,9 +27,43 @@ pub(super) struct Page {
 pub(super) struct Example {
     /// The line of its fence, counted from 1.
     pub(super) line: usize,
+    pub(super) language: Language,
     pub(super) script: String,
     /// What stands under it; `None` if it prints nothing.
     pub(super) answer: Option<Answer>,
+}
+
+/// The languages whose blocks are run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    Shell,
+    JavaScript,
+    Python,
+}
+
+impl Language {
+    fn of(fence: &Fence) -> Option<Self> {
+        match fence.language.as_str() {
+            "sh" => Some(Self::Shell),
+            "js" => Some(Self::JavaScript),
+            "python" => Some(Self::Python),
+            _ => None,
+        }
+    }
+
+    /// Returns the command that runs a file in this language, and the ending of that file's name.
+    pub(super) fn command(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Shell => (".", "sh"),
+            Self::JavaScript => ("node", "mjs"),
+            Self::Python => ("python3", "py"),
+        }
+    }
+
+    fn is_installed(self) -> bool {
+        let version = || Command::new(self.command().0).arg("--version").output();
+        self == Self::Shell || version().is_ok_and(|output| output.status.success())
+    }
 }
 
 /// What a call must print.
@@ -63,7 +99,10 @@ pub(super) fn all() -> Vec<Page> {
         .into_iter()
         .map(|path| {
             let text = fs::read_to_string(root.join(&path)).expect("a readable page");
-            Page::parse(path, &text)
+            let mut page = Page::parse(path, &text);
+            page.examples
+                .retain(|example| example.language.is_installed());
+            page
         })
         .collect()
 }
@@ -74,11 +113,11 @@ impl Page {
         let fences = fences(&lines);
         let (mut examples, mut faults) = (Vec::new(), Vec::new());
         for (at, fence) in fences.iter().enumerate() {
-            if fence.language != "sh" {
+            let Some(language) = Language::of(fence) else {
                 continue;
-            }
+            };
             let under = fences.get(at + 1).filter(|next| {
-                next.language != "sh"
+                Language::of(next).is_none()
                     && lines[fence.close + 1..next.open]
                         .iter()
                         .all(|line| line.trim().is_empty())
@@ -113,6 +152,7 @@ impl Page {
             };
             examples.push(Example {
                 line: fence.open + 1,
+                language,
                 script: fence.text.clone(),
                 answer,
             });
@@ -129,7 +169,8 @@ impl Page {
 impl Page {
     /// Whether a call carries the full key: with the other one nothing can be changed.
     pub(super) fn may_write(&self) -> bool {
-        self.examples.iter().any(|e| e.script.contains("$full"))
+        let is_full = |script: &str| script.contains("$full") || script.contains("SELKIE_FULL_KEY");
+        self.examples.iter().any(|e| is_full(&e.script))
     }
 }
 
@@ -202,6 +243,7 @@ pub(super) fn tests() {
     for (text, calls, faults) in [
         ("~json\n{}\n~\n", 0, 0),
         ("~sh\nls\n~\n", 0, 1),
+        ("~js\n1\n~\n~\n1\n~\n~python\n2\n~\n", 1, 1),
         ("~sh\nls\n~\nIt answers:\n~\nx\n~\n", 0, 1),
         ("~sh\nls\n~\n\n~sh\nls\n~\n~\nx\n~\n", 1, 1),
         ("<!-- not run: it takes an hour -->\n~sh\nls\n~\n", 0, 0),

@@ -5,7 +5,7 @@ use crate::ledger;
 use crate::service::workspace;
 use shared::error::ErrorCode;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The pages for users name each code that is given today in a table row that begins with its status.
 pub(super) fn codes_stand_with_their_status() {
@@ -36,17 +36,50 @@ pub(super) fn codes_stand_with_their_status() {
     );
 }
 
+/// Returns the paths of all pages: those at the root, and those under `docs`.
+fn pages() -> Vec<PathBuf> {
+    let root = workspace();
+    let folders = ["", "docs", "docs/api", "docs/decisions", "docs/performance"];
+    let entries = folders.map(|folder| fs::read_dir(root.join(folder)));
+    let files = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    files
+        .filter(|path| path.extension().is_some_and(|ext| ext == "md"))
+        .collect()
+}
+
+/// Every page is reached from the README, link by link.
+pub(super) fn pages_are_reached() {
+    let mut reached = vec![
+        workspace()
+            .join("README.md")
+            .canonicalize()
+            .expect("a README"),
+    ];
+    let mut next = 0;
+    while let Some(page) = reached.get(next).cloned() {
+        next += 1;
+        for link in links(&fs::read_to_string(&page).unwrap_or_default()) {
+            let file = link.split('#').next().unwrap_or_default();
+            let target = page.with_file_name(file).canonicalize();
+            reached.extend(target.ok().filter(|target| !reached.contains(target)));
+        }
+    }
+    let lost: Vec<PathBuf> = pages()
+        .into_iter()
+        .filter(|page| !reached.contains(page))
+        .collect();
+    assert!(lost.is_empty(), "no link leads to {lost:?}");
+}
+
 /// Every relative link of every page names a file that is there, and a heading in it.
 pub(super) fn links_lead_somewhere() {
-    let root = workspace();
-    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
-    for folder in ["docs", "docs/api", "docs/decisions", "docs/performance"] {
-        let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
-        let files = entries.flatten().map(|entry| entry.path());
-        pages.extend(files.filter(|path| path.extension().is_some_and(|ext| ext == "md")));
-    }
     let mut broken = Vec::new();
-    for page in pages {
+    for page in pages() {
         let text = fs::read_to_string(&page).expect("a readable page");
         for link in links(&text) {
             if !leads_somewhere(&page, &link) {
