@@ -3,10 +3,12 @@
 
 pub(crate) mod stored_code;
 
-use crate::door::{Answer, Door};
+use crate::door::{Answer, Call, Door};
 use crate::room::{Room, unique};
+use crate::second::{Second, Through};
 use crate::service::shared;
 use futures_util::future::join_all;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 /// More than a pool has connections.
@@ -36,6 +38,7 @@ cases! {
         one_text_means_each_databases_own_table,
         records_run_in_clean_sessions,
     ],
+    Own: [a_session_that_can_not_be_reset_is_not_used],
 }
 
 async fn probes(room: &Room, query: &str) -> Vec<Answer> {
@@ -60,6 +63,29 @@ async fn leave_no_trace(room: &Room, statements: &[&str]) {
             );
         }
     }
+}
+
+/// The driver resets no session of a MariaDB before 10.2.4, and reports that as a success.
+async fn a_session_that_can_not_be_reset_is_not_used(_: Door) {
+    let room = Room::new(Door::Origin, &["CREATE TABLE t (n INT)"]).await;
+    room.exec("INSERT INTO t VALUES (1), (2), (3)").await;
+    let through = Through::announcing(shared(), "10.01.19");
+    let url = through.database_url();
+    let start = move || {
+        let settings = [
+            ("SELKIE_DATABASE_URL", url.as_str()),
+            ("SELKIE_POOL_SIZE", "1"),
+        ];
+        let mut second = Second::launch(shared(), &settings)?;
+        second.wait_until_ready().map(|()| second)
+    };
+    let second = tokio::task::spawn_blocking(start).await.unwrap().unwrap();
+    let call = |method, path: &str| Call::new(&second.origin, method, path).key(&shared().full_key);
+    let limit = json!({"query": "SET SESSION sql_select_limit = 1", "database": room.db});
+    let set = call(Method::POST, "/api/v1/sql").json(&limit);
+    set.send().await.payload();
+    let rows = call(Method::GET, &room.path("t")).send().await.payload();
+    assert_eq!(rows.as_array().map(Vec::len), Some(3));
 }
 
 async fn session_settings_do_not_leak(door: Door) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -14,7 +14,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 const USER: &str = "second-admin";
 
-/// A way to a service's MariaDB that can be closed, as if that MariaDB had stopped.
+/// A proxy before a service's MariaDB, which can be stopped as if that MariaDB had.
 pub(crate) struct Through {
     directory: TempDir,
     task: AbortHandle,
@@ -24,7 +24,15 @@ impl Through {
     pub(crate) fn start(service: &Service) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-through-").tempdir();
         let directory = directory.expect("a directory");
-        let task = forward(&directory, service);
+        let task = forward(&directory, service, None);
+        Self { directory, task }
+    }
+
+    /// Starts one that tells clients another version of MariaDB, as long as the true one.
+    pub(crate) fn announcing(service: &Service, version: &'static str) -> Self {
+        let directory = tempfile::Builder::new().prefix("selkie-through-").tempdir();
+        let directory = directory.expect("a directory");
+        let task = forward(&directory, service, Some(version));
         Self { directory, task }
     }
 
@@ -44,7 +52,7 @@ impl Through {
     }
 
     pub(crate) fn go_on(&mut self, service: &Service) {
-        self.task = forward(&self.directory, service);
+        self.task = forward(&self.directory, service, None);
     }
 }
 
@@ -58,7 +66,7 @@ fn path(directory: &TempDir) -> PathBuf {
     directory.path().join("through.sock")
 }
 
-fn forward(directory: &TempDir, service: &Service) -> AbortHandle {
+fn forward(directory: &TempDir, service: &Service, version: Option<&'static str>) -> AbortHandle {
     let listener = UnixListener::bind(path(directory)).expect("a socket");
     let socket = find_socket(&service.data_dir()).expect("a socket in the data directory");
     let forwarding = tokio::spawn(async move {
@@ -68,11 +76,27 @@ fn forward(directory: &TempDir, service: &Service) -> AbortHandle {
             let socket = socket.clone();
             open.spawn(async move {
                 let mut far = UnixStream::connect(socket).await?;
+                if let Some(version) = version {
+                    near.write_all(&greeting(&mut far, version).await?).await?;
+                }
                 copy_bidirectional(&mut near, &mut far).await
             });
         }
     });
     forwarding.abort_handle()
+}
+
+/// Reads MariaDB's first packet and puts another version into it: after the header of 4 bytes and the protocol's number
+/// there is `5.5.5-`, for old clients, and the version.
+async fn greeting(mariadb: &mut UnixStream, version: &str) -> std::io::Result<Vec<u8>> {
+    const VERSION_AT: usize = 4 + 1 + "5.5.5-".len();
+    let mut packet = vec![0; 4];
+    mariadb.read_exact(&mut packet).await?;
+    let length = usize::from(packet[0]) | usize::from(packet[1]) << 8;
+    packet.resize(4 + length, 0);
+    mariadb.read_exact(&mut packet[4..]).await?;
+    packet[VERSION_AT..][..version.len()].copy_from_slice(version.as_bytes());
+    Ok(packet)
 }
 
 /// One running `selkie serve`, killed when it is dropped.
