@@ -12,6 +12,7 @@ mod fault;
 mod gif;
 mod ico;
 mod jpeg;
+mod memory_guard;
 mod png;
 pub mod pool;
 mod raster;
@@ -131,7 +132,7 @@ fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, Ima
         ImageFormat::Jpeg => jpeg::open(file, limits),
         ImageFormat::Png => png::open(file),
         ImageFormat::Gif => gif::open(file),
-        ImageFormat::WebP => codecs::open_webp(file, bytes),
+        ImageFormat::WebP => codecs::open_webp(file, bytes, limits),
         ImageFormat::Bmp => codecs::open_bmp(file),
         ImageFormat::Tiff => tiff::open(file, bytes, limits),
         ImageFormat::Ico => ico::open(file, bytes),

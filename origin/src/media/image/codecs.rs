@@ -1,15 +1,16 @@
 //! WebP, BMP and icons, through the decoders of `image`, which hold a picture whole.
 
+use super::memory_guard::MemoryGuard;
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Size, Target, colour, exif};
+use super::{Decode, Header, ImageFault, Limits, Size, Target, colour, exif};
 use ::image::codecs::{bmp::BmpDecoder, webp::WebPDecoder};
 use ::image::metadata::Orientation;
 use ::image::{ColorType, ImageDecoder};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-pub(super) fn open_webp(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
+pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
     let mut head = [0; 21];
     file.read_exact(&mut head)?;
     let [
@@ -37,6 +38,7 @@ pub(super) fn open_webp(mut file: File, bytes: u64) -> Result<Header, ImageFault
         return Err(ImageFault::Cut);
     }
     file.seek(SeekFrom::Start(0))?;
+    let file = MemoryGuard::new(file, limits.memory_bytes);
     let decoder = WebPDecoder::new(BufReader::new(file))?;
     let (width, height) = decoder.dimensions();
     let pixels = Size { width, height }.pixels();
