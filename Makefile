@@ -32,7 +32,6 @@ edge/build/index.js: $(EDGE_SOURCES)
 	@tools/edge.sh
 
 test: setup edge ## Run all tests, end to end ones included
-	cargo build --locked -p origin
 	cargo test --locked --workspace
 
 check: ## Format, lints (native and wasm32), docs, dependency audit, a dry deployment
