@@ -11,7 +11,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge test check fuzz bench bench-thumbnails bench-micro bench-check clean
+.PHONY: help setup build run edge test check fuzz bench bench-thumbnails bench-micro bench-check audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -34,7 +34,7 @@ edge/build/index.js: $(EDGE_SOURCES)
 test: setup edge ## Run all tests, end to end ones included
 	cargo test --locked --workspace
 
-check: ## Format, lints (native and wasm32), docs, dependency audit, a dry deployment
+check: ## Format, lints (native and wasm32), docs, dependencies' licenses and sources, a dry deployment
 	@tools/setup.sh check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -44,6 +44,10 @@ check: ## Format, lints (native and wasm32), docs, dependency audit, a dry deplo
 	.tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
 	@$(MAKE) --no-print-directory edge
 	WRANGLER_SEND_METRICS=false WRANGLER_LOG_PATH=.wrangler/logs node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
+
+audit: ## Look the dependencies up among known vulnerabilities (needs the network: run it on a schedule)
+	@tools/setup.sh check
+	.tools/bin/cargo-deny --locked --workspace check advisories
 
 fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
 	@tools/setup.sh fuzz
