@@ -18,7 +18,7 @@ cases! {
         a_reader_who_leaves_a_procedure_midway_leaves_nothing_of_its_session,
     ],
     // A local workerd ends a body that the origin cut with its closing chunk: see
-    // docs/operations.md, "What the local edge can't".
+    // docs/troubleshooting.md, "Limits of the local edge".
     Origin: [
         an_answer_that_fails_midway_is_cut,
         a_query_killed_midway_cuts_its_answer,

@@ -4,7 +4,7 @@
 //! database whose tables may be dropped. This is what can be seen instead: `DROP DATABASE`, `DROP
 //! SCHEMA` and `CREATE OR REPLACE DATABASE` in the statement, in the body of a routine or event that it
 //! makes, and in its strings and parameters, from which it may prepare a statement. What a statement
-//! calls can't be seen: `docs/operations.md` says so.
+//! calls can't be seen: `docs/existing-database.md` says so.
 
 use std::collections::BTreeSet;
 

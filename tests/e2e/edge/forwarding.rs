@@ -32,7 +32,7 @@ async fn a_body_that_is_cut_is_never_asked_for_again(_: Door) {
         // A connection of its own, since it is closed.
         let cut = call(&pair.worker, Method::GET, POSTS).header("connection", "close");
         let response = cut.request().send().await;
-        // A local workerd may end it properly: docs/operations.md, "What the local edge can't".
+        // A local workerd may end it properly: docs/troubleshooting.md, "Limits of the local edge".
         if let Ok(body) = response.expect("a head").bytes().await {
             assert!(serde_json::from_slice::<Value>(&body).is_err(), "{body:?}");
         }
@@ -42,7 +42,7 @@ async fn a_body_that_is_cut_is_never_asked_for_again(_: Door) {
 }
 
 async fn a_caller_who_leaves_ends_his_connection_and_no_other(_: Door) {
-    // A local workerd notices only when it writes: docs/operations.md, "What the local edge can't".
+    // A local workerd notices only when it writes: docs/troubleshooting.md, "Limits of the local edge".
     let begun = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"succes\r\n";
     let pair = Pair::start(Manner::Drip(begun, "1\r\n-\r\n"), Manner::Well).await;
     let open = || async {

@@ -1,7 +1,7 @@
 //! Uploads on their way through the edge: looked at while they pass, and never whole at the origin if they are bad.
 //!
-//! wrangler's local proxy hands an answer of status 400 over only once the caller has sent all (docs/operations.md,
-//! "What the local edge can't"), so those callers here do.
+//! wrangler's local proxy hands an answer of status 400 over only once the caller has sent all (docs/troubleshooting.md,
+//! "Limits of the local edge"), so those callers here do.
 
 use super::fixtures::data_url;
 use super::shelf::{MEDIA, Shelf};

@@ -19,7 +19,7 @@ cases! {
         a_connection_that_the_statement_kills_is_replaced,
     ],
     // A local workerd does not notice that a caller left before the answer's head: see
-    // docs/operations.md, "What the local edge can't".
+    // docs/troubleshooting.md, "Limits of the local edge".
     Origin: [
         a_lock_that_is_not_granted_is_a_lock_timeout,
         a_statement_whose_caller_left_is_killed,
