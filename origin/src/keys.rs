@@ -122,7 +122,7 @@ impl Keys {
         let claims = Claims::new(id, project, access, issued_at, expires_at);
         Ok(IssuedKey {
             id,
-            token: self.signing_key(&newest.kid).sign(&claims),
+            token: self.signing_key(&newest.kid).sign(&claims)?,
             expires_at,
         })
     }

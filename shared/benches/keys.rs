@@ -24,7 +24,10 @@ fn key() -> (KeySet, String) {
     let id = Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid();
     let claims = Claims::new(id, &project, Access::Full, NOW, None);
     let keys = KeySet::new(vec![signing.public()]).expect("a key");
-    (keys, format!("Bearer {}", signing.sign(&claims)))
+    (
+        keys,
+        format!("Bearer {}", signing.sign(&claims).expect("a token")),
+    )
 }
 
 #[divan::bench]

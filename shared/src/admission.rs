@@ -128,7 +128,7 @@ mod tests {
             None,
         );
         let keys = KeySet::new(vec![signing.public()]).unwrap();
-        verify(Some(&signing.sign(&claims)), &keys, NOW).unwrap()
+        verify(Some(&signing.sign(&claims).unwrap()), &keys, NOW).unwrap()
     }
 
     fn head<'a>(method: &'a str, path: &'a str, query: Option<&'a str>) -> RequestHead<'a> {

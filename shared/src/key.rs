@@ -1,7 +1,7 @@
 //! Keys: the claims of a token, and what a verified token proves.
 //!
 //! A key is a JWT that the installation signed with Ed25519. [`verify`] is the only maker of a
-//! [`Principal`]; both doors call it. It knows neither a clock (`now` is a parameter) nor whether a
+//! [`Principal`]; both hosts call it. It knows neither a clock (`now` is a parameter) nor whether a
 //! key was revoked: that is a look-up, which only the origin can do.
 
 mod cache;
@@ -11,7 +11,7 @@ mod set;
 mod tests;
 
 pub use cache::TokenCache;
-pub use set::{KeySet, KeySetError, PublicKey, SigningKey};
+pub use set::{KeySet, KeySetError, PublicKey, SigningError, SigningKey};
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::ProjectName;

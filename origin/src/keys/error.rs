@@ -1,5 +1,6 @@
 //! How work on keys fails. For operators; no message holds a token.
 
+use shared::key::SigningError;
 use uuid::Uuid;
 
 use crate::db::admin::AdminError;
@@ -23,6 +24,9 @@ pub enum KeyError {
     /// The lifetime can't be.
     #[error("a key lives for at least a second and at most 100 years")]
     Lifetime,
+    /// The JWT library refused to sign.
+    #[error("the key could not be signed")]
+    Signing(#[from] SigningError),
     /// Nothing to sign or verify with.
     #[error("there is no signing key")]
     NoSigningKey,
@@ -36,7 +40,7 @@ impl KeyError {
             Self::Admin(error) => error.hint().map(str::to_owned),
             Self::Project(error) => error.hint(),
             Self::Unknown(_) => Some("`selkie key list` shows the ids".to_owned()),
-            Self::Name => None,
+            Self::Name | Self::Signing(_) => None,
             Self::Lifetime => Some("write it as 90d, 12h or 1y".to_owned()),
             Self::NoSigningKey => {
                 Some("start the origin once, or run `selkie init`: either makes one".to_owned())

@@ -3,15 +3,15 @@
 //! The library's own providers bring RSA and the NIST curves along, half of the edge's size. This one
 //! knows one algorithm, so that no confusion of algorithms can be configured in. Knows no claims.
 
-use ed25519_dalek::{Signature, VerifyingKey};
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
-use jsonwebtoken::signature::{Error, Verifier};
+use jsonwebtoken::signature::{Error, Signer, Verifier};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 use std::sync::OnceLock;
 
 static PROVIDER: CryptoProvider = CryptoProvider {
-    signer_factory: no_signer,
+    signer_factory: signer,
     verifier_factory: verifier,
     key_utils: KeyUtils::new_unimplemented(),
 };
@@ -25,9 +25,26 @@ pub(super) fn install() {
     });
 }
 
-/// Signing is [`super::SigningKey`]'s, which can't fail.
-fn no_signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
-    Err(ErrorKind::UnsupportedAlgorithm.into())
+fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
+    if *algorithm != Algorithm::EdDSA || key.family() != Algorithm::EdDSA.family() {
+        return Err(ErrorKind::InvalidAlgorithm.into());
+    }
+    let seed = <&[u8; 32]>::try_from(key.as_bytes()).map_err(|_| ErrorKind::InvalidEddsaKey)?;
+    Ok(Box::new(Private(SigningKey::from_bytes(seed))))
+}
+
+struct Private(SigningKey);
+
+impl Signer<Vec<u8>> for Private {
+    fn try_sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, Error> {
+        Ok(self.0.try_sign(message).map_err(|_| Error::new())?.to_vec())
+    }
+}
+
+impl JwtSigner for Private {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::EdDSA
+    }
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
@@ -37,12 +54,12 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     let bytes =
         <&[u8; 32]>::try_from(key.try_get_as_bytes()?).map_err(|_| ErrorKind::InvalidEddsaKey)?;
     let key = VerifyingKey::from_bytes(bytes).map_err(|_| ErrorKind::InvalidEddsaKey)?;
-    Ok(Box::new(Ed25519(key)))
+    Ok(Box::new(Public(key)))
 }
 
-struct Ed25519(VerifyingKey);
+struct Public(VerifyingKey);
 
-impl Verifier<Vec<u8>> for Ed25519 {
+impl Verifier<Vec<u8>> for Public {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
         let signature = Signature::from_slice(signature).map_err(|_| Error::new())?;
         // Strict: refuses weak keys and signatures that some verifiers take and others don't.
@@ -52,7 +69,7 @@ impl Verifier<Vec<u8>> for Ed25519 {
     }
 }
 
-impl JwtVerifier for Ed25519 {
+impl JwtVerifier for Public {
     fn algorithm(&self) -> Algorithm {
         Algorithm::EdDSA
     }

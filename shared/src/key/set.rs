@@ -1,4 +1,4 @@
-//! The installation's signing keys: the public ones that both doors hold, the private one that the
+//! The installation's signing keys: the public ones that both hosts hold, the private one that the
 //! command line signs with. Knows tokens as text; what their claims mean, `key.rs` decides.
 
 use super::{Claims, crypto};
@@ -6,11 +6,15 @@ use crate::fingerprint::Fingerprint;
 use crate::limits::SIGNING_KEYS_MAX_COUNT;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ed25519_dalek::{Signer as _, VerifyingKey};
-use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use ed25519_dalek::VerifyingKey;
+use jsonwebtoken::{
+    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
+};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+pub use jsonwebtoken::errors::Error as SigningError;
 
 /// Characters of a `kid`. Ours are UUIDs.
 const KID_MAX_CHARS: usize = 64;
@@ -175,14 +179,14 @@ fn validation() -> Validation {
 
 /// A private key that signs tokens. Its seed is wiped when it is dropped.
 pub struct SigningKey {
-    kid: String,
-    key: ed25519_dalek::SigningKey,
+    public: PublicKey,
+    key: EncodingKey,
 }
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey")
-            .field("kid", &self.kid)
+            .field("kid", &self.public.kid)
             .finish_non_exhaustive()
     }
 }
@@ -191,45 +195,31 @@ impl SigningKey {
     /// The key of a seed of 32 secret, uniformly random bytes.
     #[must_use]
     pub fn from_seed(kid: &str, seed: &[u8; 32]) -> Self {
+        let public = ed25519_dalek::SigningKey::from_bytes(seed).verifying_key();
         Self {
-            kid: kid.to_owned(),
-            key: ed25519_dalek::SigningKey::from_bytes(seed),
+            public: PublicKey {
+                kid: kid.to_owned(),
+                bytes: public.to_bytes(),
+            },
+            key: EncodingKey::from_ed_der(seed),
         }
     }
 
-    /// Its public half.
+    /// Returns the public key.
     #[must_use]
     pub fn public(&self) -> PublicKey {
-        PublicKey {
-            kid: self.kid.clone(),
-            bytes: self.key.verifying_key().to_bytes(),
-        }
+        self.public.clone()
     }
 
-    /// The token: about 350 characters of base64url and two dots.
-    #[must_use]
-    pub fn sign(&self, claims: &Claims) -> String {
-        #[derive(Serialize)]
-        struct Header<'a> {
-            typ: &'a str,
-            alg: &'a str,
-            kid: &'a str,
-        }
-        // Strings and numbers only: serialisation to memory can't fail.
-        let part =
-            |json: serde_json::Result<Vec<u8>>| URL_SAFE_NO_PAD.encode(json.unwrap_or_default());
-        let header = Header {
-            typ: "JWT",
-            alg: "EdDSA",
-            kid: &self.kid,
-        };
-        let message = format!(
-            "{}.{}",
-            part(serde_json::to_vec(&header)),
-            part(serde_json::to_vec(claims))
-        );
-        let signature = self.key.sign(message.as_bytes());
-        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
+    /// Returns a token of these claims: about 350 characters of base64url and two dots.
+    ///
+    /// # Errors
+    /// The JWT library could not sign.
+    pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
+        crypto::install();
+        let mut header = Header::new(Algorithm::EdDSA);
+        header.kid = Some(self.public.kid.clone());
+        encode(&header, claims, &self.key)
     }
 }
 

@@ -9,6 +9,11 @@ use std::sync::LazyLock;
 
 const NOW: u64 = 1_800_000_000;
 
+/// A token of these claims, signed by the key of this id and seed.
+fn issue(kid: &str, byte: u8, claims: &Claims) -> String {
+    signer(kid, byte).sign(claims).unwrap()
+}
+
 fn signer(kid: &str, byte: u8) -> SigningKey {
     SigningKey::from_seed(kid, &[byte; 32])
 }
@@ -65,7 +70,7 @@ fn without(mut object: Value, field: &str) -> Value {
 
 #[test]
 fn a_key_comes_back_as_the_principal_it_was_issued_to() {
-    let token = signer("a", 1).sign(&claims(Some(NOW + 1)));
+    let token = issue("a", 1, &claims(Some(NOW + 1)));
     let principal = verify(Some(&format!("Bearer {token}")), &keys(), NOW).unwrap();
     assert_eq!(principal.key_id(), key_id());
     assert_eq!(principal.project(), &project());
@@ -74,8 +79,20 @@ fn a_key_comes_back_as_the_principal_it_was_issued_to() {
 }
 
 #[test]
+fn keys_issued_by_version_0_0_still_verify_and_are_issued_alike() {
+    const OLD: &str = "eyJ0eXAiOiJKV1QiLCJhbGciOiJFZERTQSIsImtpZCI6ImEifQ.\
+        eyJpc3MiOiJzZWxraWUiLCJzdWIiOiIwMTkzNmYyYS03YjNjLTdkZWYtOGFiYy0wMTIzNDU2Nzg5YWIiLCJwcmoiOiJzaG9wIiwi\
+        YWNjIjoicmVhZCIsImlhdCI6MTc5OTk5OTk5MCwiZXhwIjoxODAwMDAwMDAxfQ.\
+        ytugag0hJYUucENyxij3jdyslJQJ57zIhmaCET7E7oNM-xFVkttEzW9rz24BsuLvouZ6nUur_PS_MC5v5F_0Dg";
+    let claims = claims(Some(NOW + 1));
+    assert_eq!(issue("a", 1, &claims), OLD);
+    let principal = verify(Some(OLD), &keys(), NOW).unwrap();
+    assert_eq!(principal.key_id(), key_id());
+}
+
+#[test]
 fn bearer_is_taken_in_any_case_and_the_bare_key_too() {
-    let token = signer("a", 1).sign(&claims(None));
+    let token = issue("a", 1, &claims(None));
     for header in [
         token.clone(),
         format!("Bearer {token}"),
@@ -103,7 +120,7 @@ fn no_key_is_a_missing_key() {
 
 #[test]
 fn what_is_no_token_is_an_invalid_key() {
-    let token = signer("a", 1).sign(&claims(None));
+    let token = issue("a", 1, &claims(None));
     let long = format!("Bearer {}", "x".repeat(AUTHORIZATION_MAX_BYTES));
     let basic = format!("Basic {token}");
     let twice = format!("Bearer {token} {token}");
@@ -118,10 +135,7 @@ fn what_is_no_token_is_an_invalid_key() {
 
 #[test]
 fn both_live_keys_verify_and_a_retired_one_does_not() {
-    let (first, second) = (
-        signer("a", 1).sign(&claims(None)),
-        signer("b", 2).sign(&claims(None)),
-    );
+    let (first, second) = (issue("a", 1, &claims(None)), issue("b", 2, &claims(None)));
     assert!(verify(Some(&first), &keys(), NOW).is_ok());
     assert!(verify(Some(&second), &keys(), NOW).is_ok());
     let rotated = KeySet::new(vec![signer("b", 2).public(), signer("c", 3).public()]).unwrap();
@@ -136,13 +150,13 @@ fn both_live_keys_verify_and_a_retired_one_does_not() {
 fn another_installations_key_is_refused_whatever_kid_it_names() {
     for kid in ["a", "b", "c", ""] {
         assert_eq!(
-            code_of(&signer(kid, 9).sign(&claims(None))),
+            code_of(&issue(kid, 9, &claims(None))),
             ErrorCode::InvalidKey
         );
     }
     // Signed by a live key under the other's id.
     assert_eq!(
-        code_of(&signer("b", 1).sign(&claims(None))),
+        code_of(&issue("b", 1, &claims(None))),
         ErrorCode::InvalidKey
     );
 }
@@ -244,7 +258,7 @@ fn claims_that_we_never_issue_are_refused_though_signed() {
 
 #[test]
 fn a_key_expires_in_the_very_second_of_exp() {
-    let token = signer("a", 1).sign(&claims(Some(NOW)));
+    let token = issue("a", 1, &claims(Some(NOW)));
     assert!(verify(Some(&token), &keys(), NOW - 1).is_ok());
     assert_eq!(
         verify(Some(&token), &keys(), NOW).unwrap_err().code(),
@@ -252,7 +266,7 @@ fn a_key_expires_in_the_very_second_of_exp() {
     );
     // A forged one never learns that it would have expired.
     assert_eq!(
-        code_of(&signer("a", 9).sign(&claims(Some(1)))),
+        code_of(&issue("a", 9, &claims(Some(1)))),
         ErrorCode::InvalidKey
     );
 }
@@ -262,7 +276,7 @@ fn a_jwk_set_is_read_back_as_it_was_written() {
     let text = keys().to_jwks();
     assert_eq!(KeySet::from_jwks(&text).unwrap(), keys());
     assert_eq!(keys().kids().collect::<Vec<_>>(), ["a", "b"]);
-    let token = signer("b", 2).sign(&claims(None));
+    let token = issue("b", 2, &claims(None));
     assert!(verify(Some(&token), &KeySet::from_jwks(&text).unwrap(), NOW).is_ok());
 }
 
@@ -332,7 +346,7 @@ fn neither_key_nor_seed_shows_in_debug_output() {
 
 #[test]
 fn a_kept_token_still_expires() {
-    let token = signer("a", 1).sign(&claims(Some(NOW + 5)));
+    let token = issue("a", 1, &claims(Some(NOW + 5)));
     let mut cache = TokenCache::new(keys(), 8);
     let first = cache.verify(Some(&token), NOW).unwrap();
     assert_eq!(cache.verify(Some(&token), NOW + 4).unwrap(), first);
@@ -342,7 +356,8 @@ fn a_kept_token_still_expires() {
     );
     // Also from the older generation.
     for n in 0..8 {
-        let other = signer("a", 1).sign(&Claims::new(key_id(), &project(), Access::Full, n, None));
+        let claims = Claims::new(key_id(), &project(), Access::Full, n, None);
+        let other = issue("a", 1, &claims);
         cache.verify(Some(&other), NOW).unwrap();
     }
     assert_eq!(
@@ -355,8 +370,8 @@ fn a_kept_token_still_expires() {
 fn the_cache_stays_bounded_and_keeps_no_refusal() {
     let mut cache = TokenCache::new(keys(), 4);
     for n in 0..50 {
-        let good = signer("a", 1).sign(&Claims::new(key_id(), &project(), Access::Full, n, None));
-        let forged = signer("a", 9).sign(&Claims::new(key_id(), &project(), Access::Full, n, None));
+        let claims = Claims::new(key_id(), &project(), Access::Full, n, None);
+        let [good, forged] = [1, 9].map(|byte| issue("a", byte, &claims));
         assert!(cache.verify(Some(&good), NOW).is_ok());
         assert!(cache.verify(Some(&good), NOW).is_ok());
         assert!(cache.verify(Some(&forged), NOW).is_err());
@@ -369,7 +384,7 @@ proptest! {
 
     #[test]
     fn a_token_changed_anywhere_is_invalid(at in 0usize..300, byte in 0u8..128) {
-        let token = signer("a", 1).sign(&claims(None));
+        let token = issue("a", 1, &claims(None));
         let mut bytes = token.clone().into_bytes();
         let at = at % bytes.len();
         bytes[at] = byte;
@@ -381,7 +396,7 @@ proptest! {
 
     #[test]
     fn a_token_cut_or_grown_is_invalid(at in 0usize..300, junk in "[A-Za-z0-9_.=-]{1,8}") {
-        let token = signer("a", 1).sign(&claims(None));
+        let token = issue("a", 1, &claims(None));
         let at = at % token.len();
         prop_assert_eq!(code_of(&token[..at.max(1)]), ErrorCode::InvalidKey);
         let grown = format!("{}{junk}{}", &token[..at], &token[at..]);

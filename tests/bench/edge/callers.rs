@@ -71,7 +71,7 @@ pub(super) fn keys(count: usize, now: Duration) -> Result<(String, Vec<String>)>
         let claims = Claims::new(id, &project, Access::Read, seconds, None);
         signing.sign(&claims)
     });
-    Ok((jwks, keys.collect()))
+    Ok((jwks, keys.collect::<Result<_, _>>()?))
 }
 
 /// Let `callers` call for `duration`, on a thread of their own. Any answer but a success is an error.

@@ -83,7 +83,7 @@ impl Installation {
                 let id = self.next_id();
                 let project = ProjectName::parse(name).map_err(|_| anyhow::anyhow!("{name}"))?;
                 let claims = Claims::new(id, &project, Access::Full, MADE_AT, None);
-                tokens.push(signing.sign(&claims));
+                tokens.push(signing.sign(&claims)?);
                 values.extend([id.to_string(), name.clone()].map(Value::from));
                 values.extend([Value::from(&self.kid), Value::from(MADE_AT)]);
             }
