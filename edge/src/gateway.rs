@@ -35,8 +35,9 @@ pub use read_cache::{
 pub use record::{Ending, RequestRecord};
 
 use crate::config::Config;
+use futures_util::FutureExt as _;
 use media_cache::KeptFile;
-use shared::admission::{check_body_length, knock};
+use shared::admission::{admit, check_body_length};
 use shared::cors::is_preflight;
 use shared::envelope;
 use shared::error::{ErrorCode, Problem};
@@ -238,17 +239,22 @@ impl Gateway {
         now: u64,
         record: &mut RequestRecord,
     ) -> Result<Decision, Problem> {
-        let knock = knock(&call.head())?;
-        if let Some(action) = knock.action() {
+        let head = call.head();
+        let admitted = admit(&head, async |action| {
             record.action(action);
-        }
-        let principal = record.caller(self.verify(call, now)?);
-        self.greet(call, principal)?;
-        let pending = knock.admit(principal)?;
+            let principal = record.caller(self.verify(call, now)?);
+            self.greet(call, principal)?;
+            Ok(principal.clone())
+        });
+        // Authentication does not wait here, so that the answer is there at once.
+        let admitted = admitted.now_or_never().ok_or_else(|| {
+            Problem::internal("The request could not be judged.", "admission waits")
+        })?;
+        let (principal, pending) = admitted?;
         if let Some(reads) = &self.reads
-            && let Some(wish) = reads.wish(call, principal, &pending)
+            && let Some(wish) = reads.wish(call, &principal, &pending)
         {
-            let question = Question::new(reads, principal, pending, wish);
+            let question = Question::new(reads, &principal, pending, wish);
             return Ok(Decision::Read(question));
         }
         self.plan(call, pending).map(Decision::Forward)

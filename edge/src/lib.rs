@@ -25,7 +25,7 @@ use gateway::{
 use leaving::Leaving;
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
-use shared::operation::tus::TusHeaders;
+use shared::operation::tus;
 use shared::request;
 use shared::request_id::{self, RequestId};
 use shared::security;
@@ -282,12 +282,29 @@ fn read_call(head: &Head, gateway: Option<&Gateway>, now_ms: u64) -> Result<Call
         idempotency_key: get("idempotency-key"),
         if_match: get("if-match"),
         if_none_match: get("if-none-match"),
-        tus: TusHeaders::read(path, get),
+        tus: tus_headers(path, head),
         origin: get("origin"),
         access_control_request_method: get("access-control-request-method"),
         body,
         request_id,
     })
+}
+
+/// Reads the headers of resumable uploads, if the path is one of theirs.
+fn tus_headers(path: &str, head: &Head) -> Vec<(&'static str, String)> {
+    const NAMES: [&str; 8] = [
+        "tus-resumable",
+        "upload-checksum",
+        "upload-concat",
+        "upload-defer-length",
+        "upload-length",
+        "upload-metadata",
+        "upload-offset",
+        "x-http-method-override",
+    ];
+    let found = NAMES.map(|name| Some((name, head.get(name)?.to_owned())));
+    let found = found.into_iter().flatten();
+    found.filter(|_| tus::is_at(path)).collect()
 }
 
 fn new_request_id(now_ms: u64) -> Result<RequestId> {

@@ -16,7 +16,8 @@ use origin::plan::scope::Scope;
 use origin::sql::Statement;
 use requests::{REQUESTS, joined, parse, plan, render, request, tables};
 use shared::limits::URL_MAX_BYTES;
-use shared::operation::{Operation, RequestHead, parse_head};
+use shared::operation::{Operation, parse_head};
+use shared::request::RequestHead;
 use std::sync::Arc;
 
 #[global_allocator]

@@ -27,7 +27,7 @@ use crate::app::App;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{AsHeaderName, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -51,8 +51,9 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAdd
         false => Body::new(body),
     });
     resolve_path(&mut request);
+    join_values(request.headers_mut());
     let mut record = RequestRecord::begin(Arc::clone(&app), &request);
-    let origin = header(request.headers(), ORIGIN).map(Cow::into_owned);
+    let origin = header(request.headers(), ORIGIN).map(str::to_owned);
     let path = request.uri().path();
     let is_file = path.starts_with(FilePath::PREFIX);
     let upload = protocol::is_at(path).then(|| path.to_owned());
@@ -118,22 +119,29 @@ fn check(request: &Request) -> Result<(), Problem> {
     })
 }
 
-/// A header's text; several of one name are joined, as the edge sees them. Bytes that are no text read
-/// as a character that none of ours may hold.
-fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Cow<'_, str>> {
-    let mut texts = headers.get_all(name).iter().map(text);
-    let first = texts.next()?;
-    Some(match texts.next() {
-        None => first,
-        Some(second) => {
-            let all: Vec<_> = [first, second].into_iter().chain(texts).collect();
-            Cow::Owned(all.join(", "))
+/// Joins the values of each header that comes several times, as the edge's runtime does.
+fn join_values(headers: &mut HeaderMap) {
+    if headers.len() == headers.keys_len() {
+        return;
+    }
+    let several = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
+    let names: Vec<HeaderName> = headers.keys().filter(several).cloned().collect();
+    for name in names {
+        let values: Vec<_> = headers
+            .get_all(&name)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
+        if let Ok(joined) = HeaderValue::from_bytes(&values.join(&b", "[..])) {
+            headers.insert(name, joined);
         }
-    })
+    }
 }
 
-fn text(value: &HeaderValue) -> Cow<'_, str> {
-    Cow::Borrowed(value.to_str().unwrap_or("\u{fffd}"))
+/// A header's text. Bytes that are no text read as a character that no option may hold.
+fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    let value = headers.get(name)?;
+    Some(value.to_str().unwrap_or("\u{fffd}"))
 }
 
 /// A panic is a fault of ours: it costs its own request an apology, and no other request anything.
@@ -193,7 +201,8 @@ mod tests {
             for value in values {
                 headers.append(ORIGIN, HeaderValue::from_bytes(value).unwrap());
             }
-            assert_eq!(header(&headers, ORIGIN).as_deref(), expected);
+            join_values(&mut headers);
+            assert_eq!(header(&headers, ORIGIN), expected);
         }
     }
 

@@ -1,86 +1,38 @@
-//! Who gets in, and in which order a request is refused: the same at both doors.
+//! The front door of both hosts: decides in one order who may send the body of which operation.
 //!
-//! Knows neither bodies nor how a key is verified (the edge asks its public keys, the origin also
-//! its list of revoked ones): that is a parameter.
+//! Knows neither bodies nor how a key is verified: authentication is a parameter, since the edge has only public keys,
+//! and the origin also knows which keys were revoked.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Principal;
 use crate::limits::JSON_BODY_MAX_BYTES;
-use crate::operation::{Pending, RequestHead, parse_head};
-use crate::policy::{Action, permit};
+use crate::operation::{Pending, parse_head};
+use crate::policy::Action;
+use crate::request::RequestHead;
+use std::borrow::Borrow;
 
-/// A request that may proceed to its body: who calls, and what for.
-#[derive(Clone, Debug)]
-pub struct Admitted {
-    principal: Principal,
-    pending: Pending,
-}
-
-impl Admitted {
-    /// Who calls.
-    #[must_use]
-    pub fn principal(&self) -> &Principal {
-        &self.principal
-    }
-
-    /// The caller and the operation that awaits its body.
-    #[must_use]
-    pub fn into_parts(self) -> (Principal, Pending) {
-        (self.principal, self.pending)
-    }
-}
-
-/// A request whose route is known to exist, before its key is looked at.
-#[derive(Debug)]
-pub struct Knock(Result<Pending, Problem>);
-
-/// Looks at a request's head: a path that leads nowhere, or a method that it does not have, is told to
-/// anybody; every other fault only to who has a key.
+/// Admits a request to its body: checks the route, then calls `authenticate`, then checks the rest of the head, the policy
+/// and the body's type. `authenticate` gets the action, if the head is right, and may also refuse a caller whose key
+/// holds.
 ///
 /// # Errors
-/// `route_not_found`, `method_not_allowed`, `uri_too_long`.
-pub fn knock(head: &RequestHead<'_>) -> Result<Knock, Problem> {
-    match parse_head(head) {
-        Err(problem) if is_public(problem.code()) => Err(problem),
-        parsed => Ok(Knock(parsed)),
-    }
-}
-
-impl Knock {
-    /// What is asked for, if the head is right.
-    #[must_use]
-    pub fn action(&self) -> Option<Action> {
-        self.0.as_ref().ok().map(Pending::action)
-    }
-
-    /// Lets a caller in whose key is verified: the rest of the head, then the policy.
-    ///
-    /// # Errors
-    /// Those of [`parse_head`] and of [`permit`], in that order; then `unsupported_media_type`.
-    pub fn admit(self, principal: &Principal) -> Result<Pending, Problem> {
-        let pending = self.0?;
-        permit(pending.action(), principal.access())?;
-        pending.check_body_type()?;
-        Ok(pending)
-    }
-}
-
-/// Admits a request where verifying needs no waiting: [`knock`], then `verify`, then
-/// [`Knock::admit`].
-///
-/// # Errors
-/// Those of the three, the first in that order.
-pub fn admit(
+/// `route_not_found`, `method_not_allowed` and `uri_too_long`, which anybody is told; those of `authenticate`; those of
+/// [`parse_head`]; `full_access_required`; `unsupported_media_type`. The first in this order.
+pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
-    verify: impl FnOnce() -> Result<Principal, Problem>,
-) -> Result<Admitted, Problem> {
-    let knock = knock(head)?;
-    let principal = verify()?;
-    let pending = knock.admit(&principal)?;
-    Ok(Admitted { principal, pending })
+    authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
+) -> Result<(P, Pending), Problem> {
+    let parsed = match parse_head(head) {
+        Err(problem) if is_public(problem.code()) => return Err(problem),
+        parsed => parsed,
+    };
+    let action = parsed.as_ref().ok().map(Pending::action);
+    let principal = authenticate(action).await?;
+    let pending = parsed?.permit(principal.borrow().access())?;
+    Ok((principal, pending))
 }
 
-/// Refuses a body by its announced length, before a byte of it is read.
+/// Checks a body's announced length, before a byte of the body is read.
 ///
 /// # Errors
 /// `body_too_large`.
@@ -91,7 +43,7 @@ pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
     }
 }
 
-/// The answer to a body of more than so many bytes.
+/// Returns the refusal of a body of more than `most` bytes.
 #[must_use]
 pub fn body_too_large(most: usize) -> Problem {
     Problem::new(
@@ -101,7 +53,7 @@ pub fn body_too_large(most: usize) -> Problem {
     .with_hint("Send the records in several requests.")
 }
 
-/// Faults of the route itself, which need no key to be told.
+/// Whether a fault is of the route itself, which a caller is told without a key.
 const fn is_public(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -115,6 +67,8 @@ mod tests {
     use crate::ident::ProjectName;
     use crate::key::{Access, Claims, KeySet, SigningKey, verify};
     use crate::operation::BodyUse;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
 
     const NOW: u64 = 1_790_000_000;
 
@@ -140,6 +94,18 @@ mod tests {
         }
     }
 
+    /// Admits a request whose authentication does not wait.
+    fn admit_now(
+        head: &RequestHead<'_>,
+        authenticate: impl AsyncFnOnce(Option<Action>) -> Result<Principal, Problem>,
+    ) -> Result<Pending, Problem> {
+        let admitted = pin!(admit(head, authenticate));
+        match admitted.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(admitted) => admitted.map(|(_, pending)| pending),
+            Poll::Pending => panic!("admission waits for nothing but authentication"),
+        }
+    }
+
     fn no_key() -> Result<Principal, Problem> {
         Err(Problem::new(ErrorCode::MissingKey, "none"))
     }
@@ -151,36 +117,55 @@ mod tests {
             ("GET", "/metrics", ErrorCode::RouteNotFound),
             ("GET", "/api/v1/sql", ErrorCode::MethodNotAllowed),
         ] {
-            assert_eq!(
-                admit(&head(method, path, None), no_key).unwrap_err().code(),
-                code
-            );
+            let refused = admit_now(&head(method, path, None), async |_| no_key()).unwrap_err();
+            assert_eq!(refused.code(), code, "{method} {path}");
         }
     }
 
     #[test]
     fn the_key_is_asked_before_the_options_are_judged() {
         let odd = head("GET", "/api/v1/crud/a/b", Some("nonsense=1"));
-        assert_eq!(
-            admit(&odd, no_key).unwrap_err().code(),
-            ErrorCode::MissingKey
-        );
-        let read = || Ok(principal(Access::Read));
-        assert_eq!(
-            admit(&odd, read).unwrap_err().code(),
-            ErrorCode::InvalidQueryOption
-        );
+        let code = |authenticated| admit_now(&odd, async |_| authenticated).unwrap_err().code();
+        assert_eq!(code(no_key()), ErrorCode::MissingKey);
+        let read = principal(Access::Read);
+        assert_eq!(code(Ok(read)), ErrorCode::InvalidQueryOption);
     }
 
     #[test]
     fn a_read_key_is_stopped_before_its_body_is_read() {
         let insert = head("POST", "/api/v1/crud/a/b", None);
-        let refused = admit(&insert, || Ok(principal(Access::Read))).unwrap_err();
+        let refused = admit_now(&insert, async |_| Ok(principal(Access::Read))).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::FullAccessRequired);
-        let (_, pending) = admit(&insert, || Ok(principal(Access::Full)))
-            .unwrap()
-            .into_parts();
+        let pending = admit_now(&insert, async |_| Ok(principal(Access::Full))).unwrap();
         assert_eq!(pending.body(), BodyUse::Json);
+    }
+
+    #[test]
+    fn a_read_key_is_stopped_by_what_only_its_body_asks_for() {
+        let query = head("POST", "/api/v1/crud/a/b/query", None);
+        let code = |access, body: &[u8]| {
+            let pending = admit_now(&query, async |_| Ok(principal(access))).unwrap();
+            pending.finish(body).err().map(|problem| problem.code())
+        };
+        let explain = br#"{"explain":true}"#;
+        assert_eq!(code(Access::Read, b"{}"), None);
+        assert_eq!(code(Access::Full, explain), None);
+        let expected = Some(ErrorCode::FullAccessRequired);
+        assert_eq!(code(Access::Read, explain), expected);
+    }
+
+    #[test]
+    fn authentication_is_told_the_action_if_the_head_is_right() {
+        for (query, expected) in [(None, Some(Action::Read)), (Some("nonsense=1"), None)] {
+            let mut told = None;
+            let read = head("GET", "/api/v1/crud/a/b", query);
+            let refused = admit_now(&read, async |action| {
+                told = Some(action);
+                no_key()
+            });
+            assert!(refused.is_err());
+            assert_eq!(told, Some(expected), "{query:?}");
+        }
     }
 
     #[test]

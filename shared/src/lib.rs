@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! request::check_url, check_headers → ok | Problem
-//! key::verify → Principal      operation::parse_head → Pending → Operation
-//!                              policy::permit → ok | Problem
-//!                              envelope::Encoder(row, row, …) → body chunks
+//! request::RequestHead::read → RequestHead
+//! admission::admit           → Principal + Pending      operation::parse_head, key::verify, policy::permit
+//! Pending::finish(body)      → Operation
+//! envelope::Encoder(row, row, …) → body chunks
 //!
 //! an upload's body             upload::Parser (push bytes, pull events) → UploadForm
 //! ```

@@ -1,4 +1,4 @@
-//! A request, understood: [`RequestHead`] → [`Pending`] → [`Operation`].
+//! A request, parsed: [`RequestHead`] → [`Pending`] → [`Operation`].
 //!
 //! Parsing has two steps, because policy is decided between them: the head names the action, and only
 //! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
@@ -20,7 +20,8 @@ use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
 use crate::key::Access;
-use crate::policy::Action;
+use crate::policy::{Action, permit};
+use crate::request::RequestHead;
 use crate::upload::Encoding;
 use batch::Batch;
 use media::{MediaCall, MediaId, MediaList, SignedFor};
@@ -28,33 +29,8 @@ use read::{Answer, Join, Read, ReadOne};
 use route::Resource;
 use sql::SqlCall;
 use std::borrow::Cow;
-use tus::{TusCall, TusHeaders};
+use tus::TusCall;
 use write::{Delete, Insert, Update};
-
-/// What of a request is known before its body.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RequestHead<'a> {
-    /// The method, in upper case.
-    pub method: &'a str,
-    /// The path, percent-encoded as received.
-    pub path: &'a str,
-    /// The query without its `?`, as received.
-    pub query: Option<&'a str>,
-    /// The `Content-Type`, if one was sent.
-    pub content_type: Option<&'a str>,
-    /// The `Content-Encoding`, if one was sent.
-    pub content_encoding: Option<&'a str>,
-    /// The `Accept`, if one was sent: the form of a read's rows. Everything else ignores it.
-    pub accept: Option<&'a str>,
-    /// The `Idempotency-Key`, if one was sent.
-    pub idempotency_key: Option<&'a str>,
-    /// The `If-Match`, if one was sent.
-    pub if_match: Option<&'a str>,
-    /// The `If-None-Match`, if one was sent.
-    pub if_none_match: Option<&'a str>,
-    /// The headers of resumable uploads, if the path is one of theirs.
-    pub tus: Option<&'a TusHeaders>,
-}
 
 /// A table of a database, as named by the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -185,13 +161,15 @@ impl Operation {
     }
 }
 
-/// A request whose head is understood and whose body is still to come.
+/// A request whose head is parsed and whose body is still to come.
 #[derive(Clone, Debug)]
 pub struct Pending {
     action: Action,
     step: Step,
-    /// Why its body can't be read, if the head says so already: told after the policy has spoken.
+    /// Why the body can't be read, if the head says so already: reported after the policy was checked.
     unreadable: Option<Problem>,
+    /// What the key of the request may do: everything until [`Pending::permit`] says otherwise.
+    access: Access,
 }
 
 #[derive(Clone, Debug)]
@@ -233,7 +211,19 @@ impl Pending {
         self.step.body()
     }
 
-    /// Whether the body, if one is wanted, is of a type that is read here.
+    /// Checks that the policy allows the action to a key of this access, then the body's type. What the body asks for
+    /// beyond the action is checked by [`Pending::finish`].
+    ///
+    /// # Errors
+    /// `full_access_required`, `unsupported_media_type`.
+    pub(crate) fn permit(mut self, access: Access) -> Result<Self, Problem> {
+        permit(self.action, access)?;
+        self.check_body_type()?;
+        self.access = access;
+        Ok(self)
+    }
+
+    /// Checks that the body, if the operation has one, is of a type that is read.
     ///
     /// # Errors
     /// `unsupported_media_type`.
@@ -245,10 +235,11 @@ impl Pending {
     ///
     /// # Errors
     /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`,
-    /// `invalid_identifier` or `unknown_field`, naming the thing at fault.
+    /// `invalid_identifier` or `unknown_field`, naming the thing at fault; `full_access_required` if the body asks for
+    /// more than the key may do.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
-        Ok(match self.step {
+        let operation = match self.step {
             Step::Ready(operation) => *operation,
             Step::Query(table, format) => Operation::Read(Read::from_body(table, format, body)?),
             Step::Insert(table, head) => Operation::Insert(Insert::from_body(table, head, body)?),
@@ -258,7 +249,11 @@ impl Pending {
             Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
             Step::Batch => Operation::Batch(Batch::from_body(body)?),
             Step::Sign(id) => Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?)),
-        })
+        };
+        if let Some(action) = operation.further_action() {
+            permit(action, self.access)?;
+        }
+        Ok(operation)
     }
 }
 
@@ -347,6 +342,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         action,
         step,
         unreadable,
+        access: Access::Full,
     })
 }
 

@@ -3,6 +3,10 @@
 //! Knows neither routes nor keys. What a host's own HTTP parser refuses before a request exists is answered with the
 //! problems of this file too.
 
+mod head;
+
+pub use head::{RequestHead, TusHeaders};
+
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;

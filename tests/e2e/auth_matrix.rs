@@ -14,9 +14,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use shared::key::Access;
-use shared::operation::tus::{PATH as TUS, TusHeaders};
-use shared::operation::{RequestHead, parse_head};
+use shared::operation::parse_head;
+use shared::operation::tus::PATH as TUS;
 use shared::policy::Action;
+use shared::request::RequestHead;
 use std::time::Duration;
 
 cases! {
@@ -181,26 +182,13 @@ impl Request {
 
     /// The action that the parser takes the request for.
     fn action(&self) -> Action {
-        let header = |wanted: &str| {
-            let mut headers = self.headers.iter();
-            headers
-                .find(|(name, _)| *name == wanted)
-                .map(|(_, value)| value.clone())
-        };
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (self.path.as_str(), None),
         };
-        let tus = TusHeaders::read(path, header);
-        let content_type = header("content-type");
-        let head = RequestHead {
-            method: self.method.as_str(),
-            path,
-            query,
-            content_type: content_type.as_deref(),
-            tus: tus.as_deref(),
-            ..RequestHead::default()
-        };
+        let headers = self.headers.iter();
+        let headers = headers.map(|(name, value)| (*name, value.as_bytes()));
+        let head = RequestHead::read(self.method.as_str(), path, query, headers);
         let pending = parse_head(&head).unwrap_or_else(|problem| panic!("{head:?}: {problem}"));
         let action = pending.action();
         let operation = pending.finish(self.body.as_deref().unwrap_or_default());

@@ -1,7 +1,6 @@
 //! A request as far as the gateway looks at it: its head, and the length of its body.
 
-use shared::operation::RequestHead;
-use shared::operation::tus::TusHeaders;
+use shared::request::RequestHead;
 use shared::request_id::RequestId;
 
 /// How long a request's body is, before it is read.
@@ -51,8 +50,8 @@ pub struct Call {
     pub if_match: Option<String>,
     /// `If-None-Match`.
     pub if_none_match: Option<String>,
-    /// The headers of resumable uploads, if the path is one of theirs.
-    pub tus: Option<Box<TusHeaders>>,
+    /// The headers of resumable uploads by name, if the path is one of theirs.
+    pub tus: Vec<(&'static str, String)>,
     /// `Origin`.
     pub origin: Option<String>,
     /// `Access-Control-Request-Method`.
@@ -65,17 +64,20 @@ pub struct Call {
 
 impl Call {
     pub(super) fn head(&self) -> RequestHead<'_> {
+        let tus = self
+            .tus
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()));
         RequestHead {
-            method: &self.method,
-            path: &self.path,
-            query: self.query.as_deref(),
+            authorization: self.authorization.as_deref(),
             content_type: self.content_type.as_deref(),
             content_encoding: self.content_encoding.as_deref(),
             accept: self.accept.as_deref(),
             idempotency_key: self.idempotency_key.as_deref(),
             if_match: self.if_match.as_deref(),
             if_none_match: self.if_none_match.as_deref(),
-            tus: self.tus.as_deref(),
+            origin: self.origin.as_deref(),
+            ..RequestHead::read(&self.method, &self.path, self.query.as_deref(), tus)
         }
     }
 

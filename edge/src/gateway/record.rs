@@ -45,8 +45,8 @@ impl RequestRecord {
         self.caller.insert(principal)
     }
 
-    pub(super) fn action(&mut self, action: Action) {
-        self.route = action.route();
+    pub(super) fn action(&mut self, action: Option<Action>) {
+        self.route = action.map_or(self.route, Action::route);
     }
 
     pub(super) fn route(&mut self, route: &'static str) {

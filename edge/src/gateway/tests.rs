@@ -26,7 +26,8 @@ fn key(access: Access) -> String {
 pub(super) fn key_of(project: &str, access: Access) -> String {
     let id = "01936f2a-7b3c-7def-8abc-0123456789ab".parse().unwrap();
     let project = ProjectName::parse(project).unwrap();
-    signer().sign(&Claims::new(id, &project, access, NOW - 10, Some(NOW + 10)))
+    let claims = Claims::new(id, &project, access, NOW - 10, Some(NOW + 10));
+    signer().sign(&claims).unwrap()
 }
 
 fn gateway() -> Gateway {
@@ -67,7 +68,7 @@ pub(super) fn call(method: &str, url: &str, key: Option<String>) -> Call {
         idempotency_key: None,
         if_match: None,
         if_none_match: None,
-        tus: None,
+        tus: Vec::new(),
         is_https: true,
         origin: None,
         access_control_request_method: None,

@@ -6,7 +6,8 @@ use origin::plan::scope::Scope;
 use origin::plan::{self, Plan};
 use origin::sql::{self, Statement};
 use shared::ident::{DatabaseName, FieldName, TableName};
-use shared::operation::{Operation, RequestHead, parse_head};
+use shared::operation::{Operation, parse_head};
+use shared::request::RequestHead;
 use std::sync::Arc;
 
 /// Requests: a name, `METHOD target`, a body.

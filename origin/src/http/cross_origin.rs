@@ -47,11 +47,7 @@ impl CrossOrigin {
     pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
         let text = |name: HeaderName| header(request.headers(), name);
         let (origin, asked) = (text(ORIGIN), text(ACCESS_CONTROL_REQUEST_METHOD));
-        if !cors::is_preflight(
-            request.method().as_str(),
-            origin.as_deref(),
-            asked.as_deref(),
-        ) {
+        if !cors::is_preflight(request.method().as_str(), origin, asked) {
             return None;
         }
         let mut response = Response::new(Body::empty());

@@ -29,8 +29,10 @@ use query::Query;
 use shared::conditional::{self, Conditions, Verdict};
 use shared::error::{ErrorCode, Problem};
 use shared::media::FilePath;
-use shared::operation::{RequestHead, route};
+use shared::operation::route;
 use shared::range::{self, Extent};
+use shared::request::RequestHead;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -117,7 +119,7 @@ impl Call<'_> {
         }
         let extent = match header(&self.parts.headers, "range") {
             Some(range) if conditions.range_holds(&served.validators()) => {
-                range::extent(&range, object.size)
+                range::extent(range, object.size)
             }
             _ => Extent::Whole,
         };
@@ -149,10 +151,9 @@ impl Call<'_> {
         {
             return Ok((Arc::clone(file), Access::Public));
         }
-        let authorization = header(&self.parts.headers, "authorization");
         let credentials = Credentials {
             query: &self.query,
-            authorization: authorization.as_deref(),
+            authorization: header(&self.parts.headers, "authorization"),
         };
         let admitted = access::to_private(app, record, &self.path, &credentials).await?;
         match (file, admitted) {
@@ -167,12 +168,13 @@ impl Call<'_> {
     }
 
     fn conditions(&self) -> Conditions<'_> {
+        let header = |name| header(&self.parts.headers, name).map(Cow::Borrowed);
         Conditions {
-            if_match: header(&self.parts.headers, "if-match"),
-            if_unmodified_since: header(&self.parts.headers, "if-unmodified-since"),
-            if_none_match: header(&self.parts.headers, "if-none-match"),
-            if_modified_since: header(&self.parts.headers, "if-modified-since"),
-            if_range: header(&self.parts.headers, "if-range"),
+            if_match: header("if-match"),
+            if_unmodified_since: header("if-unmodified-since"),
+            if_none_match: header("if-none-match"),
+            if_modified_since: header("if-modified-since"),
+            if_range: header("if-range"),
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::plan::{self, Param, Plan, Select};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::read::Count;
-use shared::operation::{Operation, RequestHead, parse_head};
+use shared::operation::{Operation, parse_head};
+use shared::request::RequestHead;
 use std::fmt::Write as _;
 use std::sync::Arc;
 

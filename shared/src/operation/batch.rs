@@ -9,12 +9,13 @@ pub use reference::{Fill, Place, Reference};
 
 use super::read::{Answer, Count};
 use super::write::{Insert, Rows};
-use super::{BodyUse, Operation, RequestHead, parse_head};
+use super::{BodyUse, Operation, parse_head};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::json::{self, Value};
 use crate::limits::{BATCH_COMMAS_MAX_COUNT, BATCH_MAX_CELLS, BATCH_OPERATIONS_MAX_COUNT};
 use crate::policy::Action;
+use crate::request::RequestHead;
 use std::borrow::Cow;
 
 /// Operations that happen together or not at all.
@@ -175,13 +176,7 @@ impl Request {
             method: &self.method,
             path: &reference::in_path(path, fill)?,
             query,
-            content_type: None,
-            content_encoding: None,
-            idempotency_key: None,
-            if_match: None,
-            if_none_match: None,
-            accept: None,
-            tus: None,
+            ..RequestHead::default()
         })?;
         let action = pending.action();
         match action {

@@ -284,8 +284,9 @@ fn invalid_body(message: String) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::{BodyUse, Operation, RequestHead, parse_head};
+    use crate::operation::{BodyUse, Operation, parse_head};
     use crate::policy::Action;
+    use crate::request::RequestHead;
 
     fn call(method: &str, path: &str, query: &str, body: &str) -> Result<MediaCall, Problem> {
         let pending = parse_head(&RequestHead {

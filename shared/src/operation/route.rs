@@ -1,12 +1,12 @@
 //! From a path and a method to the resource they address.
 
 use super::media::MediaId;
-use super::tus::{TusHeaders, TusId};
-use super::{RecordId, RequestHead, TablePath};
+use super::tus::{self, TusId};
+use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::media::FilePath;
-use crate::request::check_url_length;
+use crate::request::{RequestHead, check_url_length};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
@@ -74,7 +74,7 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
             allow(head.method, "OPTIONS, POST").map(|()| Resource::Uploads)
         }
         (Some("media"), Some("tus"), Some(id), None, _) if !id.is_empty() => {
-            allow(TusHeaders::method(head), UPLOAD_METHODS)?;
+            allow(tus::method(head), UPLOAD_METHODS)?;
             Ok(Resource::Upload(TusId::parse(id)?))
         }
         (Some("media"), Some(id), None, ..) if !id.is_empty() => {

@@ -10,9 +10,9 @@ mod tests;
 
 pub use metadata::TusFile;
 
-use super::RequestHead;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
+use crate::request::{RequestHead, TusHeaders};
 use std::fmt;
 use uuid::Uuid;
 
@@ -44,47 +44,17 @@ pub fn answer_headers(
     [spoken, known].into_iter().flatten()
 }
 
-/// The protocol's headers of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TusHeaders {
-    resumable: Option<String>,
-    length: Option<String>,
-    offset: Option<String>,
-    metadata: Option<String>,
-    method: Option<String>,
-    /// The first header of an extension that is not here.
-    foreign: Option<&'static str>,
+/// Returns the request's method: a POST may stand for another one, where proxies know only the old ones.
+pub(super) fn method<'a>(head: &RequestHead<'a>) -> &'a str {
+    match (head.method, head.tus.method) {
+        ("POST", Some(method)) => method,
+        (method, _) => method,
+    }
 }
 
-impl TusHeaders {
-    /// Reads them by name; nothing is read of requests to other paths.
-    pub fn read(path: &str, header: impl Fn(&str) -> Option<String>) -> Option<Box<Self>> {
-        const FOREIGN: [&str; 3] = ["Upload-Defer-Length", "Upload-Concat", "Upload-Checksum"];
-        is_at(path).then(|| {
-            Box::new(Self {
-                resumable: header("tus-resumable"),
-                length: header("upload-length"),
-                offset: header("upload-offset"),
-                metadata: header("upload-metadata"),
-                method: header("x-http-method-override"),
-                foreign: FOREIGN
-                    .into_iter()
-                    .find(|name| header(&name.to_ascii_lowercase()).is_some()),
-            })
-        })
-    }
-
-    /// The request's method: a POST may stand for another one, where proxies know only the old ones.
-    pub(super) fn method<'a>(head: &RequestHead<'a>) -> &'a str {
-        let named = head.tus.and_then(|tus| tus.method.as_deref());
-        match (head.method, named) {
-            ("POST", Some(method)) => method,
-            (method, _) => method,
-        }
-    }
-
+impl TusHeaders<'_> {
     fn check_version(&self) -> Result<(), Problem> {
-        let found = match self.resumable.as_deref().map(str::trim) {
+        let found = match self.resumable.map(str::trim) {
             Some(VERSION) => return Ok(()),
             Some(other) => format!("Version {} of tus is not spoken here.", shown(other)),
             None => "The header Tus-Resumable is missing.".to_owned(),
@@ -93,8 +63,8 @@ impl TusHeaders {
             .with_hint("Send Tus-Resumable: 1.0.0."))
     }
 
-    fn refuse_foreign(&self) -> Result<(), Problem> {
-        match self.foreign {
+    fn refuse_extensions(&self) -> Result<(), Problem> {
+        match self.unsupported {
             None => Ok(()),
             Some(name) => Err(refused(format!("The header {name} is not available here."))
                 .with_hint("An upload has a length from its beginning, and is sent as one file.")),
@@ -199,14 +169,14 @@ impl TusCall {
             return Ok(Self::Describe);
         }
         let headers = headers(head)?;
-        let length = whole("Upload-Length", headers.length.as_deref())?;
+        let length = whole("Upload-Length", headers.length)?;
         if length == 0 {
             return Err(Problem::new(
                 ErrorCode::InvalidMedia,
                 "An upload of no bytes is no file.",
             ));
         }
-        let metadata = headers.metadata.as_deref().unwrap_or_default();
+        let metadata = headers.metadata.unwrap_or_default();
         Ok(Self::Create(Box::new(TusNew {
             length,
             file: TusFile::from_metadata(metadata)?,
@@ -221,7 +191,7 @@ impl TusCall {
 
     /// What the head asks of one upload.
     pub(super) fn of_upload(head: &RequestHead<'_>, id: TusId) -> Result<Self, Problem> {
-        let method = TusHeaders::method(head);
+        let method = method(head);
         if method == "OPTIONS" {
             return Ok(Self::Describe);
         }
@@ -230,7 +200,7 @@ impl TusCall {
             "DELETE" => Self::Terminate(id),
             "PATCH" => Self::Append {
                 id,
-                offset: whole("Upload-Offset", headers.offset.as_deref())?,
+                offset: whole("Upload-Offset", headers.offset)?,
             },
             _ => Self::Status(id),
         })
@@ -264,19 +234,11 @@ fn holds_bytes(head: &RequestHead<'_>) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(BYTES_TYPE))
 }
 
-fn headers<'a>(head: &RequestHead<'a>) -> Result<&'a TusHeaders, Problem> {
-    static NONE: TusHeaders = TusHeaders {
-        resumable: None,
-        length: None,
-        offset: None,
-        metadata: None,
-        method: None,
-        foreign: None,
-    };
-    let headers = head.tus.unwrap_or(&NONE);
-    headers.check_version()?;
-    headers.refuse_foreign()?;
-    Ok(headers)
+/// Returns the protocol's headers, once the version and the extensions that they ask for are checked.
+fn headers<'a>(head: &RequestHead<'a>) -> Result<TusHeaders<'a>, Problem> {
+    head.tus.check_version()?;
+    head.tus.refuse_extensions()?;
+    Ok(head.tus)
 }
 
 fn whole(name: &str, text: Option<&str>) -> Result<u64, Problem> {

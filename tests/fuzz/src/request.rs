@@ -8,7 +8,7 @@
 //! {"title": "x"}
 //! ```
 
-use shared::operation::RequestHead;
+use shared::request::RequestHead;
 
 /// A request as both hosts receive it.
 #[derive(Debug, Default)]

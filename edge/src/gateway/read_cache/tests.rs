@@ -3,6 +3,7 @@
 use super::*;
 use crate::gateway::tests::{NOW, call, gateway_with, key_of};
 use crate::gateway::{BodyLength, Decision, Gateway, RequestRecord};
+use shared::error::ErrorCode;
 use shared::key::Access::{Full, Read};
 
 const POSTS: &str = "/api/v1/crud/demo/posts";
@@ -150,7 +151,12 @@ fn only_reads_of_records_with_a_read_key_are_kept_and_only_if_asked() {
         assert!(!is_kept(&call), "{} {}", call.method, call.path);
     }
     let explain = r#"{"explain": true}"#;
-    assert!(lookup(&gateway, &query(explain), explain).is_none());
+    let Decision::Read(question) = decide(&gateway, &query(explain)) else {
+        panic!("a read that may be kept");
+    };
+    let refused = question.finish(explain.as_bytes()).err();
+    let code = refused.map(|problem| problem.code());
+    assert_eq!(code, Some(ErrorCode::FullAccessRequired));
 }
 
 #[test]

@@ -8,14 +8,7 @@ fn parse(body: &str) -> Result<Batch, Problem> {
     let head = RequestHead {
         method: "POST",
         path: "/api/v1/batch",
-        query: None,
-        content_type: None,
-        content_encoding: None,
-        idempotency_key: None,
-        if_match: None,
-        if_none_match: None,
-        accept: None,
-        tus: None,
+        ..RequestHead::default()
     };
     match parse_head(&head)?.finish(body.as_bytes())? {
         Operation::Batch(batch) => Ok(batch),
@@ -35,13 +28,7 @@ fn alone(method: &str, path: &str, body: &str) -> Operation {
         method,
         path,
         query,
-        content_type: None,
-        content_encoding: None,
-        idempotency_key: None,
-        if_match: None,
-        if_none_match: None,
-        accept: None,
-        tus: None,
+        ..RequestHead::default()
     };
     parse_head(&head).unwrap().finish(body.as_bytes()).unwrap()
 }

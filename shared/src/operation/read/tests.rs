@@ -1,7 +1,8 @@
 //! Reads by their fingerprints: one for every spelling of a meaning, another one for another meaning.
 
 use crate::fingerprint::Fingerprint;
-use crate::operation::{Operation, RequestHead, parse_head};
+use crate::operation::{Operation, parse_head};
+use crate::request::RequestHead;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

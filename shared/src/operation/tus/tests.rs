@@ -16,17 +16,10 @@ fn pending(
     headers: &[(&str, &str)],
 ) -> Result<Pending, Problem> {
     let path = format!("{PATH}{path}");
-    let tus = TusHeaders::read(&path, |name| {
-        let found = headers.iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| (*value).to_owned())
-    });
-    parse_head(&RequestHead {
-        method,
-        path: &path,
-        content_type,
-        tus: tus.as_deref(),
-        ..RequestHead::default()
-    })
+    let content_type = content_type.map(|value| ("content-type", value));
+    let headers = headers.iter().copied().chain(content_type);
+    let headers = headers.map(|(name, value)| (name, value.as_bytes()));
+    parse_head(&RequestHead::read(method, &path, None, headers))
 }
 
 fn call(method: &str, path: &str, headers: &[(&str, &str)]) -> Result<TusCall, Problem> {

@@ -1,0 +1,178 @@
+//! The part of a request's head that decides about the request, read from header pairs: the same for both hosts.
+//!
+//! Knows neither routes nor keys; what the values mean, `operation` and `key` decide.
+
+/// The value of a header that is not visible ASCII: no option, tag or key can hold this character.
+const NOT_TEXT: &str = "\u{fffd}";
+
+/// What of a request is known before its body. Header values are as received; `None` without the header.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestHead<'a> {
+    /// The method, in upper case.
+    pub method: &'a str,
+    /// The path, percent-encoded as received.
+    pub path: &'a str,
+    /// The query without its `?`, as received.
+    pub query: Option<&'a str>,
+    /// `Authorization`.
+    pub authorization: Option<&'a str>,
+    /// `Content-Type`.
+    pub content_type: Option<&'a str>,
+    /// `Content-Encoding`.
+    pub content_encoding: Option<&'a str>,
+    /// `Accept`: the format of a read's rows. Other operations ignore it.
+    pub accept: Option<&'a str>,
+    /// `Idempotency-Key`.
+    pub idempotency_key: Option<&'a str>,
+    /// `If-Match`.
+    pub if_match: Option<&'a str>,
+    /// `If-None-Match`.
+    pub if_none_match: Option<&'a str>,
+    /// `Origin`.
+    pub origin: Option<&'a str>,
+    /// The headers of resumable uploads.
+    pub tus: TusHeaders<'a>,
+}
+
+/// The headers of the tus protocol, and the one by which a `POST` stands for another method.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TusHeaders<'a> {
+    /// `Tus-Resumable`.
+    pub(crate) resumable: Option<&'a str>,
+    /// `Upload-Length`.
+    pub(crate) length: Option<&'a str>,
+    /// `Upload-Offset`.
+    pub(crate) offset: Option<&'a str>,
+    /// `Upload-Metadata`.
+    pub(crate) metadata: Option<&'a str>,
+    /// `X-HTTP-Method-Override`.
+    pub(crate) method: Option<&'a str>,
+    /// The name of a header of an extension that is not supported.
+    pub(crate) unsupported: Option<&'static str>,
+}
+
+impl<'a> RequestHead<'a> {
+    /// Reads the head from pairs of a header's name, in lower case, and its value. Each name comes once: a host joins
+    /// the values of one name by `", "` before.
+    pub fn read(
+        method: &'a str,
+        path: &'a str,
+        query: Option<&'a str>,
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Self {
+        let mut head = Self {
+            method,
+            path,
+            query,
+            ..Self::default()
+        };
+        for (name, value) in headers {
+            if let Some(field) = head.field(name) {
+                *field = Some(text(value));
+            }
+        }
+        head
+    }
+
+    /// The field of a header.
+    fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
+        Some(match name {
+            "authorization" => &mut self.authorization,
+            "content-type" => &mut self.content_type,
+            "content-encoding" => &mut self.content_encoding,
+            "accept" => &mut self.accept,
+            "idempotency-key" => &mut self.idempotency_key,
+            "if-match" => &mut self.if_match,
+            "if-none-match" => &mut self.if_none_match,
+            "origin" => &mut self.origin,
+            "tus-resumable" => &mut self.tus.resumable,
+            "x-http-method-override" => &mut self.tus.method,
+            _ => return self.tus.field(name.strip_prefix("upload-")?),
+        })
+    }
+}
+
+impl<'a> TusHeaders<'a> {
+    /// The field of the header `Upload-{name}`.
+    fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
+        Some(match name {
+            "length" => &mut self.length,
+            "offset" => &mut self.offset,
+            "metadata" => &mut self.metadata,
+            _ => {
+                const UNSUPPORTED: [&str; 3] =
+                    ["Upload-Defer-Length", "Upload-Concat", "Upload-Checksum"];
+                let is_it = |known: &&str| known["Upload-".len()..].eq_ignore_ascii_case(name);
+                self.unsupported = self.unsupported.or(UNSUPPORTED.into_iter().find(is_it));
+                return None;
+            }
+        })
+    }
+}
+
+/// A header's value as text.
+fn text(value: &[u8]) -> &str {
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    match str::from_utf8(value) {
+        Ok(text) if value.iter().all(is_text) => text,
+        _ => NOT_TEXT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_from_the_headers_that_decide() {
+        let headers = [
+            ("accept", &b"text/csv"[..]),
+            ("authorization", b"Bearer a.b.c"),
+            ("content-encoding", b"gzip"),
+            ("content-type", b"application/json"),
+            ("cookie", b"a=b"),
+            ("idempotency-key", b"k\t1"),
+            ("if-match", b"\"a\""),
+            ("if-none-match", b"*"),
+            ("origin", b"https://a.example"),
+            ("tus-resumable", b"1.0.0"),
+            ("upload-checksum", b"sha1 x"),
+            ("upload-length", b"5"),
+            ("upload-metadata", b"filename YQ=="),
+            ("upload-offset", b"2"),
+            ("upload-speed", b"9"),
+            ("x-http-method-override", b"PATCH"),
+        ];
+        let head = RequestHead::read("POST", "/a", Some("b=c"), headers);
+        assert_eq!(
+            (head.method, head.path, head.query),
+            ("POST", "/a", Some("b=c"))
+        );
+        for (field, expected) in [
+            (head.authorization, "Bearer a.b.c"),
+            (head.content_type, "application/json"),
+            (head.content_encoding, "gzip"),
+            (head.accept, "text/csv"),
+            (head.idempotency_key, "k\t1"),
+            (head.if_match, "\"a\""),
+            (head.if_none_match, "*"),
+            (head.origin, "https://a.example"),
+            (head.tus.resumable, "1.0.0"),
+            (head.tus.length, "5"),
+            (head.tus.offset, "2"),
+            (head.tus.metadata, "filename YQ=="),
+            (head.tus.method, "PATCH"),
+            (head.tus.unsupported, "Upload-Checksum"),
+        ] {
+            assert_eq!(field, Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_visible_ascii_is_no_option() {
+        for value in [&b"caf\xc3\xa9"[..], b"\xff", b"a\x7f", b"a\0"] {
+            let head = RequestHead::read("GET", "/", None, [("accept", value)]);
+            assert_eq!(head.accept, Some(NOT_TEXT), "{value:?}");
+        }
+    }
+}
