@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A JSON value, one level deep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,25 +64,54 @@ impl Value {
             Self::Text(text) => Cow::Owned(serde_json::Value::from(&**text).to_string()),
         }
     }
+}
 
-    fn from_raw(raw: &RawValue) -> Result<Self, serde_json::Error> {
-        let text = raw.get();
-        Ok(match text.as_bytes().first() {
-            Some(b'n') => Self::Null,
-            Some(b't') => Self::Bool(true),
-            Some(b'f') => Self::Bool(false),
-            Some(b'"') => Self::Text(serde_json::from_str::<String>(text)?.into()),
-            Some(b'[') => Self::List(text.into()),
-            Some(b'{') => Self::Object(text.into()),
-            _ => Self::Number(text.into()),
-        })
+/// A JSON value, one level deep, whose lists and objects are not copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Borrowed<'a> {
+    /// Neither a list nor an object.
+    Scalar(Value),
+    /// A list's text, exactly as written.
+    List(&'a str),
+    /// An object's text, exactly as written.
+    Object(&'a str),
+}
+
+impl From<Borrowed<'_>> for Value {
+    fn from(value: Borrowed<'_>) -> Self {
+        match value {
+            Borrowed::Scalar(value) => value,
+            Borrowed::List(text) => Self::List(text.into()),
+            Borrowed::Object(text) => Self::Object(text.into()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Borrowed<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        Ok(Self::Scalar(match text.as_bytes() {
+            [b'[', ..] => return Ok(Self::List(text)),
+            [b'{', ..] => return Ok(Self::Object(text)),
+            [b'n', ..] => Value::Null,
+            [b't', ..] => Value::Bool(true),
+            [b'f', ..] => Value::Bool(false),
+            // serde_json has checked the text: without a backslash, it is the string.
+            [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => {
+                Value::Text(text[1..text.len() - 1].into())
+            }
+            [b'"', ..] => {
+                let string = serde_json::from_str::<String>(text);
+                Value::Text(string.map_err(de::Error::custom)?.into())
+            }
+            _ => Value::Number(text.into()),
+        }))
     }
 }
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        Self::from_raw(raw).map_err(de::Error::custom)
+        Borrowed::deserialize(deserializer).map(Self::from)
     }
 }
 
@@ -107,21 +137,34 @@ pub fn check(body: &[u8]) -> Result<&str, Problem> {
 
 /// The deepest level of brackets outside of strings.
 fn nesting(text: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
-    for byte in text {
+    let (mut depth, mut deepest, mut at) = (0usize, 0usize, 0);
+    while let Some(byte) = text.get(at) {
+        at += 1;
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
+            b'"' => at = string_end(text, at),
+            b'[' | b'{' => {
                 depth += 1;
                 deepest = deepest.max(depth);
             }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
     deepest
+}
+
+/// The index behind the quote that ends a string whose characters begin at this index; the end of the text if no quote
+/// does.
+fn string_end(text: &[u8], mut at: usize) -> usize {
+    while let Some(rest) = text.get(at..) {
+        match memchr::memchr2(b'"', b'\\', rest) {
+            None => break,
+            Some(found) if rest[found] == b'"' => return at + found + 1,
+            // The byte behind a backslash ends no string.
+            Some(found) => at += found + 2,
+        }
+    }
+    text.len()
 }
 
 /// The members of an object, in order; a repeated key is an error.
@@ -129,7 +172,7 @@ fn nesting(text: &[u8]) -> usize {
 /// # Errors
 /// serde_json's message, or one that names the repeated key.
 pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Error> {
-    serde_json::from_str::<Members<'_>>(text).map(|members| members.0)
+    serde_json::from_str::<Members<'_, _>>(text).map(|members| members.0)
 }
 
 /// The items of a list, in order: all of them, or `most` + 1 of a longer one, which its reader is to
@@ -137,9 +180,13 @@ pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Err
 ///
 /// # Errors
 /// serde_json's message.
-pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
+pub fn items<'a, V: Deserialize<'a>>(
+    text: &'a str,
+    most: usize,
+) -> Result<Vec<V>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let items = Items { most }.deserialize(&mut deserializer)?;
+    let of = PhantomData;
+    let items = Items { most, of }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(items)
 }
@@ -168,7 +215,7 @@ pub fn value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-struct Members<'a>(Vec<(Cow<'a, str>, Value)>);
+struct Members<'a, V>(Vec<(Cow<'a, str>, V)>);
 
 struct Key<'a>(Cow<'a, str>);
 
@@ -191,16 +238,16 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+        struct MembersVisitor<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for MembersVisitor<V> {
+            type Value = Members<'de, V>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members: Vec<(Cow<'de, str>, Value)> = Vec::new();
+                let mut members: Vec<(Cow<'de, str>, V)> = Vec::new();
                 let mut seen = HashSet::new();
                 while let Some(Key(key)) = map.next_key()? {
                     if members.len() == JSON_MEMBERS_MAX_COUNT {
@@ -219,15 +266,15 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 Ok(Members(members))
             }
         }
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
     }
 }
 
 /// Keys of an object up to which they are compared one by one, which is quicker than a set of few.
 const FEW_KEYS: usize = 16;
 
-fn is_repeated<'a>(
-    members: &[(Cow<'a, str>, Value)],
+fn is_repeated<'a, V>(
+    members: &[(Cow<'a, str>, V)],
     seen: &mut HashSet<Cow<'a, str>>,
     key: &str,
 ) -> bool {
@@ -240,23 +287,24 @@ fn is_repeated<'a>(
     !seen.insert(Cow::Owned(key.to_owned()))
 }
 
-struct Items {
+struct Items<V> {
     most: usize,
+    of: PhantomData<V>,
 }
 
-impl<'de> DeserializeSeed<'de> for Items {
-    type Value = Vec<Value>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Value>, D::Error> {
+impl<'de, V: Deserialize<'de>> DeserializeSeed<'de> for Items<V> {
+    type Value = Vec<V>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<V>, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
-impl<'de> Visitor<'de> for Items {
-    type Value = Vec<Value>;
+impl<'de, V: Deserialize<'de>> Visitor<'de> for Items<V> {
+    type Value = Vec<V>;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Value>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<V>, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element()? {
             items.push(item);
@@ -273,10 +321,13 @@ impl<'de> Visitor<'de> for Items {
 ///
 /// # Errors
 /// `invalid_json` if it is no JSON, `invalid_body` if it is no object or repeats a key.
-pub fn body_members(body: &[u8]) -> Result<Vec<(Cow<'_, str>, Value)>, Problem> {
+pub fn body_members<'a, V: Deserialize<'a>>(
+    body: &'a [u8],
+) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
     check(body)
         .and_then(|text| {
-            members(text).map_err(|fault| {
+            let members = serde_json::from_str::<Members<'_, V>>(text);
+            members.map(|members| members.0).map_err(|fault| {
                 Problem::new(
                     ErrorCode::InvalidBody,
                     format!("The body can't be taken: {fault}."),
@@ -307,16 +358,18 @@ mod tests {
     #[test]
     fn a_repeated_key_is_refused_also_when_escaped() {
         assert_eq!(
-            body_members(br#"{"a":1,"\u0061":2}"#).unwrap_err().code(),
+            body_members::<Value>(br#"{"a":1,"\u0061":2}"#)
+                .unwrap_err()
+                .code(),
             ErrorCode::InvalidBody
         );
     }
 
     #[test]
     fn a_line_break_within_a_text_gets_a_hint() {
-        let broken = body_members(b"{\"a\":\"x\ny\"}").unwrap_err();
+        let broken = body_members::<Value>(b"{\"a\":\"x\ny\"}").unwrap_err();
         assert!(broken.hint().unwrap().contains(r"\n"), "{broken}");
-        assert_eq!(body_members(b"{\"a\":1").unwrap_err().hint(), None);
+        assert_eq!(body_members::<Value>(b"{\"a\":1").unwrap_err().hint(), None);
     }
 
     #[test]
@@ -338,20 +391,22 @@ mod tests {
             "{} {}",
         ] {
             assert_eq!(
-                body_members(text.as_bytes()).unwrap_err().code(),
+                body_members::<Value>(text.as_bytes()).unwrap_err().code(),
                 ErrorCode::InvalidJson,
                 "{text}"
             );
         }
         for text in ["[]", "1", "null", "\"x\""] {
             assert_eq!(
-                body_members(text.as_bytes()).unwrap_err().code(),
+                body_members::<Value>(text.as_bytes()).unwrap_err().code(),
                 ErrorCode::InvalidBody,
                 "{text}"
             );
         }
         assert_eq!(
-            body_members(b"{\"a\":\"\xff\"}").unwrap_err().code(),
+            body_members::<Value>(b"{\"a\":\"\xff\"}")
+                .unwrap_err()
+                .code(),
             ErrorCode::InvalidJson
         );
     }
@@ -366,7 +421,9 @@ mod tests {
             ("null".to_owned(), "null"),
         ] {
             assert_eq!(
-                body_members(text.as_bytes()).unwrap_err().message(),
+                body_members::<Value>(text.as_bytes())
+                    .unwrap_err()
+                    .message(),
                 format!("The body must be one JSON object, not {kind}.")
             );
         }
@@ -374,10 +431,10 @@ mod tests {
 
     #[test]
     fn a_long_list_is_read_only_as_far_as_its_refusal_needs() {
-        assert_eq!(items("[1, 2, 3]", 3).unwrap().len(), 3);
-        assert_eq!(items("[1, 2, 3, 4, 5, 6]", 3).unwrap().len(), 4);
-        assert!(items("[1, 2, 3, 4, x]", 3).is_err());
-        assert!(items("[1] 2", 3).is_err());
+        assert_eq!(items::<Value>("[1, 2, 3]", 3).unwrap().len(), 3);
+        assert_eq!(items::<Value>("[1, 2, 3, 4, 5, 6]", 3).unwrap().len(), 4);
+        assert!(items::<Value>("[1, 2, 3, 4, x]", 3).is_err());
+        assert!(items::<Value>("[1] 2", 3).is_err());
     }
 
     #[test]
@@ -387,7 +444,8 @@ mod tests {
             format!("{{{}}}", members.join(","))
         };
         assert!(members(&object(JSON_MEMBERS_MAX_COUNT)).is_ok());
-        let refused = body_members(object(JSON_MEMBERS_MAX_COUNT + 1).as_bytes()).unwrap_err();
+        let refused =
+            body_members::<Value>(object(JSON_MEMBERS_MAX_COUNT + 1).as_bytes()).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::InvalidBody);
     }
 
@@ -406,7 +464,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = body_members(&bytes);
+            let _ = body_members::<Value>(&bytes);
         }
     }
 }

@@ -14,9 +14,10 @@ pub use once::{Hash, Once};
 use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{FieldName, shown};
-use crate::json::{self, Value};
+use crate::json::{self, Borrowed, Value};
 use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS};
 use key_values::{FOR_UPDATE, KeyValues};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// New records. Every row has as many cells as there are fields; `None` is the column's default.
@@ -75,13 +76,15 @@ impl Insert {
     }
 
     fn rows(body: &[u8]) -> Result<(Vec<FieldName>, Rows), Problem> {
-        let members = json::body_members(body)?;
-        match members.iter().find(|(name, _)| name == BATCH_KEY) {
+        let mut members = json::body_members::<Borrowed<'_>>(body)?;
+        match members.iter().position(|(name, _)| name == BATCH_KEY) {
             None => {
+                let members = members.into_iter();
+                let members = members.map(|(name, value)| (name, Value::from(value)));
                 let (fields, row) = columns(members)?;
                 Ok((fields, Rows::One(row.into_iter().map(Some).collect())))
             }
-            Some((_, batch)) if members.len() == 1 => Self::batch(batch),
+            Some(at) if members.len() == 1 => Self::batch(members.remove(at).1),
             Some(_) => Err(Problem::new(
                 ErrorCode::InvalidBody,
                 "batchData stands beside other keys.",
@@ -90,14 +93,14 @@ impl Insert {
         }
     }
 
-    fn batch(batch: &Value) -> Result<(Vec<FieldName>, Rows), Problem> {
-        let Value::List(text) = batch else {
+    fn batch(batch: Borrowed<'_>) -> Result<(Vec<FieldName>, Rows), Problem> {
+        let Borrowed::List(text) = batch else {
             return Err(body(format!(
                 "batchData must be a list of records, not {}.",
-                batch.kind()
+                Value::from(batch).kind()
             )));
         };
-        let items = json::items(text, BATCH_MAX_ROWS)
+        let items = json::items::<Borrowed<'_>>(text, BATCH_MAX_ROWS)
             .map_err(|fault| body(format!("batchData can't be read: {fault}.")))?;
         if items.is_empty() {
             return Err(body("batchData is empty.".to_owned()));
@@ -108,7 +111,7 @@ impl Insert {
             )));
         }
         let mut table_of_rows = RowTable::default();
-        for (at, item) in items.iter().enumerate() {
+        for (at, item) in items.into_iter().enumerate() {
             table_of_rows.push(at, item)?;
         }
         let (fields, rows) = table_of_rows.finish();
@@ -120,32 +123,39 @@ impl Insert {
 #[derive(Default)]
 struct RowTable {
     fields: Vec<FieldName>,
-    places: HashMap<Box<str>, usize>,
+    columns: HashMap<Box<str>, usize>,
     rows: Vec<Vec<Option<Value>>>,
 }
 
 impl RowTable {
-    fn push(&mut self, at: usize, item: &Value) -> Result<(), Problem> {
-        let Value::Object(text) = item else {
+    fn push(&mut self, at: usize, item: Borrowed<'_>) -> Result<(), Problem> {
+        let Borrowed::Object(text) = item else {
             return Err(body(format!(
                 "batchData[{at}] must be an object, not {}.",
-                item.kind()
+                Value::from(item).kind()
             )));
         };
         let members = json::members(text)
             .map_err(|fault| body(format!("batchData[{at}] can't be read: {fault}.")))?;
         let mut row = vec![None; self.fields.len()];
-        for (name, value) in members {
-            let place = match self.places.get(&*name) {
-                Some(place) => *place,
+        for (nth, (name, value)) in members.into_iter().enumerate() {
+            // Most rows name the same fields in the same order.
+            let is_expected = (self.fields.get(nth)).is_some_and(|field| field.as_str() == name);
+            let known = if is_expected {
+                Some(nth)
+            } else {
+                self.columns.get(&*name).copied()
+            };
+            let column = match known {
+                Some(column) => column,
                 None => {
                     self.fields.push(field(&name)?);
-                    self.places.insert(name.into(), self.fields.len() - 1);
+                    self.columns.insert(name.into(), self.fields.len() - 1);
                     row.push(None);
                     self.fields.len() - 1
                 }
             };
-            row[place] = Some(value);
+            row[column] = Some(value);
         }
         self.rows.push(row);
         if self.rows.len() * self.fields.len() > BATCH_MAX_CELLS {
@@ -245,11 +255,12 @@ fn data_of(data: Option<Value>) -> Result<(Vec<FieldName>, Vec<Value>), Problem>
     Ok((fields, values))
 }
 
-fn columns(
-    members: Vec<(std::borrow::Cow<'_, str>, Value)>,
+fn columns<'a>(
+    members: impl IntoIterator<Item = (Cow<'a, str>, Value)>,
 ) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {
-    let mut fields = Vec::with_capacity(members.len());
-    let mut values = Vec::with_capacity(members.len());
+    let members = members.into_iter();
+    let mut fields = Vec::with_capacity(members.size_hint().0);
+    let mut values = Vec::with_capacity(members.size_hint().0);
     for (name, value) in members {
         fields.push(field(&name)?);
         values.push(value);

@@ -117,6 +117,10 @@ fn plain_decimal(text: &str) -> Option<String> {
     {
         return None;
     }
+    let is_plain = !whole.is_empty() && !mantissa.starts_with('+') && !mantissa.ends_with('.');
+    if is_plain && mantissa.len() == text.len() {
+        return Some(text.to_owned());
+    }
     if exponent == 0 {
         let whole = if whole.is_empty() { "0" } else { whole };
         return Some(if fraction.is_empty() {

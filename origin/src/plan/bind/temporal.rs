@@ -11,6 +11,9 @@ const FRACTION_MAX_DIGITS: usize = 6;
 /// Largest hour of a TIME.
 const TIME_MAX_HOURS: u16 = 838;
 
+/// Bytes of a date and time without a fraction.
+const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
+
 /// What the text of a DATE is read for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hours {
@@ -25,7 +28,13 @@ pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
         Some(clock) if hours == Hours::Kept && !clock.is_midnight() => Some(moment.text()),
-        _ => Some(moment.day.text()),
+        _ => Some(
+            Moment {
+                clock: None,
+                ..moment
+            }
+            .text(),
+        ),
     }
 }
 
@@ -37,14 +46,28 @@ pub(super) fn datetime(text: &str) -> Option<String> {
 /// For a TIME: `[-]HHH:MM[:SS[.f]]`, or the time of day of a date and time.
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
-        return Some(moment.at_utc()?.clock?.text());
+        let mut text = String::with_capacity(TEXT_BYTES);
+        moment.at_utc()?.clock?.write(&mut text);
+        return Some(text);
     }
     let mut reader = Reader(text.trim());
-    let sign = if reader.skip("-") { "-" } else { "" };
+    let mut text = String::with_capacity(TEXT_BYTES);
+    if reader.skip("-") {
+        text.push('-');
+    }
     let clock = reader.clock(3)?;
     reader.skip_any("Zz");
-    (reader.0.is_empty() && clock.hour <= TIME_MAX_HOURS && clock.second <= 59)
-        .then(|| format!("{sign}{}", clock.text()))
+    clock.write(&mut text);
+    (reader.0.is_empty() && clock.hour <= TIME_MAX_HOURS && clock.second <= 59).then_some(text)
+}
+
+/// Writes a number in at least so many digits: much less work than the formatter does, in bodies of many rows.
+fn write_digits(text: &mut String, number: u16, least: u32) {
+    let digits = number.checked_ilog10().unwrap_or_default() + 1;
+    for place in (0..digits.max(least)).rev() {
+        let digit = u32::from(number) / 10_u32.pow(place) % 10;
+        text.extend(char::from_digit(digit, 10));
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -85,8 +108,12 @@ impl Day {
         self.month <= 12 && self.day <= days
     }
 
-    fn text(self) -> String {
-        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    fn write(self, text: &mut String) {
+        write_digits(text, self.year, 4);
+        text.push('-');
+        write_digits(text, self.month, 2);
+        text.push('-');
+        write_digits(text, self.day, 2);
     }
 }
 
@@ -96,12 +123,16 @@ impl Clock<'_> {
             && self.fraction.bytes().all(|byte| byte == b'0')
     }
 
-    fn text(self) -> String {
-        let point = if self.fraction.is_empty() { "" } else { "." };
-        format!(
-            "{:02}:{:02}:{:02}{point}{}",
-            self.hour, self.minute, self.second, self.fraction
-        )
+    fn write(self, text: &mut String) {
+        write_digits(text, self.hour, 2);
+        text.push(':');
+        write_digits(text, self.minute, 2);
+        text.push(':');
+        write_digits(text, self.second, 2);
+        if !self.fraction.is_empty() {
+            text.push('.');
+            text.push_str(self.fraction);
+        }
     }
 }
 
@@ -177,10 +208,13 @@ impl<'a> Moment<'a> {
     }
 
     fn text(&self) -> String {
-        match self.clock {
-            Some(clock) => format!("{} {}", self.day.text(), clock.text()),
-            None => self.day.text(),
+        let mut text = String::with_capacity(TEXT_BYTES);
+        self.day.write(&mut text);
+        if let Some(clock) = self.clock {
+            text.push(' ');
+            clock.write(&mut text);
         }
+        text
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ident::shown;
-use crate::json::{body_members, check};
+use crate::json::{Value, body_members, check};
 use proptest::prelude::*;
 
 /// What is said of a body in pieces of that size.
@@ -221,7 +221,7 @@ proptest! {
     #[test]
     fn both_ways_of_reading_say_the_same(body in nearly_json()) {
         if let Err(problem) = Checker::whole(&body) {
-            prop_assert_eq!(body_members(&body).unwrap_err().to_string(), problem.to_string());
+            prop_assert_eq!(body_members::<Value>(&body).unwrap_err().to_string(), problem.to_string());
         }
     }
 }

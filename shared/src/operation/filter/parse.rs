@@ -266,7 +266,7 @@ fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
             )));
         }
     };
-    if matches!(&value, Value::List(text) if json::items(text, 0).is_ok_and(|items| items.is_empty()))
+    if matches!(&value, Value::List(text) if json::items::<Value>(text, 0).is_ok_and(|items| items.is_empty()))
     {
         return Err(invalid(format!(
             "The list of {} in {list} is empty.",
