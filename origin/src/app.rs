@@ -1,6 +1,6 @@
 //! What every request needs, put together once at the start.
 
-use crate::config::Config;
+use crate::config::{BaseUrl, Config};
 use crate::db::admin::Admin;
 use crate::db::catalog::Catalog;
 use crate::db::receipt;
@@ -16,7 +16,6 @@ use crate::media::library::Library;
 use crate::media::resumable::{ResumableUploads, UploadTerms};
 use crate::media::sign::Signer;
 use crate::media::store::Watch;
-use crate::media::url::BaseUrl;
 use crate::metrics::{Metrics, Readings};
 use crate::page_token::PageTokens;
 use crate::projects::{ProjectError, Projects};

@@ -4,12 +4,14 @@
 //! Holds values only; opens nothing but the file.
 
 mod accounts;
+mod base_url;
 mod entrance;
 mod environment;
 mod layers;
 mod media;
 mod media_types;
 mod setting;
+mod store_address;
 mod value;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ use shared::cors::CorsOrigins;
 use shared::rate::RateLimit;
 
 pub use self::accounts::{Account, ProjectAccounts};
+pub use self::base_url::BaseUrl;
 pub use self::entrance::Entrance;
 #[cfg(test)]
 pub(crate) use self::entrance::networks;
@@ -30,10 +33,11 @@ pub use self::environment::UnknownVariable;
 pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
 pub use self::setting::{SETTINGS, Setting, Visibility, find_setting};
+pub use self::store_address::{
+    Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint,
+};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
-use crate::media::store::{Durability, StoreAddress};
-use crate::media::url::BaseUrl;
 
 /// The configuration in force. Every value has been checked; every path is absolute.
 #[derive(Debug, Clone)]

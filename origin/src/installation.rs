@@ -142,7 +142,7 @@ impl Installation {
                 data_dir: config.data_dir.clone(),
             });
         }
-        let secret = match InstallationSecret::load(config)? {
+        let secret = match InstallationSecret::load(config.secret.as_ref(), &config.data_dir)? {
             Some(secret) => secret,
             None => new_secret(config, purpose).await?,
         };
@@ -186,7 +186,7 @@ async fn new_secret(
     config: &Config,
     purpose: Purpose,
 ) -> Result<InstallationSecret, InstallationError> {
-    let path = InstallationSecret::path(config);
+    let path = InstallationSecret::path(&config.data_dir);
     if purpose == Purpose::Command {
         return Err(InstallationError::NoSecret { path });
     }
@@ -194,7 +194,10 @@ async fn new_secret(
         return Err(InstallationError::SecretLost { database, path });
     }
     tracing::info!(path = %path.display(), "making the secret of a new installation");
-    Ok(InstallationSecret::load_or_create(config)?)
+    Ok(InstallationSecret::load_or_create(
+        config.secret.as_ref(),
+        &config.data_dir,
+    )?)
 }
 
 /// The MariaDB of the configuration, in words, if it holds an installation.

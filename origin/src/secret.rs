@@ -14,7 +14,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretBox, SecretString};
 use sha2::Sha256;
 
-use crate::config::Config;
 use crate::files::{create_private, private_directory};
 
 /// Fewest bytes of a secret: those of the derived keys.
@@ -62,19 +61,19 @@ pub enum SecretError {
 }
 
 impl InstallationSecret {
-    /// Reads the secret that the configuration names, else the one in [`InstallationSecret::path`].
-    /// `None` if no secret is configured and that file does not exist.
+    /// Reads the secret that `text` holds, the setting `secret`; without it, the one in
+    /// [`InstallationSecret::path`]. `None` if there is neither.
     ///
     /// # Errors
     /// The file can't be read, or holds no secret.
-    pub fn load(config: &Config) -> Result<Option<Self>, SecretError> {
-        if let Some(text) = &config.secret {
+    pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
+        if let Some(text) = text {
             let bytes = decode(text.expose_secret());
             return bytes
                 .map(|bytes| Some(Self::new(bytes)))
                 .map_err(|expected| SecretError::BadText { expected });
         }
-        match read(&Self::path(config)) {
+        match read(&Self::path(data_dir)) {
             Ok(secret) => Ok(Some(secret)),
             Err(SecretError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(None)
@@ -89,11 +88,14 @@ impl InstallationSecret {
     ///
     /// # Errors
     /// The file can't be read or written, or holds no secret.
-    pub fn load_or_create(config: &Config) -> Result<Self, SecretError> {
-        if let Some(secret) = Self::load(config)? {
+    pub fn load_or_create(
+        text: Option<&SecretString>,
+        data_dir: &Path,
+    ) -> Result<Self, SecretError> {
+        if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
         }
-        let path = Self::path(config);
+        let path = Self::path(data_dir);
         create(&path)?;
         read(&path)
     }
@@ -106,10 +108,10 @@ impl InstallationSecret {
         random().map(|bytes| Self::new(bytes.to_vec()))
     }
 
-    /// The file that holds the secret where the configuration names none.
+    /// The file in the data directory that holds the secret where no setting does.
     #[must_use]
-    pub fn path(config: &Config) -> PathBuf {
-        config.data_dir.join(FILE_NAME)
+    pub fn path(data_dir: &Path) -> PathBuf {
+        data_dir.join(FILE_NAME)
     }
 
     fn new(bytes: Vec<u8>) -> Self {
@@ -234,16 +236,9 @@ fn publish(staged: &Path, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Sources;
 
-    fn config(directory: &Path, secret: Option<&str>) -> Config {
-        let environment = secret.map(|text| ("SELKIE_SECRET".to_owned(), text.to_owned()));
-        Config::load(Sources {
-            environment: environment.into_iter().collect(),
-            directory: directory.to_owned(),
-            ..Sources::default()
-        })
-        .unwrap()
+    fn made(directory: &Path) -> InstallationSecret {
+        InstallationSecret::load_or_create(None, directory).unwrap()
     }
 
     fn mode(path: &Path) -> u32 {
@@ -253,13 +248,11 @@ mod tests {
     #[test]
     fn the_secret_is_made_once_for_its_owner_only() {
         let directory = tempfile::tempdir().unwrap();
-        let config = config(directory.path(), None);
-        let first = InstallationSecret::load_or_create(&config).unwrap();
-        let second = InstallationSecret::load_or_create(&config).unwrap();
-        assert_eq!(first.derive("a:b"), second.derive("a:b"));
-        assert_eq!(mode(&config.data_dir), 0o700);
-        assert_eq!(mode(&config.data_dir.join("secret")), 0o600);
-        let names: Vec<_> = std::fs::read_dir(&config.data_dir).unwrap().collect();
+        let data_dir = directory.path().join("data");
+        assert_eq!(made(&data_dir).derive("a:b"), made(&data_dir).derive("a:b"));
+        assert_eq!(mode(&data_dir), 0o700);
+        assert_eq!(mode(&data_dir.join("secret")), 0o600);
+        let names: Vec<_> = std::fs::read_dir(&data_dir).unwrap().collect();
         assert_eq!(names.len(), 1, "{names:?}");
     }
 
@@ -286,12 +279,8 @@ mod tests {
     #[test]
     fn threads_that_make_it_at_once_agree() {
         let directory = tempfile::tempdir().unwrap();
-        let config = config(directory.path(), None);
-        let derived = || {
-            InstallationSecret::load_or_create(&config)
-                .unwrap()
-                .derive("x:y")
-        };
+        let data_dir = directory.path().join("data");
+        let derived = || made(&data_dir).derive("x:y");
         let all: Vec<[u8; 32]> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(derived)).collect();
             threads
@@ -305,11 +294,10 @@ mod tests {
     #[test]
     fn a_mode_that_others_could_read_is_mended() {
         let directory = tempfile::tempdir().unwrap();
-        let config = config(directory.path(), None);
-        InstallationSecret::load_or_create(&config).unwrap();
-        let path = config.data_dir.join("secret");
+        made(directory.path());
+        let path = directory.path().join("secret");
         std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        InstallationSecret::load_or_create(&config).unwrap();
+        made(directory.path());
         assert_eq!(mode(&path), 0o600);
     }
 
@@ -320,10 +308,9 @@ mod tests {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let texts = [hex, STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)];
         let derived = texts.map(|text| {
-            let config = config(directory.path(), Some(&text));
-            InstallationSecret::load_or_create(&config)
-                .unwrap()
-                .derive("k:v")
+            let text = SecretString::from(text);
+            let secret = InstallationSecret::load_or_create(Some(&text), directory.path());
+            secret.unwrap().derive("k:v")
         });
         assert!(derived.windows(2).all(|pair| pair[0] == pair[1]));
     }
@@ -342,13 +329,10 @@ mod tests {
     #[test]
     fn a_damaged_file_is_refused_and_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
-        let config = config(directory.path(), None);
-        private_directory(&config.data_dir).unwrap();
-        let path = config.data_dir.join("secret");
+        let path = directory.path().join("secret");
         std::fs::write(&path, "short").unwrap();
-        let error = InstallationSecret::load_or_create(&config)
-            .unwrap_err()
-            .to_string();
+        let loaded = InstallationSecret::load_or_create(None, directory.path());
+        let error = loaded.unwrap_err().to_string();
         assert!(error.contains("must hold 32 random bytes"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "short");
     }

@@ -34,10 +34,11 @@ impl EdgeArgs {
     /// There is no installation secret.
     pub fn run(&self, context: &Context) -> Result<(), CliError> {
         let EdgeCommand::Secret = self.command;
-        let installation = InstallationSecret::load(&context.config)
+        let config = &context.config;
+        let installation = InstallationSecret::load(config.secret.as_ref(), &config.data_dir)
             .map_err(InstallationError::from)?
             .ok_or_else(|| InstallationError::NoSecret {
-                path: InstallationSecret::path(&context.config),
+                path: InstallationSecret::path(&config.data_dir),
             })?;
         let secret = EdgeSecret::new(&installation);
         note(

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
-use super::{ConfigError, Layers, optional, required, value};
-use crate::media::store::{
+use super::store_address::{
     Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint,
 };
+use super::{ConfigError, Layers, optional, required, value};
 
 /// Most bytes of a key or a region: services give 128 and less.
 const NAME_MAX_BYTES: usize = 512;

@@ -1,7 +1,6 @@
 //! The configuration: what wins, and what is refused with which words.
 
 use super::*;
-use crate::media::store::Addressing;
 
 fn sources(file: &str) -> (tempfile::TempDir, Sources) {
     let directory = tempfile::tempdir().unwrap();

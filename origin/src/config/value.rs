@@ -7,7 +7,7 @@ use std::time::Duration;
 use shared::cors::CorsOrigins;
 use shared::rate::RateLimit;
 
-use crate::media::url::BaseUrl;
+use super::BaseUrl;
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

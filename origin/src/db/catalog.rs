@@ -468,7 +468,8 @@ mod tests {
             ..Sources::default()
         };
         let config = Config::load(sources).unwrap();
-        let secret = InstallationSecret::load_or_create(&config).unwrap();
+        let secret =
+            InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap();
         let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
         let system = System::new(&address, Arc::new(secret), &config);
         let settings = PoolSettings {

@@ -1,8 +1,8 @@
 //! The check of the media store: whether files can arrive, and the place where they lie answers.
 
 use super::Finding;
-use crate::config::Config;
-use crate::media::store::{Store, StoreAddress, StoreError};
+use crate::config::{Config, StoreAddress};
+use crate::media::store::{Store, StoreError};
 
 const CHECK: &str = "store";
 

@@ -1,7 +1,8 @@
 //! Where a caller reaches the service, as the URLs in its answer need it: as configured, else as its request says.
 
 use crate::app::App;
-use crate::media::url::{BaseUrl, Links};
+use crate::config::BaseUrl;
+use crate::media::url::Links;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 

@@ -8,8 +8,9 @@ mod publication;
 mod sweep;
 
 use super::lookup::Lookups;
-use super::store::{ObjectKey, Store, StoreError};
+use super::store::{Store, StoreError};
 use crate::config::Config;
+use crate::db::media::ObjectKey;
 use crate::db::media::{MediaRow, MediaTable, TableError};
 use crate::fault::{self, Point};
 use crate::shares::Shares;

@@ -138,8 +138,8 @@ impl Lookups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::media::ObjectKey;
     use crate::db::media::StoredObject;
-    use crate::media::store::ObjectKey;
     use shared::media::MediaKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -2,13 +2,11 @@
 //!
 //! Knows neither what the objects are nor who may see them, and no row of any table.
 
-mod address;
 mod bucket;
 mod directory;
 mod error;
 mod file;
 mod kept;
-mod key;
 mod owner;
 mod process_folder;
 mod refusal;
@@ -27,16 +25,16 @@ use futures_util::Stream;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-pub use self::address::{Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint};
 use self::bucket::{Bucket, Patience};
 use self::directory::Directory;
 pub use self::error::{Cause, StoreError};
 use self::file::StagedFile;
 pub use self::kept::Held;
-pub use self::key::ObjectKey;
 use self::staging::StagingFolder;
 pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
 pub use self::watch::Watch;
+use crate::config::{Durability, StoreAddress};
+use crate::db::media::ObjectKey;
 use crate::files::remove_file;
 
 /// How long the store may take to show that it is there.

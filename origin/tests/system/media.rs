@@ -8,8 +8,8 @@ mod rows;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
+use origin::db::media::ObjectKey;
 use origin::db::media::{MediaTable, NewRow, NewRows, StoredObject};
-use origin::media::store::ObjectKey;
 use origin::projects::Claim;
 use shared::ident::ProjectName;
 use shared::media::{FilePath, FolderPath, MediaKind, MediaName};

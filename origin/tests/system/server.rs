@@ -153,7 +153,9 @@ impl Installation {
             ..Sources::default()
         })
         .unwrap();
-        let secret = Arc::new(InstallationSecret::load_or_create(&config).unwrap());
+        let secret = Arc::new(
+            InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap(),
+        );
         Self {
             config,
             secret,

@@ -10,10 +10,10 @@ use std::collections::HashSet;
 use mysql_async::Params;
 use mysql_async::prelude::Queryable;
 
+use super::ObjectKey;
 use super::error::TableError;
 use super::row::object_key;
 use super::{KEYS_MAX_COUNT, MediaTable, bound, marks, within};
-use crate::media::store::ObjectKey;
 
 impl MediaTable {
     /// Enters the keys of objects that are about to be published. Without a row, they are doomed at `due_at`.

@@ -7,8 +7,8 @@ use shared::media::{FilePath, FolderPath, MediaKind, MediaName, Rendition};
 use shared::operation::media::MediaId;
 use uuid::Uuid;
 
+use super::ObjectKey;
 use super::error::TableError;
-use crate::media::store::ObjectKey;
 
 /// An object that a row names.
 #[derive(Clone, Debug, PartialEq, Eq)]

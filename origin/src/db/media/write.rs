@@ -12,12 +12,12 @@ use shared::operation::media::MediaId;
 use shared::upload::{Existing, Visibility};
 use uuid::Uuid;
 
+use super::ObjectKey;
 use super::error::{DUPLICATE, TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
 use super::{MediaTable, bound, marks};
 use crate::clock::now;
 use crate::fault::{self, Point};
-use crate::media::store::ObjectKey;
 
 /// Files of one upload, whose objects are published and in the ledger.
 #[derive(Clone, Debug)]

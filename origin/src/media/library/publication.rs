@@ -3,10 +3,11 @@
 //! Writes no row: the ledger alone knows of what is stored here.
 
 use crate::clock::now;
+use crate::db::media::ObjectKey;
 use crate::db::media::{FinishedUpload, MediaTable, NewRow, NewRows, StoredObject};
 use crate::fault::{self, Point};
 use crate::media::intake::Examined;
-use crate::media::store::{ObjectKey, Staged, Store, StoreError};
+use crate::media::store::{Staged, Store, StoreError};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use sha2::{Digest as _, Sha256};

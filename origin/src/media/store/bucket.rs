@@ -21,13 +21,13 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use super::address::{Addressing, BucketAddress};
 use super::error::StoreError;
 use super::file::StagedFile;
-use super::key::{FOLDER, ObjectKey};
 use super::owner::{OWNER, OWNER_MAX_BYTES};
 use super::refusal;
 use super::{Listed, Listing, ObjectBytes};
+use crate::config::{Addressing, BucketAddress};
+use crate::db::media::{FOLDER, ObjectKey};
 
 /// Bytes of a part: S3 wants 5 MiB or more, and allows 10,000 of them, which makes 80 GB. A file of one part is put as it is.
 const PART_BYTES: usize = 8 * 1024 * 1024;
@@ -400,7 +400,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::store::endpoint as parsed;
+    use crate::config::endpoint as parsed;
 
     #[test]
     fn the_bucket_stands_where_the_service_looks_for_it() {

@@ -11,12 +11,12 @@ use std::time::SystemTime;
 use bytes::{Bytes, BytesMut};
 use tokio::task::spawn_blocking;
 
-use super::address::Durability;
 use super::error::StoreError;
 use super::file::{StagedFile, sync_directory};
-use super::key::{FOLDER, ObjectKey};
 use super::owner::OWNER;
 use super::{Listed, Listing, ObjectBytes};
+use crate::config::Durability;
+use crate::db::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
 /// Bytes read at once: large enough that the change of threads is noise, small enough for a thousand readers.

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::address::Durability;
 use super::process_folder::ProcessFolder;
 use super::staging::{HEAD_BYTES, PIECE_BYTES};
+use crate::config::Durability;
 use crate::files::remove_file;
 
 /// When a staged file goes.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::address::Durability;
+use crate::config::Durability;
 
 /// The hold; dropping it lets go.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Effect;
-use super::address::Durability;
 use super::error::StoreError;
 use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
+use crate::config::Durability;
 use crate::files::private_directory;
 
 /// Bytes that are written and hashed at once. One piece costs a change of threads, some 10 µs; at 1 GB/s it keeps a

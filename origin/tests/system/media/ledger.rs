@@ -2,8 +2,8 @@
 
 use mysql_async::prelude::Queryable;
 use origin::clock::now;
+use origin::db::media::ObjectKey;
 use origin::db::media::{UploadRow, WriteError};
-use origin::media::store::ObjectKey;
 use uuid::Uuid;
 
 use super::{item, keys, library, path, picture, put, until_waiting, upload};

@@ -35,7 +35,9 @@ impl Fixture {
             let small = (8 << 20).to_string();
             sources.flags.insert("mariadb_buffer_pool_bytes", small);
             let config = Config::load(sources).unwrap();
-            let secret = InstallationSecret::load_or_create(&config).unwrap();
+            let secret =
+                InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)
+                    .unwrap();
             (config, secret)
         };
         let (first, secret) = config("0");

@@ -5,6 +5,7 @@ use hyper::StatusCode;
 use super::place::{Place, bucket, impatient_bucket};
 use super::service::{ACCESS_KEY, Mood, Service};
 use super::*;
+use crate::config::{Addressing, BucketAddress};
 
 const MIB: usize = 1024 * 1024;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::bucket::{Bucket, Patience};
 use super::super::*;
 use super::service::{ACCESS_KEY, BUCKET, SECRET_KEY, Service};
+use crate::config::{Addressing, BucketAddress, endpoint};
 
 /// A store, and where its files really are.
 pub(super) struct Place {

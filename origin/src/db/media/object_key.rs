@@ -5,7 +5,7 @@ use std::fmt;
 use uuid::Uuid;
 
 /// The folder of the store in which all objects lie.
-pub(super) const FOLDER: &str = "objects";
+pub(crate) const FOLDER: &str = "objects";
 
 /// The name of one object: a UUIDv7, which is never given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,7 +51,7 @@ impl ObjectKey {
     }
 
     /// The key of the object that lies at `path`; `None` for a file that none of ours could be.
-    pub(super) fn at(path: &str) -> Option<Self> {
+    pub(crate) fn at(path: &str) -> Option<Self> {
         let key = Self::parse(path.rsplit('/').next()?)?;
         (key.path() == path).then_some(key)
     }

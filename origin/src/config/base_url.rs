@@ -1,0 +1,80 @@
+//! Where callers reach the service.
+
+/// Where callers reach the service: scheme, host and port, without a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseUrl(Box<str>);
+
+impl BaseUrl {
+    /// Reads `https://api.example.com` or `http://host:port`; a slash at the end is not kept.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_suffix('/').unwrap_or(text);
+        let (scheme, host) = text.split_once("://")?;
+        Self::from_parts(scheme, host)
+    }
+
+    /// Puts one together from what a request says of itself.
+    #[must_use]
+    pub fn from_parts(scheme: &str, host: &str) -> Option<Self> {
+        let known = matches!(scheme, "http" | "https");
+        (known && is_host(host)).then(|| Self(format!("{scheme}://{host}").into()))
+    }
+
+    /// The text, without a slash at its end.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether nothing but a host and a port stand there: an `@`, a slash or a blank would lead elsewhere.
+fn is_host(host: &str) -> bool {
+    let plain = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
+    plain
+        && host.len() <= HOST_MAX_BYTES
+        && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
+}
+
+/// Bytes of a host and its port: a name has 253, an address fewer.
+const HOST_MAX_BYTES: usize = 260;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_is_a_scheme_a_host_and_a_port() {
+        for (text, base) in [
+            ("https://api.example.com", "https://api.example.com"),
+            ("https://api.example.com/", "https://api.example.com"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("http://[::1]:8080", "http://[::1]:8080"),
+            ("http://under_score", "http://under_score"),
+        ] {
+            assert_eq!(BaseUrl::parse(text).unwrap().as_str(), base);
+        }
+        for text in [
+            "",
+            "api.example.com",
+            "https://",
+            "ftp://a",
+            "HTTPS://a",
+            "javascript://a",
+            "https://a/b",
+            "https://a//",
+            "https://a?b",
+            "https://a#b",
+            "https://user@a",
+            "https://a b",
+            "https://a\r\nb",
+            "https://é",
+            "https://:80",
+            "https://a\"onload=",
+            &format!("https://{}", "a".repeat(300)),
+        ] {
+            assert_eq!(BaseUrl::parse(text), None, "{text}");
+        }
+    }
+}
