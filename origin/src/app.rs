@@ -3,6 +3,7 @@
 use crate::config::{BaseUrl, Config};
 use crate::db::admin::Admin;
 use crate::db::catalog::Catalog;
+use crate::db::coalesce::Coalescer;
 use crate::db::receipt;
 use crate::db::{PoolSettings, Pools};
 use crate::embedded::Health;
@@ -44,6 +45,8 @@ pub struct App {
     pub keys: Arc<KeyRegistry>,
     /// Connections.
     pub pools: Arc<Pools>,
+    /// Statements that requests share.
+    pub coalescer: Arc<Coalescer>,
     /// The schema.
     pub catalog: Arc<Catalog>,
     /// Tokens of pages.
@@ -136,6 +139,7 @@ impl App {
         Ok(Self {
             keys: Arc::new(keys),
             catalog: Arc::new(catalog),
+            coalescer: Arc::new(Coalescer::new(Arc::clone(&pools))),
             pools,
             pages: system.pages.clone(),
             public_url: config.public_url.clone(),

@@ -7,6 +7,7 @@
 pub mod admin;
 mod ask;
 pub mod catalog;
+pub mod coalesce;
 mod connect;
 mod connection;
 pub mod error;
@@ -25,7 +26,6 @@ pub mod sample;
 mod schema;
 mod statements;
 mod text;
-mod together;
 pub mod transaction;
 pub mod user_sql;
 

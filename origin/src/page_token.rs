@@ -1,21 +1,22 @@
-//! Tokens of pages: the sort values of a page's last row, sealed, so that nobody can make one up or use
-//! one with another read.
-//!
-//! Knows neither plans nor rows: what a token is bound to is anything that can be hashed.
+//! Tokens of pages: the sort values of a page's last row, authenticated, so that nobody can make one up or use one with
+//! another read. A token is bound to the [`fingerprint`] of its read.
+
+mod fingerprint;
+mod value;
 
 use crate::plan::Param;
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+pub use fingerprint::fingerprint;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use shared::error::{ErrorCode, Problem};
-use std::hash::{Hash, Hasher};
 
 /// Bytes of the seal: half of an HMAC-SHA256, which RFC 2104 (section 5) calls enough.
 const SEAL_BYTES: usize = 16;
 /// The first byte of every token: how the rest is written.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Makes and opens tokens; alike in all origins of an installation.
 #[derive(Clone)]
@@ -53,24 +54,13 @@ impl PageTokens {
         }
     }
 
-    /// A seal for everything that a page and the next one have in common.
-    pub fn seal(&self, read: impl Hash) -> Seal {
-        let mut hasher = Feeding(self.keyed.clone());
-        read.hash(&mut hasher);
-        Seal(hasher.0)
-    }
-}
-
-/// Feeds what is hashed into the seal, all of it.
-struct Feeding(Hmac<Sha256>);
-
-impl Hasher for Feeding {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        0
+    /// A seal for the read of this fingerprint.
+    #[must_use]
+    pub fn seal(&self, fingerprint: &[u8]) -> Seal {
+        let mut mac = self.keyed.clone();
+        mac.update(&(fingerprint.len() as u64).to_be_bytes());
+        mac.update(fingerprint);
+        Seal(mac)
     }
 }
 
@@ -80,7 +70,7 @@ impl Seal {
     pub fn token(self, values: &[Param]) -> String {
         let mut bytes = vec![VERSION];
         for value in values {
-            write(value, &mut bytes);
+            value::write(value, &mut bytes);
         }
         let seal = self.of(&bytes);
         bytes.extend_from_slice(&seal);
@@ -113,7 +103,7 @@ impl Seal {
         }
         let mut values = Vec::new();
         while !rest.is_empty() {
-            values.push(read(&mut rest)?);
+            values.push(value::read(&mut rest)?);
         }
         Some(values)
     }
@@ -126,58 +116,6 @@ impl Seal {
         seal.copy_from_slice(&whole[..SEAL_BYTES]);
         seal
     }
-}
-
-/// A value: a letter for its kind, then its bytes, those of varying length behind their number.
-fn write(value: &Param, out: &mut Vec<u8>) {
-    match value {
-        Param::Null => out.push(b'n'),
-        Param::Int(number) => fixed(b'i', &number.to_be_bytes(), out),
-        Param::UInt(number) => fixed(b'u', &number.to_be_bytes(), out),
-        Param::Float(number) => fixed(b'f', &number.to_be_bytes(), out),
-        Param::Double(number) => fixed(b'd', &number.to_be_bytes(), out),
-        Param::Text(text) => varying(b't', text.as_bytes(), out),
-        Param::Bytes(bytes) => varying(b'b', bytes, out),
-    }
-}
-
-fn fixed(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(kind);
-    out.extend_from_slice(bytes);
-}
-
-fn varying(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
-    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    fixed(kind, &length.to_be_bytes(), out);
-    out.extend_from_slice(bytes);
-}
-
-fn read(bytes: &mut &[u8]) -> Option<Param> {
-    let (kind, rest) = bytes.split_first()?;
-    *bytes = rest;
-    Some(match kind {
-        b'n' => Param::Null,
-        b'i' => Param::Int(i64::from_be_bytes(take(bytes)?)),
-        b'u' => Param::UInt(u64::from_be_bytes(take(bytes)?)),
-        b'f' => Param::Float(f32::from_be_bytes(take(bytes)?)),
-        b'd' => Param::Double(f64::from_be_bytes(take(bytes)?)),
-        b't' => Param::Text(String::from_utf8(counted(bytes)?.to_vec()).ok()?.into()),
-        b'b' => Param::Bytes(counted(bytes)?.to_vec()),
-        _ => return None,
-    })
-}
-
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (head, rest) = bytes.split_first_chunk::<N>()?;
-    *bytes = rest;
-    Some(*head)
-}
-
-fn counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(u32::from_be_bytes(take(bytes)?)).ok()?;
-    let (head, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(head)
 }
 
 #[cfg(test)]
@@ -203,33 +141,33 @@ mod tests {
 
     #[test]
     fn a_token_gives_its_values_back() {
-        let token = tokens().seal("read").token(&values());
-        assert_eq!(tokens().seal("read").open(&token).unwrap(), values());
-        let empty = tokens().seal("read").token(&[]);
-        assert_eq!(tokens().seal("read").open(&empty).unwrap(), []);
+        let token = tokens().seal(b"read").token(&values());
+        assert_eq!(tokens().seal(b"read").open(&token).unwrap(), values());
+        let empty = tokens().seal(b"read").token(&[]);
+        assert_eq!(tokens().seal(b"read").open(&empty).unwrap(), []);
     }
 
     #[test]
     fn a_token_of_another_read_or_key_is_refused() {
-        let token = tokens().seal("read").token(&values());
-        assert!(tokens().seal("other").open(&token).is_err());
+        let token = tokens().seal(b"read").token(&values());
+        assert!(tokens().seal(b"other").open(&token).is_err());
         let foreign = PageTokens::with_key(b"another key");
-        assert!(foreign.seal("read").open(&token).is_err());
+        assert!(foreign.seal(b"read").open(&token).is_err());
     }
 
     proptest! {
         #[test]
         fn a_changed_token_is_refused(at in 0usize..1000, to in "[A-Za-z0-9_=-]") {
-            let token = tokens().seal("read").token(&values());
+            let token = tokens().seal(b"read").token(&values());
             let at = at % token.len();
             let changed = format!("{}{to}{}", &token[..at], &token[at + 1..]);
             prop_assume!(changed != token);
-            prop_assert!(tokens().seal("read").open(&changed).is_err());
+            prop_assert!(tokens().seal(b"read").open(&changed).is_err());
         }
 
         #[test]
         fn nothing_panics(token in ".{0,80}") {
-            prop_assert!(tokens().seal("read").open(&token).is_err());
+            prop_assert!(tokens().seal(b"read").open(&token).is_err());
         }
     }
 }

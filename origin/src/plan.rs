@@ -3,23 +3,26 @@
 
 pub mod bind;
 mod filter;
+mod insert_one;
 mod join;
 pub mod keyset;
 mod output;
 mod read;
 pub mod scope;
+mod select_by_key;
 mod write;
 
 use crate::catalog::{Case, Layout};
+pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
 use scope::Scope;
+pub use select_by_key::{KeyShape, SelectByKey};
 use shared::error::Problem;
 use shared::operation::Operation;
 use shared::operation::filter::{Comparison, MatchMode};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::select::Aggregate;
 use shared::operation::read::{Direction, Rows};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// What is to be done, in terms of columns.
@@ -27,8 +30,12 @@ use std::sync::Arc;
 pub enum Plan {
     /// Read records.
     Select(Select),
+    /// Read the record with an integer key.
+    SelectByKey(SelectByKey),
     /// Insert records.
     Insert(Insert),
+    /// Insert one record whose statement others may share.
+    InsertOne(InsertOne),
     /// Change records.
     Update(Update),
     /// Delete records.
@@ -36,7 +43,7 @@ pub enum Plan {
 }
 
 /// A column of one of a statement's tables, which its [`Scope`] lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The table: 0 is the root.
     pub source: usize,
@@ -79,7 +86,7 @@ pub enum Output {
 }
 
 /// What a cell holds, or an order follows.
-#[derive(Clone, Debug, PartialEq, Hash)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     /// A column's value.
     Column(Place),
@@ -98,7 +105,7 @@ pub enum Expression {
 }
 
 /// A full-text search.
-#[derive(Clone, Debug, PartialEq, Hash)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     /// The columns, of one table.
     pub places: Vec<Place>,
@@ -109,7 +116,7 @@ pub struct Search {
 }
 
 /// A join of the next table of the scope.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub struct Join {
     /// Which records stay that have no partner.
     pub kind: JoinKind,
@@ -179,7 +186,7 @@ pub struct Delete {
 }
 
 /// A condition over columns.
-#[derive(Clone, Debug, PartialEq, Hash)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     /// A column compared to a value.
     Compare(Place, Comparison, Operand),
@@ -210,7 +217,7 @@ pub enum Predicate {
 }
 
 /// What in a pattern stands for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {
     /// As the caller wrote it; `\` escapes.
     Raw,
@@ -237,29 +244,30 @@ pub enum Param {
     Bytes(Vec<u8>),
 }
 
-impl Hash for Param {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        match self {
-            Self::Null => {}
-            Self::Int(number) => number.hash(state),
-            Self::UInt(number) => number.hash(state),
-            Self::Float(number) => number.to_bits().hash(state),
-            Self::Double(number) => number.to_bits().hash(state),
-            Self::Text(text) => text.hash(state),
-            Self::Bytes(bytes) => bytes.hash(state),
-        }
-    }
-}
-
 /// A value and what SQL makes of it.
-#[derive(Clone, Debug, PartialEq, Hash)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
     /// The value.
     pub param: Param,
     /// What is wrapped around it.
     pub form: Form,
 }
+
+impl Operand {
+    /// Bytes that the value takes in a statement's text and among its values, at most.
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        CELL_MAX_BYTES
+            + match &self.param {
+                Param::Text(text) => text.len(),
+                Param::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            }
+    }
+}
+
+/// Bytes of a cell beside those of its text or bytes, at most.
+pub const CELL_MAX_BYTES: usize = 40;
 
 /// What SQL makes of a bound value, so that it is compared as the column's own type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -293,10 +301,8 @@ pub fn build(
 ) -> Result<Plan, Problem> {
     match operation {
         Operation::Read(operation) => read::records(operation, scope).map(Plan::Select),
-        Operation::ReadOne(operation) => read::one(operation, scope).map(Plan::Select),
-        Operation::Insert(operation) => {
-            write::insert(operation, scope.root(), batch_max_rows).map(Plan::Insert)
-        }
+        Operation::ReadOne(operation) => read::one(operation, scope),
+        Operation::Insert(operation) => write::insert(operation, scope.root(), batch_max_rows),
         Operation::Update(operation) => write::update(operation, scope).map(Plan::Update),
         Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
         // These have no plan: metadata is the catalogue itself, SQL is the caller's own, of a batch each

@@ -6,13 +6,13 @@ mod delete;
 pub mod drops;
 mod expression;
 #[cfg(test)]
-mod golden;
+pub(crate) mod golden;
 mod insert;
-pub mod numbered;
+mod insert_one;
 mod predicate;
 pub mod receipt;
-pub mod row;
 mod select;
+mod select_by_key;
 pub mod session;
 #[cfg(test)]
 mod spellings;
@@ -23,6 +23,8 @@ pub mod xa;
 use crate::catalog::Table;
 use crate::plan::scope::Scope;
 use crate::plan::{self, Param};
+pub use insert_one::{insert_one, insert_several};
+pub use select_by_key::{select_by_key, select_by_keys};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
 

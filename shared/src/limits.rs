@@ -91,19 +91,19 @@ pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 
 /// Records that one statement reads for as many callers: beyond it, a larger one costs each of them as
 /// much, and those who wait for its last row wait longer.
-pub const TOGETHER_MAX_RECORDS: usize = 64;
+pub const COALESCED_READ_MAX_RECORDS: usize = 64;
 
 /// Records that one statement inserts for as many callers: beyond it, a row costs no less, and more
 /// neighbours pay for one that is refused.
-pub const TOGETHER_MAX_ROWS: usize = 64;
+pub const COALESCED_INSERT_MAX_ROWS: usize = 64;
 
 /// Values that one statement inserts for as many callers, so that what MariaDB keeps of it, prepared, stays
 /// small: some 300 bytes for each.
-pub const TOGETHER_MAX_VALUES: usize = 2_048;
+pub const COALESCED_INSERT_MAX_VALUES: usize = 2_048;
 
 /// Bytes of a record's values that goes with others: with all of them it is within 1 MiB, an eighth of MariaDB's
 /// default packet. What is larger gains nothing.
-pub const TOGETHER_ROW_MAX_BYTES: usize = 16 * 1024;
+pub const COALESCED_ROW_MAX_BYTES: usize = 16 * 1024;
 
 /// Characters of one identifier: MariaDB's own limit.
 pub const IDENTIFIER_MAX_CHARS: usize = 64;

@@ -140,7 +140,12 @@ pub(crate) fn plan(operation: &Operation, scope: &Scope<'_>) -> Plan {
 pub(crate) fn render(plan: Plan, scope: &Scope<'_>) -> Vec<Statement> {
     match plan {
         Plan::Select(plan) => vec![sql::select(plan, scope)],
+        Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],
         Plan::Insert(plan) => sql::insert(plan, scope.root(), 16 * 1024 * 1024),
+        Plan::InsertOne(plan) => {
+            let (shape, row) = plan.into_parts();
+            vec![sql::insert_one(&shape, row)]
+        }
         Plan::Update(plan) => vec![sql::update(plan, scope)],
         Plan::Delete(plan) => vec![sql::delete(plan, scope)],
     }

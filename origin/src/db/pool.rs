@@ -13,7 +13,6 @@ pub(super) use room::{NoRoom, Room, Seat};
 
 use super::connection::Connector;
 use super::error::DbError;
-use super::together::{Boarded, Flight, Inserts, Kind, Reads, Together};
 use crate::address::DatabaseAddress;
 use crate::projects::Projects;
 use deadpool::managed::{self, Metrics, Timeouts};
@@ -91,20 +90,6 @@ pub(super) struct Account {
     /// Requests that wait for a connection, those included that get one at once.
     requests: AtomicUsize,
     project: ProjectName,
-    reads: Together<Reads>,
-    inserts: Together<Inserts>,
-}
-
-impl Account {
-    /// The reads of single records that gather.
-    pub(super) fn reads(&self) -> &Together<Reads> {
-        &self.reads
-    }
-
-    /// The inserts of single records that gather.
-    pub(super) fn inserts(&self) -> &Together<Inserts> {
-        &self.inserts
-    }
 }
 
 impl std::fmt::Debug for Pools {
@@ -195,20 +180,7 @@ impl Pools {
         Ok(Lease::new(object))
     }
 
-    /// Finds out when a read or an insert of one record is run: now by itself, or with others of its
-    /// shape.
-    pub(super) async fn board<K: Kind>(
-        self: &Arc<Self>,
-        project: &ProjectName,
-        access: Access,
-        shape: &K::Shape,
-        part: impl FnOnce() -> K::Part,
-    ) -> Result<Boarded<K>, DbError> {
-        let account = self.account(project, access)?;
-        Flight::board(self, account, shape, part).await
-    }
-
-    /// How long one that waits for others may wait at most: for a connection, then for a statement.
+    /// How long a request may wait for a statement that it shares: for a connection, then for the statement.
     pub(super) fn answer_timeout(&self) -> Duration {
         let PoolSettings {
             wait_timeout,
@@ -219,7 +191,12 @@ impl Pools {
         wait_timeout + connect_timeout + query_timeout
     }
 
-    fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
+    /// The account of a project's keys of one access.
+    pub(super) fn account(
+        &self,
+        project: &ProjectName,
+        access: Access,
+    ) -> Result<Arc<Account>, DbError> {
         // The maps are whole at every step, so a poisoned lock still guards good data.
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = accounts.of(access).get(project) {
@@ -256,8 +233,6 @@ impl Pools {
             pool,
             requests: AtomicUsize::new(0),
             project: project.clone(),
-            reads: Together::<Reads>::default(),
-            inserts: Together::<Inserts>::default(),
         })
     }
 

@@ -54,8 +54,8 @@ pub async fn make(
     limit: Duration,
     progress: &Progress,
 ) -> Result<(), DbError> {
-    let statement = [receipt::create(database)];
-    let made = run::write(lease, &statement, Leaves::Nothing, limit, progress).await;
+    let statement = vec![receipt::create(database)];
+    let made = run::write(lease, statement, Leaves::Nothing, limit, progress).await;
     made.map(drop).map_err(of_receipts)
 }
 
@@ -68,7 +68,7 @@ pub async fn claim(
     database: &DatabaseName,
     once: &Once,
 ) -> Result<Claim, DbError> {
-    match transaction.aside(&receipt::claim(database, once)).await {
+    match transaction.aside(receipt::claim(database, once)).await {
         Ok(_) => Ok(Claim::Ours),
         Err(error) if error.is_duplicate() => Ok(Claim::Taken),
         Err(error) if error.is_lock_timeout() => Ok(Claim::Busy),
@@ -114,7 +114,7 @@ pub async fn renew(
     database: &DatabaseName,
     once: &Once,
 ) -> Result<Claim, DbError> {
-    match transaction.aside(&receipt::renew(database, once)).await {
+    match transaction.aside(receipt::renew(database, once)).await {
         Ok(renewed) if renewed.affected == 1 => Ok(Claim::Ours),
         Ok(_) => Ok(Claim::Taken),
         Err(error) if error.is_lock_timeout() => Ok(Claim::Busy),
@@ -134,7 +134,7 @@ pub async fn keep(
     answer: &[u8],
 ) -> Result<(), DbError> {
     let kept = transaction
-        .aside(&receipt::keep(database, once, answer))
+        .aside(receipt::keep(database, once, answer))
         .await;
     kept.map(drop).map_err(of_receipts)
 }

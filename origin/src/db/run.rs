@@ -4,8 +4,6 @@
 //! envelope's bytes one by one; no list of them is ever built.
 
 mod many;
-mod numbered;
-mod row;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::{DbError, is_duplicate};
@@ -20,8 +18,6 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
-pub use numbered::numbered;
-pub use row::row;
 use shared::envelope::{Encoder, Keys, Shape, write_string};
 use shared::format::Format;
 use std::pin::Pin;
@@ -66,7 +62,7 @@ impl Progress {
         self.add(since.elapsed());
     }
 
-    fn add(&self, spent: Duration) {
+    pub(super) fn add(&self, spent: Duration) {
         let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         self.db_micros.fetch_add(micros, Ordering::Relaxed);
     }
@@ -129,7 +125,7 @@ pub async fn one(
 }
 
 /// A record, in its envelope.
-fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
+pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
     write_row(&mut encoder, &layout.keys, &decoders, row);
@@ -207,47 +203,34 @@ impl Written {
     }
 }
 
-/// Runs writes: one as it is, several in one transaction. A deadlock is tried once more.
+/// Runs writes: one as it is, several in one transaction.
 ///
 /// # Errors
 /// What MariaDB or the connection gave; then nothing is written.
 pub async fn write(
     lease: &mut Lease,
-    statements: &[Statement],
+    statements: Vec<Statement>,
     leaves: Leaves,
     limit: Duration,
     progress: &Progress,
 ) -> Result<Written, DbError> {
-    let mut written = attempt(lease, statements, leaves, limit, progress).await;
-    if written.as_ref().is_err_and(DbError::is_deadlock) {
-        written = attempt(lease, statements, leaves, limit, progress).await;
-    }
-    written
+    let statement = match <[Statement; 1]>::try_from(statements) {
+        Ok([statement]) => statement,
+        // Boxed, so that a single statement does not carry room for it.
+        Err(several) => return Box::pin(transact(lease, several, leaves, limit, progress)).await,
+    };
+    let started = Instant::now();
+    lease.expect(leaves);
+    let written = within(limit, write_one(lease, statement)).await;
+    progress.add_time(started);
+    lease.clean().await;
+    written.inspect(|written| progress.add_rows(written.affected))
 }
 
-async fn attempt(
+/// Runs statements in one transaction.
+async fn transact(
     lease: &mut Lease,
-    statements: &[Statement],
-    leaves: Leaves,
-    limit: Duration,
-    progress: &Progress,
-) -> Result<Written, DbError> {
-    if let [statement] = statements {
-        let started = Instant::now();
-        lease.expect(leaves);
-        let written = within(limit, alone(lease, statement)).await;
-        progress.add_time(started);
-        lease.clean().await;
-        return written.inspect(|written| progress.add_rows(written.affected));
-    }
-    // Boxed, so that a single statement does not carry room for it.
-    Box::pin(together(lease, statements, leaves, limit, progress)).await
-}
-
-/// Statements of one transaction.
-async fn together(
-    lease: &mut Lease,
-    statements: &[Statement],
+    statements: Vec<Statement>,
     leaves: Leaves,
     limit: Duration,
     progress: &Progress,
@@ -257,8 +240,8 @@ async fn together(
     transaction.end(outcome).await
 }
 
-/// A statement that is a transaction by itself.
-async fn alone(lease: &mut Lease, statement: &Statement) -> Result<Written, DbError> {
+/// Runs a statement that is a transaction by itself.
+async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, DbError> {
     lease.begin();
     let outcome = execute(lease.connection()?, statement).await;
     ended(lease, outcome)
@@ -267,10 +250,11 @@ async fn alone(lease: &mut Lease, statement: &Statement) -> Result<Written, DbEr
 /// Runs a write and reads what it returns to its end.
 pub(super) async fn execute(
     connection: &mut Connection,
-    statement: &Statement,
+    statement: Statement,
 ) -> mysql_async::Result<Written> {
+    let taken = statement.taken();
     let outcome = gather(connection, statement).await;
-    match (statement.taken(), outcome) {
+    match (taken, outcome) {
         (Taken::Fails, Err(mysql_async::Error::Server(error)))
             if is_duplicate(error.code, &error.state) =>
         {
@@ -291,18 +275,16 @@ const NULL: &[u8] = b"null";
 /// The columns of a [`Taken::Marked`] statement before those of the key.
 const MARKS: usize = 2;
 
-async fn gather(
-    connection: &mut Connection,
-    statement: &Statement,
-) -> mysql_async::Result<Written> {
+async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let mut written = Written::default();
-    let params = statement.params().to_vec();
-    let mut result = connection.run(statement.text(), bind(params)).await?;
+    let taken = statement.taken();
+    let (text, params) = statement.into_parts();
+    let mut result = connection.run(&text, bind(params)).await?;
     let decoders = result
         .columns()
         .map(|columns| decoders(None, &columns))
         .unwrap_or_default();
-    let marks = match statement.taken() {
+    let marks = match taken {
         Taken::Marked if !decoders.is_empty() => MARKS,
         _ => 0,
     };

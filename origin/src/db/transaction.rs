@@ -88,7 +88,7 @@ impl<'a> Transaction<'a> {
     /// What MariaDB or the connection gave.
     pub async fn execute(
         &mut self,
-        statement: &Statement,
+        statement: Statement,
         leaves: Leaves,
     ) -> Result<Written, DbError> {
         self.lease.expect(leaves);
@@ -103,7 +103,7 @@ impl<'a> Transaction<'a> {
     /// What MariaDB or the connection gave.
     pub async fn all(
         &mut self,
-        statements: &[Statement],
+        statements: Vec<Statement>,
         leaves: Leaves,
     ) -> Result<Written, DbError> {
         let mut written = Written::default();
@@ -115,12 +115,12 @@ impl<'a> Transaction<'a> {
 
     /// Runs a write of ours, whose rows are not the caller's. Its table is the project's, which may have
     /// given it triggers.
-    pub(super) async fn aside(&mut self, statement: &Statement) -> Result<Written, DbError> {
+    pub(super) async fn aside(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(Leaves::Anything);
         self.step(statement).await
     }
 
-    async fn step(&mut self, statement: &Statement) -> Result<Written, DbError> {
+    async fn step(&mut self, statement: Statement) -> Result<Written, DbError> {
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
         let written = within(left, driver(run::execute(connection, statement))).await;

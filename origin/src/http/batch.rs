@@ -186,24 +186,43 @@ impl Attempt<'_> {
                     _ => Ok([&b"["[..], &rows.json, b"]"].concat()),
                 };
             }
+            Plan::SelectByKey(read) => {
+                let statement = sql::select_by_key(read.shape(), read.key());
+                let rows = transaction
+                    .rows(statement, read.layout(), leaves, room)
+                    .await?;
+                return match rows.count {
+                    0 => Err(records::not_found().into()),
+                    _ => Ok(rows.json),
+                };
+            }
+            Plan::InsertOne(insert) => {
+                let (shape, row) = insert.into_parts();
+                let written = transaction
+                    .execute(sql::insert_one(&shape, row), leaves)
+                    .await?;
+                let payload = records::ids(&written, plan::Batch::No);
+                ids.keep(at, plan::Batch::No, &payload, written);
+                payload
+            }
             Plan::Insert(insert) => {
                 let batch = insert.batch;
                 let statements =
                     sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
-                let written = transaction.all(&statements, leaves).await?;
+                let written = transaction.all(statements, leaves).await?;
                 let payload = records::ids(&written, batch);
                 ids.keep(at, batch, &payload, written);
                 payload
             }
             Plan::Update(update) => {
                 let written = transaction
-                    .execute(&sql::update(update, &scope), leaves)
+                    .execute(sql::update(update, &scope), leaves)
                     .await?;
                 written.affected.to_string().into_bytes()
             }
             Plan::Delete(delete) => {
                 let written = transaction
-                    .execute(&sql::delete(delete, &scope), leaves)
+                    .execute(sql::delete(delete, &scope), leaves)
                     .await?;
                 written.affected.to_string().into_bytes()
             }

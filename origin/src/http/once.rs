@@ -34,24 +34,17 @@ pub(super) struct InsertOnce<'a> {
     /// The table's, where receipts are kept.
     pub(super) database: &'a DatabaseName,
     pub(super) once: &'a Once,
-    pub(super) statements: &'a [Statement],
+    pub(super) statements: Vec<Statement>,
     pub(super) batch: Batch,
     pub(super) leaves: Leaves,
     pub(super) progress: &'a Progress,
 }
 
-impl InsertOnce<'_> {
-    /// Inserts and keeps the answer, or gives the answer that is kept. A deadlock is tried once more.
-    pub(super) async fn run(&self) -> Result<Response, Failure> {
+impl<'a> InsertOnce<'a> {
+    /// Inserts and keeps the answer, or gives the answer that is kept.
+    pub(super) async fn run(self) -> Result<Response, Failure> {
         let (project, access) = (self.principal.project(), self.principal.access());
-        let mut lease = self.app.pools.lease(project, access).await?;
-        match self.attempt(&mut lease).await {
-            Err(Failure::Database(error)) if error.is_deadlock() => self.attempt(&mut lease).await,
-            outcome => outcome,
-        }
-    }
-
-    async fn attempt(&self, lease: &mut Lease) -> Result<Response, Failure> {
+        let lease = &mut self.app.pools.lease(project, access).await?;
         let mut made = false;
         for attempt in 0..CLAIMS_MAX_COUNT {
             if attempt > 0 {
@@ -104,7 +97,10 @@ impl InsertOnce<'_> {
         Ok(receipt::make(lease, self.database, limit, self.progress).await?)
     }
 
-    async fn begin<'l>(&'l self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure> {
+    async fn begin<'l>(&self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure>
+    where
+        'a: 'l,
+    {
         let limit = self.app.pools.query_timeout();
         Ok(Transaction::begin(lease, limit, self.progress).await?)
     }
@@ -112,7 +108,7 @@ impl InsertOnce<'_> {
     /// Inserts, unless the key has a receipt of an earlier build, which hashed it otherwise. Such receipts are gone a day
     /// after that build.
     async fn insert_unless_known(
-        &self,
+        self,
         mut transaction: Transaction<'_>,
     ) -> Result<Response, Failure> {
         let Some(key) = self.once.former_key() else {
@@ -130,13 +126,13 @@ impl InsertOnce<'_> {
     }
 
     /// The key is this transaction's: the insert and its receipt happen together.
-    async fn insert(&self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
+    async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let outcome = self.insert_and_keep(&mut transaction).await;
         let payload = transaction.end(outcome).await?;
         Ok(respond::payload(&payload))
     }
 
-    async fn insert_and_keep(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
+    async fn insert_and_keep(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
         let written = transaction.all(self.statements, self.leaves).await?;
         let payload = records::ids(&written, self.batch);
         receipt::keep(transaction, self.database, self.once, &payload).await?;

@@ -9,12 +9,10 @@ use super::once::InsertOnce;
 use super::record_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::catalog::{Layout, Table};
+use crate::catalog::Layout;
 use crate::db::run::Reading;
 use crate::db::{DbError, Lease, run};
-use crate::plan::{self, Batch, Insert, Plan};
-use crate::sql::numbered::Numbered;
-use crate::sql::row::NewRow;
+use crate::plan::{self, Batch, InsertOne, Plan, SelectByKey};
 use crate::sql::{self, Statement};
 use axum::response::Response;
 use shared::error::Problem;
@@ -47,7 +45,7 @@ pub(super) enum Extent {
 }
 
 /// Runs an operation on a table. One that MariaDB refuses because the schema has changed behind the
-/// cache, or a read whose connection turns out to be lost, is tried once more.
+/// cache, one that a deadlock rolled back, or a read whose connection turns out to be lost, is tried once more.
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
@@ -68,7 +66,9 @@ pub(super) async fn run(
             let tables = Box::pin(attempt.tables(Schema::Fresh)).await?;
             Box::pin(attempt.once(&tables)).await
         }
-        Err(Failure::Database(error)) if error.is_lost() && operation.is_read() => {
+        Err(Failure::Database(error))
+            if error.is_deadlock() || (error.is_lost() && operation.is_read()) =>
+        {
             Box::pin(attempt.once(&tables)).await
         }
         outcome => outcome,
@@ -116,14 +116,14 @@ struct Attempt<'a> {
 enum Prepared {
     /// One record.
     One(Statement, Arc<Layout>, Format),
-    /// One record, which may be read together with others.
-    Numbered(Numbered, Arc<Layout>, Format),
+    /// One record by its key.
+    ByKey(SelectByKey),
     /// Many records.
     Many(Box<Reading>),
     /// A statement, and the question how MariaDB would run it.
     Explain(Statement, Statement),
-    /// A new record, which may be inserted together with others.
-    Row(NewRow),
+    /// A new record whose statement others may share.
+    InsertOne(InsertOne),
     /// New records.
     Insert(Vec<Statement>, Batch),
     /// Records changed or deleted.
@@ -141,15 +141,13 @@ impl Attempt<'_> {
             Prepared::One(statement, layout, format) => {
                 self.one(statement, &layout, format, leaves).await
             }
-            Prepared::Numbered(read, layout, format) => {
-                Box::pin(self.numbered(&read, &layout, format)).await
-            }
+            Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
             Prepared::Many(reading) => self.many(reading, leaves).await,
             Prepared::Explain(statement, question) => {
                 Box::pin(self.explain(statement, question, leaves)).await
             }
-            Prepared::Row(row) => {
-                let written = Box::pin(self.row(row)).await?;
+            Prepared::InsertOne(insert) => {
+                let written = Box::pin(self.insert_one(insert)).await?;
                 Ok(respond::payload(&ids(&written, Batch::No)))
             }
             Prepared::Insert(statements, batch) => match self.once_only() {
@@ -159,7 +157,7 @@ impl Attempt<'_> {
                         principal: self.principal,
                         database: tables.root().database(),
                         once,
-                        statements: &statements,
+                        statements,
                         batch,
                         leaves,
                         progress: self.record.progress(),
@@ -167,12 +165,12 @@ impl Attempt<'_> {
                     Box::pin(insert.run()).await
                 }
                 None => {
-                    let written = self.write(&statements, leaves).await?;
+                    let written = self.write(statements, leaves).await?;
                     Ok(respond::payload(&ids(&written, batch)))
                 }
             },
             Prepared::Change(statement) => {
-                let written = self.write(&[statement], leaves).await?;
+                let written = self.write(vec![statement], leaves).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
             }
         }
@@ -189,28 +187,21 @@ impl Attempt<'_> {
     /// The operation, planned and rendered.
     fn prepare(&self, tables: &Tables) -> Result<Prepared, Problem> {
         let scope = tables.scope(self.operation)?;
+        let bounds = &self.app.bounds;
         Ok(
-            match plan::build(self.operation, &scope, self.app.bounds.batch_max_rows)? {
+            match plan::build(self.operation, &scope, bounds.batch_max_rows)? {
                 Plan::Select(select) => self.prepare_read(select, &scope)?,
-                Plan::Insert(insert) => self.prepare_insert(insert, scope.root()),
+                Plan::SelectByKey(read) => Prepared::ByKey(read),
+                Plan::Insert(insert) => {
+                    let batch = insert.batch;
+                    let statements = sql::insert(insert, scope.root(), bounds.packet_max_bytes);
+                    Prepared::Insert(statements, batch)
+                }
+                Plan::InsertOne(insert) => Prepared::InsertOne(insert),
                 Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
                 Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
             },
         )
-    }
-
-    /// An insert of one record may gather; one that happens once has a transaction of its own.
-    fn prepare_insert(&self, insert: Insert, table: &Arc<Table>) -> Prepared {
-        let insert = match self.once_only() {
-            None => match NewRow::of(insert, table) {
-                Ok(row) => return Prepared::Row(row),
-                Err(insert) => insert,
-            },
-            Some(_) => insert,
-        };
-        let batch = insert.batch;
-        let statements = sql::insert(insert, table, self.app.bounds.packet_max_bytes);
-        Prepared::Insert(statements, batch)
     }
 
     async fn lease(&self) -> Result<Lease, DbError> {
@@ -221,14 +212,17 @@ impl Attempt<'_> {
             .await
     }
 
-    async fn row(&self, row: NewRow) -> Result<run::Written, DbError> {
+    async fn insert_one(&self, insert: InsertOne) -> Result<run::Written, DbError> {
         let account = (self.principal.project(), self.principal.access());
-        run::row(&self.app.pools, account, row, self.record.progress()).await
+        let coalescer = &self.app.coalescer;
+        coalescer
+            .insert_one(account, insert, self.record.progress())
+            .await
     }
 
     async fn write(
         &self,
-        statements: &[Statement],
+        statements: Vec<Statement>,
         leaves: run::Leaves,
     ) -> Result<run::Written, Failure> {
         let mut lease = self.lease().await?;

@@ -14,7 +14,6 @@ use shared::limits::ORDER_MAX_STEPS;
 use shared::operation::filter::Comparison;
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Read, Rows};
-use std::hash::{Hash, Hasher};
 
 /// How a read goes on after a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +23,8 @@ pub struct Keyset {
 }
 
 /// A step of the whole order.
-#[derive(Clone, Debug, PartialEq, Hash)]
-struct Term {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
     /// What values are compared by.
     expression: Expression,
     /// What is written as the order: sorts alike.
@@ -69,6 +68,12 @@ impl Keyset {
             .with_hint("Use page or offset instead.")),
             Err(_) => Ok(()),
         }
+    }
+
+    /// The steps of the whole order.
+    #[must_use]
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
     }
 
     /// The cells of a row that hold its sort values.
@@ -122,12 +127,6 @@ impl Select {
             None => after,
         });
         Ok(())
-    }
-}
-
-impl Hash for Keyset {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.terms.hash(state);
     }
 }
 
@@ -285,6 +284,18 @@ impl Term {
             nullable,
             kind,
         })
+    }
+
+    /// What values are compared by.
+    #[must_use]
+    pub fn expression(&self) -> &Expression {
+        &self.expression
+    }
+
+    /// In which direction.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// A sort value as the driver gave it, to be compared; `None` if it is none of this step.

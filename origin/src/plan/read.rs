@@ -1,16 +1,22 @@
 //! Reads, resolved.
 
+use super::bind::{self, Purpose};
 use super::filter::{by_id, predicate, searchable};
 use super::join::joins;
 use super::keyset::Keyset;
 use super::output::{self, Cells};
 use super::scope::Scope;
-use super::{Expression, Output, Param, Place, Predicate, Search, Select};
+use super::{
+    Expression, Form, Operand, Output, Param, Place, Plan, Predicate, Search, Select, SelectByKey,
+};
 use crate::catalog::Layout;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use shared::json::Value;
 use shared::operation::field::FieldRef;
-use shared::operation::read::{self as asked, Direction, Order, Read, ReadOne, Rows, Selection};
+use shared::operation::read::{
+    self as asked, Answer, Direction, Order, Read, ReadOne, Rows, Selection,
+};
 use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
@@ -43,7 +49,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem>
     Ok(select)
 }
 
-pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Select, Problem> {
+pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Plan, Problem> {
     if output::aggregates(&read.select, &read.joins, &[]) {
         return Err(Problem::new(
             CODE,
@@ -54,9 +60,18 @@ pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Select, Problem> 
         (Selection::All, true) => None,
         _ => Some(Cells::of_records(&read.select, &read.joins, scope)?),
     };
+    if let Some(key) = integer_key(read, scope) {
+        // Of one table and without aggregates, every cell is a column.
+        let columns = cells
+            .as_ref()
+            .map(|cells| cells.columns().map(|place| place.column).collect());
+        let (_, layout) = finish(cells, scope);
+        let read = SelectByKey::new(scope.root(), key, columns, layout, read.format);
+        return Ok(Plan::SelectByKey(read));
+    }
     let (output, layout) = finish(cells, scope);
     let unique = scope.is_single() && scope.root().key_is_unique();
-    Ok(Select {
+    Ok(Plan::Select(Select {
         output,
         layout,
         joins: joins(&read.joins, scope)?,
@@ -73,7 +88,23 @@ pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Select, Problem> 
         },
         offset: 0,
         keyset: None,
-    })
+    }))
+}
+
+/// Returns the column and the value of an integer key that addresses one record of one table; `None` if the read is
+/// to be explained, or if the key is negative, no integer, or not unique.
+fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
+    let rows_only = scope.is_single() && read.answer == Answer::Records;
+    let at = scope.root().number().filter(|_| rows_only)?;
+    let column = &scope.root().columns()[at];
+    let id = Value::Text(read.id.whole().into());
+    match bind::value(column, &id, Purpose::Key) {
+        Ok(Operand {
+            param: Param::Int(key @ 0..),
+            form: Form::Plain,
+        }) => Some((at, key)),
+        _ => None,
+    }
 }
 
 fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>) {

@@ -2,18 +2,21 @@
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
-use super::{Batch, Delete, Insert, OnConflict, Operand, Predicate, Update, filter};
+use super::{
+    Batch, Delete, Insert, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter,
+};
 use crate::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
 use shared::operation::write;
+use std::sync::Arc;
 
 pub(super) fn insert(
     insert: &write::Insert,
-    table: &Table,
+    table: &Arc<Table>,
     batch_max_rows: usize,
-) -> Result<Insert, Problem> {
+) -> Result<Plan, Problem> {
     let count = insert.rows.as_slice().len();
     if count > batch_max_rows {
         return Err(Problem::new(
@@ -23,12 +26,12 @@ pub(super) fn insert(
     }
     writable(table)?;
     let columns = places(&insert.fields, table)?;
-    let rows = insert
+    let mut rows = insert
         .rows
         .as_slice()
         .iter()
         .map(|row| cells(&columns, row, table))
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
     let batch = match insert.rows {
         write::Rows::One(_) => Batch::No,
         write::Rows::Batch(_) => Batch::Yes,
@@ -44,13 +47,22 @@ pub(super) fn insert(
         }
         (false, _) => table.key().to_vec(),
     };
-    Ok(Insert {
+    // An insert with an Idempotency-Key runs in a transaction of its own.
+    let may_share =
+        batch == Batch::No && on_conflict == OnConflict::Refuse && insert.once.is_none();
+    if may_share
+        && let [row] = rows.as_mut_slice()
+        && let Some(one) = InsertOne::new(table, &columns, row, &returning)
+    {
+        return Ok(Plan::InsertOne(one));
+    }
+    Ok(Plan::Insert(Insert {
         on_conflict,
         columns,
         rows,
         returning,
         batch,
-    })
+    }))
 }
 
 /// Refuses to write through a view that can't be written through. Its metadata names the same methods.

@@ -2,7 +2,6 @@
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
 use super::Statement;
-use super::numbered::Numbered;
 use crate::catalog::{Case, Charset, Column, InsertTraits, Kind, Repertoire, Table, Traits};
 use crate::plan::scope::Scope;
 use crate::plan::{self, Param, Plan, Select};
@@ -61,7 +60,8 @@ fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
     Arc::new(Table::new(database, name, columns, key, traits))
 }
 
-fn posts() -> Arc<Table> {
+/// The table `posts`, also for other tests.
+pub(crate) fn posts() -> Arc<Table> {
     let columns = vec![
         column("id", Kind::Integer),
         column("title", Kind::Text),
@@ -163,7 +163,16 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
     let scope = Scope::joined(&root, operation.joins(), &joined)?;
     Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
         Plan::Select(plan) => selects(plan, operation, &scope)?,
+        Plan::SelectByKey(plan) => vec![
+            // As it goes alone, and with two others.
+            super::select_by_key(plan.shape(), plan.key()),
+            super::select_by_keys(plan.shape(), &[plan.key(), 8, 9]),
+        ],
         Plan::Insert(plan) => super::insert(plan, &root, PACKET_MAX_BYTES),
+        Plan::InsertOne(plan) => {
+            let (shape, row) = plan.into_parts();
+            vec![super::insert_one(&shape, row)]
+        }
         Plan::Update(plan) => vec![super::update(plan, &scope)],
         Plan::Delete(plan) => vec![super::delete(plan, &scope)],
     })
@@ -190,11 +199,6 @@ fn selects(
                 .collect();
             plan.go_on_after(values)?;
         }
-    }
-    if let (Operation::ReadOne(_), Some(read)) = (operation, Numbered::of(&plan, scope)) {
-        // As it goes alone, and with two others.
-        statements.push(read.shape.together(&[read.number, 8, 9]));
-        assert_eq!(read.alone(), super::select(plan.clone(), scope));
     }
     statements.insert(0, super::select(plan, scope));
     Ok(statements)

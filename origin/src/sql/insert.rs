@@ -6,7 +6,7 @@
 use super::builder::Builder;
 use super::{Statement, Taken};
 use crate::catalog::Table;
-use crate::plan::{Insert, OnConflict, Operand, Param};
+use crate::plan::{CELL_MAX_BYTES, Insert, OnConflict, Operand};
 
 /// Placeholders of one statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_000;
@@ -36,7 +36,9 @@ pub(super) fn render(insert: Insert, table: &Table, packet_max_bytes: usize) -> 
     let mut chunk: Vec<Row> = Vec::new();
     let mut bytes = 0;
     for row in insert.rows {
-        let row_bytes = row_bytes(&row);
+        let cell_bytes =
+            |cell: &Option<Operand>| cell.as_ref().map_or(CELL_MAX_BYTES, Operand::max_bytes);
+        let row_bytes: usize = row.iter().map(cell_bytes).sum();
         let fits = chunk.last().is_none_or(|last| {
             chunk.len() < most_rows
                 && bytes + row_bytes <= most_bytes
@@ -54,10 +56,10 @@ pub(super) fn render(insert: Insert, table: &Table, packet_max_bytes: usize) -> 
 }
 
 /// What the statements of one insert have in common.
-pub(super) struct Shape {
-    pub(super) columns: Vec<usize>,
-    pub(super) returning: Vec<usize>,
-    pub(super) on_conflict: OnConflict,
+struct Shape {
+    columns: Vec<usize>,
+    returning: Vec<usize>,
+    on_conflict: OnConflict,
 }
 
 impl Shape {
@@ -74,7 +76,7 @@ impl Shape {
         }
     }
 
-    pub(super) fn statement(&self, mut rows: Vec<Row>, table: &Table) -> Statement {
+    fn statement(&self, mut rows: Vec<Row>, table: &Table) -> Statement {
         let given = self.given(&mut rows);
         let columns = given.as_deref().unwrap_or(&self.columns);
         let mut sql = Builder::new();
@@ -167,19 +169,4 @@ fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
             .column(table, at)
             .syntax(")");
     });
-}
-
-/// Bytes of a row in the statement's text and among its values, at most.
-pub(super) fn row_bytes(row: &[Option<Operand>]) -> usize {
-    row.iter().map(size).sum()
-}
-
-/// Bytes that a cell takes in the statement's text and among its values, at most.
-fn size(cell: &Option<Operand>) -> usize {
-    const FIXED_BYTES: usize = 40;
-    match cell.as_ref().map(|operand| &operand.param) {
-        Some(Param::Text(text)) => text.len() + FIXED_BYTES,
-        Some(Param::Bytes(bytes)) => bytes.len() + FIXED_BYTES,
-        _ => FIXED_BYTES,
-    }
 }

@@ -93,7 +93,12 @@ fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
     let verb = verb(operation);
     let statements = match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
         Plan::Select(plan) => reads(plan, operation, &scope)?,
+        Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],
         Plan::Insert(plan) => sql::insert(plan, root, PACKET_MAX_BYTES),
+        Plan::InsertOne(plan) => {
+            let (shape, row) = plan.into_parts();
+            vec![sql::insert_one(&shape, row)]
+        }
         Plan::Update(plan) => vec![sql::update(plan, &scope)],
         Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     };

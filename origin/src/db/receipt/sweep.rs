@@ -55,9 +55,9 @@ async fn sweep_some(
     let old = receipt::outlived(database, SWEPT_AT_ONCE);
     let mut swept = 0;
     for key in first_column(lease, old, limit).await? {
-        let statement = [receipt::delete(database, key)];
+        let statement = vec![receipt::delete(database, key)];
         let progress = Progress::default();
-        let deleted = run::write(lease, &statement, Leaves::Anything, limit, &progress).await?;
+        let deleted = run::write(lease, statement, Leaves::Anything, limit, &progress).await?;
         swept += deleted.affected;
     }
     Ok(swept)

@@ -5,10 +5,9 @@ use crate::catalog::Layout;
 use crate::db::run::{Counting, Found, Page, Reading};
 use crate::db::{self, run};
 use crate::http::respond;
-use crate::page_token::Seal;
-use crate::plan::Select;
+use crate::page_token;
 use crate::plan::scope::Scope;
-use crate::sql::numbered::Numbered;
+use crate::plan::{Select, SelectByKey};
 use crate::sql::{self, Statement};
 use axum::response::Response;
 use serde::Serialize;
@@ -51,10 +50,7 @@ impl Attempt<'_> {
             }
             Operation::ReadOne(read) => Ok(match read.answer {
                 Answer::Explanation => explained(select),
-                Answer::Records => match Numbered::of(&select, scope) {
-                    Some(numbered) => Prepared::Numbered(numbered, layout, read.format),
-                    None => Prepared::One(sql::select(select, scope), layout, read.format),
-                },
+                Answer::Records => Prepared::One(sql::select(select, scope), layout, read.format),
             }),
             _ => Err(Problem::internal(
                 "Something went wrong in the service itself.",
@@ -73,7 +69,9 @@ impl Attempt<'_> {
         let Some(keyset) = select.keyset.clone() else {
             return Ok((select, None));
         };
-        let seal = self.seal(&select, scope);
+        let project = self.principal.project();
+        let fingerprint = page_token::fingerprint(project, &select, scope);
+        let seal = self.app.pages.seal(&fingerprint);
         if let Some(token) = &read.window.after {
             let values = seal.open(token)?;
             select.go_on_after(values)?;
@@ -91,26 +89,6 @@ impl Attempt<'_> {
         Ok((select, page))
     }
 
-    /// What a page and the next one have in common.
-    fn seal(&self, select: &Select, scope: &Scope<'_>) -> Seal {
-        let tables: Vec<_> = (0..scope.size())
-            .map(|source| {
-                (
-                    scope.table(source).name().as_str(),
-                    scope.name(source).as_str(),
-                )
-            })
-            .collect();
-        self.app.pages.seal((
-            self.principal.project().as_str(),
-            scope.root().database().as_str(),
-            tables,
-            &select.joins,
-            &select.filter,
-            &select.keyset,
-        ))
-    }
-
     pub(super) async fn one(
         &self,
         statement: Statement,
@@ -124,16 +102,12 @@ impl Attempt<'_> {
         self.found(found, format)
     }
 
-    pub(super) async fn numbered(
-        &self,
-        read: &Numbered,
-        layout: &Layout,
-        format: Format,
-    ) -> Result<Response, Failure> {
+    pub(super) async fn by_key(&self, read: &SelectByKey) -> Result<Response, Failure> {
         let account = (self.principal.project(), self.principal.access());
-        let (pools, progress) = (&self.app.pools, self.record.progress());
-        let found = run::numbered(pools, account, read, layout, format, progress).await?;
-        self.found(found, format)
+        let progress = self.record.progress();
+        let coalescer = &self.app.coalescer;
+        let found = coalescer.select_by_key(account, read, progress).await?;
+        self.found(found, read.format())
     }
 
     fn found(&self, found: Found, format: Format) -> Result<Response, Failure> {

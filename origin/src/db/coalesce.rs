@@ -1,0 +1,260 @@
+//! Coalesces statements: reads by key, and inserts of one record, of one shape (account, table, columns) that arrive
+//! while a statement of that shape is in flight share the next one.
+//!
+//! A request of whose shape few statements are in flight runs at once and alone, so a lone caller never waits. A
+//! shared statement begins after all of its requests have arrived, so that none sees data from before it arrived.
+//! Lies above the pool, which knows nothing of it, and below the plan, which has decided what may be shared
+//! (docs/decisions/0012).
+
+mod in_flight;
+mod insert_one;
+mod queue;
+mod select_by_key;
+
+use super::DbError;
+use super::connection::Connection;
+use super::pool::{Account, Lease, Place, Pools};
+use super::run::{Found, Progress, Written, ended, found, within};
+use crate::plan::{InsertOne, SelectByKey};
+use in_flight::InFlight;
+use insert_one::Inserts;
+use queue::{Joined, Queue};
+use select_by_key::Reads;
+use shared::ident::ProjectName;
+use shared::key::Access;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Runs reads by key and inserts of one record.
+#[derive(Debug)]
+pub struct Coalescer {
+    pools: Arc<Pools>,
+    reads: Requests<Reads>,
+    inserts: Requests<Inserts>,
+}
+
+/// A kind of statement that requests can share.
+trait Kind: Sized + Send + Sync + 'static {
+    /// What the requests of one statement have in common.
+    type Shape: Eq + Hash + Send + Sync + 'static;
+    /// What each request adds.
+    type Item: Clone + Send + 'static;
+    /// What each request gets.
+    type Output: Send + 'static;
+
+    /// Statements of one shape in flight at once before requests wait; found by measurement.
+    const IN_FLIGHT_MAX: usize;
+
+    /// The requests of this kind.
+    fn requests(coalescer: &Coalescer) -> &Requests<Self>;
+
+    /// How many of so many waiting requests the next statement takes, one at least.
+    fn share(shape: &Self::Shape, waiting: usize) -> usize;
+
+    /// Whether a request may run alone after a shared statement failed with this error in that time: it has left
+    /// nothing behind, and the request may succeed.
+    fn may_run_alone(error: &DbError, spent: Duration) -> bool;
+
+    /// Runs the statement of one request.
+    fn run_one(
+        connection: &mut Connection,
+        shape: &Self::Shape,
+        item: Self::Item,
+    ) -> impl Future<Output = mysql_async::Result<Self::Output>> + Send;
+
+    /// Runs the statement of several requests. Fewer outputs than items mean that the result can't be assigned to
+    /// the requests.
+    fn run_several(
+        connection: &mut Connection,
+        shape: &Self::Shape,
+        items: Vec<Self::Item>,
+    ) -> impl Future<Output = mysql_async::Result<Vec<Self::Output>>> + Send;
+}
+
+/// The requests of a kind that are in flight or wait.
+type Requests<K> = Queue<Key<<K as Kind>::Shape>, Waiter<K>>;
+
+/// What requests must have in common to share a statement. Cheap to clone.
+struct Key<S> {
+    account: Arc<Account>,
+    shape: Arc<S>,
+}
+
+impl<S> Clone for Key<S> {
+    fn clone(&self) -> Self {
+        Self {
+            account: Arc::clone(&self.account),
+            shape: Arc::clone(&self.shape),
+        }
+    }
+}
+
+impl<S: PartialEq> PartialEq for Key<S> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.account, &other.account) && self.shape == other.shape
+    }
+}
+
+impl<S: Eq> Eq for Key<S> {}
+
+impl<S: Hash> Hash for Key<S> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.account).hash(state);
+        self.shape.hash(state);
+    }
+}
+
+/// A request that waits for a shared statement.
+struct Waiter<K: Kind> {
+    item: K::Item,
+    caller: Caller<K>,
+    /// In the account's queue, which bounds how many wait.
+    _place: Place,
+}
+
+/// Takes the answer to a waiting request; closed when its client has left.
+type Caller<K> = oneshot::Sender<Answer<K>>;
+
+/// The answer to a waiting request.
+type Answer<K> = Result<Share<<K as Kind>::Output>, DbError>;
+
+/// What a waiting request gets of a statement.
+enum Share<T> {
+    /// Its output, and how long MariaDB took.
+    Output(T, Duration),
+    /// Nothing was done for it: it runs alone.
+    RunAlone,
+}
+
+impl Coalescer {
+    /// Runs statements over these connections.
+    #[must_use]
+    pub fn new(pools: Arc<Pools>) -> Self {
+        Self {
+            pools,
+            reads: Queue::default(),
+            inserts: Queue::default(),
+        }
+    }
+
+    /// Reads one record by its key.
+    ///
+    /// # Errors
+    /// What MariaDB or the connection gave.
+    pub async fn select_by_key(
+        self: &Arc<Self>,
+        account: (&ProjectName, Access),
+        read: &SelectByKey,
+        progress: &Progress,
+    ) -> Result<Found, DbError> {
+        let (shape, key) = (read.shape(), read.key());
+        let row = self.run::<Reads>(account, shape, key, progress).await?;
+        Ok(match row {
+            Some(row) => found(&row, read.layout(), read.format(), progress),
+            None => Found::Nothing,
+        })
+    }
+
+    /// Inserts one record.
+    ///
+    /// # Errors
+    /// What MariaDB or the connection gave; then nothing is written, unless the connection broke.
+    pub async fn insert_one(
+        self: &Arc<Self>,
+        account: (&ProjectName, Access),
+        insert: InsertOne,
+        progress: &Progress,
+    ) -> Result<Written, DbError> {
+        let (shape, row) = insert.into_parts();
+        let written = self.run::<Inserts>(account, &shape, row, progress).await;
+        written.inspect(|written| progress.add_rows(written.affected))
+    }
+
+    /// Runs a request: at once and alone, or with others of its shape, for which it waits.
+    async fn run<K: Kind>(
+        self: &Arc<Self>,
+        (project, access): (&ProjectName, Access),
+        shape: &Arc<K::Shape>,
+        item: K::Item,
+        progress: &Progress,
+    ) -> Result<K::Output, DbError> {
+        let key = Key {
+            account: self.pools.account(project, access)?,
+            shape: Arc::clone(shape),
+        };
+        let waiter = || {
+            let (caller, answer) = oneshot::channel();
+            let waiter = Waiter {
+                item: item.clone(),
+                caller,
+                _place: self.pools.place(&key.account)?,
+            };
+            Ok::<_, DbError>((waiter, answer))
+        };
+        let in_flight = match K::requests(self).join(&key, K::IN_FLIGHT_MAX, waiter)? {
+            Joined::Run => Some(InFlight::<K>::new(self, &key)),
+            Joined::RunUncounted => None,
+            Joined::Wait(answer) => {
+                let limit = self.pools.answer_timeout();
+                match tokio::time::timeout(limit, answer).await {
+                    Ok(Ok(Ok(Share::Output(output, spent)))) => {
+                        progress.add(spent);
+                        return Ok(output);
+                    }
+                    Ok(Ok(Ok(Share::RunAlone))) => {}
+                    Ok(Ok(Err(error))) => return Err(error),
+                    Ok(Err(_)) if K::may_run_alone(&unknown(), Duration::ZERO) => {}
+                    Ok(Err(_)) => return Err(unknown()),
+                    Err(_) => return Err(DbError::Timeout),
+                }
+                None
+            }
+        };
+        let _place = self.pools.place(&key.account)?;
+        let mut lease = match &in_flight {
+            Some(in_flight) => in_flight.connection().await?,
+            None => self.pools.connection(&key.account).await?,
+        };
+        let limit = self.pools.query_timeout();
+        let started = Instant::now();
+        let statement = run_alone::<K>(&mut lease, shape, item);
+        let output = match in_flight {
+            Some(in_flight) => in_flight.during(limit, statement).await,
+            None => within(limit, statement).await,
+        };
+        progress.add_time(started);
+        output
+    }
+}
+
+async fn run_alone<K: Kind>(
+    lease: &mut Lease,
+    shape: &K::Shape,
+    item: K::Item,
+) -> Result<K::Output, DbError> {
+    lease.begin();
+    let output = K::run_one(lease.connection()?, shape, item).await;
+    ended(lease, output)
+}
+
+async fn run_several<K: Kind>(
+    lease: &mut Lease,
+    shape: &K::Shape,
+    items: Vec<K::Item>,
+) -> Result<Vec<K::Output>, DbError> {
+    let count = items.len();
+    lease.begin();
+    let outputs = K::run_several(lease.connection()?, shape, items).await;
+    let outputs = ended(lease, outputs)?;
+    match outputs.len() == count {
+        true => Ok(outputs),
+        false => Err(unknown()),
+    }
+}
+
+/// Whether a shared statement ran is not known.
+fn unknown() -> DbError {
+    DbError::Unavailable("whether a shared statement ran is not known".into())
+}

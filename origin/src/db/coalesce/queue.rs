@@ -1,0 +1,295 @@
+//! Requests that wait for a shared statement, by shape. Pure, but for the clock that ends a back-off.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Shared statements of one shape that are refused in a row before requests of that shape run alone for a while.
+const REFUSALS_MAX: u8 = 3;
+/// How long they run alone: short enough that shared statements in vain cost little where all are refused.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// Requests by shape. Holds only shapes of which a statement is in flight or waits for a connection, and those that
+/// back off.
+pub(super) struct Queue<S, W> {
+    shapes: Mutex<Shapes<S, W>>,
+}
+
+struct Shapes<S, W> {
+    active: HashMap<S, Active<W>>,
+    /// When the back-off ends, by shape. Expired entries are removed on insertion.
+    back_off: HashMap<S, Instant>,
+}
+
+struct Active<W> {
+    /// Statements in flight.
+    in_flight: usize,
+    waiting: VecDeque<W>,
+    /// Shared statements that were refused in a row.
+    refusals: u8,
+}
+
+/// How a request runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Joined<A> {
+    /// Now and alone; its statement is in flight from here on.
+    Run,
+    /// Now and alone; no request waits for its end.
+    RunUncounted,
+    /// With others; this gets its answer.
+    Wait(A),
+}
+
+/// How a shared statement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It answered all requests, or failed for a reason that is none of theirs.
+    Shared,
+    /// It was refused, and each request runs alone.
+    Refused,
+}
+
+impl<S, W> std::fmt::Debug for Queue<S, W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Queue")
+    }
+}
+
+impl<S, W> Default for Queue<S, W> {
+    fn default() -> Self {
+        let shapes = Shapes {
+            active: HashMap::new(),
+            back_off: HashMap::new(),
+        };
+        Self {
+            shapes: Mutex::new(shapes),
+        }
+    }
+}
+
+impl<S: Clone + Eq + Hash, W> Queue<S, W> {
+    /// Starts a statement of a shape; or, if `in_flight_max` of them are in flight, adds a request that waits for
+    /// the next.
+    ///
+    /// # Errors
+    /// What `waiter` gave.
+    pub(super) fn join<A, E>(
+        &self,
+        shape: &S,
+        in_flight_max: usize,
+        waiter: impl FnOnce() -> Result<(W, A), E>,
+    ) -> Result<Joined<A>, E> {
+        let mut shapes = self.shapes();
+        if shapes.backs_off(shape) {
+            return Ok(Joined::RunUncounted);
+        }
+        match shapes.active.get_mut(shape) {
+            Some(active) if active.in_flight >= in_flight_max => {
+                let (waiter, answer) = waiter()?;
+                active.waiting.push_back(waiter);
+                return Ok(Joined::Wait(answer));
+            }
+            Some(active) => active.in_flight += 1,
+            None => {
+                let active = Active {
+                    in_flight: 1,
+                    waiting: VecDeque::new(),
+                    refusals: 0,
+                };
+                shapes.active.insert(shape.clone(), active);
+            }
+        }
+        Ok(Joined::Run)
+    }
+
+    /// Ends a statement in flight, unless requests wait: then it returns `false`, and the caller must run the next
+    /// statement.
+    pub(super) fn finish(&self, shape: &S) -> bool {
+        let mut shapes = self.shapes();
+        let Some(active) = shapes.active.get_mut(shape) else {
+            return true;
+        };
+        if !active.waiting.is_empty() {
+            return false;
+        }
+        active.in_flight = active.in_flight.saturating_sub(1);
+        if active.in_flight == 0 {
+            shapes.active.remove(shape);
+        }
+        true
+    }
+
+    /// Drops all waiting requests of a shape without an answer.
+    pub(super) fn abandon(&self, shape: &S) {
+        self.shapes().active.remove(shape);
+    }
+
+    /// Removes the requests that no longer wait, and takes so many of the others in the order in which they came:
+    /// one at least, if there is one.
+    pub(super) fn take(
+        &self,
+        shape: &S,
+        waits: impl FnMut(&W) -> bool,
+        share: impl FnOnce(usize) -> usize,
+    ) -> Vec<W> {
+        let mut shapes = self.shapes();
+        let Some(active) = shapes.active.get_mut(shape) else {
+            return Vec::new();
+        };
+        let waiting = &mut active.waiting;
+        waiting.retain(waits);
+        let count = match waiting.len() {
+            0 => 0,
+            all => share(all).clamp(1, all),
+        };
+        waiting.drain(..count).collect()
+    }
+
+    /// Records how a shared statement ended: a shape whose statements are refused backs off.
+    pub(super) fn record(&self, shape: &S, outcome: Outcome) {
+        let mut shapes = self.shapes();
+        let Some(active) = shapes.active.get_mut(shape) else {
+            return;
+        };
+        active.refusals = match outcome {
+            Outcome::Shared => 0,
+            Outcome::Refused => active.refusals + 1,
+        };
+        if active.refusals == REFUSALS_MAX {
+            active.refusals = 0;
+            shapes.start_back_off(shape);
+        }
+    }
+
+    /// The maps are whole at every step, so a poisoned lock still guards good data.
+    fn shapes(&self) -> MutexGuard<'_, Shapes<S, W>> {
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Clone + Eq + Hash, W> Shapes<S, W> {
+    fn backs_off(&self, shape: &S) -> bool {
+        // Few ever do: the clock is read only then.
+        let end = match self.back_off.is_empty() {
+            true => None,
+            false => self.back_off.get(shape),
+        };
+        end.is_some_and(|end| *end > Instant::now())
+    }
+
+    fn start_back_off(&mut self, shape: &S) {
+        let now = Instant::now();
+        self.back_off.retain(|_, end| *end > now);
+        self.back_off.insert(shape.clone(), now + BACK_OFF);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Letters = Queue<&'static str, char>;
+
+    /// Adds a request that waits, if it has to.
+    fn join(queue: &Letters, letter: char) -> Joined<()> {
+        let joined = queue.join(&"shape", 1, || Ok::<_, ()>((letter, ())));
+        joined.unwrap()
+    }
+
+    fn take(queue: &Letters, many: usize) -> String {
+        let taken = queue.take(&"shape", |letter| letter.is_lowercase(), |_| many);
+        taken.into_iter().collect()
+    }
+
+    #[test]
+    fn the_first_runs_at_once_and_the_others_in_the_order_in_which_they_came() {
+        let queue = Letters::default();
+        assert_eq!(join(&queue, 'a'), Joined::Run);
+        for letter in ['b', 'c', 'd', 'e'] {
+            assert_eq!(join(&queue, letter), Joined::Wait(()));
+        }
+        assert_eq!(take(&queue, 3), "bcd");
+        assert_eq!(join(&queue, 'f'), Joined::Wait(()));
+        assert_eq!(take(&queue, 3), "ef");
+        assert_eq!(take(&queue, 3), "");
+    }
+
+    #[test]
+    fn one_at_least_is_taken_and_no_more_than_wait() {
+        let queue = Letters::default();
+        join(&queue, 'a');
+        for letter in ['b', 'c', 'd'] {
+            join(&queue, letter);
+        }
+        assert_eq!(take(&queue, 0), "b");
+        assert_eq!(take(&queue, 100), "cd");
+    }
+
+    #[test]
+    fn requests_whose_clients_have_left_are_removed() {
+        let queue = Letters::default();
+        join(&queue, 'a');
+        for letter in ['B', 'c', 'D', 'e', 'F'] {
+            join(&queue, letter);
+        }
+        assert_eq!(take(&queue, 2), "ce");
+        assert!(queue.finish(&"shape"));
+    }
+
+    #[test]
+    fn a_statement_is_finished_once_no_request_waits() {
+        let queue = Letters::default();
+        join(&queue, 'a');
+        join(&queue, 'b');
+        assert!(!queue.finish(&"shape"), "one waits");
+        assert_eq!(take(&queue, 8), "b");
+        assert!(queue.finish(&"shape"));
+        assert!(queue.shapes().active.is_empty());
+        assert_eq!(join(&queue, 'c'), Joined::Run);
+    }
+
+    #[test]
+    fn shapes_do_not_wait_for_each_other() {
+        let queue = Letters::default();
+        join(&queue, 'a');
+        let other = queue.join(&"other", 1, || Ok::<_, ()>(('b', ())));
+        assert_eq!(other, Ok(Joined::Run));
+        assert_eq!(join(&queue, 'c'), Joined::Wait(()));
+    }
+
+    #[test]
+    fn a_request_without_a_queue_place_neither_waits_nor_counts() {
+        let queue = Letters::default();
+        join(&queue, 'a');
+        let refused = queue.join(&"shape", 1, || Err::<(char, ()), _>("full"));
+        assert_eq!(refused, Err("full"));
+        assert!(queue.finish(&"shape"));
+    }
+
+    #[test]
+    fn a_shape_backs_off_when_it_was_refused_again_and_again() {
+        let queue = Letters::default();
+        join(&queue, 'a');
+        for outcome in [Outcome::Refused, Outcome::Refused, Outcome::Shared] {
+            queue.record(&"shape", outcome);
+        }
+        for _ in 1..REFUSALS_MAX {
+            queue.record(&"shape", Outcome::Refused);
+            assert_eq!(join(&queue, 'b'), Joined::Wait(()));
+        }
+        queue.record(&"shape", Outcome::Refused);
+        assert_eq!(join(&queue, 'c'), Joined::RunUncounted);
+        let past = Instant::now();
+        for end in queue.shapes().back_off.values_mut() {
+            *end = past;
+        }
+        assert_eq!(join(&queue, 'd'), Joined::Wait(()));
+        queue.shapes().start_back_off(&"other");
+        assert_eq!(
+            queue.shapes().back_off.len(),
+            1,
+            "expired entries are removed"
+        );
+    }
+}
