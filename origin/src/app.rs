@@ -122,14 +122,9 @@ impl App {
             connect_timeout: config.connect_timeout,
             query_timeout: config.query_timeout,
         };
-        let (address, projects) = (&system.address, &system.projects);
-        let pools = Arc::new(Pools::new(settings, address.clone(), projects.clone()));
-        let catalog = Catalog::new(
-            settings,
-            address.clone(),
-            projects.clone(),
-            Arc::clone(&pools),
-        );
+        let source = system.projects.account_source();
+        let pools = Arc::new(Pools::new(settings, system.address.clone(), source));
+        let catalog = Catalog::new(Arc::clone(&pools));
         let (store, table) = (library.store().clone(), library.table().clone());
         let terms = UploadTerms {
             max_bytes: config.tus_max_bytes,

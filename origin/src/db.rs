@@ -4,6 +4,7 @@
 //! [`admin`] is for the system's own needs (accounts, grants, keys), [`media`] for the rows of files; callers' statements run in
 //! [`run`], [`transaction`] and [`user_sql`], under the accounts of their projects.
 
+mod account_source;
 pub mod admin;
 mod ask;
 pub mod catalog;
@@ -29,6 +30,7 @@ mod text;
 pub mod transaction;
 pub mod user_sql;
 
+pub use account_source::{AccountSource, Repaired};
 #[cfg(test)]
 pub(crate) use connection::KILLS_PER_ACCOUNT_MAX_COUNT;
 pub use error::DbError;

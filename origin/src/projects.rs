@@ -12,6 +12,7 @@ mod remove;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use shared::error::nearest;
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
@@ -27,6 +28,7 @@ use crate::db::admin::{
     AccountName, Accounts, Admin, AdminError, DatabaseRights, DatabaseRow, Inserted, LoginCheck,
     ProjectRow, Rights, exact_pattern, rights_on,
 };
+use crate::db::{AccountSource, Repaired};
 use crate::secret::InstallationSecret;
 
 /// The project that is always there.
@@ -89,6 +91,29 @@ impl Projects {
                 .secret
                 .derive_password(&format!("account:{project}:{kind}")),
         }
+    }
+
+    /// The accounts of all projects, as pools need them.
+    #[must_use]
+    pub fn account_source(&self) -> AccountSource {
+        let (finding, repairing) = (self.clone(), self.clone());
+        let repair = move |project: ProjectName| {
+            let projects = repairing.clone();
+            async move {
+                match projects.mend(&project).await {
+                    Ok(()) => Repaired::Yes,
+                    Err(error) => {
+                        tracing::error!(%error, "an account could not be repaired");
+                        Repaired::No
+                    }
+                }
+            }
+            .boxed()
+        };
+        AccountSource::new(
+            move |project, access| finding.account(project, access),
+            repair,
+        )
     }
 
     /// Whether a project's accounts come from the configuration.

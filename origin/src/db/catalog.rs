@@ -12,9 +12,7 @@ use super::error::DbError;
 use super::pool::{Lease, PoolSettings, Pools};
 use super::repertoire::Repertoires;
 use super::schema::{self, Found};
-use crate::address::DatabaseAddress;
 use crate::catalog::Table;
-use crate::projects::Projects;
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem, nearest};
@@ -133,21 +131,16 @@ impl Views {
 }
 
 impl Catalog {
-    /// An empty cache. `settings` are those of the pools for statements.
+    /// An empty cache beside these pools for statements.
     #[must_use]
-    pub fn new(
-        settings: PoolSettings,
-        address: DatabaseAddress,
-        projects: Projects,
-        statement_pools: Arc<Pools>,
-    ) -> Self {
-        let settings = PoolSettings {
+    pub fn new(statement_pools: Arc<Pools>) -> Self {
+        let bounds = |settings: PoolSettings| PoolSettings {
             size: CONNECTIONS_PER_PROJECT,
             total: connections(settings.total),
             ..settings
         };
         Self {
-            pools: Pools::new(settings, address, projects),
+            pools: statement_pools.apart(bounds),
             statement_pools,
             tables: Cache::new(TABLES_MAX),
             views: Cache::new(PROJECTS_MAX),
@@ -455,23 +448,21 @@ pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
 mod tests {
     use super::*;
     use crate::address::DatabaseAddress;
-    use crate::config::{Config, Sources};
-    use crate::db::PoolSettings;
-    use crate::secret::InstallationSecret;
-    use crate::system::System;
+    use crate::config::Account;
+    use crate::db::{AccountSource, Repaired};
+    use futures_util::FutureExt as _;
 
     /// A catalogue before pools that never connect.
     fn catalog() -> Arc<Catalog> {
-        let directory = tempfile::tempdir().unwrap();
-        let sources = Sources {
-            directory: directory.path().to_owned(),
-            ..Sources::default()
-        };
-        let config = Config::load(sources).unwrap();
-        let secret =
-            InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap();
         let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
-        let system = System::new(&address, Arc::new(secret), &config);
+        let account = Account {
+            user: "nobody".to_owned(),
+            password: "x".to_owned().into(),
+        };
+        let source = AccountSource::new(
+            move |_, _| account.clone(),
+            |_| async { Repaired::No }.boxed(),
+        );
         let settings = PoolSettings {
             size: 1,
             total: 1,
@@ -480,9 +471,8 @@ mod tests {
             connect_timeout: Duration::from_millis(1),
             query_timeout: Duration::from_millis(1),
         };
-        let (address, projects) = (system.address, system.projects);
-        let pools = Pools::new(settings, address.clone(), projects.clone());
-        Arc::new(Catalog::new(settings, address, projects, Arc::new(pools)))
+        let pools = Pools::new(settings, address, source);
+        Arc::new(Catalog::new(Arc::new(pools)))
     }
 
     #[tokio::test]

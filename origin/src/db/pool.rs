@@ -11,10 +11,10 @@ pub use lease::Lease;
 pub(crate) use room::KILLS_MAX_COUNT;
 pub(super) use room::{NoRoom, Room, Seat};
 
+use super::account_source::{AccountSource, Repaired};
 use super::connection::Connector;
 use super::error::DbError;
 use crate::address::DatabaseAddress;
-use crate::projects::Projects;
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -50,7 +50,7 @@ pub struct PoolSettings {
 pub struct Pools {
     settings: PoolSettings,
     address: DatabaseAddress,
-    projects: Projects,
+    source: AccountSource,
     accounts: Arc<RwLock<Accounts>>,
     room: Arc<Room>,
     /// Requests that wait for a connection of any account.
@@ -112,9 +112,9 @@ pub struct PoolGauge {
 }
 
 impl Pools {
-    /// Pools of a server, for the accounts of these projects.
+    /// Pools of a server, for the accounts of this source.
     #[must_use]
-    pub fn new(settings: PoolSettings, address: DatabaseAddress, projects: Projects) -> Self {
+    pub fn new(settings: PoolSettings, address: DatabaseAddress, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
         let room = Room::new(
             settings.total,
@@ -124,11 +124,18 @@ impl Pools {
         Self {
             settings,
             address,
-            projects,
+            source,
             accounts,
             room: Arc::new(room),
             waiting: Arc::default(),
         }
+    }
+
+    /// Pools of the same accounts with connections of their own.
+    #[must_use]
+    pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
+        let (address, source) = (self.address.clone(), self.source.clone());
+        Self::new(bounds(self.settings), address, source)
     }
 
     /// How long a statement may run.
@@ -171,9 +178,8 @@ impl Pools {
         let mut got = account.pool.get().await;
         if got.as_ref().is_err_and(is_locked_out) {
             // An account may change its own password, whatever its rights: ours is set again.
-            match Box::pin(self.projects.mend(&account.project)).await {
-                Ok(()) => got = Box::pin(account.pool.get()).await,
-                Err(error) => tracing::error!(%error, "an account could not be mended"),
+            if self.source.repair(&account.project).await == Repaired::Yes {
+                got = Box::pin(account.pool.get()).await;
             }
         }
         let object = got.map_err(|error| pool_error(error, account))?;
@@ -213,7 +219,7 @@ impl Pools {
     }
 
     fn open(&self, project: &ProjectName, access: Access) -> Result<Account, DbError> {
-        let account = self.projects.account(project, access);
+        let account = self.source.account(project, access);
         let room = Arc::clone(&self.room);
         let connector = Connector::new(&self.address, &account, room);
         let pool = managed::Pool::builder(connector)

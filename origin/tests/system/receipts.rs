@@ -20,7 +20,11 @@ fn pools(installation: &Installation, system: &System) -> Pools {
         connect_timeout: config.connect_timeout,
         query_timeout: config.query_timeout,
     };
-    Pools::new(settings, system.address.clone(), system.projects.clone())
+    Pools::new(
+        settings,
+        system.address.clone(),
+        system.projects.account_source(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
