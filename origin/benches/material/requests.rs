@@ -10,8 +10,18 @@ use shared::operation::{Operation, parse_head};
 use shared::request::RequestHead;
 use std::sync::Arc;
 
+/// Ten of a text, with commas between them.
+macro_rules! ten {
+    ($text:literal) => {
+        concat!(
+            $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",",
+            $text, ",", $text, ",", $text
+        )
+    };
+}
+
 /// Requests: a name, `METHOD target`, a body.
-pub(crate) const REQUESTS: [(&str, &str, &str); 7] = [
+pub(crate) const REQUESTS: [(&str, &str, &str); 8] = [
     ("one by id", "GET /api/v1/crud/demo/posts/4711", ""),
     (
         "twenty filtered and ordered",
@@ -44,6 +54,17 @@ pub(crate) const REQUESTS: [(&str, &str, &str); 7] = [
         "an insert",
         "POST /api/v1/crud/demo/posts",
         r#"{"title":"A title of usual length","body":"Some words, as many as fit on a line of text.","views":0,"price":"12.50","status":"draft","created_at":"2026-11-20T08:36:16Z"}"#,
+    ),
+    (
+        "ten inserts",
+        "POST /api/v1/crud/demo/posts",
+        concat!(
+            "{\"batchData\":[",
+            ten!(
+                "{\"title\":\"A title of usual length\",\"body\":\"Some words, as many as fit on a line of text.\",\"views\":0,\"price\":\"12.50\",\"status\":\"draft\",\"created_at\":\"2026-11-20T08:36:16Z\"}"
+            ),
+            "]}"
+        ),
     ),
     (
         "an update",
