@@ -114,11 +114,12 @@ fn jpeg(image: &DynamicImage) -> Result<Thumbnail, ImageFault> {
 
 fn webp(image: &RgbaImage) -> Result<Thumbnail, ImageFault> {
     let (width, height) = image.dimensions();
-    let bytes = webp::Encoder::from_rgba(image.as_raw(), width, height)
-        .encode_simple(false, f32::from(QUALITY))
+    let bytes = webpx::Encoder::new_rgba(image.as_raw(), width, height)
+        .quality(f32::from(QUALITY))
+        .encode(webpx::Unstoppable)
         .map_err(|_| ImageFault::TooCostly)?;
     Ok(Thumbnail {
-        bytes: bytes.to_vec(),
+        bytes,
         mime: "image/webp",
         width,
         height,

@@ -232,18 +232,13 @@ pub(super) fn tiff(image: &RgbImage, compression: tiff::encoder::Compression) ->
 /// An animated WebP of two frames.
 pub(super) fn animated_webp(frames: [&RgbaImage; 2]) -> Vec<u8> {
     let (width, height) = frames[0].dimensions();
-    let mut config = webp::WebPConfig::new().expect("a configuration");
-    config.lossless = 1;
-    let mut encoder = webp::AnimEncoder::new(width, height, &config);
+    let mut encoder = webpx::AnimationEncoder::new(width, height).expect("an encoder");
+    encoder.set_lossless(true);
     for (number, frame) in frames.iter().enumerate() {
-        encoder.add_frame(webp::AnimFrame::from_rgba(
-            frame.as_raw(),
-            width,
-            height,
-            number as i32 * 100,
-        ));
+        let added = encoder.add_frame_rgba(frame.as_raw(), number as i32 * 100);
+        added.expect("a frame");
     }
-    encoder.encode().to_vec()
+    encoder.finish(200).expect("an animation")
 }
 
 /// A file of each format, of the size 300 × 200, by its name.
@@ -271,9 +266,10 @@ pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
         ("webp", webp(&plain, None, None)),
         (
             "lossy webp",
-            webp::Encoder::from_rgb(photo.as_raw(), 300, 200)
-                .encode(80.0)
-                .to_vec(),
+            webpx::Encoder::new_rgb(photo.as_raw(), 300, 200)
+                .quality(80.0)
+                .encode(webpx::Unstoppable)
+                .expect("a WebP"),
         ),
         ("bmp", encoded(&plain, image::ImageFormat::Bmp)),
         ("tiff", encoded(&plain, image::ImageFormat::Tiff)),
