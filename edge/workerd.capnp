@@ -30,7 +30,6 @@ const edge :Workerd.Worker = (
     (name = "LOG_REQUESTS", fromEnvironment = "LOG_REQUESTS"),
     (name = "READ_CACHE_MAX_SECONDS", fromEnvironment = "READ_CACHE_MAX_SECONDS"),
     (name = "UPLOAD_MAX_BYTES", fromEnvironment = "UPLOAD_MAX_BYTES"),
-    (name = "UPLOAD_MAX_ITEMS", fromEnvironment = "UPLOAD_MAX_ITEMS"),
     (name = "MEDIA_REVALIDATE_SECONDS", fromEnvironment = "MEDIA_REVALIDATE_SECONDS"),
     (name = "ALLOW_FULL_KEYS_FROM_BROWSERS", fromEnvironment = "ALLOW_FULL_KEYS_FROM_BROWSERS"),
     (name = "EDGE_SECRET", fromEnvironment = "EDGE_SECRET"),

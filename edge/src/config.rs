@@ -12,8 +12,7 @@ pub use origins::{Origin, Region};
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
 use shared::key::{KeySet, KeySetError};
-use shared::limits::ORIGINS_MAX_COUNT;
-use shared::upload::UploadLimits;
+use shared::limits::{ORIGINS_MAX_COUNT, UPLOAD_BODY_MAX_BYTES};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -29,9 +28,6 @@ const ORIGIN_TIMEOUT_MAX_MS: u32 = 3_600_000;
 
 /// What `UPLOAD_MAX_BYTES` may be: what the origin's `upload_max_bytes` may be.
 const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
-
-/// What `UPLOAD_MAX_ITEMS` may be: what the origin's `upload_max_items` may be.
-const UPLOAD_ITEMS: RangeInclusive<u64> = 1..=10_000;
 
 /// Seconds for which a public file is given without asking the origin whether it is still there.
 const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
@@ -59,8 +55,8 @@ pub struct Config {
     pub logs_requests: bool,
     /// Seconds for which records may be kept for callers who ask for it; 0 is never.
     pub read_cache_max_seconds: u32,
-    /// What one upload may take.
-    pub upload_limits: UploadLimits,
+    /// Bytes of one upload's body.
+    pub upload_max_bytes: u64,
     /// Seconds for which a public file that is kept is given without asking the origin.
     pub media_revalidate_seconds: u64,
     /// Who may call, and how often.
@@ -104,8 +100,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `UPLOAD_MAX_ITEMS`, `MEDIA_REVALIDATE_SECONDS`, and those of the
-    /// [`Door`].
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `MEDIA_REVALIDATE_SECONDS`, and those of the [`Door`].
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -128,13 +123,10 @@ impl Config {
             Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
             None => 0,
         };
-        let mut upload_limits = UploadLimits::default();
-        if let Some(text) = set(variable("UPLOAD_MAX_BYTES")) {
-            upload_limits.body_bytes = parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?;
-        }
-        if let Some(text) = set(variable("UPLOAD_MAX_ITEMS")) {
-            upload_limits.items = parse_limit("UPLOAD_MAX_ITEMS", &text, UPLOAD_ITEMS)? as usize;
-        }
+        let upload_max_bytes = match set(variable("UPLOAD_MAX_BYTES")) {
+            Some(text) => parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?,
+            None => UPLOAD_BODY_MAX_BYTES,
+        };
         const SECONDS: &str = "MEDIA_REVALIDATE_SECONDS";
         let media_revalidate_seconds = match set(variable(SECONDS)) {
             Some(text) => parse_limit(SECONDS, &text, MEDIA_REVALIDATE_SECONDS)?,
@@ -151,7 +143,7 @@ impl Config {
             cors,
             logs_requests,
             read_cache_max_seconds,
-            upload_limits,
+            upload_max_bytes,
             media_revalidate_seconds,
             door: Door::read(variable)?,
         })
@@ -215,18 +207,14 @@ mod tests {
         assert_eq!(config.cors, CorsOrigins::any());
         assert!(config.logs_requests);
         assert_eq!(config.read_cache_max_seconds, 0);
-        assert_eq!(config.upload_limits, UploadLimits::default());
+        assert_eq!(config.upload_max_bytes, UPLOAD_BODY_MAX_BYTES);
         assert_eq!(config.media_revalidate_seconds, 60);
     }
 
     #[test]
-    fn the_limits_of_uploads_can_be_set() {
-        let config = read(&[("UPLOAD_MAX_BYTES", "2048"), ("UPLOAD_MAX_ITEMS", "3")]).unwrap();
-        let expected = UploadLimits {
-            body_bytes: 2048,
-            items: 3,
-        };
-        assert_eq!(config.upload_limits, expected);
+    fn the_limit_of_uploads_can_be_set() {
+        let config = read(&[("UPLOAD_MAX_BYTES", "2048")]).unwrap();
+        assert_eq!(config.upload_max_bytes, 2048);
     }
 
     #[test]
@@ -258,8 +246,6 @@ mod tests {
             ("UPLOAD_MAX_BYTES", "1023"),
             ("UPLOAD_MAX_BYTES", "secret"),
             ("MEDIA_REVALIDATE_SECONDS", "0"),
-            ("UPLOAD_MAX_ITEMS", "0"),
-            ("UPLOAD_MAX_ITEMS", "10001"),
         ] {
             let message = read(&[(name, value)]).unwrap_err().to_string();
             assert!(message.contains(name), "{name}={value}: {message}");

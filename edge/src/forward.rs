@@ -7,34 +7,41 @@
 mod question;
 mod sign;
 
-use crate::body::{self, Beginning, Inlet, Passage, Stop};
+use crate::body::{self, BodyPipe, Unread};
 use crate::gateway::{
-    self, Blame, BodyPlan, Call, Fault, Form, Gateway, Head, Inspector, Miss, OriginHead, Pick,
-    Place, READINESS_PATH, Repeat, Tried,
+    self, Blame, BodyPlan, Call, Fault, Form, Gateway, Head, Miss, OriginHead, Pick, Place,
+    READINESS_PATH, Repeat, Tried,
 };
 use crate::{discard, get, report};
-use futures_util::future::{Either, LocalBoxFuture, ready, select};
+use futures_util::future::{Either, LocalBoxFuture, select};
 use question::Question;
 use shared::error::Problem;
 use shared::operation::Pending;
 use shared::request_id;
 use sign::Sign;
-use std::pin::{Pin, pin};
+use std::cell::Cell;
+use std::pin::pin;
 use std::time::Duration;
 use worker::Delay;
 use worker::js_sys::{self, Date, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{Request, RequestInit, Response};
 
 /// Origins to which one request is sent: a second one, if the first failed and it does no harm.
 const ATTEMPTS_MAX: u32 = 2;
+
+/// How often an origin that takes a body is asked whether it lives.
+const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One request on its way.
 pub(crate) struct Forwarding<'a> {
     request: &'a Request,
     head: &'a Head,
     call: &'a Call,
-    inlet: Option<Inlet>,
+    pipe: Option<BodyPipe>,
+    /// Whether the piped body was taken to its end.
+    is_sent: Cell<bool>,
     origin_ms: Option<f64>,
     asked: Option<Asked>,
 }
@@ -53,7 +60,8 @@ impl<'a> Forwarding<'a> {
             request,
             head,
             call,
-            inlet: None,
+            pipe: None,
+            is_sent: Cell::new(false),
             origin_ms: None,
             asked: None,
         }
@@ -84,14 +92,14 @@ impl<'a> Forwarding<'a> {
     }
 
     /// What the caller still sends, or may send.
-    pub(crate) fn unread(self) -> Result<Option<Inlet>, JsValue> {
-        if !self.head.has_body() {
-            return Ok(None);
+    pub(crate) fn unread(self) -> Option<Unread> {
+        if !self.head.has_body() || self.is_sent.get() {
+            return None;
         }
-        match (self.inlet, self.request.body()) {
-            (Some(inlet), _) => Ok(Some(inlet).filter(Inlet::is_open)),
-            (None, Some(body)) if !self.request.body_used() => Inlet::open(&body).map(Some),
-            (None, _) => Ok(None),
+        match self.pipe {
+            Some(pipe) => Some(Unread::Piped(pipe)),
+            None if self.request.body_used() => None,
+            None => self.request.body().map(Unread::Whole),
         }
     }
 
@@ -108,8 +116,7 @@ impl<'a> Forwarding<'a> {
                 let body = self.checked(pending).await?;
                 self.send_whole(gateway, body, repeat).await
             }
-            BodyPlan::Stream => self.pass(gateway, None, repeat).await,
-            BodyPlan::Inspect(inspector) => self.pass(gateway, Some(inspector), repeat).await,
+            BodyPlan::Stream => self.pass(gateway).await,
         }
     }
 
@@ -121,8 +128,7 @@ impl<'a> Forwarding<'a> {
         repeat: Repeat,
     ) -> Result<Response, Problem> {
         // Boxed, so that it becomes part of the worker once, not with each of its callers.
-        let asking: LocalBoxFuture<'_, _> =
-            Box::pin(self.ask(gateway, body, ready(Ok(())), repeat));
+        let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, body, None, repeat));
         asking.await
     }
 
@@ -143,47 +149,16 @@ impl<'a> Forwarding<'a> {
     }
 
     /// Sends the body on while it arrives.
-    async fn pass(
-        &mut self,
-        gateway: &Gateway,
-        inspector: Option<Inspector>,
-        repeat: Repeat,
-    ) -> Result<Response, Problem> {
+    async fn pass(&mut self, gateway: &Gateway) -> Result<Response, Problem> {
         let Some(body) = self.request.body() else {
-            if let Some(inspector) = inspector {
-                inspector.finish_held(b"")?;
-            }
-            let (body, nothing_more) = (JsValue::UNDEFINED, ready(Ok(())));
             return self
-                .ask(gateway, body, nothing_more, Repeat::IfUntaken)
+                .send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUntaken)
                 .await;
         };
-        let mut inlet = Inlet::open(&body).map_err(|error| self.fault(&error))?;
-        let outcome = self.pass_from(gateway, &mut inlet, inspector, repeat).await;
-        self.inlet = Some(inlet);
-        outcome
-    }
-
-    /// Sends on what an inlet gives. Where it is inspected, nobody is asked before its beginning is right; what
-    /// turns out to be there as a whole may be sent again.
-    async fn pass_from(
-        &mut self,
-        gateway: &Gateway,
-        inlet: &mut Inlet,
-        inspector: Option<Inspector>,
-        repeat: Repeat,
-    ) -> Result<Response, Problem> {
-        let (first, inspector) = match inspector {
-            None => (None, None),
-            Some(inspector) => match inlet.begin(inspector).await? {
-                Beginning::Whole(body) => return self.send_whole(gateway, body, repeat).await,
-                Beginning::Part(first, inspector) => (Some(first), Some(inspector)),
-            },
-        };
-        let passage =
-            Passage::new(inlet, first, self.call.body).map_err(|error| self.fault(&error))?;
-        let readable = JsValue::from(passage.readable());
-        self.ask(gateway, readable, passage.run(inspector), Repeat::Never)
+        let pipe = BodyPipe::start(body, self.call.body).map_err(|error| self.fault(&error))?;
+        let (readable, sending) = (JsValue::from(pipe.readable()), pipe.sent());
+        self.pipe = Some(pipe);
+        self.ask(gateway, readable, Some(sending), Repeat::Never)
             .await
     }
 
@@ -192,7 +167,7 @@ impl<'a> Forwarding<'a> {
         &mut self,
         gateway: &Gateway,
         body: JsValue,
-        sending: impl Future<Output = Result<(), Stop>>,
+        sending: Option<JsFuture>,
         repeat: Repeat,
     ) -> Result<Response, Problem> {
         let asked = self.asked.take();
@@ -202,7 +177,7 @@ impl<'a> Forwarding<'a> {
             forwarding: self,
             repeat,
         };
-        let outcome = turn.run(&body, pin!(sending), asked).await;
+        let outcome = turn.run(&body, sending, asked).await;
         self.origin_ms = Some(Date::now() - asked_at);
         outcome
     }
@@ -215,9 +190,6 @@ impl<'a> Forwarding<'a> {
     }
 }
 
-/// The body on its way; all kinds of bodies as one, for a smaller worker.
-type Sending<'a> = Pin<&'a mut dyn Future<Output = Result<(), Stop>>>;
-
 /// One request, and the origins in turn.
 struct Turn<'a> {
     gateway: &'a Gateway,
@@ -225,30 +197,15 @@ struct Turn<'a> {
     repeat: Repeat,
 }
 
-/// Why an attempt gave no answer.
-enum End {
-    /// The body is at fault, or its caller.
-    Refused(Problem),
-    /// The origin is.
-    Missed(Miss),
-}
-
-impl From<Miss> for End {
-    fn from(miss: Miss) -> Self {
-        Self::Missed(miss)
-    }
-}
-
 impl Turn<'_> {
     async fn run(
         &self,
         body: &JsValue,
-        sending: Sending<'_>,
+        mut sending: Option<JsFuture>,
         mut asked: Option<Asked>,
     ) -> Result<Response, Problem> {
         let init = self.init(body)?;
         let place = self.place();
-        let mut sending = Some(sending);
         let mut until = self.time_out(asked.as_ref().map_or_else(Date::now, |asked| asked.at));
         let mut tried = Tried::default();
         let mut attempts = 0;
@@ -300,8 +257,7 @@ impl Turn<'_> {
                         self.gateway.origins().answered(pick, now());
                         return Ok(response);
                     }
-                    Err(End::Refused(problem)) => return Err(problem),
-                    Err(End::Missed(miss)) => miss,
+                    Err(miss) => miss,
                 }
             };
             self.note(pick, &miss).await;
@@ -347,19 +303,15 @@ impl Turn<'_> {
         &self,
         pick: Pick,
         question: Result<(Question, f64), Miss>,
-        sending: Option<Sending<'_>>,
+        sending: Option<JsFuture>,
         until: &mut f64,
-    ) -> Result<Response, End> {
+    ) -> Result<Response, Miss> {
         let (question, mut asked_at) = question?;
         let question = match sending {
             None => question,
-            Some(sending) => match select(question, sending).await {
-                Either::Left((answer, _)) => return self.judged(answer),
-                Either::Right((Ok(()), question)) => question,
-                Either::Right((Err(Stop::Refused(problem)), _)) => {
-                    return Err(End::Refused(problem));
-                }
-                Either::Right((Err(Stop::Stalled), _)) => return Err(Miss::stalled().into()),
+            Some(sending) => match self.send_body(pick, question, sending).await? {
+                Either::Left(answer) => return self.judged(answer),
+                Either::Right(question) => question,
             },
         };
         if self.repeat == Repeat::Never {
@@ -381,17 +333,45 @@ impl Turn<'_> {
             match select(question, pin!(self.gives_sign(pick, *until))).await {
                 Either::Left((answer, _)) => return self.judged(answer),
                 Either::Right((true, question)) => question,
-                Either::Right((false, _)) => return Err(Miss::silent().into()),
+                Either::Right((false, _)) => return Err(Miss::silent()),
             }
         };
         match select(question, Delay::from(left(*until))).await {
             Either::Left((answer, _)) => self.judged(answer),
-            Either::Right(_) => Err(Miss::slow().into()),
+            Either::Right(_) => Err(Miss::slow()),
+        }
+    }
+
+    /// Waits until the body is sent, or the origin answers before. Time does not count while an origin that lives takes
+    /// a body; whether it lives is asked now and then.
+    async fn send_body(
+        &self,
+        pick: Pick,
+        mut question: Question,
+        mut sending: JsFuture,
+    ) -> Result<Either<Result<Response, JsValue>, Question>, Miss> {
+        loop {
+            let sent_or_late = select(sending, Delay::from(SENDING_CHECK_INTERVAL));
+            match select(question, sent_or_late).await {
+                Either::Left((answer, _)) => return Ok(Either::Left(answer)),
+                Either::Right((Either::Left((sent, _)), question)) => {
+                    self.forwarding.is_sent.set(sent.is_ok());
+                    return Ok(Either::Right(question));
+                }
+                Either::Right((Either::Right((_, rest)), waiting)) => {
+                    let patience = self.gateway.config().origin_connect_timeout;
+                    let until = Date::now() + patience.as_millis() as f64;
+                    if !self.gives_sign(pick, until).await {
+                        return Err(Miss::silent());
+                    }
+                    (question, sending) = (waiting, rest);
+                }
+            }
         }
     }
 
     /// Lets an answer of Selkie's own pass.
-    fn judged(&self, answer: Result<Response, JsValue>) -> Result<Response, End> {
+    fn judged(&self, answer: Result<Response, JsValue>) -> Result<Response, Miss> {
         let response = answer.map_err(|error| self.broken(&error))?;
         let call = self.forwarding.call;
         judge(&response, Form::at(&call.path), call).map_err(|problem| {

@@ -8,7 +8,6 @@ mod attempt;
 mod call;
 mod head;
 mod headers;
-mod inspector;
 pub mod media_cache;
 mod origin;
 mod origins;
@@ -25,7 +24,6 @@ pub use headers::{
     NOT_ANSWERED, NOT_FORWARDED, forwarded_changes, lists, may_be_of_connection, origin_changes,
     own_changes, server_timing, without_port,
 };
-pub use inspector::Inspector;
 pub use origin::{Fault, Form, OriginHead, judge, lacks_database};
 pub use origins::{LIFE_PATH, Origins, Pick, Place, READINESS_PATH, Tried};
 pub use read_cache::{
@@ -46,6 +44,7 @@ use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
+use shared::upload::UploadLimits;
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 use uuid::Uuid;
@@ -72,12 +71,10 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Nothing: the operation has none.
     Drop,
-    /// Everything, as it arrives: bytes of a file, whatever they are.
+    /// Everything, as it arrives and unchecked: uploads, long JSON, and JSON of unknown length. The origin checks it.
     Stream,
     /// Everything, after [`check_body`] found no fault in it.
     Check(Pending),
-    /// Everything, as it arrives, and checked as it passes.
-    Inspect(Inspector),
 }
 
 impl BodyPlan {
@@ -90,7 +87,6 @@ impl BodyPlan {
             Self::Check(pending) => {
                 pending.action() == Action::Query || call.idempotency_key.is_some()
             }
-            Self::Inspect(inspector) => inspector.is_read() || call.idempotency_key.is_some(),
             Self::Stream => return Repeat::Never,
         };
         if is_harmless {
@@ -261,26 +257,27 @@ impl Gateway {
     }
 
     fn plan(&self, call: &Call, pending: Pending) -> Result<BodyPlan, Problem> {
-        match pending.body() {
-            BodyUse::None => return Ok(BodyPlan::Drop),
-            BodyUse::Upload => {
-                return Inspector::of_upload(call, self.config.upload_limits)
-                    .map(BodyPlan::Inspect);
+        match (pending.body(), call.body) {
+            (BodyUse::None, _) => Ok(BodyPlan::Drop),
+            (BodyUse::Upload, BodyLength::Known(bytes)) if bytes > self.config.upload_max_bytes => {
+                let limits = UploadLimits {
+                    body_bytes: self.config.upload_max_bytes,
+                    ..UploadLimits::default()
+                };
+                Err(limits.body_too_large())
             }
-            BodyUse::Bytes => return Ok(BodyPlan::Stream),
-            BodyUse::Json => {}
-        }
-        match call.body {
-            BodyLength::Known(bytes) => {
+            (BodyUse::Json, BodyLength::Known(bytes)) => {
                 check_body_length(bytes)?;
-                let small = usize::try_from(bytes).is_ok_and(|n| n <= EDGE_CHECKED_BODY_MAX_BYTES);
-                Ok(if small {
+                let is_small = bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64;
+                Ok(if is_small {
                     BodyPlan::Check(pending)
                 } else {
-                    BodyPlan::Inspect(Inspector::of_large_json())
+                    BodyPlan::Stream
                 })
             }
-            BodyLength::Unknown => Ok(BodyPlan::Inspect(Inspector::of_json(pending))),
+            (BodyUse::Upload | BodyUse::Bytes, _) | (BodyUse::Json, BodyLength::Unknown) => {
+                Ok(BodyPlan::Stream)
+            }
         }
     }
 }

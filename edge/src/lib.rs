@@ -160,7 +160,7 @@ async fn go_on(
     };
     let config = gateway.as_deref().ok().map(Gateway::config);
     let response = dress(&reply, &call, config.map(|config| &config.cors), &ending)?;
-    let response = match forwarding.unread()? {
+    let response = match forwarding.unread() {
         Some(rest) => body::answer_early(response, reply.length(), rest, context)?,
         None => response,
     };

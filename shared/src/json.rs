@@ -4,15 +4,11 @@
 //! written. Lists and objects stay text until somebody asks for their parts, so a value on its way to
 //! a JSON column is never taken apart.
 
-mod check;
 pub(crate) mod lexer;
-
-pub use check::Checker;
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::limits::{JSON_MEMBERS_MAX_COUNT, JSON_NESTING_MAX_LEVELS};
-use check::too_deep;
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -130,7 +126,10 @@ pub fn check(body: &[u8]) -> Result<&str, Problem> {
         )
     })?;
     if nesting(text.as_bytes()) > JSON_NESTING_MAX_LEVELS {
-        return Err(too_deep());
+        return Err(Problem::new(
+            ErrorCode::InvalidJson,
+            format!("The JSON nests deeper than {JSON_NESTING_MAX_LEVELS} levels."),
+        ));
     }
     Ok(text)
 }
@@ -317,26 +316,72 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Items<V> {
     }
 }
 
-/// The members of a request body that must be an object.
+/// Returns the members of a request body, which must be one JSON object.
 ///
 /// # Errors
-/// `invalid_json` if it is no JSON, `invalid_body` if it is no object or repeats a key.
+/// `invalid_json` if the body is not JSON, `invalid_body` if it is not an object or repeats a key.
 pub fn body_members<'a, V: Deserialize<'a>>(
     body: &'a [u8],
 ) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
-    check(body)
-        .and_then(|text| {
-            let members = serde_json::from_str::<Members<'_, V>>(text);
-            members.map(|members| members.0).map_err(|fault| {
-                Problem::new(
-                    ErrorCode::InvalidBody,
-                    format!("The body can't be taken: {fault}."),
-                )
-            })
-        })
-        // A second look tells "no JSON at all" from "JSON of the wrong shape", in the words of a body that
-        // is checked as it passes.
-        .map_err(|problem| Checker::whole(body).err().unwrap_or(problem))
+    let text = check(body)?;
+    let members = serde_json::from_str::<Members<'_, V>>(text);
+    members
+        .map(|members| members.0)
+        .map_err(|fault| body_problem(text, &fault))
+}
+
+/// What serde_json says of half of a surrogate pair.
+const SURROGATE_FAULTS: [&str; 2] = [
+    "lone leading surrogate in hex escape",
+    "unexpected end of hex escape",
+];
+
+/// Tells text that is not JSON from JSON of the wrong shape, once its members could not be read.
+fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
+    let text = text.trim_ascii();
+    let Some(first) = text.bytes().next() else {
+        return Problem::new(ErrorCode::InvalidJson, "The body is empty.")
+            .with_hint("Send a JSON object.");
+    };
+    if let Err(syntax) = serde_json::from_str::<IgnoredAny>(text) {
+        return malformed(&syntax.to_string());
+    }
+    // `IgnoredAny` accepts lone halves of surrogate pairs, and `members` those in nested values, which stay text.
+    let is_half = members(text).is_err_and(|fault| {
+        let fault = fault.to_string();
+        SURROGATE_FAULTS.iter().any(|half| fault.starts_with(half))
+    });
+    if is_half {
+        return malformed("a text holds half of a surrogate pair");
+    }
+    let kind = match first {
+        b'{' => {
+            let message = format!("The body can't be taken: {fault}.");
+            return Problem::new(ErrorCode::InvalidBody, message);
+        }
+        b'[' => "a list",
+        b'"' => "a string",
+        b't' | b'f' => "a boolean",
+        b'n' => "null",
+        _ => "a number",
+    };
+    Problem::new(
+        ErrorCode::InvalidBody,
+        format!("The body must be one JSON object, not {kind}."),
+    )
+}
+
+/// The problem of a body that is not JSON, for this reason.
+pub(crate) fn malformed(reason: &str) -> Problem {
+    Problem::new(
+        ErrorCode::InvalidJson,
+        format!("The body is not valid JSON: {reason}."),
+    )
+    .with_hint_if(
+        reason
+            .contains("control character")
+            .then_some("Within a text, write a line break as \\n and a tab as \\t."),
+    )
 }
 
 #[cfg(test)]
@@ -378,6 +423,60 @@ mod tests {
         assert!(members(&format!("{{{}}}", keys.join(","))).is_ok());
         assert!(members(&format!("{{{},\"k3\":1}}", keys.join(","))).is_err());
         assert!(members(&format!("{{{},\"k39\":1}}", keys.join(","))).is_err());
+    }
+
+    #[test]
+    fn a_fault_is_named_with_its_place() {
+        for (body, expected) in [
+            ("{", "EOF while parsing an object at line 1 column 1"),
+            ("{\"a\":1", "EOF while parsing an object at line 1 column 6"),
+            ("{]", "key must be a string at line 1 column 2"),
+            ("{\"a\" 1}", "expected `:` at line 1 column 6"),
+            ("{\"a\":1,}", "key must be a string at line 1 column 8"),
+            ("{\"a\":01}", "invalid number at line 1 column 7"),
+            ("{\"a\":1.}", "invalid number at line 1 column 8"),
+            ("{\"a\":[1 2]}", "expected `,` or `]` at line 1 column 9"),
+            ("{\"a\":tru}", "expected ident at line 1 column 9"),
+            ("{\"a\":'x'}", "expected value at line 1 column 6"),
+            ("{\"a\":\"\\x\"}", "invalid escape at line 1 column 8"),
+            (
+                "{\"a\":\"\\ud800\"}",
+                "a text holds half of a surrogate pair",
+            ),
+            (
+                "{\"a\":\"\\udc00\"}",
+                "a text holds half of a surrogate pair",
+            ),
+            (
+                "{\"\\ud800\\u0041\":1}",
+                "a text holds half of a surrogate pair",
+            ),
+            ("{} {}", "trailing characters at line 1 column 4"),
+            (
+                "{\n  \"a\": 1,\n  b\n}",
+                "key must be a string at line 3 column 3",
+            ),
+        ] {
+            let problem = body_members::<Value>(body.as_bytes()).unwrap_err();
+            assert_eq!(problem.code(), ErrorCode::InvalidJson, "{body}");
+            let message = format!("The body is not valid JSON: {expected}.");
+            assert_eq!(problem.message(), message, "{body}");
+        }
+        for (body, message) in [
+            (
+                &b"{\"a\":\"\xe6\x97\xa5\xc3\"}"[..],
+                "The body is not UTF-8: byte 9 is broken.",
+            ),
+            (b"\xef\xbb{}", "The body is not UTF-8: byte 0 is broken."),
+            (b" \n", "The body is empty."),
+        ] {
+            assert_eq!(body_members::<Value>(body).unwrap_err().message(), message);
+        }
+    }
+
+    #[test]
+    fn a_lone_half_of_a_surrogate_pair_passes_in_nested_json() {
+        assert!(body_members::<Value>(b"{\"a\":[\"\\ud800\"]}").is_ok());
     }
 
     #[test]

@@ -55,12 +55,6 @@ impl Miss {
         Self::of(Fault::Timeout.problem(), Blame::Nobody)
     }
 
-    /// It leaves a body untaken.
-    #[must_use]
-    pub fn stalled() -> Self {
-        Self::of(Fault::Timeout.problem(), Blame::Unsure)
-    }
-
     /// There was no connection, or it broke.
     #[must_use]
     pub fn broken(blame: Blame, cause: String) -> Self {

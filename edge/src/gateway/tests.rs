@@ -6,12 +6,10 @@ use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
 use shared::key::{Access, Claims, KeySet, SigningKey};
 use shared::request_id::RequestId;
-use shared::upload::UploadLimits;
 use std::time::Duration;
 
 mod attempts;
 mod heads;
-mod inspector;
 
 pub(super) const NOW: u64 = 1_790_000_000;
 
@@ -43,10 +41,7 @@ pub(super) fn gateway_with(change: impl FnOnce(&mut Config)) -> Gateway {
         cors: CorsOrigins::any(),
         logs_requests: true,
         read_cache_max_seconds: 0,
-        upload_limits: UploadLimits {
-            body_bytes: 4_096,
-            items: 2,
-        },
+        upload_max_bytes: 4_096,
         media_revalidate_seconds: 60,
         door: Door::default(),
     };
@@ -163,23 +158,39 @@ fn a_preflight_needs_no_key_and_is_cached_a_day() {
 }
 
 #[test]
-fn a_small_body_is_checked_whole_a_large_one_as_it_passes_and_a_huge_one_refused() {
+fn a_small_body_is_checked_a_large_one_is_streamed_and_a_huge_one_refused() {
     let mut insert = call("POST", POSTS, Some(key(Access::Full)));
     let mut plan = |body| {
         insert.body = body;
         decide(&gateway(), &insert, NOW)
     };
     let checked = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Check(_))));
-    let inspected = |decision| match decision {
-        Ok(Decision::Forward(BodyPlan::Inspect(inspector))) => inspector.first_bytes(),
-        other => panic!("not inspected: {other:?}"),
-    };
+    let streamed = |decision| matches!(decision, Ok(Decision::Forward(BodyPlan::Stream)));
     assert!(checked(plan(BodyLength::Known(0))));
     assert!(checked(plan(BodyLength::Known(1024 * 1024))));
-    assert_eq!(inspected(plan(BodyLength::Known(1024 * 1024 + 1))), 65_536);
-    assert_eq!(inspected(plan(BodyLength::Unknown)), 1024 * 1024);
+    assert!(streamed(plan(BodyLength::Known(1024 * 1024 + 1))));
+    assert!(streamed(plan(BodyLength::Unknown)));
     let refused = plan(BodyLength::Known(u64::MAX)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::BodyTooLarge);
+}
+
+#[test]
+fn an_upload_is_streamed_unless_its_announced_length_is_too_large() {
+    let upload = |access, body| {
+        let upload = Call {
+            body,
+            ..call("POST", "/api/v1/media", Some(key(access)))
+        };
+        decide(&gateway(), &upload, NOW)
+    };
+    for body in [BodyLength::Known(4_096), BodyLength::Unknown] {
+        let decision = upload(Access::Full, body);
+        assert!(matches!(decision, Ok(Decision::Forward(BodyPlan::Stream))));
+    }
+    let refused = upload(Access::Full, BodyLength::Known(4_097)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::BodyTooLarge);
+    let refused = upload(Access::Read, BodyLength::Known(10)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::FullAccessRequired);
 }
 
 #[test]
@@ -416,4 +427,37 @@ fn only_an_answer_of_selkies_own_is_passed_on() {
             "{status} {content_type:?}"
         );
     }
+}
+
+#[test]
+fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
+    let gateway = gateway();
+    let line = |call: &Call, status, origin_ms| {
+        let mut record = RequestRecord::begin(&call.method);
+        if let Err(problem) = gateway.decide(call, NOW, &mut record) {
+            record.refused(&problem);
+        }
+        let ending = Ending {
+            status,
+            total_ms: 12.7,
+            origin_ms,
+        };
+        record.line(&call.request_id, &ending)
+    };
+    let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";
+    let read = line(&call("GET", path, Some(key(Access::Read))), 200, Some(9.2));
+    assert_eq!(
+        read,
+        r#"{"message":"request","id":"r1","method":"GET","route":"/api/v1/crud/{db}/{table}/{id}","status":200,"key":"01936f2a-7b3c-7def-8abc-0123456789ab","project":"default","upstream_ms":9,"total_ms":12}"#
+    );
+    let refused = line(&call("DELETE", path, Some(key(Access::Read))), 400, None);
+    assert!(
+        refused.contains(r#""code":"invalid_query_option","#),
+        "{refused}"
+    );
+    let stranger = line(&call("BREW", path, None), 405, None);
+    assert_eq!(
+        stranger,
+        r#"{"message":"request","id":"r1","method":"OTHER","route":"none","status":405,"code":"method_not_allowed","total_ms":12}"#
+    );
 }

@@ -60,7 +60,6 @@ pub(super) fn write(
         ("ORIGIN_TIMEOUT_MS", timeout.to_string()),
         ("CORS_ORIGINS", config.cors_origins.to_string()),
         ("UPLOAD_MAX_BYTES", config.upload_max_bytes.to_string()),
-        ("UPLOAD_MAX_ITEMS", config.upload_max_items.to_string()),
     ];
     put(&vars_path(&config.data_dir), &lines(vars))?;
     let edge_url = running.edge_url.clone();

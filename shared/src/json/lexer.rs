@@ -1,6 +1,7 @@
 //! Bytes to tokens, whatever pieces they come in. It knows JSON, and nothing of uploads.
 
-use crate::error::{ErrorCode, Problem};
+use super::malformed;
+use crate::error::Problem;
 use crate::limits::UPLOAD_TEXT_MAX_BYTES;
 
 /// Written by some programs before a text.
@@ -140,7 +141,7 @@ impl Lexer {
         if self.is_marked_in_part() {
             return match input.is_empty() {
                 true => Ok(None),
-                false => Err(self.malformed(&format!("{} stands at byte 0", shown(0xef)))),
+                false => Err(malformed(&format!("{} stands at byte 0", shown(0xef)))),
             };
         }
         self.blanks(input);
@@ -172,7 +173,7 @@ impl Lexer {
             }
             other => {
                 let said = format!("{} stands at {}", shown(other), self.place(self.from));
-                return Err(self.malformed(&said));
+                return Err(malformed(&said));
             }
         };
         self.advance(input, 1);
@@ -221,7 +222,7 @@ impl Lexer {
                 }
                 Some(_) => {
                     let place = format!("an unknown word stands at {}", self.place(self.from));
-                    return Err(self.malformed(&place));
+                    return Err(malformed(&place));
                 }
             }
         }
@@ -250,7 +251,7 @@ impl Lexer {
                                 Some(said) => said,
                             };
                             let place = format!("{said} in the text at {}", self.place(self.from));
-                            Err(self.malformed(&place))
+                            Err(malformed(&place))
                         }
                     };
                 }
@@ -260,19 +261,8 @@ impl Lexer {
         Ok(Text::Partial)
     }
 
-    pub(crate) fn malformed(&self, said: &str) -> Problem {
-        Problem::new(
-            ErrorCode::InvalidJson,
-            format!("The body is not valid JSON: {said}."),
-        )
-        .with_hint_if(
-            said.contains("control character")
-                .then_some("Within a text, write a line break as \\n and a tab as \\t."),
-        )
-    }
-
     pub(crate) fn unexpected(&self, token: Token, wanted: &str) -> Problem {
-        self.malformed(&format!(
+        malformed(&format!(
             "{} stands at {}, where {wanted} is expected",
             token.written(),
             self.place(self.from)
@@ -280,7 +270,7 @@ impl Lexer {
     }
 
     pub(crate) fn ended_early(&self) -> Problem {
-        self.malformed(&format!("it ended early, at {}", self.here()))
+        malformed(&format!("it ended early, at {}", self.here()))
     }
 }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 cases! {
     Own: [
         what_needs_no_database_is_refused_without_the_origin_and_in_its_words,
+        a_bad_upload_is_refused_in_the_origins_words,
         what_is_announced_too_large_is_refused_before_it_is_sent,
         what_needs_no_refusal_is_answered_without_the_origin_too,
     ],
@@ -206,15 +207,10 @@ async fn fault(bench: &Bench, number: usize, refusal: Refusal) -> Option<String>
 async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_: Door) {
     let bench = Bench::start().await;
     let expired = expired_key().await;
-    let refusals: Vec<Refusal> = [
-        heads::table(&expired),
-        options::table(),
-        bodies::table(),
-        uploads::table(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let refusals: Vec<Refusal> = [heads::table(&expired), options::table(), bodies::table()]
+        .into_iter()
+        .flatten()
+        .collect();
     let mut seen: BTreeSet<&str> = refusals.iter().map(|one| one.code.as_str()).collect();
     // Its requests are not to be sent whole: the next case has them.
     seen.insert(ErrorCode::BodyTooLarge.as_str());
@@ -249,6 +245,20 @@ async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_
     assert_eq!(asked, BTreeMap::new(), "were asked of the origin");
     bench.nothing_was_asked().await;
     assert_eq!(seen, expected);
+}
+
+async fn a_bad_upload_is_refused_in_the_origins_words(_: Door) {
+    let bench = Bench::start().await;
+    let mut faults = Vec::new();
+    for (number, refusal) in uploads::table().into_iter().enumerate() {
+        faults.extend(fault(&bench, number, refusal).await);
+    }
+    assert!(
+        faults.is_empty(),
+        "{} differ:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
 }
 
 async fn expired_key() -> String {

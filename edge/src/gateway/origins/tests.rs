@@ -240,7 +240,6 @@ fn only_what_does_no_harm_is_sent_to_another_origin() {
     for (miss, always, if_untaken) in [
         (Miss::silent(), true, false),
         (Miss::slow(), false, false),
-        (Miss::stalled(), true, false),
         (Miss::untaken(), true, true),
         (Miss::broken(Blame::Origin, String::new()), true, false),
         (Miss::broken(Blame::Unsure, String::new()), true, false),

@@ -1,7 +1,7 @@
 //! The text that holds a file: the head of its data URL, then base64, both with JSON's escapes in it.
 
 use crate::error::Problem;
-use crate::json::lexer::Lexer;
+use crate::json::{lexer::Lexer, malformed};
 use crate::limits::UPLOAD_LABEL_MAX_BYTES;
 use crate::upload::base64::{self, Decoder};
 use crate::upload::label::Label;
@@ -119,17 +119,17 @@ impl Content {
                     lexer.advance(input, 1);
                 }
                 (Escape::None, _) if self.prefix.is_none() => self.run(lexer, input)?,
-                (Escape::None, 0..0x20) => return Err(control(lexer, lexer.offset())),
+                (Escape::None, 0..0x20) => return Err(control(lexer.offset())),
                 (Escape::None, byte) => {
                     self.character(byte, lexer.offset())?;
                     lexer.advance(input, 1);
                 }
                 (Escape::Begun, byte) => {
-                    self.begun(lexer, byte)?;
+                    self.begun(byte)?;
                     lexer.advance(input, 1);
                 }
                 (Escape::Unicode { value, digits }, byte) => {
-                    self.unicode(lexer, value, digits, byte)?;
+                    self.unicode(value, digits, byte)?;
                     lexer.advance(input, 1);
                 }
             }
@@ -146,7 +146,7 @@ impl Content {
         if let Err((before, fault)) = self.decoder.push(&window[..end]) {
             let at = lexer.offset() + before as u64;
             return Err(match fault {
-                base64::Fault::Character(0..0x20) => control(lexer, at),
+                base64::Fault::Character(0..0x20) => control(at),
                 fault => not_base64(fault, at),
             });
         }
@@ -185,7 +185,7 @@ impl Content {
         true
     }
 
-    fn begun(&mut self, lexer: &Lexer, byte: u8) -> Result<(), Fault> {
+    fn begun(&mut self, byte: u8) -> Result<(), Fault> {
         self.escape = Escape::None;
         match byte {
             b'u' => {
@@ -201,13 +201,13 @@ impl Content {
             b'b' => self.character(0x08, self.escape_at),
             b'f' => self.character(0x0c, self.escape_at),
             b'/' | b'\\' | b'"' => self.character(byte, self.escape_at),
-            _ => Err(self.bad_escape(lexer)),
+            _ => Err(self.bad_escape()),
         }
     }
 
-    fn unicode(&mut self, lexer: &Lexer, value: u16, digits: u8, byte: u8) -> Result<(), Fault> {
+    fn unicode(&mut self, value: u16, digits: u8, byte: u8) -> Result<(), Fault> {
         let Some(digit) = char::from(byte).to_digit(16) else {
-            return Err(self.bad_escape(lexer));
+            return Err(self.bad_escape());
         };
         let value = value << 4 | digit as u16;
         if digits < 3 {
@@ -227,9 +227,9 @@ impl Content {
         }
     }
 
-    fn bad_escape(&self, lexer: &Lexer) -> Fault {
+    fn bad_escape(&self) -> Fault {
         let said = format!("an unknown escape stands at byte {}", self.escape_at);
-        Fault::Json(lexer.malformed(&said))
+        Fault::Json(malformed(&said))
     }
 
     /// Takes one character, unescaped. There must be room.
@@ -309,8 +309,10 @@ fn is_plain(text: &[u8]) -> bool {
     matches!(text, [b'\\', b'/' | b'n' | b'r' | b't', ..])
 }
 
-fn control(lexer: &Lexer, at: u64) -> Fault {
-    Fault::Json(lexer.malformed(&format!("a control character stands at byte {at}")))
+fn control(at: u64) -> Fault {
+    Fault::Json(malformed(&format!(
+        "a control character stands at byte {at}"
+    )))
 }
 
 fn not_base64(fault: base64::Fault, at: u64) -> Fault {

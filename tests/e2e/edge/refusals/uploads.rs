@@ -1,4 +1,4 @@
-//! Uploads that are refused for their form, within the bytes that are looked at before the origin is asked.
+//! Uploads that are refused for their form: the origin reads them, and the edge passes its answer on.
 
 use super::{Refusal, call, refusal};
 use crate::door::Call;
