@@ -1,7 +1,7 @@
 # What a person types; the work is in tools/ and in cargo. Every target may be run again at any time:
 # what is there is not made twice.
 
-EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs' -o -name '*.js') edge/Cargo.toml shared/Cargo.toml \
+EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml shared/Cargo.toml \
 	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/edge.sh tools/setup.sh
 # Private items are documented too, for who works on them, so links to them resolve.
 RUSTDOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links

@@ -2,7 +2,7 @@
 # Builds the worker into edge/build/. Called by `make edge` when a source of it changed.
 #
 # Every tool is one that tools/setup.sh put there. Not worker-build: each request would pass the class and the proxies that
-# it puts around a worker, and edge/src/entry.js does without (docs/decisions/0004).
+# it puts around a worker, which costs 5 µs of CPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +23,9 @@ cargo build --locked -p edge --lib --profile edge --target wasm32-unknown-unknow
   "$parts/worker_bg.wasm" -o "$parts/index_bg.wasm"
 # workerd takes a module of wasm as a plain import.
 sed -i 's|^import source wasmModule from "./worker_bg.wasm"|import wasmModule from "./index_bg.wasm"|' "$parts/worker.js"
-"$esbuild" edge/src/entry.js --bundle --minify --format=esm --log-level=warning --alias:worker="./$parts/worker.js" \
+# A worker is the object that its module exports as the default.
+echo 'import { fetch } from "./worker.js"; export default { fetch };' > "$parts/entry.js"
+"$esbuild" "$parts/entry.js" --bundle --minify --format=esm --log-level=warning \
   "--external:./index_bg.wasm" '--external:cloudflare:*' --outfile="$parts/index.js"
 # Last what `make` looks at.
 mv "$parts/index_bg.wasm" "$parts/index.js" edge/build/

@@ -3,10 +3,10 @@
 //! Where they come from (wrangler.toml, secrets, a file for `wrangler dev`) is not known here:
 //! [`Config::read`] asks a function for each by name.
 
-mod door;
+mod access;
 mod origins;
 
-pub use door::{Door, EdgeSecret};
+pub use access::{AccessConfig, EdgeSecret};
 pub use origins::{Origin, Region};
 
 use shared::cors::CorsOrigins;
@@ -60,7 +60,7 @@ pub struct Config {
     /// Seconds for which a public file that is kept is given without asking the origin.
     pub media_revalidate_seconds: u64,
     /// Who may call, and how often.
-    pub door: Door,
+    pub access: AccessConfig,
 }
 
 /// A variable that the worker can't work with. Names it; shows none of its value.
@@ -81,15 +81,15 @@ pub enum ConfigError {
     /// `ORIGIN_TIMEOUT_MS` or `ORIGIN_CONNECT_TIMEOUT_MS` is no time.
     #[error("the variable {0} is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
     Timeout(&'static str),
-    /// `LOG_REQUESTS` is neither.
-    #[error("the variable LOG_REQUESTS is neither on nor off")]
-    LogRequests,
+    /// A switch is neither on nor off.
+    #[error("the variable {0} is neither on nor off")]
+    Switch(&'static str),
     /// A variable that is a number is none, or too small or too large.
     #[error("the variable {0} is not a number from {1} to {2}")]
     Limit(&'static str, u64, u64),
-    /// A variable of the door; the second is what it must be.
+    /// A variable of [`AccessConfig`] has another form; the second part is what it must be.
     #[error("the variable {0} is not {1}")]
-    Door(&'static str, &'static str),
+    Form(&'static str, &'static str),
     /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
@@ -100,7 +100,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `MEDIA_REVALIDATE_SECONDS`, and those of the [`Door`].
+    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `MEDIA_REVALIDATE_SECONDS`, and those of the [`AccessConfig`].
     ///
     /// # Errors
     /// The first variable that is missing or can't be used.
@@ -113,11 +113,6 @@ impl Config {
         let cors = match set(variable("CORS_ORIGINS")) {
             Some(text) => CorsOrigins::parse(&text).map_err(ConfigError::Cors)?,
             None => CorsOrigins::any(),
-        };
-        let logs_requests = match set(variable("LOG_REQUESTS")).as_deref() {
-            Some("off") => false,
-            None | Some("on") => true,
-            Some(_) => return Err(ConfigError::LogRequests),
         };
         let read_cache_max_seconds = match set(variable("READ_CACHE_MAX_SECONDS")) {
             Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
@@ -141,11 +136,11 @@ impl Config {
             )?,
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
-            logs_requests,
+            logs_requests: switch("LOG_REQUESTS", &variable)?.unwrap_or(true),
             read_cache_max_seconds,
             upload_max_bytes,
             media_revalidate_seconds,
-            door: Door::read(variable)?,
+            access: AccessConfig::read(variable)?,
         })
     }
 }
@@ -155,6 +150,19 @@ fn set(value: Option<String>) -> Option<String> {
     value
         .map(|text| text.trim().to_owned())
         .filter(|text| !text.is_empty())
+}
+
+/// Reads a switch, if it is set: `on` or `off`; `true` and `false` are accepted too.
+fn switch(
+    name: &'static str,
+    variable: impl Fn(&'static str) -> Option<String>,
+) -> Result<Option<bool>, ConfigError> {
+    match set(variable(name)).as_deref() {
+        None => Ok(None),
+        Some("on" | "true") => Ok(Some(true)),
+        Some("off" | "false") => Ok(Some(false)),
+        Some(_) => Err(ConfigError::Switch(name)),
+    }
 }
 
 fn parse_timeout(name: &'static str, text: &str) -> Result<Duration, ConfigError> {
@@ -215,6 +223,19 @@ mod tests {
     fn the_limit_of_uploads_can_be_set() {
         let config = read(&[("UPLOAD_MAX_BYTES", "2048")]).unwrap();
         assert_eq!(config.upload_max_bytes, 2048);
+    }
+
+    #[test]
+    fn a_switch_is_on_or_off_or_true_or_false() {
+        for (text, expected) in [
+            ("on", true),
+            ("true", true),
+            ("off", false),
+            ("false", false),
+        ] {
+            let config = read(&[("LOG_REQUESTS", text)]).unwrap();
+            assert_eq!(config.logs_requests, expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,203 +1,99 @@
-//! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope.
+//! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope. This file is the walk of
+//! a request: read its head, decide, answer or ask an origin, dress the answer, log it.
 //!
-//! Only the files beside this one know the worker's API, but for `config` and `gateway`. This one turns requests
-//! into [`gateway::Call`]s, has done what [`gateway::Gateway`] decides, and answers.
+//! [`core`] decides and is tested natively; only this file and `host` know the worker's API.
 
-mod body;
-mod cache;
-mod cached_file;
-mod cached_read;
 pub mod config;
-mod forward;
-pub mod gateway;
-mod headers;
-mod leaving;
-mod limit;
-mod report;
-pub mod short_way;
+pub mod core;
+mod host;
 
-use config::Config;
-use forward::{Asked, Forwarding};
-use futures_util::future::{Either, select};
-use gateway::{
-    Answer, BodyLength, Call, Changes, Decision, Ending, Gateway, Head, Pick, RequestRecord,
+use crate::core::{
+    Answer, Decision, Gateway, Head, Headers, IncomingRequest, Outcome, RequestLog, answer_changes,
 };
-use leaving::Leaving;
-use shared::cors::CorsOrigins;
+use config::Config;
+use futures_util::future::{Either, select};
+use host::client_abort::ClientAbort;
+use host::origin_fetch::Forwarding;
+use host::{Reply, body, cached_file, cached_read, headers, log, rate_limit};
 use shared::error::Problem;
-use shared::operation::tus;
-use shared::request;
-use shared::request_id::{self, RequestId};
-use shared::security;
+use shared::request_id::RequestId;
 use std::cell::OnceCell;
 use std::pin::pin;
 use std::rc::Rc;
-use worker::js_sys::{Date, Promise, Reflect};
-use worker::web_sys::{Headers, Request, Response};
-use worker::{Context, Env, Result};
+use worker::js_sys::{Date, Reflect};
+use worker::web_sys::{Request, Response};
+use worker::{Context, Env, Result, event};
 
 thread_local! {
-    /// One an isolate: variables don't change within its life.
+    /// One for the isolate: variables don't change within its life.
     static GATEWAY: OnceCell<Rc<Gateway>> = const { OnceCell::new() };
 }
 
-/// A reply, before the headers that every answer has.
-enum Reply {
-    Own(Answer),
-    Origin(Response),
-    /// One whose headers can be added to.
-    Ready(Response),
-}
-
-impl Reply {
-    fn status(&self) -> u16 {
-        match self {
-            Self::Own(answer) => answer.status(),
-            Self::Origin(response) | Self::Ready(response) => response.status(),
-        }
-    }
-
-    fn length(&self) -> BodyLength {
-        match self {
-            Self::Own(answer) => BodyLength::Known(answer.body().len() as u64),
-            Self::Origin(response) => {
-                let length = get(&response.headers(), "content-length");
-                BodyLength::announced(length.as_deref())
-            }
-            Self::Ready(_) => BodyLength::Unknown,
-        }
-    }
-}
-
-/// A request about which is decided.
-pub(crate) struct Begun {
-    gateway: core::result::Result<Rc<Gateway>, Problem>,
-    head: Head,
-    call: Call,
-    record: RequestRecord,
-    /// In milliseconds since 1970.
-    started: f64,
-    decision: core::result::Result<Decision, Problem>,
-    /// Who was asked on the short way.
-    pick: Option<Pick>,
-}
-
-impl Begun {
-    fn new(head: Head, env: &Env) -> Result<Self> {
-        let started = Date::now();
-        let gateway = gateway(env);
-        let call = read_call(&head, gateway.as_deref().ok(), started as u64)?;
-        let mut record = RequestRecord::begin(&call.method);
-        let decision = match &gateway {
-            Ok(gateway) => head
-                .check()
-                .and_then(|()| gateway.decide(&call, (started / 1000.0) as u64, &mut record)),
-            Err(problem) => Err(problem.clone()),
-        };
-        Ok(Self {
-            gateway,
-            head,
-            call,
-            record,
-            started,
-            decision,
-            pick: None,
-        })
-    }
-}
-
-/// Answers a request from wherever it is; `asked` is what the origin was asked on the short way.
+/// Answers a request.
 ///
 /// # Errors
-/// When the runtime refuses to build a response, which no input can cause.
-async fn go_on(
-    request: &Request,
-    env: &Env,
-    context: &Context,
-    begun: Begun,
-    asked: Option<Promise>,
-) -> Result<Response> {
-    let Begun {
-        gateway,
-        head,
-        call,
-        mut record,
-        started,
-        decision,
-        pick,
-    } = begun;
-    let asked = pick.zip(asked).map(|(pick, answer)| Asked {
-        pick,
-        answer,
-        at: started,
-    });
-    let mut forwarding = Forwarding::new(request, &head, &call).asked(asked);
-    let reply = match (&gateway, decision) {
-        (Ok(gateway), Ok(decision)) => {
-            let replying = reply(gateway, env, &mut forwarding, decision, &record, context);
-            match select(pin!(replying), Leaving::of(request, context)).await {
-                Either::Left((reply, _)) => reply,
-                // Nobody gets it. With the rest of the request, its question to the origin is dropped.
-                Either::Right(_) => return Ok(Response::new()?),
+/// When the runtime has no randomness, or refuses to build a response: no input can cause either.
+#[event(fetch)]
+async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
+    let started = Date::now();
+    let head = headers::of_request(&request);
+    let incoming = IncomingRequest::read(&head, || new_request_id(started as u64))?;
+    let mut request_log = RequestLog::begin(&incoming.method);
+    let gateway = gateway(&env);
+    let mut forwarding = Forwarding::new(&request, &head, &incoming);
+    let replied = match &gateway {
+        Ok(gateway) => match decide(gateway, &head, &incoming, started, &mut request_log) {
+            Ok(decision) => {
+                let replying = reply(
+                    gateway,
+                    &env,
+                    &mut forwarding,
+                    decision,
+                    &request_log,
+                    &context,
+                );
+                match select(pin!(replying), ClientAbort::of(&request, &context)).await {
+                    Either::Left((replied, _)) => replied,
+                    // Nobody gets it. The request to the origin is dropped with the rest.
+                    Either::Right(_) => return Ok(Response::new()?),
+                }
             }
-        }
-        // Without a gateway nothing was decided either.
-        (_, Err(problem)) => Err(problem),
-        (Err(problem), _) => Err(problem.clone()),
+            Err(problem) => Err(problem),
+        },
+        Err(problem) => Err(problem.clone()),
     };
-    let reply = reply.unwrap_or_else(|problem| {
-        record.refused(&problem);
+    let reply = replied.unwrap_or_else(|problem| {
+        request_log.refused(&problem);
         if let Some(cause) = problem.cause() {
-            report::fault(&call.request_id, &problem, cause);
+            log::fault(&incoming.request_id, &problem, cause);
         }
-        Reply::Own(Answer::problem(&problem, &call.request_id))
+        Reply::Own(Answer::problem(&problem, &incoming.request_id))
     });
-    let origin_ms = forwarding.origin_ms();
-    let ending = Ending {
+    let outcome = Outcome {
         status: reply.status(),
         total_ms: Date::now() - started,
-        origin_ms,
+        origin_ms: forwarding.origin_ms(),
     };
     let config = gateway.as_deref().ok().map(Gateway::config);
-    let response = dress(&reply, &call, config.map(|config| &config.cors), &ending)?;
+    let length = reply.length();
+    let response = dress(reply, &incoming, config, &outcome)?;
     let response = match forwarding.unread() {
-        Some(rest) => body::answer_early(response, reply.length(), rest, context)?,
+        Some(rest) => body::answer_early(response, length, rest, &context)?,
         None => response,
     };
-    report::answered(config, &call.request_id, &record, &ending);
+    log::answered(config, &incoming.request_id, &request_log, &outcome);
     Ok(response)
 }
 
-/// The answer with the headers that every answer has.
-fn dress(
-    reply: &Reply,
-    call: &Call,
-    cors: Option<&CorsOrigins>,
-    ending: &Ending,
-) -> Result<Response> {
-    let mut changes = Changes::default();
-    match (reply, cors) {
-        (Reply::Origin(response), Some(cors)) => {
-            let head = headers::of_answer(response);
-            let changes = gateway::origin_changes(&head, call, cors, ending);
-            Ok(headers::changed_answer(response, &changes)?)
-        }
-        (Reply::Own(answer), _) => {
-            // The origin's answers have theirs already.
-            for (name, value) in answer.headers().chain(security::HEADERS) {
-                changes.set(name, value);
-            }
-            gateway::own_changes(&mut changes, &Head::default(), call, cors, ending);
-            Ok(headers::answer(answer.status(), &changes, answer.body())?)
-        }
-        (Reply::Ready(response) | Reply::Origin(response), _) => {
-            let head = headers::of_answer(response);
-            gateway::own_changes(&mut changes, &head, call, cors, ending);
-            headers::change(response, &changes)?;
-            // The same one: a response's own `clone` splits its body.
-            Ok(Clone::clone(response))
-        }
-    }
+fn decide(
+    gateway: &Gateway,
+    head: &Head,
+    incoming: &IncomingRequest,
+    started: f64,
+    request_log: &mut RequestLog,
+) -> std::result::Result<Decision, Problem> {
+    head.check()?;
+    gateway.decide(incoming, (started / 1000.0) as u64, request_log)
 }
 
 async fn reply(
@@ -205,14 +101,12 @@ async fn reply(
     env: &Env,
     forwarding: &mut Forwarding<'_>,
     decision: Decision,
-    record: &RequestRecord,
+    request_log: &RequestLog,
     context: &Context,
-) -> core::result::Result<Reply, Problem> {
-    let call = forwarding.call();
-    if let Some(limit) = gateway.config().door.rate_limit
-        && !forwarding.is_asked()
-    {
-        limit::check(env, limit, record, &call.request_id).await?;
+) -> std::result::Result<Reply, Problem> {
+    let incoming = forwarding.incoming();
+    if let Some(limit) = gateway.config().access.rate_limit {
+        rate_limit::check(env, limit, request_log, &incoming.request_id).await?;
     }
     let plan = match decision {
         Decision::Answer(answer) => return Ok(Reply::Own(answer)),
@@ -224,24 +118,47 @@ async fn reply(
             return cached_read::answer(gateway, forwarding, question, context).await;
         }
     };
-    let response = forwarding.send(gateway, plan).await?;
-    if response.status() == 401
-        && let Some(key_id) = record.key()
+    let answer = forwarding.send(gateway, plan).await?;
+    if answer.status == 401
+        && let Some(key_id) = request_log.key()
     {
         gateway.revoked(key_id, Date::now() as u64);
     }
-    if call.may_change_media() {
-        cached_file::forget(&response, gateway.installation()).await;
+    if incoming.may_change_media() {
+        cached_file::purge(&answer, gateway.installation()).await;
     }
-    Ok(Reply::Origin(response))
+    Ok(Reply::Origin(answer))
 }
 
-/// The isolate's gateway, made at its first request.
-fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
+/// Adds the headers that every answer has.
+fn dress(
+    reply: Reply,
+    incoming: &IncomingRequest,
+    config: Option<&Config>,
+    outcome: &Outcome,
+) -> Result<Response> {
+    let cors = config.map(|config| &config.cors);
+    let changes = |headers: &Headers| answer_changes(headers, incoming, cors, outcome);
+    Ok(match reply {
+        Reply::Own(mut answer) => {
+            answer.apply(changes(&Headers::default()));
+            headers::answer(&answer)?
+        }
+        Reply::Origin(answer) => headers::changed(&answer.response, &changes(&answer.headers))?,
+        Reply::Cached(response) => {
+            let current = response.headers();
+            headers::change(&current, &changes(&headers::of(&current)))?;
+            response
+        }
+    })
+}
+
+/// Returns the isolate's gateway, which its first request makes.
+fn gateway(env: &Env) -> std::result::Result<Rc<Gateway>, Problem> {
     if let Some(gateway) = GATEWAY.with(|cell| cell.get().cloned()) {
         return Ok(gateway);
     }
-    // Asked as a value: a variable that is bound but not set is null under plain workerd.
+    // Read as a value: a variable that is bound but not set is null under plain workerd.
     let variable = |name: &str| Reflect::get(env, &name.into()).ok()?.as_string();
     let config = Config::read(variable).map_err(|error| {
         Problem::internal(
@@ -249,79 +166,12 @@ fn gateway(env: &Env) -> core::result::Result<Rc<Gateway>, Problem> {
             format!("the worker is not configured: {error}"),
         )
     })?;
-    report::bind(env);
+    log::bind(env);
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
-}
-
-fn read_call(head: &Head, gateway: Option<&Gateway>, now_ms: u64) -> Result<Call> {
-    let (path, query) = gateway::split_url(head.url());
-    let path = &*request::resolve_dot_segments(path);
-    let body = if head.has_body() {
-        BodyLength::announced(head.get("content-length"))
-    } else {
-        BodyLength::Known(0)
-    };
-    let incoming = head.get(request_id::HEADER);
-    let request_id = match incoming.and_then(RequestId::from_incoming) {
-        Some(id) => id,
-        None => new_request_id(now_ms)?,
-    };
-    let get = |name: &str| head.get(name).map(str::to_owned);
-    Ok(Call {
-        method: head.method().to_owned(),
-        is_https: head.url().starts_with("https:"),
-        path: path.to_owned(),
-        query: query.map(str::to_owned),
-        authorization: get("authorization"),
-        content_type: get("content-type"),
-        content_encoding: get("content-encoding"),
-        accept: get("accept"),
-        cache_control: gateway
-            .filter(|gateway| gateway.keeps_reads())
-            .and_then(|_| get("cache-control")),
-        idempotency_key: get("idempotency-key"),
-        if_match: get("if-match"),
-        if_none_match: get("if-none-match"),
-        tus: tus_headers(path, head),
-        origin: get("origin"),
-        access_control_request_method: get("access-control-request-method"),
-        body,
-        request_id,
-    })
-}
-
-/// Reads the headers of resumable uploads, if the path is one of theirs.
-fn tus_headers(path: &str, head: &Head) -> Vec<(&'static str, String)> {
-    const NAMES: [&str; 8] = [
-        "tus-resumable",
-        "upload-checksum",
-        "upload-concat",
-        "upload-defer-length",
-        "upload-length",
-        "upload-metadata",
-        "upload-offset",
-        "x-http-method-override",
-    ];
-    let found = NAMES.map(|name| Some((name, head.get(name)?.to_owned())));
-    let found = found.into_iter().flatten();
-    found.filter(|_| tus::is_at(path)).collect()
 }
 
 fn new_request_id(now_ms: u64) -> Result<RequestId> {
     let mut random = [0; 10];
     getrandom::getrandom(&mut random).map_err(|error| error.to_string())?;
     Ok(RequestId::generate(now_ms, &random))
-}
-
-/// Tells the origin's side that nobody reads on.
-fn discard(response: &Response) {
-    if let Some(body) = response.body() {
-        // Nobody is left to tell if even that fails.
-        let _ = body.cancel();
-    }
-}
-
-/// A header's value; none for one that is not there.
-fn get(headers: &Headers, name: &str) -> Option<String> {
-    headers.get(name).ok().flatten()
 }

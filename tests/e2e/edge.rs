@@ -1,9 +1,9 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
+pub(crate) mod client_abort;
 mod dev;
 pub(crate) mod entrance;
 pub(crate) mod forwarding;
-pub(crate) mod leaving;
 pub(crate) mod media_cache;
 pub(crate) mod no_database;
 pub(crate) mod origins;

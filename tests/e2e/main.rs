@@ -95,7 +95,7 @@ fn main() -> ExitCode {
         smuggling::cases(),
         hostile::cases(),
         edge::forwarding::cases(),
-        edge::leaving::cases(),
+        edge::client_abort::cases(),
         edge::media_cache::cases(),
         edge::no_database::cases(),
         edge::origins::cases(),

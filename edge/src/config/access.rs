@@ -1,0 +1,205 @@
+//! The variables that say who may call, how often, and which header tells a caller's address.
+
+use super::{ConfigError, set, switch};
+use shared::error::{ErrorCode, Problem};
+use shared::key::Access;
+use shared::rate::RateLimit;
+use std::fmt;
+
+/// Characters of `EDGE_SECRET`, as `selkie edge secret` prints it.
+const SECRET_CHARS: usize = 43;
+
+/// Most bytes of the name in `CLIENT_ADDRESS_HEADER`.
+const HEADER_NAME_MAX_BYTES: usize = 64;
+
+/// Whether web pages may use full keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PageKeys {
+    #[default]
+    Read,
+    Any,
+}
+
+/// The secret by which the edge authenticates itself to the origin. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EdgeSecret(String);
+
+impl EdgeSecret {
+    /// The header's value.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for EdgeSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EdgeSecret(…)")
+    }
+}
+
+/// Who may call, and how often. By default nothing is limited or trusted.
+#[derive(Debug, Default)]
+pub struct AccessConfig {
+    /// The limit that the binding enforces, as callers are told it. Without it, there is none.
+    pub rate_limit: Option<RateLimit>,
+    /// The secret for the origin, if it asks for one.
+    pub edge_secret: Option<EdgeSecret>,
+    /// The trusted header with the caller's address, in lower case.
+    pub client_address: Option<String>,
+    page_keys: PageKeys,
+}
+
+impl AccessConfig {
+    /// Reads the variables `RATE_LIMIT`, `EDGE_SECRET`, `CLIENT_ADDRESS_HEADER` and
+    /// `ALLOW_FULL_KEYS_FROM_BROWSERS`.
+    pub(super) fn read(
+        variable: impl Fn(&'static str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let rate_limit = match set(variable("RATE_LIMIT")).as_deref() {
+            None | Some("off") => None,
+            Some(text) => Some(
+                RateLimit::parse(text)
+                    .ok_or(ConfigError::Form("RATE_LIMIT", RateLimit::EXPECTED))?,
+            ),
+        };
+        let edge_secret = match set(variable("EDGE_SECRET")) {
+            None => None,
+            Some(text) if is_secret(&text) => Some(EdgeSecret(text)),
+            Some(_) => {
+                return Err(ConfigError::Form(
+                    "EDGE_SECRET",
+                    "what `selkie edge secret` prints",
+                ));
+            }
+        };
+        let client_address = match set(variable("CLIENT_ADDRESS_HEADER")) {
+            None => None,
+            Some(name) if is_header(&name) => Some(name.to_ascii_lowercase()),
+            Some(_) => {
+                return Err(ConfigError::Form(
+                    "CLIENT_ADDRESS_HEADER",
+                    "the name of a header",
+                ));
+            }
+        };
+        let allows_full_keys = switch("ALLOW_FULL_KEYS_FROM_BROWSERS", &variable)?;
+        let page_keys = match allows_full_keys {
+            Some(true) => PageKeys::Any,
+            Some(false) | None => PageKeys::Read,
+        };
+        Ok(Self {
+            rate_limit,
+            edge_secret,
+            client_address,
+            page_keys,
+        })
+    }
+
+    /// Refuses a full key that a web page uses: browsers send `Origin` with what pages ask of other sites, and with
+    /// all that changes something.
+    ///
+    /// # Errors
+    /// `permission_denied`.
+    pub fn check_page(&self, origin: Option<&str>, access: Access) -> Result<(), Problem> {
+        if origin.is_none() || access == Access::Read || self.page_keys == PageKeys::Any {
+            return Ok(());
+        }
+        Err(Problem::new(
+            ErrorCode::PermissionDenied,
+            "A full key does not belong in a web page: everybody who opens the page has it.",
+        )
+        .with_hint(
+            "Use a read key, or call from a server. Where all who open the page may do everything, set \
+             ALLOW_FULL_KEYS_FROM_BROWSERS to on.",
+        ))
+    }
+}
+
+fn is_secret(text: &str) -> bool {
+    text.len() == SECRET_CHARS
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+fn is_header(name: &str) -> bool {
+    name.len() <= HEADER_NAME_MAX_BYTES
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str, value: &str) -> Result<AccessConfig, ConfigError> {
+        AccessConfig::read(|asked| (asked == name).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn without_variables_nothing_is_limited_proved_or_believed() {
+        let access = read("", "").unwrap();
+        assert_eq!(
+            (
+                access.rate_limit,
+                access.edge_secret.clone(),
+                access.client_address.clone()
+            ),
+            (None, None, None)
+        );
+        assert!(
+            access
+                .check_page(Some("https://a.example"), Access::Full)
+                .is_err()
+        );
+        assert!(access.check_page(Some("null"), Access::Full).is_err());
+        assert!(
+            access
+                .check_page(Some("https://a.example"), Access::Read)
+                .is_ok()
+        );
+        assert!(access.check_page(None, Access::Full).is_ok());
+    }
+
+    #[test]
+    fn pages_may_use_full_keys_where_that_is_wanted() {
+        for text in ["on", "true"] {
+            let access = read("ALLOW_FULL_KEYS_FROM_BROWSERS", text).unwrap();
+            let checked = access.check_page(Some("https://a.example"), Access::Full);
+            assert!(checked.is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_headers_name_is_read_in_lower_case() {
+        let access = read("CLIENT_ADDRESS_HEADER", "CF-Connecting-IP").unwrap();
+        assert_eq!(access.client_address.as_deref(), Some("cf-connecting-ip"));
+    }
+
+    #[test]
+    fn the_variable_at_fault_is_named_and_its_value_is_not() {
+        for (name, value) in [
+            ("RATE_LIMIT", "secret"),
+            ("EDGE_SECRET", "secret"),
+            ("EDGE_SECRET", "secret.............................secret.."),
+            ("CLIENT_ADDRESS_HEADER", "secret header"),
+            ("ALLOW_FULL_KEYS_FROM_BROWSERS", "secret"),
+        ] {
+            let message = read(name, value).unwrap_err().to_string();
+            let rest = message.replace("selkie edge secret", "");
+            assert!(
+                message.contains(name) && !rest.contains("secret"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_secret_shows_itself_to_nobody() {
+        let text = "a".repeat(SECRET_CHARS);
+        let access = read("EDGE_SECRET", &text).unwrap();
+        assert!(!format!("{access:?}").contains(&text));
+    }
+}

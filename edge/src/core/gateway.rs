@@ -1,0 +1,246 @@
+//! The decision about a request: answer, cached or forward.
+
+use super::answer::Answer;
+use super::failed_attempt::Repeat;
+use super::file_cache::KeptFile;
+use super::incoming_request::{BodyLength, IncomingRequest};
+use super::origin_health::Origins;
+use super::read_cache::{Question, ReadCache};
+use super::request_log::RequestLog;
+use crate::config::Config;
+use futures_util::FutureExt as _;
+use shared::admission::{admit, check_body_length};
+use shared::cors::is_preflight;
+use shared::envelope;
+use shared::error::{ErrorCode, Problem};
+use shared::key::{Principal, TokenCache};
+use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
+use shared::media::FilePath;
+use shared::operation::{BodyUse, Pending, route};
+use shared::policy::Action;
+use shared::upload::UploadLimits;
+use std::cell::{OnceCell, RefCell, RefMut};
+use std::rc::Rc;
+use uuid::Uuid;
+
+/// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
+/// of an isolate's 128.
+const TOKEN_CACHE_CAPACITY: usize = 2_048;
+
+/// Who answers a request.
+#[derive(Debug)]
+pub enum Decision {
+    /// The edge answers.
+    Answer(Answer),
+    /// The origin answers.
+    Forward(BodyPlan),
+    /// The cache of files answers, or the origin.
+    File(KeptFile),
+    /// The cache of reads answers, or the origin. A body is read whole.
+    Read(Question),
+}
+
+/// What of a request's body is forwarded.
+#[derive(Debug)]
+pub enum BodyPlan {
+    /// Nothing: the operation has none.
+    Drop,
+    /// Everything, as it arrives and unchecked: uploads, long JSON, and JSON of unknown length. The origin checks it.
+    Stream,
+    /// Everything, after the shared parser accepted it.
+    Check(Pending),
+}
+
+impl BodyPlan {
+    /// When the request may be sent to another origin. An `Idempotency-Key` reaches this point only where it counts.
+    #[must_use]
+    pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
+        let is_harmless = match self {
+            Self::Drop => matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+            Self::Check(pending) => {
+                pending.action() == Action::Query || request.idempotency_key.is_some()
+            }
+            Self::Stream => return Repeat::Never,
+        };
+        if is_harmless {
+            Repeat::Always
+        } else {
+            Repeat::IfUnsent
+        }
+    }
+}
+
+/// What an isolate remembers: its configuration, the keys that it verified lately, and the health of the origins.
+#[derive(Debug)]
+pub struct Gateway {
+    config: Config,
+    tokens: RefCell<TokenCache>,
+    origins: RefCell<Origins>,
+    /// Shared with the reads that are in flight.
+    pub(super) reads: Option<Rc<ReadCache>>,
+    installation: OnceCell<String>,
+}
+
+impl Gateway {
+    /// Creates a gateway with nothing verified and nothing known yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
+        let silence_max = config.origin_connect_timeout.as_millis() as u64;
+        let origins = Origins::new(config.origins.clone(), silence_max);
+        Self {
+            reads: ReadCache::new(&config).map(Rc::new),
+            config,
+            tokens: RefCell::new(tokens),
+            origins: RefCell::new(origins),
+            installation: OnceCell::new(),
+        }
+    }
+
+    /// Returns what distinguishes the installation from others whose workers share the platform's cache.
+    #[must_use]
+    pub fn installation(&self) -> &str {
+        self.installation
+            .get_or_init(|| self.config.keys.fingerprint().to_hex())
+    }
+
+    /// Returns the configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Records that the origin refused a key: it gets no cached reads any more.
+    pub fn revoked(&self, key_id: Uuid, now_ms: u64) {
+        if let Some(reads) = &self.reads {
+            reads.learn(key_id, 401, now_ms);
+        }
+    }
+
+    /// Returns the health of the origins. The borrow must end before anything is awaited.
+    #[must_use]
+    pub fn origins(&self) -> RefMut<'_, Origins> {
+        self.origins.borrow_mut()
+    }
+
+    /// Decides about a request; `now` is in seconds since 1970. What it learns goes to `log`.
+    ///
+    /// # Errors
+    /// Whatever the shared parsers, the key and the policy refuse, and `body_too_large`.
+    pub fn decide(
+        &self,
+        request: &IncomingRequest,
+        now: u64,
+        log: &mut RequestLog,
+    ) -> Result<Decision, Problem> {
+        let requested_method = request.access_control_request_method.as_deref();
+        if is_preflight(&request.method, request.origin.as_deref(), requested_method) {
+            log.route("preflight");
+            return Ok(Decision::Answer(Answer::preflight(&self.config.cors)));
+        }
+        match request.path.as_str() {
+            "/healthz" => {
+                log.route("/healthz");
+                only_get(request).map(|()| {
+                    let payload = self.origins().describe(now * 1_000);
+                    Decision::Answer(Answer::json(200, envelope::success(&payload)))
+                })
+            }
+            "/readyz" => {
+                log.route("/readyz");
+                only_get(request).map(|()| Decision::Forward(BodyPlan::Drop))
+            }
+            path if path.starts_with(FilePath::PREFIX) => {
+                log.route("/media/{path}");
+                let path = route::file(&request.head())?;
+                if request.authorization.is_some()
+                    && let Ok(principal) = self.verify(request, now)
+                {
+                    self.check_page(request, log.caller(principal))?;
+                }
+                // The origin knows whether the file exists, and who may have it.
+                let kept = KeptFile::asked(&path, request.query.as_deref(), self.installation());
+                Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
+            }
+            _ => self.admit(request, now, log),
+        }
+    }
+
+    fn verify(&self, request: &IncomingRequest, now: u64) -> Result<Principal, Problem> {
+        let authorization = request.authorization.as_deref();
+        self.tokens.borrow_mut().verify(authorization, now)
+    }
+
+    /// Checks that a verified key may be used from the web page that uses it, if one does.
+    fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
+        let origin = request.origin.as_deref();
+        self.config.access.check_page(origin, principal.access())
+    }
+
+    fn admit(
+        &self,
+        request: &IncomingRequest,
+        now: u64,
+        log: &mut RequestLog,
+    ) -> Result<Decision, Problem> {
+        let head = request.head();
+        let admitted = admit(&head, async |action| {
+            log.action(action);
+            let principal = log.caller(self.verify(request, now)?);
+            self.check_page(request, principal)?;
+            Ok(principal.clone())
+        });
+        // Authentication does not wait here, so that the answer is there at once.
+        let admitted = admitted.now_or_never().ok_or_else(|| {
+            Problem::internal("The request could not be judged.", "admission waits")
+        })?;
+        let (principal, pending) = admitted?;
+        if let Some(reads) = &self.reads
+            && let Some(wish) = reads.wish(request, &principal, &pending)
+        {
+            let question = Question::new(reads, &principal, pending, wish);
+            return Ok(Decision::Read(question));
+        }
+        self.plan(request, pending).map(Decision::Forward)
+    }
+
+    fn plan(&self, request: &IncomingRequest, pending: Pending) -> Result<BodyPlan, Problem> {
+        match (pending.body(), request.body) {
+            (BodyUse::None, _) => Ok(BodyPlan::Drop),
+            (BodyUse::Upload, BodyLength::Known(bytes)) if bytes > self.config.upload_max_bytes => {
+                let limits = UploadLimits {
+                    body_bytes: self.config.upload_max_bytes,
+                    ..UploadLimits::default()
+                };
+                Err(limits.body_too_large())
+            }
+            (BodyUse::Json, BodyLength::Known(bytes)) => {
+                check_body_length(bytes)?;
+                let is_small = bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64;
+                Ok(if is_small {
+                    BodyPlan::Check(pending)
+                } else {
+                    BodyPlan::Stream
+                })
+            }
+            (BodyUse::Upload | BodyUse::Bytes, _) | (BodyUse::Json, BodyLength::Unknown) => {
+                Ok(BodyPlan::Stream)
+            }
+        }
+    }
+}
+
+fn only_get(request: &IncomingRequest) -> Result<(), Problem> {
+    const METHODS: &str = "GET, HEAD";
+    if matches!(request.method.as_str(), "GET" | "HEAD") {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::MethodNotAllowed,
+        "Only GET and HEAD are allowed here.",
+    )
+    .with_allow(METHODS))
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,176 @@
+//! An incoming request as far as it is decided about: the parts of its head, and the length of its body.
+
+use super::head::Head;
+use shared::operation::tus;
+use shared::request::{self, RequestHead};
+use shared::request_id::{self, RequestId};
+
+/// The headers of resumable uploads.
+const TUS_HEADERS: [&str; 8] = [
+    "tus-resumable",
+    "upload-checksum",
+    "upload-concat",
+    "upload-defer-length",
+    "upload-length",
+    "upload-metadata",
+    "upload-offset",
+    "x-http-method-override",
+];
+
+/// How long a request's body is, before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// This many bytes; 0 without a body.
+    Known(u64),
+    /// It ends when it ends (chunked).
+    Unknown,
+}
+
+impl BodyLength {
+    /// The length that a `Content-Length` header announces.
+    #[must_use]
+    pub fn announced(content_length: Option<&str>) -> Self {
+        match content_length.map(str::parse) {
+            Some(Ok(bytes)) => Self::Known(bytes),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The parts of a request's head that decide about it.
+#[derive(Clone, Debug)]
+pub struct IncomingRequest {
+    /// The method, in upper case.
+    pub method: String,
+    /// Whether it came by https, as far as the runtime knows.
+    pub is_https: bool,
+    /// The path, percent-encoded.
+    pub path: String,
+    /// The query without its `?`, percent-encoded.
+    pub query: Option<String>,
+    /// `Authorization`.
+    pub authorization: Option<String>,
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Content-Encoding`.
+    pub content_encoding: Option<String>,
+    /// `Accept`.
+    pub accept: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// `Idempotency-Key`.
+    pub idempotency_key: Option<String>,
+    /// `If-Match`.
+    pub if_match: Option<String>,
+    /// `If-None-Match`.
+    pub if_none_match: Option<String>,
+    /// The headers of resumable uploads by name, if the path is one of theirs.
+    pub tus: Vec<(&'static str, String)>,
+    /// `Origin`.
+    pub origin: Option<String>,
+    /// `Access-Control-Request-Method`.
+    pub access_control_request_method: Option<String>,
+    /// The body's length.
+    pub body: BodyLength,
+    /// The caller's own id if it was well-formed, else a new one.
+    pub request_id: RequestId,
+}
+
+impl IncomingRequest {
+    /// Reads a request's head. `new_id` makes an id for a request without a usable one.
+    ///
+    /// # Errors
+    /// Those of `new_id`.
+    pub fn read<E>(head: &Head, new_id: impl FnOnce() -> Result<RequestId, E>) -> Result<Self, E> {
+        let (path, query) = split_url(&head.url);
+        let path = request::resolve_dot_segments(path).into_owned();
+        let get = |name: &str| head.headers.get(name).map(str::to_owned);
+        let body = match head.has_body {
+            true => BodyLength::announced(head.headers.get("content-length")),
+            false => BodyLength::Known(0),
+        };
+        let incoming_id = head.headers.get(request_id::HEADER);
+        Ok(Self {
+            method: head.method.clone(),
+            is_https: head.url.starts_with("https:"),
+            query: query.map(str::to_owned),
+            authorization: get("authorization"),
+            content_type: get("content-type"),
+            content_encoding: get("content-encoding"),
+            accept: get("accept"),
+            cache_control: get("cache-control"),
+            idempotency_key: get("idempotency-key"),
+            if_match: get("if-match"),
+            if_none_match: get("if-none-match"),
+            tus: match tus::is_at(&path) {
+                true => TUS_HEADERS
+                    .into_iter()
+                    .filter_map(|name| Some((name, get(name)?)))
+                    .collect(),
+                false => Vec::new(),
+            },
+            origin: get("origin"),
+            access_control_request_method: get("access-control-request-method"),
+            path,
+            body,
+            request_id: match incoming_id.and_then(RequestId::from_incoming) {
+                Some(id) => id,
+                None => new_id()?,
+            },
+        })
+    }
+
+    /// Whether the answer may name files whose cached copies are to be purged.
+    #[must_use]
+    pub fn may_change_media(&self) -> bool {
+        const MEDIA: &str = "/api/v1/media";
+        self.method != "GET" && self.path.starts_with(MEDIA)
+    }
+
+    pub(super) fn head(&self) -> RequestHead<'_> {
+        let tus = self
+            .tus
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()));
+        RequestHead {
+            authorization: self.authorization.as_deref(),
+            content_type: self.content_type.as_deref(),
+            content_encoding: self.content_encoding.as_deref(),
+            accept: self.accept.as_deref(),
+            idempotency_key: self.idempotency_key.as_deref(),
+            if_match: self.if_match.as_deref(),
+            if_none_match: self.if_none_match.as_deref(),
+            origin: self.origin.as_deref(),
+            ..RequestHead::read(&self.method, &self.path, self.query.as_deref(), tus)
+        }
+    }
+
+    /// The address to forward to. `base` has no path.
+    #[must_use]
+    pub fn target(&self, base: &str) -> String {
+        match &self.query {
+            Some(query) => format!("{base}{}?{query}", self.path),
+            None => format!("{base}{}", self.path),
+        }
+    }
+}
+
+/// The scheme and the host (with its port) of a serialised URL, as the runtime gives it: without a name or a password.
+pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    (!host.is_empty()).then_some((scheme, host))
+}
+
+/// Splits a serialised URL into its path and query, both as they are.
+pub(super) fn split_url(url: &str) -> (&str, Option<&str>) {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let rest = url[after_scheme..]
+        .find(['/', '?', '#'])
+        .map_or("", |at| &url[after_scheme + at..]);
+    let rest = rest.split('#').next().unwrap_or_default();
+    match rest.split_once('?') {
+        Some((path, query)) => (if path.is_empty() { "/" } else { path }, Some(query)),
+        None => (if rest.is_empty() { "/" } else { rest }, None),
+    }
+}

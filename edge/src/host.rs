@@ -1,0 +1,57 @@
+//! The platform: `fetch`, streams, the Cache API, the rate limiter and the log. Besides `lib.rs`, only the files of this
+//! folder know the worker's API; they decide nothing that [`core`](crate::core) could decide.
+
+pub(crate) mod body;
+pub(crate) mod cache;
+pub(crate) mod cached_file;
+pub(crate) mod cached_read;
+pub(crate) mod client_abort;
+pub(crate) mod headers;
+pub(crate) mod log;
+pub(crate) mod origin_fetch;
+pub(crate) mod rate_limit;
+
+use crate::core::{Answer, BodyLength};
+use origin_fetch::OriginAnswer;
+use worker::web_sys::{Headers, Response};
+
+/// An answer, before the headers that every answer has are added.
+pub(crate) enum Reply {
+    /// The edge's own.
+    Own(Answer),
+    /// An origin's, whose headers can't be changed.
+    Origin(OriginAnswer),
+    /// One from the cache, whose headers can be changed.
+    Cached(Response),
+}
+
+impl Reply {
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Self::Own(answer) => answer.status,
+            Self::Origin(answer) => answer.status,
+            Self::Cached(response) => response.status(),
+        }
+    }
+
+    pub(crate) fn length(&self) -> BodyLength {
+        match self {
+            Self::Own(answer) => BodyLength::Known(answer.body.len() as u64),
+            Self::Origin(answer) => BodyLength::announced(answer.header("content-length")),
+            Self::Cached(_) => BodyLength::Unknown,
+        }
+    }
+}
+
+/// Tells the runtime that nobody reads the body of an answer.
+fn discard(response: &Response) {
+    if let Some(body) = response.body() {
+        // Nothing is left to be done if even that fails.
+        let _ = body.cancel();
+    }
+}
+
+/// Returns a header's value.
+fn get(headers: &Headers, name: &str) -> Option<String> {
+    headers.get(name).ok().flatten()
+}

@@ -1,0 +1,475 @@
+//! Gets the answer to a request from the origins: one after the other as [`core`](crate::core) chooses them, with the
+//! time-outs and health checks of each attempt.
+
+mod exchange;
+mod health_check;
+
+use super::body::{self, BodyPipe, Unread};
+use super::{discard, headers, log};
+use crate::core::{
+    self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Head,
+    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, Repeat, Tried,
+};
+use exchange::Exchange;
+use futures_util::future::{Either, LocalBoxFuture, select};
+use health_check::Health;
+use shared::error::Problem;
+use shared::operation::Pending;
+use shared::request_id;
+use std::cell::Cell;
+use std::pin::pin;
+use std::time::Duration;
+use worker::Delay;
+use worker::js_sys::{self, Date};
+use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::wasm_bindgen_futures::JsFuture;
+use worker::web_sys::{Request, RequestInit, Response};
+
+/// Origins to which one request is sent: a second one, if the first failed and a repetition does no harm.
+const ATTEMPTS_MAX: u32 = 2;
+
+/// How often an origin that takes a long body is asked whether it lives.
+const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// An answer from an origin, with its head as it was read.
+pub(crate) struct OriginAnswer {
+    pub(crate) response: Response,
+    pub(crate) status: u16,
+    pub(crate) headers: core::Headers,
+}
+
+impl OriginAnswer {
+    fn read(response: Response) -> Self {
+        Self {
+            status: response.status(),
+            headers: headers::of(&response.headers()),
+            response,
+        }
+    }
+
+    /// Returns a header's value.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)
+    }
+
+    /// Checks that it is Selkie's own.
+    fn judge(&self, form: Form, incoming: &IncomingRequest) -> Result<(), Problem> {
+        let head = OriginHead {
+            status: self.status,
+            content_type: self.header("content-type"),
+            request_id: self.header(request_id::HEADER),
+        };
+        core::judge(&head, form, &incoming.request_id)
+    }
+}
+
+/// A request that is forwarded.
+pub(crate) struct Forwarding<'a> {
+    request: &'a Request,
+    head: &'a Head,
+    incoming: &'a IncomingRequest,
+    pipe: Option<BodyPipe>,
+    /// Whether the origin took the piped body to its end.
+    is_sent: Cell<bool>,
+    origin_ms: Option<f64>,
+}
+
+impl<'a> Forwarding<'a> {
+    pub(crate) fn new(request: &'a Request, head: &'a Head, incoming: &'a IncomingRequest) -> Self {
+        Self {
+            request,
+            head,
+            incoming,
+            pipe: None,
+            is_sent: Cell::new(false),
+            origin_ms: None,
+        }
+    }
+
+    pub(crate) fn request(&self) -> &'a Request {
+        self.request
+    }
+
+    pub(crate) fn incoming(&self) -> &'a IncomingRequest {
+        self.incoming
+    }
+
+    /// Returns the milliseconds from the first attempt to the head of the answer, if an origin was asked.
+    pub(crate) fn origin_ms(&self) -> Option<f64> {
+        self.origin_ms
+    }
+
+    /// Records how long an origin took that was asked on behalf of this request.
+    pub(crate) fn set_origin_ms(&mut self, origin_ms: Option<f64>) {
+        self.origin_ms = origin_ms;
+    }
+
+    /// Returns what of the body nobody has read.
+    pub(crate) fn unread(self) -> Option<Unread> {
+        if !self.head.has_body || self.is_sent.get() {
+            return None;
+        }
+        match self.pipe {
+            Some(pipe) => Some(Unread::Piped(pipe)),
+            None if self.request.body_used() => None,
+            None => self.request.body().map(Unread::Whole),
+        }
+    }
+
+    /// Sends the request and returns an answer of Selkie's own.
+    ///
+    /// # Errors
+    /// What the shared parser refuses of a checked body, and what the origins' failures amount to.
+    pub(crate) async fn send(
+        &mut self,
+        gateway: &Gateway,
+        plan: BodyPlan,
+    ) -> Result<OriginAnswer, Problem> {
+        let repeat = plan.repeat(self.incoming);
+        match plan {
+            BodyPlan::Drop => self.send_whole(gateway, JsValue::UNDEFINED, repeat).await,
+            BodyPlan::Check(pending) => {
+                let body = self.checked(pending).await?;
+                self.send_whole(gateway, body, repeat).await
+            }
+            BodyPlan::Stream => self.stream(gateway).await,
+        }
+    }
+
+    /// Sends the request with a body that was read whole before, or without one.
+    pub(crate) async fn send_whole(
+        &mut self,
+        gateway: &Gateway,
+        body: JsValue,
+        repeat: Repeat,
+    ) -> Result<OriginAnswer, Problem> {
+        // Boxed, so that it becomes part of the worker once, not with each of its callers.
+        let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, body, None, repeat));
+        asking.await
+    }
+
+    /// Reads a body whole and checks it; returns the same bytes as the runtime holds them.
+    async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
+        let (buffer, bytes) = body::whole(self.request).await?;
+        pending.finish(&bytes)?;
+        Ok(if bytes.is_empty() {
+            JsValue::UNDEFINED
+        } else {
+            buffer
+        })
+    }
+
+    /// Sends the request with its body as it arrives.
+    async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
+        let Some(body) = self.request.body() else {
+            return self
+                .send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent)
+                .await;
+        };
+        let pipe =
+            BodyPipe::start(body, self.incoming.body).map_err(|error| self.refused(&error))?;
+        let (readable, sending) = (JsValue::from(pipe.readable()), pipe.sent());
+        self.pipe = Some(pipe);
+        let asking: LocalBoxFuture<'_, _> =
+            Box::pin(self.ask(gateway, readable, Some(sending), Repeat::Never));
+        asking.await
+    }
+
+    /// Asks the origins. If `sending` the body takes long, their time counts from its end.
+    async fn ask(
+        &mut self,
+        gateway: &Gateway,
+        body: JsValue,
+        sending: Option<JsFuture>,
+        repeat: Repeat,
+    ) -> Result<OriginAnswer, Problem> {
+        let started = Date::now();
+        let attempts = Attempts {
+            gateway,
+            forwarding: self,
+            repeat,
+        };
+        let outcome = attempts.run(&body, sending).await;
+        self.origin_ms = Some(Date::now() - started);
+        outcome
+    }
+
+    /// The runtime refused something that no input can make it refuse.
+    fn refused(&self, error: &JsValue) -> Problem {
+        let problem = NoAnswer::Unreachable.problem();
+        log::fault(&self.incoming.request_id, &problem, &js_message(error));
+        problem
+    }
+}
+
+/// The attempts to get an answer to one request.
+struct Attempts<'a> {
+    gateway: &'a Gateway,
+    forwarding: &'a Forwarding<'a>,
+    repeat: Repeat,
+}
+
+impl Attempts<'_> {
+    async fn run(
+        &self,
+        body: &JsValue,
+        mut sending: Option<JsFuture>,
+    ) -> Result<OriginAnswer, Problem> {
+        let init = self.init(body)?;
+        let location = self.caller_location();
+        let mut deadline = self.deadline(Date::now());
+        let mut tried = Tried::default();
+        let mut attempts = 0;
+        let mut refusal = None;
+        loop {
+            let pick = self.gateway.origins().choose(tried, location, now());
+            let Some(pick) = pick else {
+                return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
+            };
+            tried.add(pick);
+            let health = if self.needs_check(pick) {
+                let path = self.gateway.origins().check_path(pick);
+                self.check(pick, path, deadline).await
+            } else {
+                Health::Well
+            };
+            let failed = match health {
+                Health::NoDatabase => {
+                    self.gateway.origins().lost_database(pick, now());
+                    continue;
+                }
+                Health::Silent => FailedAttempt::unsent(),
+                Health::Well => {
+                    attempts += 1;
+                    match self
+                        .attempt(pick, &init, sending.take(), &mut deadline)
+                        .await
+                    {
+                        Ok(answer) if self.lacks_database(&answer) => {
+                            let failed = FailedAttempt::without_database();
+                            if !failed.may_be_repeated(self.repeat) {
+                                self.record_failure(pick, &failed).await;
+                                return Ok(answer);
+                            }
+                            discard(&answer.response);
+                            // It answered at once: there is time for all of the others.
+                            attempts -= 1;
+                            failed
+                        }
+                        Ok(answer) => {
+                            self.gateway.origins().answered(pick, now());
+                            return Ok(answer);
+                        }
+                        Err(failed) => failed,
+                    }
+                }
+            };
+            self.record_failure(pick, &failed).await;
+            let may_be_repeated = attempts == 0 || failed.may_be_repeated(self.repeat);
+            if self.gateway.origins().is_one() || !may_be_repeated {
+                return Err(failed.problem(self.repeat));
+            }
+            if failed.is_of_caller() {
+                refusal = Some(failed.problem);
+            }
+            if attempts == ATTEMPTS_MAX || left(deadline).is_zero() {
+                return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
+            }
+        }
+    }
+
+    /// Builds the request that is sent to an origin; it is the same for each of them.
+    fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
+        let Forwarding {
+            request,
+            head,
+            incoming,
+            ..
+        } = self.forwarding;
+        let access = &self.gateway.config().access;
+        let seen = match access.client_address {
+            None => headers::seen_address(request),
+            Some(_) => None,
+        };
+        let sent = core::forwarded(head, incoming, access, seen.as_deref());
+        let init = headers::request_init(&incoming.method, &sent)
+            .map_err(|error| self.forwarding.refused(&error))?;
+        if !body.is_undefined() {
+            init.set_body(body);
+        }
+        Ok(init)
+    }
+
+    /// Returns where the caller is, if any origin has a region.
+    fn caller_location(&self) -> CallerLocation {
+        match self.gateway.origins().have_regions() {
+            true => exchange::caller_location(self.forwarding.request),
+            false => [None; 2],
+        }
+    }
+
+    /// Sends the request to one origin and waits for the head of its answer.
+    async fn attempt(
+        &self,
+        pick: Pick,
+        init: &RequestInit,
+        sending: Option<JsFuture>,
+        deadline: &mut f64,
+    ) -> Result<OriginAnswer, FailedAttempt> {
+        let exchange = {
+            let origins = self.gateway.origins();
+            let url = self.forwarding.incoming.target(origins.url(pick));
+            // The runtime aborts what is in flight when a request ends: only another attempt needs it earlier.
+            match origins.is_one() {
+                true => Exchange::start(&url, init),
+                false => Exchange::start_abortable(&url, init),
+            }
+        };
+        let exchange = exchange.map_err(|error| self.broken(&error))?;
+        let mut started = Date::now();
+        let exchange = match sending {
+            None => exchange,
+            Some(sending) => match self.send_body(pick, exchange, sending).await? {
+                Either::Left(answer) => return self.judged(answer),
+                Either::Right(exchange) => exchange,
+            },
+        };
+        if self.repeat == Repeat::Never {
+            started = Date::now();
+            *deadline = self.deadline(started);
+        }
+        let silence_max = self.silence_max(*deadline, started);
+        let exchange = match select(exchange, Delay::from(silence_max)).await {
+            Either::Left((answer, _)) => return self.judged(answer),
+            Either::Right((_, exchange)) => exchange,
+        };
+        let is_seen = self.gateway.origins().is_seen_since(pick);
+        // What is left must do for a health check, or a slow statement would pass for a dead origin.
+        let is_late = left(*deadline) < self.gateway.config().origin_connect_timeout;
+        let exchange = if is_seen || is_late {
+            exchange
+        } else {
+            match select(exchange, pin!(self.is_alive(pick, *deadline))).await {
+                Either::Left((answer, _)) => return self.judged(answer),
+                Either::Right((true, exchange)) => exchange,
+                Either::Right((false, _)) => return Err(FailedAttempt::silent()),
+            }
+        };
+        match select(exchange, Delay::from(left(*deadline))).await {
+            Either::Left((answer, _)) => self.judged(answer),
+            Either::Right(_) => Err(FailedAttempt::slow()),
+        }
+    }
+
+    /// Waits until the body is sent, or the origin answers before. No deadline counts while an origin that lives takes a
+    /// body.
+    async fn send_body(
+        &self,
+        pick: Pick,
+        mut exchange: Exchange,
+        mut sending: JsFuture,
+    ) -> Result<Either<Result<Response, JsValue>, Exchange>, FailedAttempt> {
+        loop {
+            let sent_or_late = select(sending, Delay::from(SENDING_CHECK_INTERVAL));
+            match select(exchange, sent_or_late).await {
+                Either::Left((answer, _)) => return Ok(Either::Left(answer)),
+                Either::Right((Either::Left((sent, _)), exchange)) => {
+                    self.forwarding.is_sent.set(sent.is_ok());
+                    return Ok(Either::Right(exchange));
+                }
+                Either::Right((Either::Right((_, rest)), waiting)) => {
+                    if !self.is_alive(pick, self.check_deadline()).await {
+                        return Err(FailedAttempt::silent());
+                    }
+                    (exchange, sending) = (waiting, rest);
+                }
+            }
+        }
+    }
+
+    /// Passes an answer of Selkie's own.
+    fn judged(&self, answer: Result<Response, JsValue>) -> Result<OriginAnswer, FailedAttempt> {
+        let response = answer.map_err(|error| self.broken(&error))?;
+        let (answer, incoming) = (OriginAnswer::read(response), self.forwarding.incoming);
+        answer
+            .judge(Form::at(&incoming.path), incoming)
+            .map_err(|problem| {
+                discard(&answer.response);
+                FailedAttempt::foreign(answer.status, problem)
+            })?;
+        Ok(answer)
+    }
+
+    fn broken(&self, error: &JsValue) -> FailedAttempt {
+        // A server that refuses a body before its end, and closes, breaks the connection too. And the only origin is not
+        // backed off from because both sides happened to use and to close a connection at one time.
+        let is_unclear = self.repeat == Repeat::Never || self.gateway.origins().is_one();
+        let cause = if is_unclear {
+            FailureCause::Unclear
+        } else {
+            FailureCause::Origin
+        };
+        FailedAttempt::broken(cause, js_message(error))
+    }
+
+    /// Records a failed attempt in the origin's health and in the log.
+    async fn record_failure(&self, pick: Pick, failed: &FailedAttempt) {
+        match failed.cause {
+            FailureCause::Origin => self.gateway.origins().failed(pick, now()),
+            FailureCause::Unclear => {
+                if !self.is_alive(pick, self.check_deadline()).await {
+                    self.gateway.origins().failed(pick, now());
+                }
+            }
+            // One caller's statement may have lost its own connection only.
+            FailureCause::Database => {
+                match self
+                    .check(pick, READINESS_PATH, self.check_deadline())
+                    .await
+                {
+                    Health::Well => self.gateway.origins().answered(pick, now()),
+                    Health::NoDatabase | Health::Silent => {
+                        self.gateway.origins().lost_database(pick, now());
+                    }
+                }
+            }
+            FailureCause::Slow => {}
+        }
+        let cause = format!("origin={} {}", pick.number(), failed.runtime_message);
+        log::fault(
+            &self.forwarding.incoming.request_id,
+            &failed.problem,
+            &cause,
+        );
+    }
+
+    /// Returns when the head of the answer to a request of that time must be there, in milliseconds since 1970.
+    fn deadline(&self, started: f64) -> f64 {
+        started + self.gateway.config().origin_timeout.as_millis() as f64
+    }
+
+    /// Returns the deadline of a health check that does not count as the request's own time.
+    fn check_deadline(&self) -> f64 {
+        Date::now() + self.gateway.config().origin_connect_timeout.as_millis() as f64
+    }
+
+    /// Returns how long an origin that was asked at that time may still be silent.
+    fn silence_max(&self, deadline: f64, started: f64) -> Duration {
+        let silence_max = self.gateway.config().origin_connect_timeout;
+        left(deadline.min(started + silence_max.as_millis() as f64))
+    }
+}
+
+fn now() -> u64 {
+    Date::now() as u64
+}
+
+fn left(deadline: f64) -> Duration {
+    Duration::from_millis((deadline - Date::now()).max(0.0) as u64)
+}
+
+fn js_message(error: &JsValue) -> String {
+    error
+        .dyn_ref::<js_sys::Error>()
+        .map_or_else(String::new, |error| String::from(error.message()))
+}

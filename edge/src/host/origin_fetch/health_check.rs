@@ -1,0 +1,78 @@
+//! Health checks: whether an origin lives, and whether it can reach its database. What follows from one,
+//! [`core`](crate::core) decides.
+
+use super::exchange::Exchange;
+use super::{Attempts, OriginAnswer, discard, headers, now};
+use crate::core::{self, Form, HEALTH_PATH, Pick, Repeat};
+use futures_util::future::{Either, select};
+use shared::error::UNAVAILABLE_HEADER;
+use shared::request_id;
+use shared::security::EDGE_SECRET_HEADER;
+use worker::Delay;
+use worker::js_sys::Date;
+
+/// The outcome of a check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    /// The origin lives, and has what it was asked about.
+    Well,
+    /// The origin lives, but can't reach its database.
+    NoDatabase,
+    /// The origin did not answer in time, or something else answered.
+    Silent,
+}
+
+impl Attempts<'_> {
+    /// Whether the origin is checked before the request is sent: where there is a choice, a request that can't be repeated
+    /// goes only to an origin that is known to live, and one that failed is not trusted before it answered a check.
+    pub(super) fn needs_check(&self, pick: Pick) -> bool {
+        let origins = self.gateway.origins();
+        let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
+        is_risky && !origins.is_one() && !origins.is_seen(pick, now())
+    }
+
+    /// Whether an answer says that its origin can't reach its database, where another origin may be asked.
+    pub(super) fn lacks_database(&self, answer: &OriginAnswer) -> bool {
+        let is_one = self.gateway.origins().is_one();
+        !is_one && says_no_database(answer)
+    }
+
+    /// Checks an origin at this path.
+    pub(super) async fn check(&self, pick: Pick, path: &str, deadline: f64) -> Health {
+        let incoming = self.forwarding.incoming;
+        let url = format!("{}{path}", self.gateway.origins().url(pick));
+        let secret = self.gateway.config().access.edge_secret.as_ref();
+        let mut sent = vec![(request_id::HEADER, incoming.request_id.as_str())];
+        sent.extend(secret.map(|secret| (EDGE_SECRET_HEADER, secret.text())));
+        let exchange = headers::request_init("GET", &sent)
+            .and_then(|init| Exchange::start_abortable(&url, &init));
+        let Ok(exchange) = exchange else {
+            return Health::Silent;
+        };
+        let silence_max = self.silence_max(deadline, Date::now());
+        let Either::Left((Ok(response), _)) = select(exchange, Delay::from(silence_max)).await
+        else {
+            return Health::Silent;
+        };
+        let answer = OriginAnswer::read(response);
+        let health = if answer.judge(Form::Interface, incoming).is_err() {
+            Health::Silent
+        } else if says_no_database(&answer) {
+            Health::NoDatabase
+        } else {
+            self.gateway.origins().lives(pick, now());
+            Health::Well
+        };
+        discard(&answer.response);
+        health
+    }
+
+    /// Whether the origin lives.
+    pub(super) async fn is_alive(&self, pick: Pick, deadline: f64) -> bool {
+        self.check(pick, HEALTH_PATH, deadline).await == Health::Well
+    }
+}
+
+fn says_no_database(answer: &OriginAnswer) -> bool {
+    core::lacks_database(answer.header(UNAVAILABLE_HEADER))
+}

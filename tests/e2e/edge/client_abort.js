@@ -1,0 +1,15 @@
+// Forwards requests, and aborts each after as many milliseconds as it says.
+export default {
+  async fetch(request, env) {
+    const controller = new AbortController();
+    const time = request.headers.get("x-aborts-after-ms");
+    if (time !== null) {
+      setTimeout(() => controller.abort(), Number(time));
+    }
+    try {
+      return await env.EDGE.fetch(request, { signal: controller.signal });
+    } catch {
+      return new Response("aborted", { status: 499 });
+    }
+  },
+};

@@ -1,0 +1,96 @@
+//! Clients that disconnect before they are answered, as a deployed worker sees them: the request to the origin is aborted, and
+//! nothing of it stays in memory. `client_abort.capnp` disconnects in their place.
+
+use super::origins::POSTS;
+use crate::case::eventually;
+use crate::door::{Call, Door};
+use crate::service::shared;
+use crate::stand_in::{Manner, StandIn};
+use crate::worker::Worker;
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::json;
+use std::time::Duration;
+
+cases! {
+    Own: [
+        aborted_requests_leave_nothing_behind,
+        a_request_without_a_body_is_aborted_too,
+    ],
+}
+
+const BODY_BYTES: usize = 1_000_000;
+const AT_ONCE: usize = 5;
+
+/// After these, the runtime has as much garbage as it ever lets lie.
+const BEFORE: usize = 20;
+
+/// Each of them once cost its body, and more.
+const BETWEEN: usize = 40;
+
+/// Far less than their bodies, and far more than the runtime's garbage varies by.
+const GROWTH_MAX_KIB: u64 = 100 * 1024;
+
+async fn aborted_requests_leave_nothing_behind(_: Door) {
+    let origin = StandIn::start("a", Manner::Hang.well_asked()).await;
+    let variables = [("ORIGINS", origin.url.as_str())];
+    let worker = Worker::serve("tests/e2e/edge/client_abort.capnp", &variables);
+    let long = json!({"query": {"title": "x".repeat(BODY_BYTES)}});
+    let abort = || async {
+        let question = Call::new(&worker.url, Method::POST, &format!("{POSTS}/query"))
+            .key(&shared().read_key)
+            .header("x-aborts-after-ms", "150")
+            .json(&long);
+        let answer = question.request().send().await.expect("an answer");
+        assert_eq!(answer.status(), 499);
+    };
+    let mut asked = 0;
+    let mut begun = 0;
+    for round in 0..BEFORE + BETWEEN {
+        if round == BEFORE {
+            begun = worker.memory_kib();
+        }
+        join_all((0..AT_ONCE).map(|_| abort())).await;
+        asked += origin.forget();
+    }
+    assert!(asked > AT_ONCE * (BEFORE + BETWEEN) / 2, "{asked} asked");
+    eventually(
+        "every request is aborted",
+        Duration::from_secs(10),
+        || async { (origin.left() == asked + origin.asked().len()).then_some(()) },
+    )
+    .await;
+    let grown = worker.memory_kib().saturating_sub(begun);
+    assert!(
+        grown < GROWTH_MAX_KIB,
+        "{grown} KiB more than {begun} KiB, after {} MB of bodies",
+        BODY_BYTES * AT_ONCE * BETWEEN / 1_000_000
+    );
+    // And whoever stays is answered.
+    origin.turn(Manner::Well);
+    let stays = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
+    assert_eq!(stays.send().await.payload(), "a");
+}
+
+async fn a_request_without_a_body_is_aborted_too(_: Door) {
+    let origin = StandIn::start("a", Manner::Hang.well_asked()).await;
+    let variables = [("ORIGINS", origin.url.as_str())];
+    let worker = Worker::serve("tests/e2e/edge/client_abort.capnp", &variables);
+    for _ in 0..AT_ONCE {
+        let question = Call::new(&worker.url, Method::GET, POSTS)
+            .key(&shared().read_key)
+            .header("x-aborts-after-ms", "150");
+        let answer = question.request().send().await.expect("an answer");
+        assert_eq!(answer.status(), 499, "{answer:?}");
+    }
+    eventually(
+        "every request is aborted",
+        Duration::from_secs(10),
+        || async { (origin.left() == origin.asked().len()).then_some(()) },
+    )
+    .await;
+    assert!(!origin.asked().is_empty());
+    origin.turn(Manner::Well);
+    let stays = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
+    assert_eq!(stays.send().await.payload(), "a");
+}
