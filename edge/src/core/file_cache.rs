@@ -1,9 +1,9 @@
-//! Which files are kept where the edge runs, under which names, for how long, and what of them a request gets.
+//! The cache of public files: which are cached, under which keys, for how long, and what of them a request gets.
 //!
-//! A file lies under the name of its path, one version at a time: what its `v` does not name is not found. It lies there
-//! for a year, and is given for a while after the origin last spoke for it; then the origin is asked whether it still
-//! does. That is told by a [`Check`], at the file itself and, after the first time, in a small entry beside it.
-//! Knows no cache and no clock.
+//! A file's key is made of its path, so that one version is cached at a time; a request for another version misses. An entry
+//! stays for a year and is served for a while after the origin last confirmed it; then the origin is asked again. The time
+//! of the confirmation is a [`Check`]: in the entry itself, and after the first revalidation in a small entry beside it.
+//! Knows neither the cache nor a clock.
 
 mod purged;
 
@@ -20,34 +20,34 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Bytes of a file that goes to its caller and to the cache at once. The slower of the two holds up the other, and what is
-/// between them lies in the isolate's 128 MiB, as often as there are callers.
-pub const ALONG_MAX_BYTES: u64 = 1024 * 1024;
+/// Most bytes of a file that is cached while it is sent. The slower of the two holds up the other, and what is between them
+/// takes memory of the isolate's 128 MiB, for each caller.
+pub const WITH_ANSWER_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Bytes of a file that is kept at all: what Cloudflare's Cache API takes.
-pub const KEPT_MAX_BYTES: u64 = 512 * 1024 * 1024;
+/// Most bytes of a cached file: what Cloudflare's Cache API takes.
+pub const CACHED_MAX_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How long the origin may take to speak for a file that is there. What it can't say in that time is given unconfirmed.
+/// How long a revalidation may take. Without an answer in that time the cached file is served unconfirmed.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Seconds until an origin that could not speak for a file is asked again.
+/// Seconds until the next revalidation after one that failed.
 const RETRY_SECONDS: u64 = 10;
 
-/// Where entries lie, by installation: a host that no caller can ask, so that a path of theirs never leads to one.
-const PLACE: &str = "https://selkie-files.invalid/";
+/// The host of cache keys, which are URLs: nobody can request one of this host.
+const CACHE_HOST: &str = "https://selkie-files.invalid/";
 
 /// Seconds after a folder became private for which no answer of an origin counts for longer than its request: another
 /// origin may take the folder's files for public for two seconds more.
 const PRIVATE_GRACE_SECONDS: u64 = 5;
 
-/// The `Cache-Control` of the entry that says when a folder of a project became private: older checks never count again.
-pub const MADE_PRIVATE_LIFETIME: &str = "max-age=31536000";
+/// The `Cache-Control` of a project's private mark: older checks never count again.
+pub const PRIVATE_MARK_LIFETIME: &str = "max-age=31536000";
 
 /// The header of an entry that holds its [`Check`]. Stays here.
 pub const CHECK_HEADER: &str = "x-selkie-checked";
 
-/// What of the origin's headers is kept. Not its id, its timing, or for which page it was: those are of one request.
-pub const KEPT_HEADERS: [&str; 10] = [
+/// The origin's headers that are cached. Not the request id, the timing and the CORS headers, which are of one request.
+pub const CACHED_HEADERS: [&str; 10] = [
     "content-length",
     "content-type",
     "content-disposition",
@@ -60,23 +60,23 @@ pub const KEPT_HEADERS: [&str; 10] = [
     "cache-control",
 ];
 
-/// What of them a 304 has too.
+/// Those that a 304 has too.
 pub const NOT_MODIFIED_HEADERS: [&str; 3] = ["etag", "last-modified", "cache-control"];
 
-/// A version of a file, asked for by a URL that may be answered from what is kept.
+/// A version of a file, requested by a URL that the cache may answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFile {
+pub struct CachedFile {
     name: KeptName,
-    place: String,
-    made_private_place: String,
+    cache_key: String,
+    private_mark_key: String,
     tag: String,
 }
 
-impl KeptFile {
-    /// The file that a GET or a HEAD means; none if its URL says anything besides path, version and thumbnail: a signature
-    /// opens what is private, and whatever else there may be, the origin knows what it means.
+impl CachedFile {
+    /// Returns the file that a GET or a HEAD requests; none if its URL has anything besides path, version and thumbnail: a
+    /// signature opens private files, and what other options mean, the origin knows.
     #[must_use]
-    pub fn asked(path: &FilePath, query: Option<&str>, installation: &str) -> Option<Self> {
+    pub fn requested(path: &FilePath, query: Option<&str>, installation: &str) -> Option<Self> {
         let (mut version, mut rendition) = (None, None);
         for option in query?.split('&') {
             let before = match option.strip_prefix("v=") {
@@ -93,99 +93,99 @@ impl KeptFile {
         let name = KeptName::of(path);
         let rendition = rendition.map_or(Rendition::Original, |_| Rendition::Thumbnail);
         Some(Self {
-            place: place(&name, rendition, installation),
-            made_private_place: made_private_place(&path.project, installation),
+            cache_key: cache_key(&name, rendition, installation),
+            private_mark_key: private_mark_key(&path.project, installation),
             name,
             tag: format!("\"{version}\""),
         })
     }
 
-    /// Where it is kept.
+    /// Returns its cache key.
     #[must_use]
-    pub fn place(&self) -> &str {
-        &self.place
+    pub fn cache_key(&self) -> &str {
+        &self.cache_key
     }
 
-    /// Where is kept that the origin spoke for it again.
+    /// Returns the cache key of its last revalidation.
     #[must_use]
-    pub fn check_place(&self) -> String {
-        format!("{}/checked", self.place)
+    pub fn check_key(&self) -> String {
+        format!("{}/checked", self.cache_key)
     }
 
-    /// Where is kept that a folder of its project became private.
+    /// Returns the cache key of its project's private mark.
     #[must_use]
-    pub fn made_private_place(&self) -> &str {
-        &self.made_private_place
+    pub fn private_mark_key(&self) -> &str {
+        &self.private_mark_key
     }
 
-    /// The tag of this version, in its quotes.
+    /// Returns the tag of this version, in its quotes.
     #[must_use]
     pub fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// The name of its path.
+    /// Returns the name of its path.
     #[must_use]
     pub fn name(&self) -> &KeptName {
         &self.name
     }
 
-    /// Whether an answer of the origin to a GET brings this file, and how it comes into the cache.
+    /// Returns how an answer of the origin to a GET fills the cache with this file, if it does.
     #[must_use]
-    pub fn filling(&self, head: &FileHead<'_>) -> Filling {
+    pub fn fill_mode(&self, head: &FileHead<'_>) -> FillMode {
         let dated = head
             .last_modified
             .is_some_and(|date| date.parse::<httpdate::HttpDate>().is_ok());
         let ours = head.etag == Some(self.tag.as_str()) && dated;
         if !ours || !is_everybodys_for_ever(head.cache_control.unwrap_or_default()) {
-            return Filling::None;
+            return FillMode::None;
         }
         let number = |text: &str| text.parse::<u64>().ok();
         match head.status {
             200 => match head.content_length.and_then(number) {
-                Some(0..=ALONG_MAX_BYTES) => Filling::Along,
-                Some(0..=KEPT_MAX_BYTES) => Filling::Behind,
-                _ => Filling::None,
+                Some(0..=WITH_ANSWER_MAX_BYTES) => FillMode::WithAnswer,
+                Some(0..=CACHED_MAX_BYTES) => FillMode::Separately,
+                _ => FillMode::None,
             },
             206 => {
                 let range = head.content_range.and_then(|range| range.rsplit_once('/'));
                 match range.and_then(|(_, size)| number(size)) {
-                    Some(0..=KEPT_MAX_BYTES) => Filling::Behind,
-                    _ => Filling::None,
+                    Some(0..=CACHED_MAX_BYTES) => FillMode::Separately,
+                    _ => FillMode::None,
                 }
             }
-            _ => Filling::None,
+            _ => FillMode::None,
         }
     }
 }
 
-/// Where the renditions of a file are kept.
+/// Returns the cache keys of a file's renditions.
 #[must_use]
-pub fn places(name: &KeptName, installation: &str) -> [String; 2] {
+pub fn cache_keys(name: &KeptName, installation: &str) -> [String; 2] {
     [Rendition::Original, Rendition::Thumbnail]
-        .map(|rendition| place(name, rendition, installation))
+        .map(|rendition| cache_key(name, rendition, installation))
 }
 
-fn place(name: &KeptName, rendition: Rendition, installation: &str) -> String {
+fn cache_key(name: &KeptName, rendition: Rendition, installation: &str) -> String {
     match rendition {
-        Rendition::Original => format!("{PLACE}{installation}/{name}"),
-        Rendition::Thumbnail => format!("{PLACE}{installation}/{name}/thumbnail"),
+        Rendition::Original => format!("{CACHE_HOST}{installation}/{name}"),
+        Rendition::Thumbnail => format!("{CACHE_HOST}{installation}/{name}/thumbnail"),
     }
 }
 
-/// Where is kept that a folder of a project became private.
+/// Returns the cache key of a project's private mark, which says when a folder of the project became private.
 #[must_use]
-pub fn made_private_place(project: &ProjectName, installation: &str) -> String {
-    format!("{PLACE}{installation}/made-private/{project}")
+pub fn private_mark_key(project: &ProjectName, installation: &str) -> String {
+    format!("{CACHE_HOST}{installation}/made-private/{project}")
 }
 
-/// What the origin says of a public file under the version that it has.
+/// Whether a `Cache-Control` is that of a public file under its current version.
 fn is_everybodys_for_ever(cache_control: &str) -> bool {
     let says = |word: &str| cache_control.split(',').any(|part| part.trim() == word);
     says("public") && says("immutable") && !says("private") && !says("no-store")
 }
 
-/// The headers of an answer that decide whether it is kept.
+/// The head of an answer, as far as it decides about caching.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileHead<'a> {
     /// The HTTP status.
@@ -202,19 +202,19 @@ pub struct FileHead<'a> {
     pub content_range: Option<&'a str>,
 }
 
-/// How a file comes into the cache.
+/// How an answer fills the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filling {
-    /// It does not.
+pub enum FillMode {
+    /// Not at all.
     None,
     /// With the bytes that go to the caller.
-    Along,
-    /// By a request of its own, behind the answer: large files would lie in memory between a quick side and a slow one,
-    /// and a part is not the whole.
-    Behind,
+    WithAnswer,
+    /// By another request in the background: a large file would pile up in memory between a quick side and a slow one, and
+    /// a part is not the whole.
+    Separately,
 }
 
-/// When the origin spoke for a file, and for how long that is taken for its word; in seconds since 1970.
+/// When the origin confirmed a file, and until when that counts; in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     at: u64,
@@ -222,7 +222,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// It did now.
+    /// The origin confirmed the file now.
     #[must_use]
     pub fn confirmed(now: u64, seconds: u64) -> Self {
         Self {
@@ -231,20 +231,20 @@ impl Check {
         }
     }
 
-    /// A folder of the file's project became private now: checks before its end don't count, see
+    /// A private mark: a folder of the project became private now. Checks before its end don't count, see
     /// [`counts_after`](Self::counts_after).
     #[must_use]
     pub fn made_private(now: u64) -> Self {
         Self::confirmed(now, PRIVATE_GRACE_SECONDS)
     }
 
-    /// Whether the origin spoke for the file after a folder of its project became private.
+    /// Whether the origin confirmed the file after a folder of its project became private.
     #[must_use]
     pub fn counts_after(self, made_private: Option<Self>) -> bool {
         made_private.is_none_or(|made_private| self.at >= made_private.until)
     }
 
-    /// It could not be asked now; what it said before has to do for a while.
+    /// Extends a check for a while, because the origin could not be asked now.
     #[must_use]
     pub fn prolonged(self, now: u64) -> Self {
         Self {
@@ -263,7 +263,7 @@ impl Check {
         })
     }
 
-    /// The one that lasts longer.
+    /// Returns the check that lasts longer.
     #[must_use]
     pub fn or(self, other: Option<Self>) -> Self {
         match other {
@@ -272,19 +272,19 @@ impl Check {
         }
     }
 
-    /// Whether it still lasts.
+    /// Whether the check still counts.
     #[must_use]
     pub fn lasts(self, now: u64) -> bool {
         now < self.until
     }
 
-    /// `Age`: seconds since the origin spoke.
+    /// Returns the `Age`: seconds since the origin confirmed the file.
     #[must_use]
     pub fn age(self, now: u64) -> u64 {
         now.saturating_sub(self.at)
     }
 
-    /// The `Cache-Control` of an entry that holds nothing else.
+    /// Returns the `Cache-Control` of an entry that holds the check alone.
     #[must_use]
     pub fn lifetime(self, now: u64) -> String {
         format!("max-age={}", self.until.saturating_sub(now).max(1))
@@ -297,30 +297,30 @@ impl fmt::Display for Check {
     }
 }
 
-/// What follows from the origin's word on a version that is kept.
+/// The outcome of a revalidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// It is as it was.
-    Holds,
-    /// It is another, or nobody's: what is kept goes.
-    Gone,
-    /// The origin could not say. A file that is there is better than none.
-    None,
+pub enum Revalidated {
+    /// The version is still the current one.
+    Unchanged,
+    /// The file is another one, private or deleted: the entry is removed.
+    Changed,
+    /// The origin could not say: a stale file is better than none.
+    Unknown,
 }
 
-impl Word {
-    /// Reads the status of an answer of Selkie's own to the question whether the version has changed.
+impl Revalidated {
+    /// Reads the status of an answer of Selkie's own to a conditional request.
     #[must_use]
     pub fn of(status: u16) -> Self {
         match status {
-            304 => Self::Holds,
-            429 | 500.. => Self::None,
-            _ => Self::Gone,
+            304 => Self::Unchanged,
+            429 | 500.. => Self::Unknown,
+            _ => Self::Changed,
         }
     }
 }
 
-/// What is known of an entry when it was found.
+/// The head of an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// `ETag`.
@@ -331,23 +331,23 @@ pub struct Entry<'a> {
     pub size: u64,
 }
 
-/// What of an entry a request gets.
+/// What a request gets of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Serving {
-    /// Everything; to a HEAD, all headers.
+    /// The whole file; for a HEAD, all headers.
     Whole,
     /// These bytes, at least one.
     Part(Range<u64>),
-    /// That it has it already.
+    /// 304: the caller has it.
     NotModified,
-    /// That its condition does not hold.
+    /// 412: the request's condition does not hold.
     Failed,
-    /// That there are no such bytes.
+    /// 416: there are no such bytes.
     Beyond,
 }
 
 impl Entry<'_> {
-    /// What a request with these headers gets; none if the entry's own make no sense.
+    /// Returns what a request with these headers gets; none if the entry's own headers are malformed.
     #[must_use]
     pub fn serve(
         &self,

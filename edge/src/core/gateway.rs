@@ -2,10 +2,10 @@
 
 use super::answer::Answer;
 use super::failed_attempt::Repeat;
-use super::file_cache::KeptFile;
+use super::file_cache::CachedFile;
 use super::incoming_request::{BodyLength, IncomingRequest};
 use super::origin_health::Origins;
-use super::read_cache::{Question, ReadCache};
+use super::read_cache::{CacheableRead, ReadCache};
 use super::request_log::RequestLog;
 use crate::config::Config;
 use futures_util::FutureExt as _;
@@ -35,9 +35,9 @@ pub enum Decision {
     /// The origin answers.
     Forward(BodyPlan),
     /// The cache of files answers, or the origin.
-    File(KeptFile),
+    File(CachedFile),
     /// The cache of reads answers, or the origin. A body is read whole.
-    Read(Question),
+    Read(CacheableRead),
 }
 
 /// What of a request's body is forwarded.
@@ -159,8 +159,9 @@ impl Gateway {
                     self.check_page(request, log.caller(principal))?;
                 }
                 // The origin knows whether the file exists, and who may have it.
-                let kept = KeptFile::asked(&path, request.query.as_deref(), self.installation());
-                Ok(kept.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
+                let file =
+                    CachedFile::requested(&path, request.query.as_deref(), self.installation());
+                Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
             _ => self.admit(request, now, log),
         }
@@ -196,10 +197,10 @@ impl Gateway {
         })?;
         let (principal, pending) = admitted?;
         if let Some(reads) = &self.reads
-            && let Some(wish) = reads.wish(request, &principal, &pending)
+            && let Some(age) = reads.accepted_age(request, &principal, &pending)
         {
-            let question = Question::new(reads, &principal, pending, wish);
-            return Ok(Decision::Read(question));
+            let read = CacheableRead::new(reads, &principal, pending, age);
+            return Ok(Decision::Read(read));
         }
         self.plan(request, pending).map(Decision::Forward)
     }

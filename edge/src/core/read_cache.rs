@@ -1,7 +1,7 @@
-//! Records that are kept for callers who ask for it: which reads, under which key, how long, for whom.
+//! The cache of reads: which reads are cached, under which key, how long, for whom.
 //!
-//! A caller with a read key may say `Cache-Control: max-age=N` on a read of records, and is then content with an
-//! answer that is N seconds old. Knows neither the cache nor a clock.
+//! A caller with a read key may send `Cache-Control: max-age=N` with a read of records, to accept an answer that is N
+//! seconds old. Knows neither the cache nor a clock.
 
 mod accepted;
 mod single_flight;
@@ -26,42 +26,42 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use uuid::Uuid;
 
-/// Bytes of an answer that is kept. It is held whole on its way into the cache, and an isolate has 128 MiB for
+/// Most bytes of a cached answer. It is in memory as a whole on its way into the cache, and an isolate has 128 MiB for
 /// all its requests.
-pub const KEPT_MAX_BYTES: u64 = 1024 * 1024;
+pub const CACHED_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Tells in which millisecond since 1970 a kept answer's origin was asked.
+/// The header of a cached answer with the millisecond since 1970 in which its origin was asked.
 pub const ASKED_AT: &str = "selkie-asked-at";
 
-/// What a browser must find unchanged to use an answer again by itself: also the wish, since a call without one
-/// is to be answered afresh.
+/// What a browser must find unchanged to use an answer again: also `Cache-Control`, since a request without it wants a
+/// fresh answer.
 const VARY: &str = "Accept, Authorization, Cache-Control";
 
-/// Where the Cache API keeps answers: it names them by URLs, and nobody can ask for one of this host.
-const KEPT_AT: &str = "https://reads.selkie.invalid/";
+/// The host of cache keys, which are URLs: nobody can request one of this host.
+const CACHE_HOST: &str = "https://reads.selkie.invalid/";
 
 /// How old an answer may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct AcceptedAge {
     fresh_seconds: u32,
     /// Beyond that: while another one is fetched.
     stale_seconds: u32,
 }
 
-/// How a kept answer of some age suits a wish.
+/// A cached answer's age against what its caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suits {
-    /// It is what was asked for.
-    Yes,
-    /// It may be given while another one is fetched.
-    Meanwhile,
-    /// It is too old.
-    No,
+pub enum Freshness {
+    /// The answer is young enough.
+    Fresh,
+    /// The answer may be given while another one is fetched.
+    Stale,
+    /// The answer is too old.
+    Expired,
 }
 
-impl Wish {
-    /// Reads a request's `Cache-Control`; no more than `most` seconds are granted altogether. None for one that
-    /// wants the origin's own answer (browsers say so on a reload), and for one that can't be read.
+impl AcceptedAge {
+    /// Reads a request's `Cache-Control`; at most `most` seconds are granted altogether. None if it asks for the origin's own
+    /// answer (browsers do on a reload), or is malformed.
     #[must_use]
     pub fn read(cache_control: &str, most: u32) -> Option<Self> {
         let (mut fresh, mut stale) = (None::<u32>, 0);
@@ -91,19 +91,19 @@ impl Wish {
 
     /// Judges an answer by its age.
     #[must_use]
-    pub fn judge(self, age_ms: u64) -> Suits {
+    pub fn judge(self, age_ms: u64) -> Freshness {
         let fresh_ms = u64::from(self.fresh_seconds) * 1000;
         let stale_ms = u64::from(self.stale_seconds) * 1000;
         if age_ms <= fresh_ms {
-            Suits::Yes
+            Freshness::Fresh
         } else if age_ms <= fresh_ms + stale_ms {
-            Suits::Meanwhile
+            Freshness::Stale
         } else {
-            Suits::No
+            Freshness::Expired
         }
     }
 
-    /// The headers that an answer of that age has: a browser, too, may use it for as long as was wished.
+    /// Returns the headers of an answer of that age: a browser, too, may use it for as long as its caller accepts.
     #[must_use]
     pub fn headers(self, age_ms: u64) -> [(&'static str, Cow<'static, str>); 3] {
         let mut kept = format!("private, max-age={}", self.fresh_seconds);
@@ -125,67 +125,67 @@ fn seconds(text: &str) -> Option<u32> {
     digits.then(|| text.parse().unwrap_or(u32::MAX))
 }
 
-/// The milliseconds since an answer's origin was asked, as [`ASKED_AT`] tells; none if it doesn't. Two machines
-/// may disagree about the time: no answer is from the future.
+/// Returns the milliseconds since an answer's origin was asked, by its [`ASKED_AT`]; none if that is missing or malformed.
+/// Clocks may differ: no age is negative.
 #[must_use]
 pub fn age_ms(asked_at: Option<&str>, now_ms: u64) -> Option<u64> {
     let asked_at: u64 = asked_at?.parse().ok()?;
     Some(now_ms.saturating_sub(asked_at))
 }
 
-/// Whether an answer of the origin may be kept: a success, whole, short, in a form that is sent as it is.
+/// Whether an answer of the origin may be cached: a success, whole, short and not compressed.
 #[must_use]
 pub fn is_kept(status: u16, content_length: Option<u64>, content_encoding: Option<&str>) -> bool {
     status == 200
-        && content_length.is_some_and(|bytes| bytes <= KEPT_MAX_BYTES)
+        && content_length.is_some_and(|bytes| bytes <= CACHED_MAX_BYTES)
         && content_encoding.is_none()
 }
 
 /// A read that may be answered from the cache, before its body, if it has one.
 #[derive(Debug)]
-pub struct Question {
+pub struct CacheableRead {
     cache: Rc<ReadCache>,
     principal: Principal,
     pending: Pending,
-    wish: Wish,
+    accepted_age: AcceptedAge,
 }
 
-/// A read that is completely known: what is looked for, for whom, and how old it may be.
+/// A parsed read: its cache key, whose key asks, and how old the answer may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup {
-    /// What of the cache.
+    /// The cache key.
     pub key: Fingerprint,
-    /// Whose key asks.
+    /// The id of the caller's key.
     pub key_id: Uuid,
-    /// How old.
-    pub wish: Wish,
+    /// How old the answer may be.
+    pub accepted_age: AcceptedAge,
 }
 
 impl Lookup {
-    /// The URL under which the cache keeps it.
+    /// Returns the cache key as the Cache API's URL.
     #[must_use]
     pub fn url(&self) -> String {
-        [KEPT_AT, &self.key.to_hex()].concat()
+        [CACHE_HOST, &self.key.to_hex()].concat()
     }
 }
 
-impl Question {
-    /// A request that is answered so, on behalf of who asks.
+impl CacheableRead {
+    /// Creates the read of a caller.
     pub(super) fn new(
         cache: &Rc<ReadCache>,
         principal: &Principal,
         pending: Pending,
-        wish: Wish,
+        accepted_age: AcceptedAge,
     ) -> Self {
         Self {
             cache: Rc::clone(cache),
             principal: principal.clone(),
             pending,
-            wish,
+            accepted_age,
         }
     }
 
-    /// Where it is looked for.
+    /// Returns the cache.
     #[must_use]
     pub fn cache(&self) -> &Rc<ReadCache> {
         &self.cache
@@ -197,7 +197,7 @@ impl Question {
         self.pending.body() == BodyUse::Json
     }
 
-    /// What is looked for; nothing, if it turns out to ask for something else than records.
+    /// Parses the read; none if it asks for something else than records.
     ///
     /// # Errors
     /// Whatever the shared parsers refuse.
@@ -212,7 +212,7 @@ impl Question {
         Ok(Some(Lookup {
             key: Fingerprint::of(&(self.cache.installation, project, access, what)),
             key_id: self.principal.key_id(),
-            wish: self.wish,
+            accepted_age: self.accepted_age,
         }))
     }
 }
@@ -224,17 +224,17 @@ enum What<'a> {
     One(&'a ReadOne),
 }
 
-/// An isolate's part of the cache: who may have from it, and who fetches what.
+/// What an isolate knows of the cache: the keys that the origin accepted lately, and the reads in flight.
 #[derive(Debug)]
 pub struct ReadCache {
     most_seconds: u32,
     installation: Fingerprint,
     accepted: RefCell<Accepted>,
-    turns: Rc<RefCell<SingleFlight>>,
+    single_flight: Rc<RefCell<SingleFlight>>,
 }
 
 impl ReadCache {
-    /// An isolate's cache, if the configuration allows one.
+    /// Creates an isolate's cache, if the configuration allows one.
     pub(super) fn new(config: &Config) -> Option<Self> {
         // Workers of one zone share a cache; only the keys tell their installations apart, and the version what
         // a fingerprint is made of.
@@ -243,17 +243,18 @@ impl ReadCache {
             most_seconds: config.read_cache_max_seconds,
             installation: Fingerprint::of(&installation),
             accepted: RefCell::default(),
-            turns: Rc::default(),
+            single_flight: Rc::default(),
         })
     }
 
-    /// What a request wishes, if it may be answered from the cache: a read of records with a read key.
-    pub(super) fn wish(
+    /// Returns how old the answer to a request may be; none if it can't come from the cache: only reads of records with a
+    /// read key can.
+    pub(super) fn accepted_age(
         &self,
         call: &IncomingRequest,
         principal: &Principal,
         pending: &Pending,
-    ) -> Option<Wish> {
+    ) -> Option<AcceptedAge> {
         let reads = match (pending.action(), call.body) {
             // Of a list, HEAD asks for less than is kept.
             (Action::Read | Action::ReadOne, _) => call.method == "GET",
@@ -264,10 +265,11 @@ impl ReadCache {
         };
         let header = call.cache_control.as_deref()?;
         let may = reads && principal.access() == Access::Read;
-        may.then(|| Wish::read(header, self.most_seconds)).flatten()
+        may.then(|| AcceptedAge::read(header, self.most_seconds))
+            .flatten()
     }
 
-    /// The headers that tell the cache about an answer whose origin was asked then.
+    /// Returns the headers of a cached answer whose origin was asked at that time.
     #[must_use]
     pub fn kept_headers(&self, asked_ms: u64) -> [(&'static str, String); 2] {
         // Another caller may be content with an older one than whose answer it was.
@@ -278,14 +280,14 @@ impl ReadCache {
         ]
     }
 
-    /// Whether a key may have what is kept: the edge knows nothing of revocation, so only one that the origin took
+    /// Whether a key gets cached answers: the edge knows nothing of revocation, so the origin must have accepted the key
     /// within the last [minute](accepted::ACCEPTED_SECONDS).
     #[must_use]
     pub fn is_accepted(&self, key_id: Uuid, now_ms: u64) -> bool {
         self.accepted.borrow().holds(key_id, now_ms / 1000)
     }
 
-    /// Remembers what the origin, asked at that time, thought of a key.
+    /// Records by an answer's status whether the origin, asked at that time, accepted a key.
     pub fn learn(&self, key_id: Uuid, status: u16, asked_ms: u64) {
         match status {
             200..=399 => self.accepted.borrow_mut().insert(key_id, asked_ms / 1000),
@@ -294,22 +296,22 @@ impl ReadCache {
         }
     }
 
-    /// The moment before a look into the cache.
+    /// Returns the moment before a lookup.
     #[must_use]
     pub fn moment(&self) -> Moment {
-        self.turns.borrow().moment()
+        self.single_flight.borrow().moment()
     }
 
-    /// Decides who fetches what was not found by a look at that moment.
+    /// Decides which request fetches what a lookup at that moment did not find.
     #[must_use]
     pub fn turn(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Turn {
         let accepted = self.is_accepted(lookup.key_id, now_ms);
-        SingleFlight::take(&self.turns, lookup, accepted, looked, now_ms)
+        SingleFlight::take(&self.single_flight, lookup, accepted, looked, now_ms)
     }
 
-    /// Whether somebody still fetches it.
+    /// Whether a request still fetches it.
     #[must_use]
     pub fn is_under_way(&self, lookup: &Lookup, now_ms: u64) -> bool {
-        self.turns.borrow().is_under_way(lookup.key, now_ms)
+        self.single_flight.borrow().is_under_way(lookup.key, now_ms)
     }
 }

@@ -5,9 +5,9 @@ use super::cache::{lookup, put, remove};
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, discard, get, headers};
 use crate::core::file_cache::{
-    CHECK_HEADER, CHECK_TIMEOUT, Check, Entry, FileHead, Filling, KEPT_HEADERS, KeptFile,
-    MADE_PRIVATE_LIFETIME, NOT_MODIFIED_HEADERS, Purged, Serving, Word, content_range,
-    made_private_place, places, range_header,
+    CACHED_HEADERS, CHECK_HEADER, CHECK_TIMEOUT, CachedFile, Check, Entry, FileHead, FillMode,
+    NOT_MODIFIED_HEADERS, PRIVATE_MARK_LIFETIME, Purged, Revalidated, Serving, cache_keys,
+    content_range, private_mark_key, range_header,
 };
 use crate::core::{Answer, BodyPlan, Gateway, IncomingRequest};
 use futures_util::future::{Either, join3, select};
@@ -34,7 +34,7 @@ struct Asked<'a> {
     request: &'a Request,
     call: &'a IncomingRequest,
     context: &'a Context,
-    file: KeptFile,
+    file: CachedFile,
     /// What [`Purged`] calls the moment before the origin was asked.
     moment: u64,
     /// The second of it: what the origin says counts from then.
@@ -45,7 +45,7 @@ struct Asked<'a> {
 pub(crate) async fn answer(
     gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
-    file: KeptFile,
+    file: CachedFile,
     context: &Context,
 ) -> Result<Reply, Problem> {
     let asked = Asked {
@@ -68,11 +68,11 @@ pub(crate) async fn answer(
 impl Asked<'_> {
     /// The answer from what is kept; none if this version is not, or is no more.
     async fn find(&self) -> Option<Result<Reply, Problem>> {
-        let check_place = self.file.check_place();
+        let check_key = self.file.check_key();
         let (entry, checked, made_private) = join3(
-            lookup(self.file.place(), None),
-            lookup(&check_place, None),
-            lookup(self.file.made_private_place(), None),
+            lookup(self.file.cache_key(), None),
+            lookup(&check_key, None),
+            lookup(self.file.private_mark_key(), None),
         )
         .await;
         let entry = entry?;
@@ -91,16 +91,16 @@ impl Asked<'_> {
         if !counts || !check.lasts(now()) {
             let (asked_at, seconds) = (now(), self.gateway.config().media_revalidate_seconds);
             check = match self.ask_whether_it_holds().await {
-                Word::Holds => Check::confirmed(asked_at, seconds),
-                Word::None if counts => check.prolonged(now()),
+                Revalidated::Unchanged => Check::confirmed(asked_at, seconds),
+                Revalidated::Unknown if counts => check.prolonged(now()),
                 // It may be private: without the origin's word it is not given.
-                Word::None => {
+                Revalidated::Unknown => {
                     discard(&entry);
                     return None;
                 }
-                Word::Gone => {
+                Revalidated::Changed => {
                     discard(&entry);
-                    remove(&[self.file.place()]).await;
+                    remove(&[self.file.cache_key()]).await;
                     return None;
                 }
             };
@@ -110,10 +110,10 @@ impl Asked<'_> {
     }
 
     /// Asks the origin, as everybody would, whether the version is what it was.
-    async fn ask_whether_it_holds(&self) -> Word {
+    async fn ask_whether_it_holds(&self) -> Revalidated {
         let call = self.call.for_everybody();
         let Ok(request) = self.request_for_everybody(Some(self.file.tag())) else {
-            return Word::None;
+            return Revalidated::Unknown;
         };
         let head = headers::of_request(&request);
         let mut forwarding = Forwarding::new(&request, &head, &call);
@@ -121,9 +121,9 @@ impl Asked<'_> {
         match select(asking, Delay::from(CHECK_TIMEOUT)).await {
             Either::Left((Ok(answer), _)) => {
                 discard(&answer.response);
-                Word::of(answer.status)
+                Revalidated::of(answer.status)
             }
-            Either::Left((Err(_), _)) | Either::Right(_) => Word::None,
+            Either::Left((Err(_), _)) | Either::Right(_) => Revalidated::Unknown,
         }
     }
 
@@ -157,7 +157,7 @@ impl Asked<'_> {
             Serving::Part(part) => {
                 let headers = Headers::new().ok()?;
                 headers.set("range", &range_header(&part)).ok()?;
-                let found = lookup(self.file.place(), Some(&headers)).await?;
+                let found = lookup(self.file.cache_key(), Some(&headers)).await?;
                 let is_it = found.status() == 206
                     && get(&found.headers(), "content-range")? == content_range(&part, size)
                     && get(&found.headers(), "etag")? == self.file.tag();
@@ -192,9 +192,9 @@ impl Asked<'_> {
         if self.call.method != "GET" {
             return;
         }
-        match filling(&self.file, answer) {
-            Filling::None => {}
-            Filling::Along => {
+        match fill_mode(&self.file, answer) {
+            FillMode::None => {}
+            FillMode::WithAnswer => {
                 let Some(entry) = answer
                     .response
                     .clone()
@@ -207,7 +207,7 @@ impl Asked<'_> {
                 self.context
                     .wait_until(async move { store(&file, &entry, moment).await });
             }
-            Filling::Behind => self.fill(),
+            FillMode::Separately => self.fill(),
         }
     }
 
@@ -238,7 +238,7 @@ impl Asked<'_> {
 
     /// Fetches the file for the cache alone.
     fn fill(self) {
-        let Some(fill) = Fill::begin(self.file.place()) else {
+        let Some(fill) = Fill::begin(self.file.cache_key()) else {
             return;
         };
         let Ok(request) = self.request_for_everybody(None) else {
@@ -252,7 +252,7 @@ impl Asked<'_> {
             // Where nothing is kept, no origin is asked twice for it.
             let check = Check::confirmed(now(), gateway.config().media_revalidate_seconds);
             note(&file, check).await;
-            let Some(noted) = lookup(&file.check_place(), None).await else {
+            let Some(noted) = lookup(&file.check_key(), None).await else {
                 return;
             };
             discard(&noted);
@@ -261,7 +261,7 @@ impl Asked<'_> {
             let Ok(answer) = forwarding.send(&gateway, BodyPlan::Drop).await else {
                 return;
             };
-            let is_it = answer.status == 200 && filling(&file, &answer) != Filling::None;
+            let is_it = answer.status == 200 && fill_mode(&file, &answer) != FillMode::None;
             match entry_of(&answer.response, check) {
                 Ok(entry) if is_it => store(&file, &entry, moment).await,
                 _ => discard(&answer.response),
@@ -274,9 +274,9 @@ impl Asked<'_> {
 struct Fill(String);
 
 impl Fill {
-    fn begin(place: &str) -> Option<Self> {
-        let begun = DESK.with_borrow_mut(|desk| desk.begin(place, now()));
-        begun.then(|| Self(place.to_owned()))
+    fn begin(cache_key: &str) -> Option<Self> {
+        let begun = DESK.with_borrow_mut(|desk| desk.begin(cache_key, now()));
+        begun.then(|| Self(cache_key.to_owned()))
     }
 }
 
@@ -291,15 +291,15 @@ pub(crate) async fn purge(answer: &OriginAnswer, installation: &str) {
     let Some(names) = answer.header(FORGET_HEADER) else {
         return;
     };
-    let places: Vec<_> = KeptName::read_list(names)
+    let cache_keys: Vec<_> = KeptName::read_list(names)
         .flat_map(|name| {
-            let places = places(&name, installation);
+            let cache_keys = cache_keys(&name, installation);
             DESK.with_borrow_mut(|desk| desk.forget(name, now()));
-            places
+            cache_keys
         })
         .collect();
-    let places: Vec<_> = places.iter().map(String::as_str).collect();
-    remove(&places).await;
+    let cache_keys: Vec<_> = cache_keys.iter().map(String::as_str).collect();
+    remove(&cache_keys).await;
     if let Some(project) = project_to_forget(names) {
         mark_private(&project, installation).await;
     }
@@ -308,15 +308,15 @@ pub(crate) async fn purge(answer: &OriginAnswer, installation: &str) {
 /// Has the origin asked again for all files of a project, of which a folder became private.
 async fn mark_private(project: &ProjectName, installation: &str) {
     let check = Check::made_private(now());
-    if let Ok(mark) = check_entry(check, MADE_PRIVATE_LIFETIME, None) {
-        put(&made_private_place(project, installation), &mark).await;
+    if let Ok(mark) = check_entry(check, PRIVATE_MARK_LIFETIME, None) {
+        put(&private_mark_key(project, installation), &mark).await;
     }
 }
 
 /// Notes beside an entry when the origin spoke for it.
-async fn note(file: &KeptFile, check: Check) {
+async fn note(file: &CachedFile, check: Check) {
     if let Ok(entry) = check_entry(check, &check.lifetime(now()), Some(file.tag())) {
-        put(&file.check_place(), &entry).await;
+        put(&file.check_key(), &entry).await;
     }
 }
 
@@ -334,22 +334,22 @@ fn check_entry(check: Check, lifetime: &str, tag: Option<&str>) -> Result<Respon
 }
 
 /// Keeps an entry, unless its file was forgotten since it was asked for.
-async fn store(file: &KeptFile, entry: &Response, moment: u64) {
-    let is_outdated = || DESK.with_borrow(|desk| desk.was_forgotten(file.name(), moment, now()));
+async fn store(file: &CachedFile, entry: &Response, moment: u64) {
+    let is_outdated = || DESK.with_borrow(|desk| desk.was_purged(file.name(), moment, now()));
     if is_outdated() {
         discard(entry);
         return;
     }
-    if !put(file.place(), entry).await {
+    if !put(file.cache_key(), entry).await {
         discard(entry);
     } else if is_outdated() {
         // While its bytes came.
-        remove(&[file.place()]).await;
+        remove(&[file.cache_key()]).await;
     }
 }
 
-fn filling(file: &KeptFile, answer: &OriginAnswer) -> Filling {
-    file.filling(&FileHead {
+fn fill_mode(file: &CachedFile, answer: &OriginAnswer) -> FillMode {
+    file.fill_mode(&FileHead {
         status: answer.status,
         etag: answer.header("etag"),
         last_modified: answer.header("last-modified"),
@@ -361,7 +361,7 @@ fn filling(file: &KeptFile, answer: &OriginAnswer) -> Filling {
 
 /// An answer of the origin as it is kept.
 fn entry_of(answer: &Response, check: Check) -> Result<Response, JsValue> {
-    let headers = chosen(&answer.headers(), &KEPT_HEADERS)?;
+    let headers = chosen(&answer.headers(), &CACHED_HEADERS)?;
     headers.set(CHECK_HEADER, &check.to_string())?;
     response(200, &headers, answer.body().as_ref())
 }
@@ -372,7 +372,7 @@ fn given(
     check: Check,
     body: Option<&worker::web_sys::ReadableStream>,
 ) -> Result<Response, JsValue> {
-    let headers = chosen(&entry.headers(), &KEPT_HEADERS)?;
+    let headers = chosen(&entry.headers(), &CACHED_HEADERS)?;
     if let Some(range) = get(&entry.headers(), "content-range") {
         headers.set("content-range", &range)?;
     }

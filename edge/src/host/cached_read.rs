@@ -4,8 +4,8 @@
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, body, cache, discard, get, headers as heads, log};
 use crate::core::{
-    self, ASKED_AT, BodyLength, Gateway, IncomingRequest, Lead, Lookup, NoAnswer, Question,
-    ReadCache, Repeat, Suits, Turn, pauses,
+    self, ASKED_AT, BodyLength, CacheableRead, Freshness, Gateway, IncomingRequest, Lead, Lookup,
+    NoAnswer, ReadCache, Repeat, Turn, pauses,
 };
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
@@ -28,7 +28,7 @@ type Outcome<T> = std::result::Result<T, Problem>;
 struct Found {
     response: Response,
     age_ms: u64,
-    suits: Suits,
+    suits: Freshness,
 }
 
 /// What the origin gave to who asked it for all.
@@ -53,7 +53,7 @@ type Delivery = (Outcome<Fetched>, Option<f64>);
 pub(crate) async fn answer(
     gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
-    question: Question,
+    question: CacheableRead,
     context: &Context,
 ) -> Outcome<Reply> {
     let (call, request) = (forwarding.incoming(), forwarding.request());
@@ -78,7 +78,7 @@ pub(crate) async fn answer(
     for _ in 0..LOOKS {
         let looked = read_cache.moment();
         if let Some(found) = find(&read_cache, &lookup).await {
-            if found.suits == Suits::Meanwhile
+            if found.suits == Freshness::Stale
                 && let Turn::Lead(lead) = read_cache.turn(&lookup, looked, now_ms())
             {
                 let (told, _) = oneshot::channel();
@@ -128,13 +128,13 @@ async fn find(read_cache: &ReadCache, lookup: &Lookup) -> Option<Found> {
     let response = cache::lookup(&lookup.url(), None).await?;
     let asked_at = get(&response.headers(), ASKED_AT);
     let age_ms = core::age_ms(asked_at.as_deref(), now_ms());
-    match age_ms.map(|age_ms| (age_ms, lookup.wish.judge(age_ms))) {
-        Some((age_ms, suits @ (Suits::Yes | Suits::Meanwhile))) => Some(Found {
+    match age_ms.map(|age_ms| (age_ms, lookup.accepted_age.judge(age_ms))) {
+        Some((age_ms, suits @ (Freshness::Fresh | Freshness::Stale))) => Some(Found {
             response,
             age_ms,
             suits,
         }),
-        Some((_, Suits::No)) | None => {
+        Some((_, Freshness::Expired)) | None => {
             discard(&response);
             None
         }
@@ -210,9 +210,9 @@ impl Fetch {
         let init = RequestInit::new();
         init.set_headers(headers.as_ref());
         // Tells where the caller is, and so which origin is near.
-        let place = Reflect::get(&self.request, &"cf".into())?;
-        if place.is_object() {
-            Reflect::set(&init, &"cf".into(), &place)?;
+        let cache_key = Reflect::get(&self.request, &"cf".into())?;
+        if cache_key.is_object() {
+            Reflect::set(&init, &"cf".into(), &cache_key)?;
         }
         Request::new_with_str_and_init(&self.request.url(), &init)
     }
@@ -255,7 +255,7 @@ fn fetched_reply(call: &IncomingRequest, lookup: &Lookup, fetched: Fetched) -> O
         Fetched::Whole(whole) => whole,
         Fetched::Passing(answer) => return Ok(Reply::Origin(answer)),
     };
-    let told = lookup.wish.headers(0);
+    let told = lookup.accepted_age.headers(0);
     let more = told.iter().map(|(name, value)| (*name, value.as_ref()));
     let response = match has_it(call, whole.etag.as_deref()) {
         true => not_modified(whole.etag.as_deref(), more),
@@ -270,7 +270,7 @@ fn fetched_reply(call: &IncomingRequest, lookup: &Lookup, fetched: Fetched) -> O
 fn kept_reply(call: &IncomingRequest, lookup: &Lookup, found: &Found) -> Outcome<Reply> {
     let kept = found.response.headers();
     let (content_type, etag) = (get(&kept, "content-type"), get(&kept, "etag"));
-    let told = lookup.wish.headers(found.age_ms);
+    let told = lookup.accepted_age.headers(found.age_ms);
     let more = told.iter().map(|(name, value)| (*name, value.as_ref()));
     let response = match has_it(call, etag.as_deref()) {
         true => {

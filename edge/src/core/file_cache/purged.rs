@@ -29,24 +29,24 @@ pub struct Purged {
 }
 
 impl Purged {
-    /// Whether a place may be filled by a request of its own: nobody does it already, and there are not too many.
-    pub fn begin(&mut self, place: &str, now: u64) -> bool {
+    /// Whether a cache_key may be filled by a request of its own: nobody does it already, and there are not too many.
+    pub fn begin(&mut self, cache_key: &str, now: u64) -> bool {
         self.fills.retain(|(_, until)| now < *until);
-        let is_busy = self.fills.iter().any(|(known, _)| known == place);
+        let is_busy = self.fills.iter().any(|(known, _)| known == cache_key);
         if is_busy || self.fills.len() >= FILLS_MAX_COUNT {
             return false;
         }
         self.fills
-            .push((place.to_owned(), now + FILL_TIMEOUT.as_secs()));
+            .push((cache_key.to_owned(), now + FILL_TIMEOUT.as_secs()));
         true
     }
 
     /// It was, or it failed.
-    pub fn end(&mut self, place: &str) {
-        self.fills.retain(|(known, _)| known != place);
+    pub fn end(&mut self, cache_key: &str) {
+        self.fills.retain(|(known, _)| known != cache_key);
     }
 
-    /// A moment, to ask [`Purged::was_forgotten`] about later.
+    /// A moment, to ask [`Purged::was_purged`] about later.
     #[must_use]
     pub fn moment(&self) -> u64 {
         self.dropped + self.forgotten.len() as u64
@@ -63,7 +63,7 @@ impl Purged {
 
     /// Whether what was asked of the origin at a moment may be older than the file is now.
     #[must_use]
-    pub fn was_forgotten(&self, name: &KeptName, since: u64, now: u64) -> bool {
+    pub fn was_purged(&self, name: &KeptName, since: u64, now: u64) -> bool {
         let Some(known) = since.checked_sub(self.dropped) else {
             return true;
         };
@@ -93,7 +93,7 @@ mod tests {
         assert!(
             ["a", "b", "c", "d"]
                 .iter()
-                .all(|place| desk.begin(place, 2))
+                .all(|cache_key| desk.begin(cache_key, 2))
         );
         assert!(!desk.begin("e", 3));
         assert!(desk.begin("e", 2 + FILL_TIMEOUT.as_secs()));
@@ -105,11 +105,11 @@ mod tests {
         let mut desk = Purged::default();
         desk.forget(name(1), 0);
         let began = desk.moment();
-        assert!(!desk.was_forgotten(&name(1), began, LATER));
+        assert!(!desk.was_purged(&name(1), began, LATER));
         desk.forget(name(2), 0);
-        assert!(desk.was_forgotten(&name(2), began, LATER));
-        assert!(!desk.was_forgotten(&name(1), began, LATER));
-        assert!(!desk.was_forgotten(&name(2), desk.moment(), LATER));
+        assert!(desk.was_purged(&name(2), began, LATER));
+        assert!(!desk.was_purged(&name(1), began, LATER));
+        assert!(!desk.was_purged(&name(2), desk.moment(), LATER));
     }
 
     #[test]
@@ -117,8 +117,8 @@ mod tests {
         let mut desk = Purged::default();
         desk.forget(name(1), 10);
         let began = desk.moment();
-        assert!(desk.was_forgotten(&name(1), began, 14));
-        assert!(!desk.was_forgotten(&name(1), began, 15));
+        assert!(desk.was_purged(&name(1), began, 14));
+        assert!(!desk.was_purged(&name(1), began, 15));
     }
 
     #[test]
@@ -129,9 +129,9 @@ mod tests {
         for n in 0..FORGOTTEN_MAX_COUNT {
             desk.forget(name(n), 0);
         }
-        assert!(!desk.was_forgotten(&name(5_000), began, LATER));
+        assert!(!desk.was_purged(&name(5_000), began, LATER));
         desk.forget(name(4_000), 0);
-        assert!(desk.was_forgotten(&name(5_000), began, LATER));
-        assert!(desk.was_forgotten(&name(4_000), desk.moment() - 1, LATER));
+        assert!(desk.was_purged(&name(5_000), began, LATER));
+        assert!(desk.was_purged(&name(4_000), desk.moment() - 1, LATER));
     }
 }

@@ -10,11 +10,11 @@ fn path(text: &str) -> FilePath {
     FilePath::parse(text).unwrap()
 }
 
-fn asked(query: &str) -> Option<KeptFile> {
-    KeptFile::asked(&path("/media/default/a/b.png"), Some(query), "i")
+fn asked(query: &str) -> Option<CachedFile> {
+    CachedFile::requested(&path("/media/default/a/b.png"), Some(query), "i")
 }
 
-fn file() -> KeptFile {
+fn file() -> CachedFile {
     asked(&format!("v={V}")).unwrap()
 }
 
@@ -22,8 +22,11 @@ fn file() -> KeptFile {
 fn only_a_url_of_nothing_but_a_version_may_be_answered_from_what_is_kept() {
     let thumbnail = asked(&format!("thumbnail=true&v={V}")).unwrap();
     assert_eq!(asked(&format!("v={V}&thumbnail=true")).unwrap(), thumbnail);
-    assert_ne!(thumbnail.place(), file().place());
-    assert_eq!(KeptFile::asked(&path("/media/default/a"), None, "i"), None);
+    assert_ne!(thumbnail.cache_key(), file().cache_key());
+    assert_eq!(
+        CachedFile::requested(&path("/media/default/a"), None, "i"),
+        None
+    );
     for query in [
         String::new(),
         "thumbnail=true".to_owned(),
@@ -47,17 +50,17 @@ fn only_a_url_of_nothing_but_a_version_may_be_answered_from_what_is_kept() {
 fn a_file_has_one_place_whatever_its_version_or_spelling() {
     let at = |text: &str, v: char| {
         let query = format!("v={}", v.to_string().repeat(32));
-        KeptFile::asked(&path(text), Some(&query), "i").unwrap()
+        CachedFile::requested(&path(text), Some(&query), "i").unwrap()
     };
     let (a, b) = (
         at("/media/default/a%62.png", 'a'),
         at("/media/default/ab.png", 'b'),
     );
-    assert_eq!(a.place(), b.place());
+    assert_eq!(a.cache_key(), b.cache_key());
     assert_ne!(a.tag(), b.tag());
-    assert_ne!(a.place(), at("/media/other/ab.png", 'a').place());
-    assert!(!places(a.name(), "j").contains(&a.place().to_owned()));
-    assert!(places(a.name(), "i").contains(&a.place().to_owned()));
+    assert_ne!(a.cache_key(), at("/media/other/ab.png", 'a').cache_key());
+    assert!(!cache_keys(a.name(), "j").contains(&a.cache_key().to_owned()));
+    assert!(cache_keys(a.name(), "i").contains(&a.cache_key().to_owned()));
 }
 
 #[test]
@@ -71,8 +74,8 @@ fn only_what_the_origin_calls_everybodys_for_ever_is_kept() {
         content_length: Some("17"),
         content_range: None,
     };
-    let filling = |head: FileHead<'_>| file().filling(&head);
-    assert_eq!(filling(good), Filling::Along);
+    let filling = |head: FileHead<'_>| file().fill_mode(&head);
+    assert_eq!(filling(good), FillMode::WithAnswer);
     for cache_control in [
         None,
         Some("public, no-cache"),
@@ -86,7 +89,7 @@ fn only_what_the_origin_calls_everybodys_for_ever_is_kept() {
             cache_control,
             ..good
         };
-        assert_eq!(filling(head), Filling::None, "{cache_control:?}");
+        assert_eq!(filling(head), FillMode::None, "{cache_control:?}");
     }
     for head in [
         FileHead {
@@ -115,7 +118,7 @@ fn only_what_the_origin_calls_everybodys_for_ever_is_kept() {
             ..good
         },
     ] {
-        assert_eq!(filling(head), Filling::None, "{head:?}");
+        assert_eq!(filling(head), FillMode::None, "{head:?}");
     }
 }
 
@@ -124,7 +127,7 @@ fn large_files_and_parts_are_kept_behind_the_answer_and_huge_ones_not_at_all() {
     let tag = file().tag().to_owned();
     let filling = |status, length: u64| {
         let (length, range) = (length.to_string(), format!("bytes 0-1/{length}"));
-        file().filling(&FileHead {
+        file().fill_mode(&FileHead {
             status,
             etag: Some(&tag),
             last_modified: Some(DATE),
@@ -134,13 +137,13 @@ fn large_files_and_parts_are_kept_behind_the_answer_and_huge_ones_not_at_all() {
         })
     };
     for (status, length, expected) in [
-        (200, 0, Filling::Along),
-        (200, ALONG_MAX_BYTES, Filling::Along),
-        (200, ALONG_MAX_BYTES + 1, Filling::Behind),
-        (200, KEPT_MAX_BYTES, Filling::Behind),
-        (200, KEPT_MAX_BYTES + 1, Filling::None),
-        (206, 10, Filling::Behind),
-        (206, KEPT_MAX_BYTES + 1, Filling::None),
+        (200, 0, FillMode::WithAnswer),
+        (200, WITH_ANSWER_MAX_BYTES, FillMode::WithAnswer),
+        (200, WITH_ANSWER_MAX_BYTES + 1, FillMode::Separately),
+        (200, CACHED_MAX_BYTES, FillMode::Separately),
+        (200, CACHED_MAX_BYTES + 1, FillMode::None),
+        (206, 10, FillMode::Separately),
+        (206, CACHED_MAX_BYTES + 1, FillMode::None),
     ] {
         assert_eq!(filling(status, length), expected, "{status} {length}");
     }
@@ -169,15 +172,15 @@ fn a_check_lasts_for_its_time_and_is_told_as_it_was() {
 #[test]
 fn only_an_origin_that_can_speak_has_a_file_forgotten() {
     for (status, expected) in [
-        (304, Word::Holds),
-        (200, Word::Gone),
-        (404, Word::Gone),
-        (401, Word::Gone),
-        (429, Word::None),
-        (500, Word::None),
-        (503, Word::None),
+        (304, Revalidated::Unchanged),
+        (200, Revalidated::Changed),
+        (404, Revalidated::Changed),
+        (401, Revalidated::Changed),
+        (429, Revalidated::Unknown),
+        (500, Revalidated::Unknown),
+        (503, Revalidated::Unknown),
     ] {
-        assert_eq!(Word::of(status), expected, "{status}");
+        assert_eq!(Revalidated::of(status), expected, "{status}");
     }
 }
 
@@ -245,7 +248,7 @@ fn a_check_from_before_a_folder_became_private_does_not_count() {
     ] {
         let check = Check::confirmed(asked_at, 60);
         assert_eq!(check.counts_after(made_private), counts, "{asked_at}");
-        // However long what it says is used in place of a fresh one.
+        // However long what it says is used in cache_key of a fresh one.
         assert_eq!(check.prolonged(200).counts_after(made_private), counts);
         assert!(check.counts_after(None));
     }
@@ -256,15 +259,15 @@ fn a_projects_mark_lies_where_no_file_does() {
     // A project may be called like the name of a file.
     let name = KeptName::of(&FilePath::parse("/media/default/a").unwrap());
     let project = ProjectName::parse(&format!("a{}", &name.as_str()[1..])).unwrap();
-    let place = made_private_place(&project, "i");
-    let file = KeptFile::asked(
+    let cache_key = private_mark_key(&project, "i");
+    let file = CachedFile::requested(
         &FilePath::parse(&format!("/media/{project}/a")).unwrap(),
         Some(&format!("v={}", "0".repeat(32))),
         "i",
     );
     let file = file.unwrap();
-    assert_eq!(file.made_private_place(), place);
-    for taken in [file.place().to_owned(), file.check_place()] {
-        assert_ne!(taken, place);
+    assert_eq!(file.private_mark_key(), cache_key);
+    for taken in [file.cache_key().to_owned(), file.check_key()] {
+        assert_ne!(taken, cache_key);
     }
 }

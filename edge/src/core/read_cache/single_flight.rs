@@ -23,7 +23,7 @@ const NOT_KEPT_MS: u64 = 10_000;
 const TURNS_MAX_COUNT: usize = 1_024;
 
 /// Reads that are fetched at once by those for whom others wait: each holds its answer whole, up to
-/// [`KEPT_MAX_BYTES`](super::KEPT_MAX_BYTES), of an isolate's 128 MB. Beyond, each passes as it comes.
+/// [`CACHED_MAX_BYTES`](super::CACHED_MAX_BYTES), of an isolate's 128 MB. Beyond, each passes as it comes.
 const LEADS_MAX_COUNT: usize = 32;
 
 /// The first pause of who waits, and the longest, in milliseconds. Each is half as long again as the one before.

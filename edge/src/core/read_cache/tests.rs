@@ -9,7 +9,7 @@ use shared::key::Access::{Full, Read};
 const POSTS: &str = "/api/v1/crud/demo/posts";
 
 fn wish(header: &str) -> Option<(u32, u32)> {
-    Wish::read(header, 60).map(|wish| (wish.fresh_seconds, wish.stale_seconds))
+    AcceptedAge::read(header, 60).map(|age| (age.fresh_seconds, age.stale_seconds))
 }
 
 #[test]
@@ -43,17 +43,17 @@ fn a_wish_is_read_from_cache_control() {
 
 #[test]
 fn an_answer_is_fresh_then_good_enough_then_too_old() {
-    let wish = Wish::read("max-age=5, stale-while-revalidate=10", 60).unwrap();
+    let wish = AcceptedAge::read("max-age=5, stale-while-revalidate=10", 60).unwrap();
     for (age_ms, expected) in [
-        (0, Suits::Yes),
-        (5_000, Suits::Yes),
-        (5_001, Suits::Meanwhile),
-        (15_000, Suits::Meanwhile),
-        (15_001, Suits::No),
+        (0, Freshness::Fresh),
+        (5_000, Freshness::Fresh),
+        (5_001, Freshness::Stale),
+        (15_000, Freshness::Stale),
+        (15_001, Freshness::Expired),
     ] {
         assert_eq!(wish.judge(age_ms), expected, "{age_ms}");
     }
-    let kept = |wish: Wish| wish.headers(7_900).map(|(_, value)| value);
+    let kept = |wish: AcceptedAge| wish.headers(7_900).map(|(_, value)| value);
     assert_eq!(
         kept(wish),
         [
@@ -62,8 +62,8 @@ fn an_answer_is_fresh_then_good_enough_then_too_old() {
             "Accept, Authorization, Cache-Control"
         ]
     );
-    let plain = Wish::read("max-age=5", 60).unwrap();
-    assert_eq!(plain.judge(5_001), Suits::No);
+    let plain = AcceptedAge::read("max-age=5", 60).unwrap();
+    assert_eq!(plain.judge(5_001), Freshness::Expired);
     assert_eq!(kept(plain)[1], "private, max-age=5");
 }
 
@@ -78,8 +78,8 @@ fn an_age_is_never_negative_and_never_guessed() {
 #[test]
 fn only_whole_and_short_successes_are_kept() {
     assert!(is_kept(200, Some(0), None));
-    assert!(is_kept(200, Some(KEPT_MAX_BYTES), None));
-    assert!(!is_kept(200, Some(KEPT_MAX_BYTES + 1), None));
+    assert!(is_kept(200, Some(CACHED_MAX_BYTES), None));
+    assert!(!is_kept(200, Some(CACHED_MAX_BYTES + 1), None));
     assert!(!is_kept(200, None, None));
     assert!(!is_kept(200, Some(10), Some("gzip")));
     for status in [204, 206, 304, 400, 404, 503] {

@@ -10,7 +10,7 @@ fn lookup(key: u64, key_id: u128) -> Lookup {
     Lookup {
         key: Fingerprint::of(&key),
         key_id: Uuid::from_u128(key_id),
-        wish: super::super::Wish::read("max-age=1", 1).unwrap(),
+        accepted_age: super::super::AcceptedAge::read("max-age=1", 1).unwrap(),
     }
 }
 
