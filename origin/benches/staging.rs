@@ -9,7 +9,8 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use origin::media::store::{Durability, Staged, Store, StoreAddress, StoreError};
+use origin::config::{Durability, StoreAddress};
+use origin::media::store::{Staged, Store, StoreError};
 use sha2::{Digest, Sha256};
 
 fn main() {
