@@ -53,11 +53,11 @@ pub struct Config {
     pub cors: CorsOrigins,
     /// Whether each request gets a line in the log.
     pub logs_requests: bool,
-    /// Seconds for which records may be kept for callers who ask for it; 0 is never.
+    /// Most seconds for which reads are cached for callers who accept an older answer; 0 turns the cache off.
     pub read_cache_max_seconds: u32,
     /// Bytes of one upload's body.
     pub upload_max_bytes: u64,
-    /// Seconds for which a public file that is kept is given without asking the origin.
+    /// Seconds for which a cached public file is served without a revalidation.
     pub media_revalidate_seconds: u64,
     /// Who may call, and how often.
     pub access: AccessConfig,

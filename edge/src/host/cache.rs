@@ -1,7 +1,7 @@
-//! The Cache API of the platform: answers kept where the worker runs, under names of our own.
+//! The platform's Cache API, with time-outs. Keys are URLs.
 //!
 //! Must not decide what is kept, under which key or for how long, which is [`core`](crate::core)'s. There may be no cache at all (plain workerd without `cacheApiOutbound`) or one
-//! that fails: then nothing is found and nothing is kept, and no request fails of it.
+//! that fails: then nothing is found or stored, and no request fails because of it.
 
 use futures_util::future::{Either, select};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use worker::web_sys::{Headers, Request, RequestInit, Response};
 /// milliseconds; asking the origin is better than to wait longer.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long an answer may take to be kept, its body being on the way. Longer than any head may be waited for by
+/// How long storing an answer may take while its body arrives. Longer than any head may be waited for by
 /// default; Cloudflare ends what goes on 30 s behind an answer by itself.
 const PUT_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -33,7 +33,7 @@ extern "C" {
     fn cache_delete(key: &str) -> Result<Promise, JsValue>;
 }
 
-/// What is kept under a URL. `Range` and conditions among `headers` are answered by the cache itself, with 206, 416 or 304.
+/// Returns the answer that is stored under a URL. `Range` and conditions among `headers` are answered by the cache itself, with 206, 416 or 304.
 pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Response> {
     let request = match headers {
         None => JsValue::from_str(key),
@@ -49,15 +49,15 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
         .ok()
 }
 
-/// Keeps an answer under a URL, for as long as its `Cache-Control` says, and takes its body for that. Only a 200 can be
-/// kept. Whether it is kept now: not so if there is no cache, or if the body broke off.
+/// Stores an answer under a URL, for as long as its `Cache-Control` says, and takes its body for that. Only a 200 can be
+/// stored. Returns whether it is stored now: not without a cache, or if the body broke off.
 pub(crate) async fn put(key: &str, response: &Response) -> bool {
     settled(cache_put(key, response), PUT_TIMEOUT)
         .await
         .is_some()
 }
 
-/// Forgets what is kept under these URLs, here.
+/// Removes what is stored under these URLs, in this location.
 pub(crate) async fn remove(keys: &[&str]) {
     let removals: Array = keys
         .iter()

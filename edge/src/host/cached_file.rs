@@ -28,7 +28,7 @@ thread_local! {
     static DESK: RefCell<Purged> = RefCell::default();
 }
 
-/// A request for a file that may be answered from what is kept.
+/// A request for a file that the cache may answer.
 struct Asked<'a> {
     gateway: &'a Rc<Gateway>,
     request: &'a Request,
@@ -41,7 +41,7 @@ struct Asked<'a> {
     asked_at: u64,
 }
 
-/// Answers a request for a file: from what is kept, else the origin does, and its answer is kept.
+/// Answers a request for a file from the cache, or from the origin and into the cache.
 pub(crate) async fn answer(
     gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
@@ -66,7 +66,7 @@ pub(crate) async fn answer(
 }
 
 impl Asked<'_> {
-    /// The answer from what is kept; none if this version is not, or is no more.
+    /// Returns the answer from the cache; none if this version is not cached, or is not the current one any more.
     async fn find(&self) -> Option<Result<Reply, Problem>> {
         let check_key = self.file.check_key();
         let (entry, checked, made_private) = join3(
@@ -187,7 +187,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Has what the origin answered kept, if it may be. The answer goes to its caller as it is.
+    /// Caches the origin's answer, if it is cacheable. The answer goes to its caller unchanged.
     fn keep(self, answer: &OriginAnswer) {
         if self.call.method != "GET" {
             return;
@@ -249,7 +249,7 @@ impl Asked<'_> {
         let moment = DESK.with_borrow(Purged::moment);
         self.context.wait_until(async move {
             let _fill = fill;
-            // Where nothing is kept, no origin is asked twice for it.
+            // Without a working cache, a second request to the origin would be in vain.
             let check = Check::confirmed(now(), gateway.config().media_revalidate_seconds);
             note(&file, check).await;
             let Some(noted) = lookup(&file.check_key(), None).await else {
@@ -333,7 +333,7 @@ fn check_entry(check: Check, lifetime: &str, tag: Option<&str>) -> Result<Respon
     Response::new_with_opt_str_and_init(Some(""), &init)
 }
 
-/// Keeps an entry, unless its file was forgotten since it was asked for.
+/// Stores an entry, unless its file was purged since the origin was asked.
 async fn store(file: &CachedFile, entry: &Response, moment: u64) {
     let is_outdated = || DESK.with_borrow(|desk| desk.was_purged(file.name(), moment, now()));
     if is_outdated() {
@@ -359,7 +359,7 @@ fn fill_mode(file: &CachedFile, answer: &OriginAnswer) -> FillMode {
     })
 }
 
-/// An answer of the origin as it is kept.
+/// Returns the entry of an origin's answer.
 fn entry_of(answer: &Response, check: Check) -> Result<Response, JsValue> {
     let headers = chosen(&answer.headers(), &CACHED_HEADERS)?;
     headers.set(CHECK_HEADER, &check.to_string())?;

@@ -19,7 +19,7 @@ use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{Headers, Request, RequestInit, Response, ResponseInit};
 use worker::{Context, Delay};
 
-/// How often it is looked for: at first, after somebody else kept it, and once more.
+/// Most lookups of one request: at first, after another request stored the answer, and once more.
 const LOOKS: usize = 3;
 
 type Outcome<T> = std::result::Result<T, Problem>;
@@ -33,7 +33,7 @@ struct Found {
 
 /// What the origin gave to who asked it for all.
 enum Fetched {
-    /// An answer that is being kept.
+    /// An answer that is being cached.
     Whole(Whole),
     /// One that is not.
     Passing(OriginAnswer),
@@ -49,7 +49,7 @@ struct Whole {
 /// A fetched answer, and how long the origin took.
 type Delivery = (Outcome<Fetched>, Option<f64>);
 
-/// Answers a read whose caller is content with one that is kept.
+/// Answers a read whose caller accepts a cached answer.
 pub(crate) async fn answer(
     gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
@@ -152,7 +152,7 @@ struct Fetch {
 }
 
 impl Fetch {
-    /// Asks, tells who listens, and ends the turn when the answer is kept.
+    /// Asks the origin, hands the answer over, and ends the lead when the answer is cached.
     async fn run(self, lead: Lead, told: oneshot::Sender<Delivery>) {
         let asked_ms = now_ms();
         let mut origin_ms = None;
@@ -266,7 +266,7 @@ fn fetched_reply(call: &IncomingRequest, lookup: &Lookup, fetched: Fetched) -> O
         .map_err(|_| NoAnswer::Unreachable.problem())
 }
 
-/// The answer that was kept.
+/// Returns the cached answer.
 fn kept_reply(call: &IncomingRequest, lookup: &Lookup, found: &Found) -> Outcome<Reply> {
     let kept = found.response.headers();
     let (content_type, etag) = (get(&kept, "content-type"), get(&kept, "etag"));

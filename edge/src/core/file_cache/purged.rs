@@ -1,4 +1,4 @@
-//! What an isolate remembers of the files that it is filling the cache with, and of those that were forgotten meanwhile.
+//! The fills that an isolate has in flight, and the files that were purged lately.
 
 use shared::media::KeptName;
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ pub const FILL_TIMEOUT: Duration = Duration::from_secs(150);
 /// Forgotten names that are remembered: 64 kB at most. Older fills than the oldest of them count as overtaken.
 const FORGOTTEN_MAX_COUNT: usize = 1_024;
 
-/// Seconds for which a forgotten file is not kept again: another origin than the one that deleted it may take it for there
-/// for two seconds more, and would have an old file kept.
+/// Seconds for which a purged file is not cached again: another origin than the one that deleted it may serve it for two
+/// seconds more.
 const GRACE_SECONDS: u64 = 5;
 
 /// An isolate's fills.
@@ -22,9 +22,9 @@ const GRACE_SECONDS: u64 = 5;
 pub struct Purged {
     /// Places, and until when, in seconds since 1970.
     fills: Vec<(String, u64)>,
-    /// The last names that were forgotten, and when, the youngest last.
+    /// The last names that were purged, and when, the youngest last.
     forgotten: VecDeque<(KeptName, u64)>,
-    /// How many were forgotten before them.
+    /// How many were purged before them.
     dropped: u64,
 }
 

@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// cut off by the platform, which tells nobody.
 const LEAD_MAX_MS: u64 = 30_000;
 
-/// Milliseconds for which nobody waits for what can't be kept (too long, no success): else every caller would wait
+/// Milliseconds for which nobody waits for an answer that can't be cached (too long, no success): else every caller would wait
 /// for one answer and then ask for another.
 const NOT_KEPT_MS: u64 = 10_000;
 
@@ -37,17 +37,17 @@ pub struct Moment(u64);
 /// What somebody is to do who found nothing.
 #[derive(Debug)]
 pub enum Turn {
-    /// Ask the origin, for all who wait: keep the answer, or tell that it can't be kept.
+    /// Ask the origin for all that wait: cache the answer, or report that it can't be cached.
     Lead(Lead),
     /// Wait while somebody else fetches it.
     Wait,
-    /// Look again: it was kept since.
+    /// Look again: another request cached the answer since.
     LookAgain,
     /// Ask the origin, for nobody else.
     Alone,
 }
 
-/// The turn of who asks the origin. Dropped, it ends, and those who waited ask by themselves.
+/// The lead of the request that asks the origin. Dropping it ends it, and those that wait ask by themselves.
 #[derive(Debug)]
 pub struct Lead {
     turns: Rc<RefCell<SingleFlight>>,
@@ -164,7 +164,7 @@ impl SingleFlight {
 }
 
 impl Lead {
-    /// It is kept: whoever looks from now on finds it.
+    /// Ends the lead: the answer is cached, and lookups from now on find it.
     pub fn kept(self) {
         let mut turns = self.turns.borrow_mut();
         turns.count += 1;
@@ -172,7 +172,7 @@ impl Lead {
         turns.end(self.key, self.number, Some(Entry::Kept { at }));
     }
 
-    /// It can't be kept.
+    /// Ends the lead: the answer can't be cached.
     pub fn not_kept(self, now_ms: u64) {
         let outcome = Entry::NotKept { at_ms: now_ms };
         let mut turns = self.turns.borrow_mut();
