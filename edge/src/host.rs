@@ -1,5 +1,5 @@
 //! The platform: `fetch`, streams, the Cache API, the rate limiter and the log. Besides `lib.rs`, only the files of this
-//! folder know the worker's API; they decide nothing that [`core`](crate::core) could decide.
+//! folder know the worker's API; they decide nothing that [`crate::core`] could decide.
 
 pub(crate) mod body;
 pub(crate) mod cache;

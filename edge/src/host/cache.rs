@@ -1,6 +1,6 @@
 //! The platform's Cache API, with time-outs. Keys are URLs.
 //!
-//! Must not decide what is kept, under which key or for how long, which is [`core`](crate::core)'s. There may be no cache at all (plain workerd without `cacheApiOutbound`) or one
+//! Must not decide what is kept, under which key or for how long, which is [`crate::core`]'s. There may be no cache at all (plain workerd without `cacheApiOutbound`) or one
 //! that fails: then nothing is found or stored, and no request fails because of it.
 
 use futures_util::future::{Either, select};

@@ -1,5 +1,5 @@
 //! Reads from the cache, or from the origin and into the cache. What is cached, for whom, how long, and which request
-//! fetches it, [`core`](crate::core) decides.
+//! fetches it, [`crate::core`] decides.
 
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, body, cache, discard, get, headers as heads, log};

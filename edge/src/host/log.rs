@@ -1,5 +1,5 @@
 //! Writes a line for each answered request to the worker's log, and a data point to Workers Analytics Engine where one is
-//! bound. What a line holds, [`core`](crate::core) says.
+//! bound. What a line holds, [`crate::core`] says.
 
 use crate::config::Config;
 use crate::core::{Outcome, RequestLog};

@@ -1,4 +1,4 @@
-//! Gets the answer to a request from the origins: one after the other as [`core`](crate::core) chooses them, with the
+//! Gets the answer to a request from the origins: one after the other as [`crate::core`] chooses them, with the
 //! time-outs and health checks of each attempt.
 
 mod exchange;

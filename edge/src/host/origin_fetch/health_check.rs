@@ -1,5 +1,5 @@
 //! Health checks: whether an origin lives, and whether it can reach its database. What follows from one,
-//! [`core`](crate::core) decides.
+//! [`crate::core`] decides.
 
 use super::exchange::Exchange;
 use super::{Attempts, OriginAnswer, discard, headers, now};
