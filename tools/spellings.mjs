@@ -1,4 +1,4 @@
-// Writes origin/src/sql/spellings.txt: reads, each as the libraries that callers use really spell it.
+// Writes origin/src/query/sql/spellings.txt: reads, each as the libraries that callers use really spell it.
 //
 // The file is committed; this runs only to add a read or to look at a newer library, with qs and axios installed where
 // node finds them and PHP 8 at hand:  npm install --no-save qs axios && PHP=php node tools/spellings.mjs
@@ -10,7 +10,7 @@ import path from "node:path";
 const require = createRequire(path.join(process.cwd(), "spellings.js"));
 const qs = require("qs");
 const axios = require("axios");
-const target = process.argv[2] ?? "origin/src/sql/spellings.txt";
+const target = process.argv[2] ?? "origin/src/query/sql/spellings.txt";
 
 const numbers = Array.from({ length: 45 }, (_, index) => index * 3);
 

@@ -11,9 +11,9 @@
 mod requests;
 
 use divan::{AllocProfiler, Bencher, black_box};
-use origin::catalog::Table;
-use origin::plan::scope::Scope;
-use origin::sql::Statement;
+use origin::query::catalog::Table;
+use origin::query::plan::scope::Scope;
+use origin::query::sql::Statement;
 use requests::{REQUESTS, joined, parse, plan, render, request, tables};
 use shared::limits::URL_MAX_BYTES;
 use shared::operation::{Operation, parse_head};

@@ -10,12 +10,11 @@
 //! A request runs through:
 //!
 //! ```text
-//! http → keys::authenticate → operation → policy → catalog → plan → sql → db → envelope
+//! http → keys::authenticate → operation → policy → query::{catalog, plan, sql} → db → envelope
 //! ```
 
 pub mod address;
 pub mod app;
-pub mod catalog;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -32,15 +31,13 @@ pub mod keys;
 pub mod logging;
 pub mod media;
 pub mod metrics;
-pub mod page_token;
-pub mod plan;
 pub mod projects;
+pub mod query;
 pub mod rates;
 pub mod secret;
 pub mod serve;
 pub mod shares;
 pub mod signal;
-pub mod sql;
 pub mod system;
 
 mod files;

@@ -11,8 +11,8 @@ use crate::db::retry::Retries;
 use crate::edge_secret::EdgeSecret;
 use crate::keys::{KeyError, Keys};
 use crate::media::sign::Signer;
-use crate::page_token::PageTokens;
 use crate::projects::{ProjectError, Projects};
+use crate::query::cursor::PageTokens;
 use crate::secret::InstallationSecret;
 
 /// For origins that start at the same time on different nodes of a cluster. Each step may be done twice.

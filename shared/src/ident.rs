@@ -1,7 +1,7 @@
 //! Names of projects, databases, tables and fields: parsed once, private inside.
 //!
 //! A value of these types is a *possible* name; whether it exists, the catalogue of the origin says.
-//! Quoting is not done here: `origin/src/sql/builder.rs` is the only place that writes SQL text.
+//! Quoting is not done here: `origin/src/query/sql/builder.rs` is the only place that writes SQL text.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS};

@@ -252,14 +252,14 @@ async fn the_shared_crate_does_no_io(_: Door) {
 /// Where SQL may stand: the stage that writes it, constant statements of the stage that runs it, and two places where
 /// it is data (what the demo database is made of, and a call that is printed to be pasted).
 const MAY_HOLD_SQL: [&str; 5] = [
-    "origin/src/sql/",
+    "origin/src/query/sql/",
     "origin/src/db/",
     "origin/src/demo.rs",
     "origin/src/demo/",
     "origin/src/dev/welcome.rs",
 ];
 
-/// Statements outside `origin/src/sql/` that are put together: numbers and quoted names of our own only.
+/// Statements outside `origin/src/query/sql/` that are put together: numbers and quoted names of our own only.
 const PUT_TOGETHER: [&str; 3] = [
     "origin/src/db/admin",
     "origin/src/db/media",
@@ -303,7 +303,7 @@ async fn only_the_builder_writes_sql(_: Door) {
             .any(|place| source.path.starts_with(place));
         for literal in literals.iter().filter(|literal| is_sql(literal)) {
             let constant = !literal.contains('{')
-                || source.path.starts_with("origin/src/sql/")
+                || source.path.starts_with("origin/src/query/sql/")
                 || source.path.starts_with("origin/src/demo");
             let known = PUT_TOGETHER
                 .iter()
@@ -314,7 +314,7 @@ async fn only_the_builder_writes_sql(_: Door) {
         }
     }
     must_be_empty(
-        "only origin/src/sql writes SQL; elsewhere stand constant statements of origin/src/db, and demo data",
+        "only origin/src/query/sql writes SQL; elsewhere stand constant statements of origin/src/db, and demo data",
         &breaches,
     );
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use origin::db::sample::{Prose, Sample};
 use origin::media::image::{Limits, examine};
 use origin::media::sniff::ImageFormat;
-use origin::plan::scope::Scope;
+use origin::query::plan::scope::Scope;
 use shared::format::Format;
 use shared::ident::ProjectName;
 use shared::key::{Access, Claims, KeySet, SigningKey, TokenCache, verify};

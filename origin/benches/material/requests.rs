@@ -1,10 +1,10 @@
 //! Typical requests, and the tables that they are about: what parsing, planning and rendering are measured
 //! with.
 
-use origin::catalog::{Case, Charset, Column, Kind, Table, Traits};
-use origin::plan::scope::Scope;
-use origin::plan::{self, Plan};
-use origin::sql::{self, Statement};
+use origin::query::catalog::{Case, Charset, Column, Kind, Table, Traits};
+use origin::query::plan::scope::Scope;
+use origin::query::plan::{self, Plan};
+use origin::query::sql::{self, Statement};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::{Operation, parse_head};
 use shared::request::RequestHead;

@@ -12,7 +12,7 @@ use super::error::DbError;
 use super::pool::{Lease, PoolSettings, Pools};
 use super::repertoire::Repertoires;
 use super::schema::{self, Found};
-use crate::catalog::Table;
+use crate::query::catalog::Table;
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem, nearest};

@@ -15,7 +15,7 @@ use super::DbError;
 use super::connection::Connection;
 use super::pool::{Account, Lease, Place, Pools};
 use super::run::{Found, Progress, Written, ended, found, within};
-use crate::plan::{InsertOne, SelectByKey};
+use crate::query::plan::{InsertOne, SelectByKey};
 use in_flight::InFlight;
 use insert_one::Inserts;
 use queue::{Joined, Queue};

@@ -1,7 +1,7 @@
 //! The driver's values as JSON text, written straight into the answer.
 
 use super::geojson;
-use crate::catalog::Kind;
+use crate::query::catalog::Kind;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mysql_async::consts::ColumnType;

@@ -8,7 +8,7 @@ use super::error::DbError;
 use super::pool::Lease;
 use super::run::{self, Leaves, Progress};
 use super::transaction::Transaction;
-use crate::sql::receipt;
+use crate::query::sql::receipt;
 use mysql_async::Value;
 use shared::ident::DatabaseName;
 use shared::operation::write::{Hash, Once};

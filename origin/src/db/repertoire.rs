@@ -1,7 +1,7 @@
 //! What characters the character sets hold, asked of MariaDB itself: once for each, since it never changes.
 
-use crate::catalog::Repertoire;
 use crate::db::ask;
+use crate::query::catalog::Repertoire;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use std::collections::HashMap;

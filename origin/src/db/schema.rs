@@ -6,7 +6,7 @@ use super::error::DbError;
 use super::pool::Lease;
 use super::repertoire::Repertoires;
 use super::run;
-use crate::catalog::{
+use crate::query::catalog::{
     Case, Charset, Column, InsertTraits, Kind, Reference, Repertoire, Table, Traits,
 };
 use shared::ident::{DatabaseName, FieldName, TableName};

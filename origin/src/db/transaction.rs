@@ -7,8 +7,8 @@
 use super::error::DbError;
 use super::pool::Lease;
 use super::run::{self, Leaves, Progress, Written, driver, within};
-use crate::catalog::Layout;
-use crate::sql::Statement;
+use crate::query::catalog::Layout;
+use crate::query::sql::Statement;
 use mysql_async::Row;
 use mysql_async::Value;
 use mysql_async::prelude::Queryable as _;

@@ -1,7 +1,7 @@
 //! Tables that the requests are about: those of the golden file, so that its requests mean the same here, and
 //! some with names and kinds that it lacks.
 
-use origin::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
+use origin::query::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::sync::{Arc, LazyLock};
 

@@ -2,9 +2,9 @@
 
 use crate::catalogue;
 use crate::request::Request;
-use origin::plan::scope::Scope;
-use origin::plan::{self, Param, Plan, Select};
-use origin::sql::{self, Statement};
+use origin::query::plan::scope::Scope;
+use origin::query::plan::{self, Param, Plan, Select};
+use origin::query::sql::{self, Statement};
 use shared::error::Problem;
 use shared::limits::BATCH_MAX_ROWS;
 use shared::operation::read::Count;

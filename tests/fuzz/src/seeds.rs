@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-const GOLDEN: &str = include_str!("../../../origin/src/sql/golden.txt");
+const GOLDEN: &str = include_str!("../../../origin/src/query/sql/golden.txt");
 const SEEDS: &str = include_str!("../seeds.txt");
 
 /// Where the golden file's targets stand; one that begins with `@` names its table.

@@ -1,6 +1,6 @@
 //! What the text of our statements may look like: words of our own, quoted names, and a `?` for each value.
 
-use origin::sql::Statement;
+use origin::query::sql::Statement;
 use shared::operation::sql::SqlCall;
 
 /// Every word that Selkie's own SQL is made of. A word that is missing here is either new, and then belongs

@@ -4,7 +4,7 @@
 
 use crate::catalogue::POSTS;
 use arbitrary::{Arbitrary, Unstructured};
-use origin::catalog::Kind;
+use origin::query::catalog::Kind;
 use serde_json::Value as Json;
 
 /// Items of a list or members of a group that are made.

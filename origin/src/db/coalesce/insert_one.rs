@@ -7,8 +7,8 @@ use super::{Coalescer, Kind, Requests};
 use crate::db::DbError;
 use crate::db::connection::Connection;
 use crate::db::run::{Written, execute};
-use crate::plan::{Param, RowShape};
-use crate::sql;
+use crate::query::plan::{Param, RowShape};
+use crate::query::sql;
 use std::time::Duration;
 
 /// How long a statement waits at least for another session's change of the table itself, where it waits for one; it

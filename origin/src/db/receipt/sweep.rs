@@ -4,7 +4,7 @@
 use crate::db::error::DbError;
 use crate::db::pool::{Lease, Pools};
 use crate::db::run::{self, Leaves, Progress, within};
-use crate::sql::{Statement, receipt};
+use crate::query::sql::{Statement, receipt};
 use mysql_async::Value;
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;

@@ -5,12 +5,12 @@ use super::{
     CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, within,
     within_since, write_row,
 };
-use crate::catalog::Layout;
 use crate::db::connection::Connection;
 use crate::db::pool::Lease;
-use crate::page_token::Seal;
-use crate::plan::Param;
-use crate::sql::Statement;
+use crate::query::catalog::Layout;
+use crate::query::cursor::Seal;
+use crate::query::plan::Param;
+use crate::query::sql::Statement;
 use bytes::Bytes;
 use mysql_async::prelude::FromRow as _;
 use mysql_async::{Row, Value};

@@ -1,8 +1,8 @@
 //! The ids that a batch's inserts have given, kept for the operations that refer to them.
 
-use crate::catalog::Table;
 use crate::db::run::Written;
-use crate::plan;
+use crate::query::catalog::Table;
+use crate::query::plan;
 use shared::error::{ErrorCode, Problem};
 use shared::operation::batch::{Batch, Place, Reference};
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! A table's methods and fields.
 
 use crate::app::App;
-use crate::catalog::{Column, Kind, Table};
 use crate::http::respond;
+use crate::query::catalog::{Column, Kind, Table};
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::Problem;

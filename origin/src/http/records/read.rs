@@ -1,14 +1,14 @@
 //! Reads: prepared, run and answered.
 
 use super::{Attempt, Extent, Failure, Prepared};
-use crate::catalog::Layout;
 use crate::db::run::{Counting, Found, Page, Reading};
 use crate::db::{self, run};
 use crate::http::respond;
-use crate::page_token;
-use crate::plan::scope::Scope;
-use crate::plan::{Select, SelectByKey};
-use crate::sql::{self, Statement};
+use crate::query::catalog::Layout;
+use crate::query::cursor;
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{Select, SelectByKey};
+use crate::query::sql::{self, Statement};
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -70,7 +70,7 @@ impl Attempt<'_> {
             return Ok((select, None));
         };
         let project = self.principal.project();
-        let fingerprint = page_token::fingerprint(project, &select, scope);
+        let fingerprint = cursor::fingerprint(project, &select, scope);
         let seal = self.app.pages.seal(&fingerprint);
         if let Some(token) = &read.window.after {
             let values = seal.open(token)?;

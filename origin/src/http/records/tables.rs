@@ -1,9 +1,9 @@
 //! The tables of an operation: its root, and those that it joins.
 
 use crate::app::App;
-use crate::catalog::Table;
 use crate::db::run::Leaves;
-use crate::plan::scope::Scope;
+use crate::query::catalog::Table;
+use crate::query::plan::scope::Scope;
 use shared::error::Problem;
 use shared::ident::ProjectName;
 use shared::operation::{Operation, TablePath};

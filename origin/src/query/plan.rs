@@ -1,0 +1,319 @@
+//! An operation, resolved against the schema: every name is a column that exists, every value is of
+//! that column's type. Pure; knows no SQL.
+
+pub mod bind;
+mod filter;
+mod insert_one;
+mod join;
+pub mod keyset;
+mod output;
+mod read;
+pub mod scope;
+mod select_by_key;
+mod write;
+
+use crate::query::catalog::{Case, Layout};
+pub use insert_one::{InsertOne, RowShape};
+use keyset::Keyset;
+use scope::Scope;
+pub use select_by_key::{KeyShape, SelectByKey};
+use shared::error::Problem;
+use shared::operation::Operation;
+use shared::operation::filter::{Comparison, MatchMode};
+use shared::operation::read::join::JoinKind;
+use shared::operation::read::select::Aggregate;
+use shared::operation::read::{Direction, Rows};
+use std::sync::Arc;
+
+/// What is to be done, in terms of columns.
+#[derive(Debug)]
+pub enum Plan {
+    /// Read records.
+    Select(Select),
+    /// Read the record with an integer key.
+    SelectByKey(SelectByKey),
+    /// Insert records.
+    Insert(Insert),
+    /// Insert one record whose statement others may share.
+    InsertOne(InsertOne),
+    /// Change records.
+    Update(Update),
+    /// Delete records.
+    Delete(Delete),
+}
+
+/// A column of one of a statement's tables, which its [`Scope`] lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The table: 0 is the root.
+    pub source: usize,
+    /// The column's place in it.
+    pub column: usize,
+}
+
+/// Read records.
+#[derive(Clone, Debug)]
+pub struct Select {
+    /// What comes out.
+    pub output: Output,
+    /// How a row of it looks.
+    pub layout: Arc<Layout>,
+    /// How the scope's further tables are joined, in their order.
+    pub joins: Vec<Join>,
+    /// Which records.
+    pub filter: Option<Predicate>,
+    /// The fields by which they are put together.
+    pub group: Vec<Place>,
+    /// Whether equal rows come out once.
+    pub rows: Rows,
+    /// In what order.
+    pub order: Vec<(Expression, Direction)>,
+    /// How many at most.
+    pub limit: Option<u64>,
+    /// How many are skipped first.
+    pub offset: u64,
+    /// How the next page is found, if it can be.
+    pub keyset: Option<Keyset>,
+}
+
+/// What comes out of a read. Columns that only the service needs stand behind those of the layout.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// All columns of the only table.
+    Whole,
+    /// These.
+    Cells(Vec<Expression>),
+}
+
+/// What a cell holds, or an order follows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// A column's value.
+    Column(Place),
+    /// So many of the first characters of a long text, or of many bytes, by which they are ordered.
+    Beginning(Place, u16),
+    /// The number of a member of an ENUM or SET, by which they are ordered.
+    Ordinal(Place),
+    /// An aggregate over a column.
+    Aggregate(Aggregate, Place),
+    /// The number of records.
+    CountAll,
+    /// How well a record matches a full-text search.
+    Score(Search),
+    /// True if any of these has a value, else NULL: whether a joined table has a record here.
+    Presence(Vec<Place>),
+}
+
+/// A full-text search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// The columns, of one table.
+    pub places: Vec<Place>,
+    /// How the term is read.
+    pub mode: MatchMode,
+    /// The term.
+    pub term: Param,
+}
+
+/// A join of the next table of the scope.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// Which records stay that have no partner.
+    pub kind: JoinKind,
+    /// What partners have in common.
+    pub on: Predicate,
+}
+
+/// Insert records.
+#[derive(Debug, PartialEq)]
+pub struct Insert {
+    /// Columns that the rows name.
+    pub columns: Vec<usize>,
+    /// A cell for each of them; `None` is the column's default.
+    pub rows: Vec<Vec<Option<Operand>>>,
+    /// Columns whose new values are the answer; empty if the table has no key, or if the answer is the
+    /// value that MariaDB counted.
+    pub returning: Vec<usize>,
+    /// Whether the answer is a list.
+    pub batch: Batch,
+    /// What becomes of rows whose key is taken.
+    pub on_conflict: OnConflict,
+}
+
+/// What becomes of a row when a unique key already holds one of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// The insert fails.
+    Refuse,
+    /// The record that is there takes the values that the row gives, but for those of its key. A row
+    /// that gives no others sets this column to itself.
+    Update {
+        /// A column to set to itself.
+        anchor: usize,
+    },
+    /// The record that is there stays as it is: this column is set to itself, which changes nothing.
+    Ignore {
+        /// A column to set to itself.
+        anchor: usize,
+    },
+    /// The same where even that would run a trigger: the row's own statement fails, and is passed over.
+    PassOver,
+}
+
+/// Whether an insert was sent as a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// One record, answered by its id.
+    No,
+    /// A batch, answered by the list of ids.
+    Yes,
+}
+
+/// Change records.
+#[derive(Debug, PartialEq)]
+pub struct Update {
+    /// Columns and their new values.
+    pub changes: Vec<(usize, Operand)>,
+    /// Which records.
+    pub filter: Predicate,
+}
+
+/// Delete records.
+#[derive(Debug, PartialEq)]
+pub struct Delete {
+    /// Which records.
+    pub filter: Predicate,
+}
+
+/// A condition over columns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predicate {
+    /// A column compared to a value.
+    Compare(Place, Comparison, Operand),
+    /// A column equal to another.
+    Same(Place, Place),
+    /// A column among values; of none, false.
+    In(Place, Vec<Operand>),
+    /// A column between two values.
+    Between(Place, Operand, Operand),
+    /// A column is NULL.
+    IsNull(Place),
+    /// A column matches an SQL pattern.
+    Like(Place, LikePattern, Operand),
+    /// A column matches a regular expression.
+    Regexp(Place, Operand),
+    /// Full-text search.
+    Match(Search),
+    /// What an order follows, compared to its value in another row.
+    Ordered(Expression, Comparison, Operand),
+    /// What an order follows is NULL.
+    OrderedNull(Expression),
+    /// All hold.
+    All(Vec<Predicate>),
+    /// One holds.
+    Any(Vec<Predicate>),
+    /// It does not hold.
+    Not(Box<Predicate>),
+}
+
+/// What in a pattern stands for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LikePattern {
+    /// As the caller wrote it; `\` escapes.
+    Raw,
+    /// Literal text between our own `%`; `|` escapes.
+    Literal,
+}
+
+/// A value that is bound to a `?`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Param {
+    /// NULL.
+    Null,
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer beyond `i64`.
+    UInt(u64),
+    /// A FLOAT's value.
+    Float(f32),
+    /// A DOUBLE's value.
+    Double(f64),
+    /// Text.
+    Text(Box<str>),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+/// A value and what SQL makes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operand {
+    /// The value.
+    pub param: Param,
+    /// What is wrapped around it.
+    pub form: Form,
+}
+
+impl Operand {
+    /// Bytes that the value takes in a statement's text and among its values, at most.
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        CELL_MAX_BYTES
+            + match &self.param {
+                Param::Text(text) => text.len(),
+                Param::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            }
+    }
+}
+
+/// Bytes of a cell beside those of its text or bytes, at most.
+pub const CELL_MAX_BYTES: usize = 40;
+
+/// What SQL makes of a bound value, so that it is compared as the column's own type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Taken as it is.
+    Plain,
+    /// `CAST(? AS DECIMAL(65, scale))`: exact where a bare string would be compared as a double.
+    Decimal {
+        /// Digits after the point.
+        scale: u8,
+    },
+    /// `ST_GeomFromGeoJSON(?)`
+    GeoJson,
+    /// Taken as it is, but compared with the column converted to utf8mb4: the text holds characters
+    /// that the column's character set lacks.
+    Unicode(Case),
+    /// Compared as compact JSON, so that white space does not matter.
+    Json,
+}
+
+/// Resolves an operation on the tables of a scope, of which only reads have several; a batch may have
+/// so many rows.
+///
+/// # Errors
+/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`, `invalid_query_option`: the
+/// first fault found, naming its field.
+pub fn build(
+    operation: &Operation,
+    scope: &Scope<'_>,
+    batch_max_rows: usize,
+) -> Result<Plan, Problem> {
+    match operation {
+        Operation::Read(operation) => read::records(operation, scope).map(Plan::Select),
+        Operation::ReadOne(operation) => read::one(operation, scope),
+        Operation::Insert(operation) => write::insert(operation, scope.root(), batch_max_rows),
+        Operation::Update(operation) => write::update(operation, scope).map(Plan::Update),
+        Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
+        // These have no plan: metadata is the catalogue itself, SQL is the caller's own, of a batch each
+        // operation has one, and media are no records.
+        Operation::Describe(_)
+        | Operation::Sql(_)
+        | Operation::Batch(_)
+        | Operation::Media(_)
+        | Operation::Tus(_) => Err(Problem::internal(
+            "Something went wrong in the service itself.",
+            "an operation without a plan was planned",
+        )),
+    }
+}

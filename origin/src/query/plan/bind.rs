@@ -1,0 +1,346 @@
+//! A caller's value, turned into one of its column's type, or refused by name.
+//!
+//! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits
+//! exact. Ranges are MariaDB's to check: it knows them, and says so with its own error.
+
+mod geojson;
+mod json;
+mod member;
+mod number;
+mod temporal;
+
+use super::{Form, Operand, Param};
+use crate::query::catalog::{Charset, Column, Kind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use shared::error::{ErrorCode, Problem, nearest};
+use shared::ident::shown;
+use shared::json::Value;
+use shared::operation::filter::Comparison;
+use shared::operation::read::select::Aggregate;
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+use temporal::Hours;
+use uuid::Uuid;
+
+/// Bytes of a number that is shown in a message; a longer one is only "a number".
+const NUMBER_SHOWN_MAX_BYTES: usize = 40;
+
+/// What a value is bound for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be stored in the column.
+    Store,
+    /// To be compared with it.
+    Filter,
+    /// To address a record.
+    Key,
+}
+
+impl Purpose {
+    fn code(self) -> ErrorCode {
+        match self {
+            Self::Store | Self::Key => ErrorCode::InvalidValue,
+            Self::Filter => ErrorCode::InvalidFilter,
+        }
+    }
+}
+
+/// Binds a value to a column.
+///
+/// # Errors
+/// `invalid_value` (`invalid_filter` in a condition), naming the field and what it takes.
+pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
+    if *value == Value::Null {
+        return Ok(plain(Param::Null));
+    }
+    let bound = match column.kind {
+        Kind::Integer => number::integer(value, purpose),
+        Kind::Bit => number::integer(value, purpose).filter(is_not_negative),
+        Kind::Decimal => number::decimal(value, purpose),
+        Kind::Float => number::float(value),
+        Kind::Double => number::double(value),
+        Kind::Text => scalar_text(value).and_then(|text| of_text(column, text, purpose)),
+        Kind::Enum => scalar_text(value)
+            .and_then(|text| match purpose {
+                Purpose::Filter => member::named(&column.values, text, column.case),
+                Purpose::Store | Purpose::Key => member::one(&column.values, text),
+            })
+            .and_then(|text| of_text(column, text, purpose)),
+        Kind::Set => scalar_text(value)
+            .and_then(|text| match purpose {
+                Purpose::Filter => member::all_named(&column.values, text, column.case),
+                Purpose::Store | Purpose::Key => member::several(&column.values, text),
+            })
+            .and_then(|text| of_text(column, &text, purpose)),
+        Kind::Uuid => parsed::<Uuid>(value),
+        Kind::Inet4 => parsed::<Ipv4Addr>(value),
+        Kind::Inet6 => parsed::<Ipv6Addr>(value),
+        Kind::Date => string(value).and_then(|text| {
+            temporal::date(
+                text,
+                match purpose {
+                    Purpose::Store => Hours::Dropped,
+                    Purpose::Filter | Purpose::Key => Hours::Kept,
+                },
+            )
+            .map(own_text)
+        }),
+        Kind::DateTime => string(value).and_then(temporal::datetime).map(own_text),
+        Kind::Time => string(value).and_then(temporal::time).map(own_text),
+        Kind::Json => return json(column, value, purpose),
+        Kind::Bytes => string(value).and_then(|text| bytes(column, text, purpose)),
+        Kind::Geometry => match value {
+            Value::Object(text) => return geometry(column, text, purpose),
+            _ => None,
+        },
+    };
+    bound.ok_or_else(|| refused(column, value, purpose))
+}
+
+/// Binds text for a pattern, whatever the column's type.
+///
+/// # Errors
+/// `invalid_filter` if the value is no text.
+pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
+    scalar_text(value)
+        .map(|text| literal(column, text))
+        .ok_or_else(|| refused(column, value, Purpose::Filter))
+}
+
+/// Text that is compared with a column. MariaDB converts it to the column's character set, which leaves
+/// the column's collation and index in use, but refuses what that can't hold; then the column is
+/// converted instead.
+#[must_use]
+pub fn literal(column: &Column, text: &str) -> Operand {
+    let form = match &column.charset {
+        Charset::Limited(repertoire) if !repertoire.holds(text) => Form::Unicode(column.case),
+        Charset::Limited(_) | Charset::Unicode => Form::Plain,
+    };
+    Operand {
+        param: Param::Text(text.into()),
+        form,
+    }
+}
+
+/// Refuses comparisons that have no meaning for a column.
+///
+/// # Errors
+/// `invalid_filter`.
+pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem> {
+    use Comparison::{Equal, NotEqual, NullSafeEqual};
+    match (column.kind, comparison) {
+        (Kind::Geometry, NullSafeEqual) => {}
+        (Kind::Geometry | Kind::Json, Equal | NotEqual | NullSafeEqual) => return Ok(()),
+        (Kind::Geometry | Kind::Json, _) => {}
+        _ => return Ok(()),
+    }
+    Err(Problem::new(
+        ErrorCode::InvalidFilter,
+        format!(
+            "The field {} ({}) has no order.",
+            shown(column.name.as_str()),
+            column.type_text
+        ),
+    )
+    .with_hint("Compare it with = or !=."))
+}
+
+/// Refuses aggregates that have no meaning for a column.
+///
+/// # Errors
+/// `invalid_query_option`.
+pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> {
+    use Aggregate::{Avg, Count, CountDistinct, Max, Min, Sum};
+    let sound = match (aggregate, column.kind) {
+        (Count | CountDistinct, _) => true,
+        (Min | Max, kind) => !matches!(kind, Kind::Geometry | Kind::Json),
+        (Sum | Avg, kind) => matches!(
+            kind,
+            Kind::Integer | Kind::Bit | Kind::Decimal | Kind::Float | Kind::Double
+        ),
+    };
+    if sound {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!(
+            "The option selectFields can't have the {} of {} ({}).",
+            match aggregate {
+                Sum => "SUM",
+                Avg => "AVG",
+                Min => "MIN",
+                Max => "MAX",
+                Count | CountDistinct => "COUNT",
+            },
+            shown(column.name.as_str()),
+            column.type_text,
+        ),
+    )
+    .with_hint("Use COUNT or COUNT_DISTINCT."))
+}
+
+fn plain(param: Param) -> Operand {
+    Operand {
+        param,
+        form: Form::Plain,
+    }
+}
+
+fn own_text(text: String) -> Operand {
+    plain(Param::Text(text.into()))
+}
+
+fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
+    let got = match value {
+        Value::Text(text) => shown(text),
+        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
+        other => other.kind().to_owned(),
+    };
+    let hint = match (column.kind, value, &column.charset) {
+        (Kind::Enum | Kind::Set, Value::Text(text), _) => {
+            nearest(text, column.values.iter().map(String::as_str))
+                .map(|near| format!("Did you mean {}?", shown(near)))
+        }
+        (Kind::Text, Value::Text(_), Charset::Limited(repertoire)) => Some(format!(
+            "Its character set {} lacks a character of it.",
+            repertoire.charset()
+        )),
+        _ => None,
+    };
+    faulty(column, purpose, &format!(", not {got}")).with_hint_if(hint)
+}
+
+/// Says what a field takes, and what is wrong with the value given.
+fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
+    let takes = match column.kind {
+        Kind::Integer => "a whole number",
+        Kind::Bit => "a whole number from 0 up",
+        Kind::Decimal => "a number of at most 65 digits",
+        Kind::Float | Kind::Double => "a number",
+        Kind::Text => "a string",
+        Kind::Enum => "one of its members",
+        Kind::Set => "members of its own, separated by commas",
+        Kind::Uuid => "a UUID",
+        Kind::Inet4 => "an IPv4 address",
+        Kind::Inet6 => "an IPv6 address",
+        Kind::Date => "a date such as \"2026-11-20\"",
+        Kind::DateTime => "a date and time such as \"2026-11-20 08:36:16\" or RFC 3339",
+        Kind::Time => "a time such as \"08:36:16\"",
+        Kind::Json => "any JSON value",
+        Kind::Bytes => "a base64 string",
+        Kind::Geometry => "a GeoJSON geometry of two dimensions",
+    };
+    Problem::new(
+        purpose.code(),
+        format!(
+            "The field {} ({}) takes {takes}{fault}.",
+            shown(column.name.as_str()),
+            short(&column.type_text)
+        ),
+    )
+}
+
+/// A type as MariaDB writes it; an ENUM may have thousands of members.
+fn short(type_text: &str) -> Cow<'_, str> {
+    const SHOWN_MAX_CHARS: usize = 120;
+    match type_text.char_indices().nth(SHOWN_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &type_text[..end]).into(),
+        None => type_text.into(),
+    }
+}
+
+/// Text for a column that holds text. What its character set lacks is refused here by name, since a
+/// session that is not strict would store `?` instead.
+fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
+    match (purpose, &column.charset) {
+        (Purpose::Store, Charset::Limited(repertoire)) if !repertoire.holds(text) => None,
+        (Purpose::Store, _) => Some(plain(Param::Text(text.into()))),
+        (Purpose::Filter | Purpose::Key, _) => Some(literal(column, text)),
+    }
+}
+
+/// A text of a form that the standard library or a crate knows, as MariaDB writes it.
+fn parsed<T: FromStr + ToString>(value: &Value) -> Option<Operand> {
+    let parsed: T = string(value)?.trim().parse().ok()?;
+    Some(own_text(parsed.to_string()))
+}
+
+/// MariaDB stores the bits of a negative number in a BIT(64), and gives them back as another.
+fn is_not_negative(operand: &Operand) -> bool {
+    match &operand.param {
+        Param::Int(number) => *number >= 0,
+        Param::Text(text) => !text.starts_with('-'),
+        _ => true,
+    }
+}
+
+fn string(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn scalar_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) | Value::Number(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn json(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
+    let text = value.to_json();
+    if json::has_lone_surrogate(&text) {
+        let fault = "; this one holds half of a surrogate pair (\\ud800 to \\udfff alone), which is no character";
+        return Err(faulty(column, purpose, fault));
+    }
+    let form = match purpose {
+        Purpose::Store => Form::Plain,
+        Purpose::Filter | Purpose::Key => Form::Json,
+    };
+    Ok(Operand {
+        param: Param::Text(text.into()),
+        form,
+    })
+}
+
+/// Base64 in either alphabet, with its padding or without. A BINARY is filled up with zeros as MariaDB
+/// does when it stores one: else the value that was inserted would not find its record.
+fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
+    let bare = text.trim_end_matches('=');
+    let padding = text.len() - bare.len();
+    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
+        return None;
+    }
+    let engine = if bare.contains(['-', '_']) {
+        URL_SAFE_NO_PAD
+    } else {
+        STANDARD_NO_PAD
+    };
+    let mut bytes = engine.decode(bare).ok()?;
+    if purpose != Purpose::Store {
+        let fixed = column
+            .type_text
+            .strip_prefix("binary(")
+            .and_then(|rest| rest.strip_suffix(')'))
+            .and_then(|length| length.parse().ok());
+        bytes.resize(bytes.len().max(fixed.unwrap_or_default()), 0);
+    }
+    Some(plain(Param::Bytes(bytes)))
+}
+
+fn geometry(column: &Column, text: &str, purpose: Purpose) -> Result<Operand, Problem> {
+    match geojson::geometry(text) {
+        Ok(text) => Ok(Operand {
+            param: Param::Text(text.into()),
+            form: Form::GeoJson,
+        }),
+        Err(fault) => Err(faulty(column, purpose, &format!(": {fault}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

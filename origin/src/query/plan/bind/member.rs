@@ -1,0 +1,155 @@
+//! Members of an ENUM or SET. MariaDB takes a number that is no member for a member's place, so a
+//! mistyped `"2"` would be stored as something else; and a comparison with no member finds nothing.
+//!
+//! A condition names a member by one rule, whatever the collation: its text, without regard to trailing spaces, nor to
+//! case where the column's collation has none. What is stored, or addresses a record, is the collation's to judge: only
+//! what no collation in use takes for a member is refused here.
+
+use crate::query::catalog::Case;
+
+/// The member of an ENUM that a condition names; or the empty text, which an ENUM holds that was given something else
+/// while MariaDB was not strict.
+pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option<&'a str> {
+    if text.is_empty() {
+        return Some("");
+    }
+    place(members, text, case).map(|place| members[place].as_str())
+}
+
+/// The value of a SET that a condition names: its members in the order of their column.
+pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<String> {
+    if text.is_empty() {
+        return Some(String::new());
+    }
+    let places = text.split(',').map(|part| place(members, part, case));
+    let mut places = places.collect::<Option<Vec<_>>>()?;
+    places.sort_unstable();
+    places.dedup();
+    let parts: Vec<&str> = places.iter().map(|at| members[*at].as_str()).collect();
+    Some(parts.join(","))
+}
+
+/// The place of the member with this text.
+fn place(members: &[String], text: &str, case: Case) -> Option<usize> {
+    let bare = |text: &str| match case {
+        Case::Exact => text.trim_end_matches(' ').to_owned(),
+        Case::Folded => text.trim_end_matches(' ').to_lowercase(),
+    };
+    let exact = members.iter().position(|member| member == text);
+    let wanted = bare(text);
+    exact.or_else(|| members.iter().position(|member| bare(member) == wanted))
+}
+
+/// The value of an ENUM, if it can be one; as given, since MariaDB finds the member.
+pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
+    // What an ENUM holds that was given something else while MariaDB was not strict.
+    let blank = text.is_empty();
+    (blank || !matches!(find(members, text), Found::No)).then_some(text)
+}
+
+/// The value of a SET, if it can be one: in the order of its members, as MariaDB keeps it.
+pub(super) fn several(members: &[String], text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some(String::new());
+    }
+    let mut parts: Vec<(usize, &str)> = Vec::new();
+    for part in text.split(',') {
+        match find(members, part) {
+            Found::At(place) => parts.push((place, part)),
+            Found::Perhaps => return Some(text.to_owned()),
+            Found::No => return None,
+        }
+    }
+    parts.sort_unstable_by_key(|(place, _)| *place);
+    parts.dedup_by_key(|(place, _)| *place);
+    let parts: Vec<&str> = parts.into_iter().map(|(_, part)| part).collect();
+    Some(parts.join(","))
+}
+
+enum Found {
+    At(usize),
+    Perhaps,
+    No,
+}
+
+fn find(members: &[String], text: &str) -> Found {
+    if let Some(place) = members.iter().position(|member| member == text) {
+        return Found::At(place);
+    }
+    // White space around a number does not keep MariaDB from taking it for a place.
+    if text.trim().parse::<i64>().is_ok() {
+        return Found::No;
+    }
+    let bare = |text: &str| text.trim_end_matches(' ').to_ascii_lowercase();
+    let wanted = bare(text);
+    match members.iter().position(|member| bare(member) == wanted) {
+        Some(place) => Found::At(place),
+        // A collation may take é for e.
+        None if !text.is_ascii() || members.iter().any(|member| !member.is_ascii()) => {
+            Found::Perhaps
+        }
+        None => Found::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_condition_names_a_member_by_its_text() {
+        let plain = members(&["open", "Été", "1"]);
+        for (text, folded, exact) in [
+            ("open", Some("open"), Some("open")),
+            ("OPEN ", Some("open"), None),
+            ("ÉTÉ", Some("Été"), None),
+            ("ete", None, None),
+            ("1", Some("1"), Some("1")),
+            ("2", None, None),
+            (" 1", None, None),
+            ("ope", None, None),
+            ("日", None, None),
+            ("", Some(""), Some("")),
+        ] {
+            assert_eq!(named(&plain, text, Case::Folded), folded, "{text}");
+            assert_eq!(named(&plain, text, Case::Exact), exact, "{text}");
+        }
+        let named = |text| all_named(&plain, text, Case::Folded);
+        assert_eq!(named("1,Open,1").as_deref(), Some("open,1"));
+        assert_eq!(named("").as_deref(), Some(""));
+        assert_eq!(named("open,").as_deref(), None);
+        assert_eq!(named("open,日").as_deref(), None);
+    }
+
+    #[test]
+    fn places_are_no_members() {
+        let plain = members(&["a", "b c"]);
+        for text in ["a", "B C", "a ", ""] {
+            assert_eq!(one(&plain, text), Some(text));
+        }
+        for text in ["1", " 2", "+1", "0", "c", "a,b c", "b  c"] {
+            assert_eq!(one(&plain, text), None, "{text:?}");
+        }
+        assert_eq!(one(&members(&["2", "1"]), "1"), Some("1"));
+        assert_eq!(one(&members(&["é"]), "e"), Some("e"));
+        assert_eq!(one(&members(&["é"]), "1"), None);
+    }
+
+    #[test]
+    fn sets_are_in_the_order_of_their_members() {
+        let plain = members(&["x", "y", "z"]);
+        assert_eq!(several(&plain, "z,x,z").as_deref(), Some("x,z"));
+        assert_eq!(several(&plain, "").as_deref(), Some(""));
+        for text in ["w", "x,w", "x,", ",", "x, y", "3"] {
+            assert_eq!(several(&plain, text), None, "{text:?}");
+        }
+        assert_eq!(
+            several(&members(&["é", "y"]), "y,e").as_deref(),
+            Some("y,e")
+        );
+    }
+}

@@ -1,0 +1,411 @@
+//! Paging by keyset: a page begins after the sort values of the last row of the page before, so that
+//! deep pages cost no more than the first, and rows that come or go move no other.
+//!
+//! Ties are broken by the keys of all tables, in the direction of the last step, which an index can
+//! follow. NULL stands first in an ascending order, as MariaDB sorts it.
+
+use super::join::may_be_absent;
+use super::scope::Scope;
+use super::{Expression, Form, Operand, Output, Param, Place, Predicate, Select};
+use crate::query::catalog::{Column, Kind, Table};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::limits::ORDER_MAX_STEPS;
+use shared::operation::filter::Comparison;
+use shared::operation::read::join::JoinKind;
+use shared::operation::read::{Direction, Read, Rows};
+
+/// How a read goes on after a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keyset {
+    terms: Vec<Term>,
+    cells: Vec<usize>,
+}
+
+/// A step of the whole order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    /// What values are compared by.
+    expression: Expression,
+    /// What is written as the order: sorts alike.
+    order: Expression,
+    direction: Direction,
+    nullable: bool,
+    kind: Kind,
+}
+
+impl Keyset {
+    /// Completes the order of a read that is asked for in pages, if it can be.
+    ///
+    /// # Errors
+    /// `invalid_query_option` if the read goes on after a page, but can't.
+    pub(super) fn arrange(
+        select: &mut Select,
+        read: &Read,
+        scope: &Scope<'_>,
+    ) -> Result<(), Problem> {
+        let after = read.window.after.is_some();
+        if !after && select.limit.is_none_or(|limit| limit == 0) {
+            return Ok(());
+        }
+        match terms(select, scope) {
+            Ok(terms) => {
+                select.order = terms
+                    .iter()
+                    .map(|term| (term.order.clone(), term.direction))
+                    .collect();
+                let cells = terms
+                    .iter()
+                    .map(|term| cell(&mut select.output, &term.expression, scope))
+                    .collect();
+                select.keyset = Some(Self { terms, cells });
+                Ok(())
+            }
+            Err(reason) if after => Err(Problem::new(
+                ErrorCode::InvalidQueryOption,
+                format!("The option after can't be used here: {reason}."),
+            )
+            .with_hint("Use page or offset instead.")),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// The steps of the whole order.
+    #[must_use]
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// The cells of a row that hold its sort values.
+    #[must_use]
+    pub fn cells(&self) -> &[usize] {
+        &self.cells
+    }
+
+    /// The condition on rows that stand after the one of these values; `None` if there are not as many
+    /// of them as there are steps.
+    #[must_use]
+    pub fn after(&self, values: Vec<Param>) -> Option<Predicate> {
+        if values.len() != self.terms.len() {
+            return None;
+        }
+        let steps: Vec<_> = self
+            .terms
+            .iter()
+            .zip(values)
+            .map(|(term, value)| Some((term, term.operand(value)?)))
+            .collect::<Option<_>>()?;
+        let beyond = beyond(&steps);
+        // A plain bound on the first step lets MariaDB use its index as a range.
+        Some(
+            match steps.first().and_then(|(term, value)| term.bound(value)) {
+                Some(bound) if steps.len() > 1 => Predicate::All(vec![bound, beyond]),
+                _ => beyond,
+            },
+        )
+    }
+}
+
+impl Select {
+    /// Leaves out everything up to the row of these sort values.
+    ///
+    /// # Errors
+    /// `invalid_query_option` if they are none of this read's.
+    pub fn go_on_after(&mut self, values: Vec<Param>) -> Result<(), Problem> {
+        let after = self
+            .keyset
+            .as_ref()
+            .and_then(|keyset| keyset.after(values))
+            .ok_or_else(|| {
+                Problem::new(
+                    ErrorCode::InvalidQueryOption,
+                    "The option after does not fit the order.",
+                )
+            })?;
+        self.filter = Some(match self.filter.take() {
+            Some(filter) => Predicate::All(vec![filter, after]),
+            None => after,
+        });
+        Ok(())
+    }
+}
+
+fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
+    if select.rows == Rows::Distinct || is_aggregated(select) {
+        return Err("it does not go with distinct, group and aggregates".to_owned());
+    }
+    let mut terms = Vec::with_capacity(select.order.len() + 1);
+    for (expression, direction) in &select.order {
+        let term = Term::new(expression, *direction, select, scope)?;
+        if !terms
+            .iter()
+            .any(|known: &Term| known.expression == term.expression)
+        {
+            terms.push(term);
+        }
+    }
+    let direction = terms
+        .last()
+        .map_or(Direction::Ascending, |term| term.direction);
+    for source in (0..scope.size()).filter(|source| !is_determined(*source, select, scope)) {
+        for column in key(scope.table(source))? {
+            let expression = Expression::Column(Place {
+                source,
+                column: *column,
+            });
+            let term = Term::new(&expression, direction, select, scope)?;
+            if !terms
+                .iter()
+                .any(|known| known.expression == term.expression)
+            {
+                terms.push(term);
+            }
+        }
+    }
+    if terms.len() > ORDER_MAX_STEPS {
+        // What MariaDB makes of the condition grows faster than the steps: at 160 of them, seconds.
+        return Err(format!(
+            "with the keys of all its tables, the order has more than {ORDER_MAX_STEPS} steps"
+        ));
+    }
+    Ok(terms)
+}
+
+/// Whether the tables before it leave one record of a joined table at most: it is matched by a unique
+/// key. Its own key would break no tie, and keep MariaDB from following an index of the root.
+fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
+    let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
+        return false;
+    };
+    let matches = match &join.on {
+        Predicate::All(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let is_matched = |column: usize| {
+        let target = Place { source, column };
+        matches.iter().any(|part| match part {
+            Predicate::Same(one, other) => {
+                let partner = if *one == target { other } else { one };
+                (*one == target || *other == target)
+                    && partner.source < source
+                    && is_exact(scope.column(target), scope.column(*partner))
+            }
+            _ => false,
+        })
+    };
+    let table = scope.table(source);
+    let key = table.identity();
+    let by_key = !key.is_empty() && key.iter().all(|column| is_matched(*column));
+    let by_column =
+        || (0..table.columns().len()).any(|at| table.columns()[at].unique && is_matched(at));
+    join.kind != JoinKind::Right && (by_key || by_column())
+}
+
+/// Whether a value of one column equals one value of the other at most. Texts may be compared more
+/// loosely than a unique key tells them apart.
+fn is_exact(one: &Column, other: &Column) -> bool {
+    one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
+}
+
+fn is_aggregated(select: &Select) -> bool {
+    let aggregate = |expression: &Expression| {
+        matches!(expression, Expression::Aggregate(..) | Expression::CountAll)
+    };
+    !select.group.is_empty()
+        || match &select.output {
+            Output::Whole => false,
+            Output::Cells(cells) => cells.iter().any(aggregate),
+        }
+}
+
+fn key(table: &Table) -> Result<&[usize], String> {
+    if !table.identity().is_empty() {
+        return Ok(table.identity());
+    }
+    Err(format!(
+        "{} has no unique key that would order its records",
+        shown(table.name().as_str())
+    ))
+}
+
+/// The place of a sort value among the cells of a row; one that does not come out is added behind.
+fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
+    if let (Output::Whole, Expression::Column(place)) = (&*output, expression) {
+        return place.column;
+    }
+    if matches!(output, Output::Whole) {
+        let all = (0..scope.root().columns().len())
+            .map(|column| Expression::Column(Place { source: 0, column }));
+        *output = Output::Cells(all.collect());
+    }
+    let Output::Cells(cells) = output else {
+        return 0;
+    };
+    let known = cells.iter().position(|cell| cell == expression);
+    known.unwrap_or_else(|| {
+        cells.push(expression.clone());
+        cells.len() - 1
+    })
+}
+
+impl Term {
+    fn new(
+        expression: &Expression,
+        direction: Direction,
+        select: &Select,
+        scope: &Scope<'_>,
+    ) -> Result<Self, String> {
+        let (expression, kind, nullable) = match expression {
+            Expression::Column(place) => {
+                let column = scope.column(*place);
+                let absent = may_be_absent(place.source, &select.joins);
+                (
+                    sorted(*place, column)?,
+                    column.kind,
+                    column.nullable || absent,
+                )
+            }
+            Expression::Score(search) => {
+                let source = search.places.first().map_or(0, |place| place.source);
+                let absent = may_be_absent(source, &select.joins);
+                (expression.clone(), Kind::Double, absent)
+            }
+            other => (other.clone(), Kind::Double, true),
+        };
+        let order = match &expression {
+            // An index can follow the column itself.
+            Expression::Ordinal(place) => Expression::Column(*place),
+            other => other.clone(),
+        };
+        Ok(Self {
+            expression,
+            order,
+            direction,
+            nullable,
+            kind,
+        })
+    }
+
+    /// What values are compared by.
+    #[must_use]
+    pub fn expression(&self) -> &Expression {
+        &self.expression
+    }
+
+    /// In which direction.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// A sort value as the driver gave it, to be compared; `None` if it is none of this step.
+    fn operand(&self, value: Param) -> Option<Operand> {
+        let param = match (self.kind, value) {
+            (_, Param::Null) => Param::Null,
+            (_, value) if matches!(self.expression, Expression::Ordinal(_)) => {
+                return number(value);
+            }
+            (Kind::Bytes, value @ Param::Bytes(_)) => value,
+            (Kind::Bit, Param::Bytes(bytes)) => Param::UInt(
+                bytes
+                    .iter()
+                    .fold(0, |number, byte| (number << 8) | u64::from(*byte)),
+            ),
+            (_, Param::Bytes(bytes)) => Param::Text(String::from_utf8(bytes).ok()?.into()),
+            (_, value) => value,
+        };
+        let form = match (&param, self.kind) {
+            (Param::Text(digits), Kind::Decimal) => Form::Decimal {
+                scale: digits
+                    .split_once('.')
+                    .map_or(0, |(_, fraction)| u8::try_from(fraction.len()).unwrap_or(0)),
+            },
+            _ => Form::Plain,
+        };
+        Some(Operand { param, form })
+    }
+
+    /// Rows from this value on, as one range.
+    fn bound(&self, value: &Operand) -> Option<Predicate> {
+        let comparison = match (self.direction, self.nullable) {
+            _ if value.param == Param::Null => return None,
+            (Direction::Ascending, _) => Comparison::GreaterOrEqual,
+            (Direction::Descending, false) => Comparison::LessOrEqual,
+            // NULLs stand behind, in no one range with the others.
+            (Direction::Descending, true) => return None,
+        };
+        Some(self.compared(comparison, value))
+    }
+
+    fn compared(&self, comparison: Comparison, value: &Operand) -> Predicate {
+        Predicate::Ordered(self.expression.clone(), comparison, value.clone())
+    }
+
+    fn is_null(&self) -> Predicate {
+        Predicate::OrderedNull(self.expression.clone())
+    }
+
+    fn equals(&self, value: &Operand) -> Predicate {
+        match value.param {
+            Param::Null => self.is_null(),
+            _ => self.compared(Comparison::Equal, value),
+        }
+    }
+
+    /// What stands behind a value in this step; `None` if nothing does.
+    fn behind(&self, value: &Operand) -> Option<Predicate> {
+        match (self.direction, &value.param) {
+            (Direction::Ascending, Param::Null) => Some(Predicate::Not(Box::new(self.is_null()))),
+            (Direction::Ascending, _) => Some(self.compared(Comparison::Greater, value)),
+            (Direction::Descending, Param::Null) => None,
+            (Direction::Descending, _) if self.nullable => Some(Predicate::Any(vec![
+                self.compared(Comparison::Less, value),
+                self.is_null(),
+            ])),
+            (Direction::Descending, _) => Some(self.compared(Comparison::Less, value)),
+        }
+    }
+}
+
+fn number(value: Param) -> Option<Operand> {
+    let param = match value {
+        Param::Int(_) | Param::UInt(_) | Param::Double(_) => value,
+        Param::Bytes(digits) => Param::Double(std::str::from_utf8(&digits).ok()?.parse().ok()?),
+        _ => return None,
+    };
+    Some(Operand {
+        param,
+        form: Form::Plain,
+    })
+}
+
+/// What stands behind a row: behind it in the first step, or equal there and behind it in the rest.
+fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
+    let Some(((term, value), rest)) = steps.split_first() else {
+        return Predicate::Any(Vec::new());
+    };
+    let mut ways: Vec<_> = term.behind(value).into_iter().collect();
+    if !rest.is_empty() {
+        ways.push(Predicate::All(vec![term.equals(value), beyond(rest)]));
+    }
+    match ways.len() {
+        1 => ways.remove(0),
+        _ => Predicate::Any(ways),
+    }
+}
+
+/// What a column's values are compared by, so that they stand in the order that MariaDB sorts them in.
+fn sorted(place: Place, column: &Column) -> Result<Expression, String> {
+    Ok(match (column.kind, column.sorted_chars) {
+        (Kind::Geometry, _) => {
+            return Err(format!(
+                "{} holds geometry, which has no order",
+                shown(column.name.as_str())
+            ));
+        }
+        // MariaDB orders their members by number, but compares them as text.
+        (Kind::Enum | Kind::Set, _) => Expression::Ordinal(place),
+        (Kind::Text | Kind::Bytes | Kind::Json, Some(chars)) => Expression::Beginning(place, chars),
+        _ => Expression::Column(place),
+    })
+}

@@ -1,0 +1,418 @@
+//! What comes out of a read: its cells, and the names that they come out under.
+
+use super::scope::Scope;
+use super::{Expression, Output, Place, Search};
+use crate::query::catalog::{Kind, Layout};
+use shared::envelope::{Keys, Part};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::{FieldName, shown};
+use shared::operation::field::FieldRef;
+use shared::operation::read::join::{Join, JoinForm};
+use shared::operation::read::select::{Selected, Selection, What};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The cells of a read.
+#[derive(Debug)]
+pub(super) struct Cells {
+    cells: Vec<Cell>,
+    nests: Vec<Nest>,
+    /// Whether any of them is an aggregate.
+    pub(super) aggregated: bool,
+}
+
+#[derive(Debug)]
+struct Cell {
+    expression: Expression,
+    name: String,
+    /// The name was chosen by the caller, or is that of something computed.
+    given: bool,
+}
+
+/// Cells that come out in an object of their own.
+#[derive(Debug)]
+struct Nest {
+    name: String,
+    source: usize,
+    first: usize,
+    end: usize,
+}
+
+fn invalid(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidQueryOption, message)
+}
+
+/// The places that a selection without aggregates means.
+fn whole(
+    selection: &Selection,
+    source: usize,
+    scope: &Scope<'_>,
+) -> Result<Option<Vec<Place>>, Problem> {
+    let all = || (0..scope.table(source).columns().len()).map(|column| Place { source, column });
+    match selection {
+        Selection::Only(_) => Ok(None),
+        Selection::All => Ok(Some(all().collect())),
+        Selection::Except(fields) => {
+            let omitted = fields
+                .iter()
+                .map(|field| scope.resolve_from(source, field, ErrorCode::InvalidQueryOption))
+                .collect::<Result<Vec<_>, _>>()?;
+            if let Some(other) = omitted.iter().find(|place| place.source != source) {
+                return Err(invalid(format!(
+                    "The option omitFields names {}, which is a field of {}.",
+                    shown(scope.column(*other).name.as_str()),
+                    shown(scope.name(other.source).as_str())
+                ))
+                .with_hint("Omit a joined table's fields in its own join."));
+            }
+            let kept: Vec<_> = all().filter(|place| !omitted.contains(place)).collect();
+            if kept.is_empty() {
+                return Err(invalid("The option omitFields leaves no field.".to_owned()));
+            }
+            Ok(Some(kept))
+        }
+    }
+}
+
+/// Whether a read puts records together: it groups them, or computes something of them all.
+pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef]) -> bool {
+    let any = |selection: &Selection| match selection {
+        Selection::Only(chosen) => chosen.iter().any(|one| !matches!(one.what, What::Field(_))),
+        Selection::All | Selection::Except(_) => false,
+    };
+    !group.is_empty() || any(select) || joins.iter().any(|join| any(&join.select))
+}
+
+impl Cells {
+    /// The cells of a root and what is joined to it.
+    pub(super) fn of_records(
+        select: &Selection,
+        joins: &[Join],
+        scope: &Scope<'_>,
+    ) -> Result<Self, Problem> {
+        let mut builder = Builder::new(scope);
+        builder.table(select, 0)?;
+        for (at, join) in joins.iter().enumerate() {
+            match join.form {
+                JoinForm::Flat => builder.table(&join.select, at + 1)?,
+                JoinForm::Nested => builder.nest(&join.select, at + 1)?,
+            }
+        }
+        Ok(builder.cells)
+    }
+
+    /// The cells of groups of records: the fields that group them, unless the read says otherwise.
+    pub(super) fn of_groups(
+        select: &Selection,
+        joins: &[Join],
+        group: &[Place],
+        scope: &Scope<'_>,
+    ) -> Result<Self, Problem> {
+        let mut builder = Builder::new(scope);
+        builder.cells.aggregated = true;
+        match select {
+            Selection::Only(_) => builder.table(select, 0)?,
+            Selection::All => {
+                for place in group {
+                    builder.flat(Expression::Column(*place), None, place.source)?;
+                }
+            }
+            Selection::Except(_) => return Err(no_omission()),
+        }
+        for (at, join) in joins.iter().enumerate() {
+            match (&join.select, join.form) {
+                (Selection::Only(_), JoinForm::Flat) => builder.table(&join.select, at + 1)?,
+                (Selection::All, JoinForm::Flat) => {}
+                (Selection::Except(_), _) => return Err(no_omission()),
+                (_, JoinForm::Nested) => {
+                    return Err(invalid(
+                        "The option join.nest does not go with group and aggregates.".to_owned(),
+                    ));
+                }
+            }
+        }
+        if builder.cells.cells.is_empty() {
+            return Err(invalid(
+                "The option selectFields names nothing that comes out.".to_owned(),
+            ));
+        }
+        Ok(builder.cells)
+    }
+
+    /// Adds a search's score.
+    pub(super) fn add_score(&mut self, name: &FieldName, search: &Search) -> Result<(), Problem> {
+        if self.is_taken(name.as_str()) {
+            return Err(taken("fullTextSearch.scoreAlias", name.as_str()));
+        }
+        self.cells.push(Cell {
+            expression: Expression::Score(search.clone()),
+            name: name.as_str().to_owned(),
+            given: true,
+        });
+        Ok(())
+    }
+
+    /// The cells that do not come out inside an object.
+    fn flat(&self) -> impl Iterator<Item = &Cell> {
+        let nested = |at: usize| {
+            self.nests
+                .iter()
+                .any(|nest| (nest.first..nest.end).contains(&at))
+        };
+        self.cells
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, cell)| (!nested(at)).then_some(cell))
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.nests.iter().any(|nest| nest.name == name) || self.flat().any(|cell| cell.name == name)
+    }
+
+    /// What comes out under a name that the caller gave; a name inside an object is not one of the row.
+    pub(super) fn given(&self, name: &str) -> Option<&Expression> {
+        let found = |cell: &&Cell| cell.given && cell.name == name;
+        self.flat().find(found).map(|cell| &cell.expression)
+    }
+
+    /// What comes out under a name.
+    pub(super) fn named(&self, name: &str) -> Option<&Expression> {
+        let found = |cell: &&Cell| cell.name == name;
+        self.flat().find(found).map(|cell| &cell.expression)
+    }
+
+    /// Whether this comes out.
+    pub(super) fn holds(&self, expression: &Expression) -> bool {
+        self.cells.iter().any(|cell| cell.expression == *expression)
+    }
+
+    /// The columns that come out as they are.
+    pub(super) fn columns(&self) -> impl Iterator<Item = Place> + '_ {
+        self.cells.iter().filter_map(|cell| match cell.expression {
+            Expression::Column(place) => Some(place),
+            _ => None,
+        })
+    }
+
+    /// The cells to be selected, and the look of their rows. A nested table's row is told from a
+    /// missing one by a column that is never NULL, which is selected too if it does not come out.
+    pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
+        let mut expressions: Vec<_> = self
+            .cells
+            .iter()
+            .map(|cell| cell.expression.clone())
+            .collect();
+        let presences: Vec<_> = self
+            .nests
+            .iter()
+            .map(|nest| presence(nest, scope, &mut expressions))
+            .collect();
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for (nest, presence) in self.nests.iter().zip(presences) {
+            parts.extend(self.cells[at..nest.first].iter().map(Cell::part));
+            parts.push(Part::Object {
+                name: &nest.name,
+                fields: self.cells[nest.first..nest.end]
+                    .iter()
+                    .map(|cell| cell.name.as_str())
+                    .collect(),
+                presence,
+            });
+            at = nest.end;
+        }
+        parts.extend(self.cells[at..].iter().map(Cell::part));
+        let layout = Layout {
+            kinds: expressions
+                .iter()
+                .map(|expression| kind(expression, scope))
+                .collect(),
+            keys: Keys::nested(parts),
+        };
+        (Output::Cells(expressions), Arc::new(layout))
+    }
+}
+
+impl Cell {
+    fn part(&self) -> Part<'_> {
+        Part::Field(&self.name)
+    }
+}
+
+/// The cell that is NULL only if the nested table has no record here: a column that is never NULL, if
+/// one comes out. Else it is told whether such a one, or any at all, has a value; not which, so that
+/// rows which look alike are alike to `distinct`.
+fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
+    let source = nest.source;
+    let columns = scope.table(source).columns();
+    let place = |column| Place { source, column };
+    let never_null = |column: &usize| !columns[*column].nullable;
+    let known = (0..columns.len())
+        .filter(never_null)
+        .map(|column| Expression::Column(place(column)))
+        .find_map(|sure| expressions.iter().position(|cell| *cell == sure));
+    known.unwrap_or_else(|| {
+        let places = match (0..columns.len()).find(never_null) {
+            Some(sure) => vec![place(sure)],
+            None => (0..columns.len()).map(place).collect(),
+        };
+        expressions.push(Expression::Presence(places));
+        expressions.len() - 1
+    })
+}
+
+fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
+    use shared::operation::read::select::Aggregate::{Max, Min};
+    match expression {
+        Expression::Column(place) => Some(scope.column(*place).kind),
+        // Of bits, it is a number.
+        Expression::Aggregate(Min | Max, place) => {
+            Some(scope.column(*place).kind).filter(|kind| *kind != Kind::Bit)
+        }
+        _ => None,
+    }
+}
+
+fn no_omission() -> Problem {
+    invalid("The option omitFields does not go with group and aggregates.".to_owned())
+        .with_hint("Name what comes out in selectFields.")
+}
+
+fn taken(option: &str, name: &str) -> Problem {
+    invalid(format!(
+        "The option {option} would have two things come out under the name {}.",
+        shown(name)
+    ))
+    .with_hint("Give one of them an alias.")
+}
+
+/// Grows cells table by table.
+struct Builder<'a> {
+    scope: &'a Scope<'a>,
+    cells: Cells,
+    names: HashSet<String>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(scope: &'a Scope<'a>) -> Self {
+        Self {
+            scope,
+            cells: Cells {
+                cells: Vec::new(),
+                nests: Vec::new(),
+                aggregated: false,
+            },
+            names: HashSet::new(),
+        }
+    }
+
+    /// A table's fields beside those before.
+    fn table(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
+        if let Some(places) = whole(selection, source, self.scope)? {
+            for place in places {
+                self.flat(Expression::Column(place), None, place.source)?;
+            }
+        }
+        if let Selection::Only(chosen) = selection {
+            for one in chosen {
+                let (expression, of) = self.expression(one, source)?;
+                self.flat(expression, one.alias.as_ref(), of)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A table's fields in an object of their own.
+    fn nest(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
+        let name = self.scope.name(source).as_str().to_owned();
+        if !self.names.insert(name.clone()) {
+            return Err(taken("join.nest", &name));
+        }
+        let outer = std::mem::take(&mut self.names);
+        let first = self.cells.cells.len();
+        self.table(selection, source)?;
+        self.names = outer;
+        self.cells.nests.push(Nest {
+            name,
+            source,
+            first,
+            end: self.cells.cells.len(),
+        });
+        Ok(())
+    }
+
+    /// A cell under its alias; else under its own name; if that is taken, after its table's.
+    fn flat(
+        &mut self,
+        expression: Expression,
+        alias: Option<&FieldName>,
+        source: usize,
+    ) -> Result<(), Problem> {
+        let given = alias.is_some() || !matches!(expression, Expression::Column(_));
+        let name = match alias {
+            Some(alias) => alias.as_str().to_owned(),
+            None => self.free_name(own_name(&expression, self.scope), source),
+        };
+        if !self.names.insert(name.clone()) {
+            return Err(taken("selectFields", &name));
+        }
+        self.cells.cells.push(Cell {
+            expression,
+            name,
+            given,
+        });
+        Ok(())
+    }
+
+    fn free_name(&self, own: String, source: usize) -> String {
+        if !self.names.contains(&own) {
+            return own;
+        }
+        let longer = format!("{}_{own}", self.scope.name(source));
+        if !self.names.contains(&longer) {
+            return longer;
+        }
+        // No more tries than there are names.
+        (2..=self.names.len() + 2)
+            .map(|number| format!("{longer}_{number}"))
+            .find(|name| !self.names.contains(name))
+            .unwrap_or(longer)
+    }
+
+    /// What one selected thing is, and whose.
+    fn expression(&self, one: &Selected, home: usize) -> Result<(Expression, usize), Problem> {
+        let place = |field: &FieldRef| {
+            self.scope
+                .resolve_from(home, field, ErrorCode::InvalidQueryOption)
+        };
+        Ok(match &one.what {
+            What::Field(field) => {
+                let place = place(field)?;
+                (Expression::Column(place), place.source)
+            }
+            What::Aggregate(aggregate, field) => {
+                let place = place(field)?;
+                super::bind::aggregable(*aggregate, self.scope.column(place))?;
+                (Expression::Aggregate(*aggregate, place), place.source)
+            }
+            What::CountAll => (Expression::CountAll, home),
+        })
+    }
+}
+
+/// The name of something that was given none.
+fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
+    let field = |place: &Place| scope.column(*place).name.as_str();
+    match expression {
+        Expression::Column(place)
+        | Expression::Beginning(place, _)
+        | Expression::Ordinal(place) => field(place).to_owned(),
+        Expression::Aggregate(aggregate, place) => {
+            format!("{}_{}", aggregate.prefix(), field(place))
+        }
+        Expression::CountAll => "count".to_owned(),
+        Expression::Score(_) => "score".to_owned(),
+        // It does not come out.
+        Expression::Presence(_) => String::new(),
+    }
+}

@@ -1,0 +1,319 @@
+//! Reads, resolved.
+
+use super::bind::{self, Purpose};
+use super::filter::{by_id, predicate, searchable};
+use super::join::joins;
+use super::keyset::Keyset;
+use super::output::{self, Cells};
+use super::scope::Scope;
+use super::{
+    Expression, Form, Operand, Output, Param, Place, Plan, Predicate, Search, Select, SelectByKey,
+};
+use crate::query::catalog::Layout;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::json::Value;
+use shared::operation::field::FieldRef;
+use shared::operation::read::{
+    self as asked, Answer, Direction, Order, Read, ReadOne, Rows, Selection,
+};
+use std::sync::Arc;
+
+const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
+
+pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem> {
+    let joins = joins(&read.joins, scope)?;
+    let group = places(&read.group, scope)?;
+    let search = read
+        .search
+        .as_ref()
+        .map(|search| searched(search, scope))
+        .transpose()?;
+    let cells = cells(read, &group, search.as_ref(), scope)?;
+    let order = order(read, cells.as_ref(), &group, search.as_ref(), scope)?;
+    check(read, cells.as_ref(), &group, &order, scope)?;
+    let (output, layout) = finish(cells, scope);
+    let mut select = Select {
+        output,
+        layout,
+        joins,
+        filter: filter(read, search, scope)?,
+        group,
+        rows: read.rows,
+        order,
+        limit: read.window.limit,
+        offset: read.window.offset,
+        keyset: None,
+    };
+    Keyset::arrange(&mut select, read, scope)?;
+    Ok(select)
+}
+
+pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Plan, Problem> {
+    if output::aggregates(&read.select, &read.joins, &[]) {
+        return Err(Problem::new(
+            CODE,
+            "The option selectFields takes no aggregate for a single record.",
+        ));
+    }
+    let cells = match (&read.select, scope.is_single()) {
+        (Selection::All, true) => None,
+        _ => Some(Cells::of_records(&read.select, &read.joins, scope)?),
+    };
+    if let Some(key) = integer_key(read, scope) {
+        // Of one table and without aggregates, every cell is a column.
+        let columns = cells
+            .as_ref()
+            .map(|cells| cells.columns().map(|place| place.column).collect());
+        let (_, layout) = finish(cells, scope);
+        let read = SelectByKey::new(scope.root(), key, columns, layout, read.format);
+        return Ok(Plan::SelectByKey(read));
+    }
+    let (output, layout) = finish(cells, scope);
+    let unique = scope.is_single() && scope.root().key_is_unique();
+    Ok(Plan::Select(Select {
+        output,
+        layout,
+        joins: joins(&read.joins, scope)?,
+        filter: Some(by_id(&read.id, scope.root())?),
+        group: Vec::new(),
+        rows: Rows::All,
+        order: Vec::new(),
+        limit: match (unique, scope.is_single()) {
+            // A unique key finds one record at most, and MariaDB need not be told.
+            (true, _) => None,
+            (false, true) => Some(1),
+            // A second one tells that the record has several partners.
+            (false, false) => Some(2),
+        },
+        offset: 0,
+        keyset: None,
+    }))
+}
+
+/// Returns the column and the value of an integer key that addresses one record of one table; `None` if the read is
+/// to be explained, or if the key is negative, no integer, or not unique.
+fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
+    let rows_only = scope.is_single() && read.answer == Answer::Records;
+    let at = scope.root().number().filter(|_| rows_only)?;
+    let column = &scope.root().columns()[at];
+    let id = Value::Text(read.id.whole().into());
+    match bind::value(column, &id, Purpose::Key) {
+        Ok(Operand {
+            param: Param::Int(key @ 0..),
+            form: Form::Plain,
+        }) => Some((at, key)),
+        _ => None,
+    }
+}
+
+fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
+    match cells {
+        Some(cells) => cells.finish(scope),
+        None => (Output::Whole, scope.root().layout()),
+    }
+}
+
+/// The cells that are not simply all of the only table.
+fn cells(
+    read: &Read,
+    group: &[Place],
+    search: Option<&Search>,
+    scope: &Scope<'_>,
+) -> Result<Option<Cells>, Problem> {
+    let score = read.search.as_ref().and_then(|s| s.score_alias.as_ref());
+    let grouped = output::aggregates(&read.select, &read.joins, &read.group);
+    if !grouped && scope.is_single() && read.select == Selection::All && score.is_none() {
+        return Ok(None);
+    }
+    let mut cells = match grouped {
+        true => Cells::of_groups(&read.select, &read.joins, group, scope)?,
+        false => Cells::of_records(&read.select, &read.joins, scope)?,
+    };
+    match (score, search) {
+        (Some(_), _) if grouped => Err(Problem::new(
+            CODE,
+            "The option fullTextSearch.scoreAlias does not go with group and aggregates.",
+        )),
+        (Some(name), Some(search)) => {
+            cells.add_score(name, search)?;
+            Ok(Some(cells))
+        }
+        _ => Ok(Some(cells)),
+    }
+}
+
+fn places(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<Place>, Problem> {
+    fields
+        .iter()
+        .map(|field| scope.resolve(field, CODE))
+        .collect()
+}
+
+fn searched(search: &asked::Search, scope: &Scope<'_>) -> Result<Search, Problem> {
+    let places = places(&search.fields, scope)?;
+    for place in &places {
+        searchable(scope.column(*place))
+            .map_err(|problem| Problem::new(CODE, problem.message().to_owned()))?;
+    }
+    if let [first, rest @ ..] = places.as_slice()
+        && rest.iter().any(|place| place.source != first.source)
+    {
+        return Err(Problem::new(
+            CODE,
+            "The option fullTextSearch.fields names fields of several tables.",
+        )
+        .with_hint("One FULLTEXT index, of one table, must hold all of them."));
+    }
+    Ok(Search {
+        places,
+        mode: search.mode,
+        term: Param::Text(search.term.as_str().into()),
+    })
+}
+
+fn filter(
+    read: &Read,
+    search: Option<Search>,
+    scope: &Scope<'_>,
+) -> Result<Option<Predicate>, Problem> {
+    let filter = read
+        .filter
+        .as_ref()
+        .map(|condition| predicate(condition, scope))
+        .transpose()?;
+    Ok(match (search.map(Predicate::Match), filter) {
+        (Some(search), Some(filter)) => Some(Predicate::All(vec![search, filter])),
+        (one, other) => one.or(other),
+    })
+}
+
+fn order(
+    read: &Read,
+    cells: Option<&Cells>,
+    group: &[Place],
+    search: Option<&Search>,
+    scope: &Scope<'_>,
+) -> Result<Vec<(Expression, Direction)>, Problem> {
+    if !read.order.is_empty() {
+        return read
+            .order
+            .iter()
+            .map(|step| Ok((ordered(step, cells, scope)?, step.direction)))
+            .collect();
+    }
+    if output::aggregates(&read.select, &read.joins, &read.group) {
+        // Pages of groups must not overlap.
+        let paged = read.window.limit.is_some() || read.window.offset > 0;
+        // What comes out only once is ordered by what comes out.
+        let usable =
+            |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
+        let by_group = group
+            .iter()
+            .filter(|_| paged)
+            .map(|place| Expression::Column(*place))
+            .filter(usable)
+            .map(|by| (by, Direction::Ascending));
+        return Ok(by_group.collect());
+    }
+    let score = search.map(|search| Expression::Score(search.clone()));
+    // What comes out only once has a score only if that comes out too.
+    let usable = |score: &Expression| {
+        read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(score))
+    };
+    Ok(score
+        .filter(usable)
+        .map(|score| (score, Direction::Descending))
+        .into_iter()
+        .collect())
+}
+
+/// What a step of an order means: a name that the caller gave, a field, or any name that comes out.
+fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
+    let bare = step
+        .field
+        .table()
+        .is_none()
+        .then(|| step.field.field().as_str());
+    let find = |find: fn(&'_ Cells, &str) -> Option<Expression>| {
+        cells.zip(bare).and_then(|(cells, name)| find(cells, name))
+    };
+    if let Some(given) = find(|cells, name| cells.given(name).cloned()) {
+        return Ok(given);
+    }
+    match scope.resolve(&step.field, CODE) {
+        Ok(place) => Ok(Expression::Column(place)),
+        Err(problem) => find(|cells, name| cells.named(name).cloned()).ok_or(problem),
+    }
+}
+
+/// Refuses what SQL would answer with a value of some record or other.
+fn check(
+    read: &Read,
+    cells: Option<&Cells>,
+    group: &[Place],
+    order: &[(Expression, Direction)],
+    scope: &Scope<'_>,
+) -> Result<(), Problem> {
+    let Some(cells) = cells.filter(|cells| cells.aggregated) else {
+        return check_distinct(read, cells, order, scope);
+    };
+    let steps = order.iter().filter_map(|(expression, _)| match expression {
+        Expression::Column(place) => Some(*place),
+        _ => None,
+    });
+    match cells
+        .columns()
+        .chain(steps)
+        .find(|place| !is_settled(*place, group, scope))
+    {
+        None => check_distinct(read, Some(cells), order, scope),
+        Some(place) => Err(Problem::new(
+            CODE,
+            format!(
+                "The field {} has many values in a group: it is neither in group nor aggregated.",
+                shown(scope.column(place).name.as_str())
+            ),
+        )
+        .with_hint("Add it to group, or give it an aggregate such as MIN.")),
+    }
+}
+
+/// Whether a column has one value in each group: it groups, or a whole key of its table does.
+fn is_settled(place: Place, group: &[Place], scope: &Scope<'_>) -> bool {
+    let table = scope.table(place.source);
+    let keyed = || {
+        !table.identity().is_empty()
+            && table.identity().iter().all(|column| {
+                group.contains(&Place {
+                    source: place.source,
+                    column: *column,
+                })
+            })
+    };
+    group.contains(&place) || keyed()
+}
+
+fn check_distinct(
+    read: &Read,
+    cells: Option<&Cells>,
+    order: &[(Expression, Direction)],
+    scope: &Scope<'_>,
+) -> Result<(), Problem> {
+    let hidden = |expression: &Expression| cells.is_some_and(|cells| !cells.holds(expression));
+    let wrong = order.iter().find(|(expression, _)| hidden(expression));
+    match (read.rows, wrong) {
+        (Rows::Distinct, Some((expression, _))) => {
+            let name = match expression {
+                Expression::Column(place) => shown(scope.column(*place).name.as_str()),
+                _ => "something".to_owned(),
+            };
+            Err(Problem::new(
+                CODE,
+                format!("With distinct, the order follows {name}, which does not come out."),
+            )
+            .with_hint("Add it to selectFields."))
+        }
+        _ => Ok(()),
+    }
+}

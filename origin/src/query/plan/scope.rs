@@ -1,0 +1,204 @@
+//! The tables of a statement, and what a field's name means among them.
+
+use super::Place;
+use crate::query::catalog::{Column, Table};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::{FieldName, TableName, shown};
+use shared::operation::field::FieldRef;
+use shared::operation::read::Join;
+use std::sync::Arc;
+
+/// The root, and the tables joined to it in their order. Borrowed: a plan owns none of it.
+#[derive(Clone, Debug)]
+pub struct Scope<'a> {
+    root: &'a Arc<Table>,
+    joined: Vec<Joined<'a>>,
+}
+
+/// A joined table and the name it goes by.
+#[derive(Clone, Copy, Debug)]
+struct Joined<'a> {
+    table: &'a Arc<Table>,
+    name: &'a TableName,
+}
+
+impl<'a> Scope<'a> {
+    /// One table.
+    #[must_use]
+    pub const fn of(root: &'a Arc<Table>) -> Self {
+        Self {
+            root,
+            joined: Vec::new(),
+        }
+    }
+
+    /// A root and the tables of its joins, which stand in the same order.
+    ///
+    /// # Errors
+    /// `invalid_query_option` if two of them go by one name.
+    pub fn joined(
+        root: &'a Arc<Table>,
+        joins: &'a [Join],
+        tables: &'a [Arc<Table>],
+    ) -> Result<Self, Problem> {
+        let mut scope = Self::of(root);
+        for (join, table) in joins.iter().zip(tables) {
+            let name = join.alias.as_ref().unwrap_or(&join.table);
+            if scope.source(name).is_some() {
+                return Err(Problem::new(
+                    ErrorCode::InvalidQueryOption,
+                    format!(
+                        "The option join has two tables that go by the name {}.",
+                        shown(name.as_str())
+                    ),
+                )
+                .with_hint("Give one of them an alias."));
+            }
+            scope.joined.push(Joined { table, name });
+        }
+        Ok(scope)
+    }
+
+    /// The root.
+    #[must_use]
+    pub fn root(&self) -> &'a Arc<Table> {
+        self.root
+    }
+
+    /// How many tables there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        1 + self.joined.len()
+    }
+
+    /// Whether nothing is joined.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        self.joined.is_empty()
+    }
+
+    /// A table by its place.
+    #[must_use]
+    pub fn table(&self, source: usize) -> &'a Arc<Table> {
+        match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
+            Some(joined) => joined.table,
+            None => self.root,
+        }
+    }
+
+    /// The name that a table goes by.
+    #[must_use]
+    pub fn name(&self, source: usize) -> &'a TableName {
+        match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
+            Some(joined) => joined.name,
+            None => self.root.name(),
+        }
+    }
+
+    /// A column.
+    #[must_use]
+    pub fn column(&self, place: Place) -> &'a Column {
+        &self.table(place.source).columns()[place.column]
+    }
+
+    /// Only the first tables: what a join may match on.
+    #[must_use]
+    pub fn up_to(&self, source: usize) -> Self {
+        Self {
+            root: self.root,
+            joined: self.joined[..source].to_vec(),
+        }
+    }
+
+    /// What a field's name means: bare, it is the root's, else that of the only joined table that has
+    /// such a field, else it names its table before a dot.
+    ///
+    /// # Errors
+    /// `unknown_field`, or `code` if the table is not part of the statement or several have the field.
+    pub fn resolve(&self, field: &FieldRef, code: ErrorCode) -> Result<Place, Problem> {
+        self.resolve_from(0, field, code)
+    }
+
+    /// As [`Scope::resolve`], for names that mean another table's fields when they are bare.
+    ///
+    /// # Errors
+    /// As [`Scope::resolve`].
+    pub fn resolve_from(
+        &self,
+        home: usize,
+        field: &FieldRef,
+        code: ErrorCode,
+    ) -> Result<Place, Problem> {
+        if let Some(table) = field.table() {
+            let source = self
+                .source(table)
+                .ok_or_else(|| self.no_table(table, code))?;
+            return self.place(source, field.field());
+        }
+        if let Some(column) = self.table(home).find(field.field()) {
+            return Ok(Place {
+                source: home,
+                column,
+            });
+        }
+        if let Some(place) = self.elsewhere(home, field.field(), code)? {
+            return Ok(place);
+        }
+        for (table, name) in field.readings() {
+            if let Some(source) = self.source(&table) {
+                return self.place(source, &name);
+            }
+        }
+        self.place(home, field.field())
+    }
+
+    /// The field of the only other table that has one of this name.
+    fn elsewhere(
+        &self,
+        home: usize,
+        name: &FieldName,
+        code: ErrorCode,
+    ) -> Result<Option<Place>, Problem> {
+        let mut found = (0..self.size())
+            .filter(|source| *source != home)
+            .filter_map(|source| {
+                let column = self.table(source).find(name)?;
+                Some(Place { source, column })
+            });
+        match (found.next(), found.next()) {
+            (place, None) => Ok(place),
+            (Some(one), Some(other)) => Err(Problem::new(
+                code,
+                format!(
+                    "The field {} may be of {} or of {}.",
+                    shown(name.as_str()),
+                    shown(self.name(one.source).as_str()),
+                    shown(self.name(other.source).as_str())
+                ),
+            )
+            .with_hint("Name its table: \"table.field\", or tableName beside it.")),
+            (None, Some(_)) => Ok(None),
+        }
+    }
+
+    fn place(&self, source: usize, name: &FieldName) -> Result<Place, Problem> {
+        let column = self.table(source).field(name)?;
+        Ok(Place { source, column })
+    }
+
+    fn source(&self, name: &TableName) -> Option<usize> {
+        (0..self.size()).find(|source| self.name(*source) == name)
+    }
+
+    fn no_table(&self, name: &TableName, code: ErrorCode) -> Problem {
+        let names: Vec<_> = (0..self.size()).map(|at| self.name(at).as_str()).collect();
+        Problem::new(
+            code,
+            format!(
+                "The table {} is not part of this request.",
+                shown(name.as_str())
+            ),
+        )
+        .with_hint(format!("Its tables are {}.", names.join(", ")))
+    }
+}

@@ -1,0 +1,120 @@
+//! A read of one record by an integer key that no two records share. Reads that differ only in the key can share
+//! one statement; whether they do is decided where statements run.
+
+use crate::query::catalog::{Layout, Table};
+use shared::format::Format;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Read the record with this key.
+#[derive(Debug)]
+pub struct SelectByKey {
+    shape: Arc<KeyShape>,
+    key: i64,
+    layout: Arc<Layout>,
+    format: Format,
+}
+
+/// What reads by key have in common if one statement can answer them.
+#[derive(Debug)]
+pub struct KeyShape {
+    /// Compared by address: a newer description of the same table is another shape.
+    table: Arc<Table>,
+    key_column: usize,
+    /// The columns to read; `None` for all.
+    columns: Option<Box<[usize]>>,
+}
+
+impl PartialEq for KeyShape {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.table, &other.table) && self.columns == other.columns
+    }
+}
+
+impl Eq for KeyShape {}
+
+impl Hash for KeyShape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.table).hash(state);
+        self.columns.hash(state);
+    }
+}
+
+impl SelectByKey {
+    pub(super) fn new(
+        table: &Arc<Table>,
+        (key_column, key): (usize, i64),
+        columns: Option<Box<[usize]>>,
+        layout: Arc<Layout>,
+        format: Format,
+    ) -> Self {
+        let shape = KeyShape {
+            table: Arc::clone(table),
+            key_column,
+            columns,
+        };
+        Self {
+            shape: Arc::new(shape),
+            key,
+            layout,
+            format,
+        }
+    }
+
+    /// What this read has in common with others.
+    #[must_use]
+    pub fn shape(&self) -> &Arc<KeyShape> {
+        &self.shape
+    }
+
+    /// The key: not negative, so that signed and unsigned columns compare it alike.
+    #[must_use]
+    pub fn key(&self) -> i64 {
+        self.key
+    }
+
+    /// How the row looks.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// In what form the row is answered.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+}
+
+impl KeyShape {
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The index of the key's column in the table.
+    #[must_use]
+    pub fn key_column(&self) -> usize {
+        self.key_column
+    }
+
+    /// The indexes of the columns to read; `None` for all.
+    #[must_use]
+    pub fn columns(&self) -> Option<&[usize]> {
+        self.columns.as_deref()
+    }
+
+    /// Returns the index of the key among the cells of a row. If the key is not among the columns to read, it is
+    /// the cell after them.
+    #[must_use]
+    pub fn key_cell(&self) -> usize {
+        match &self.columns {
+            None => self.key_column,
+            Some(columns) => {
+                let found = columns.iter().position(|column| *column == self.key_column);
+                found.unwrap_or(columns.len())
+            }
+        }
+    }
+}

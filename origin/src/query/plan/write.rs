@@ -1,0 +1,216 @@
+//! Writes, resolved.
+
+use super::bind::{self, Purpose};
+use super::scope::Scope;
+use super::{
+    Batch, Delete, Insert, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter,
+};
+use crate::query::catalog::Table;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::{FieldName, shown};
+use shared::json::Value;
+use shared::operation::write;
+use std::sync::Arc;
+
+pub(super) fn insert(
+    insert: &write::Insert,
+    table: &Arc<Table>,
+    batch_max_rows: usize,
+) -> Result<Plan, Problem> {
+    let count = insert.rows.as_slice().len();
+    if count > batch_max_rows {
+        return Err(Problem::new(
+            ErrorCode::InvalidBody,
+            format!("batchData has {count} rows; {batch_max_rows} are taken at a time."),
+        ));
+    }
+    writable(table)?;
+    let columns = places(&insert.fields, table)?;
+    let mut rows = insert
+        .rows
+        .as_slice()
+        .iter()
+        .map(|row| cells(&columns, row, table))
+        .collect::<Result<Vec<_>, _>>()?;
+    let batch = match insert.rows {
+        write::Rows::One(_) => Batch::No,
+        write::Rows::Batch(_) => Batch::Yes,
+    };
+    if insert.once.is_some() && !table.traits().inserts.transactional {
+        return Err(no_transactions(table));
+    }
+    let on_conflict = on_conflict(insert.on_conflict, table)?;
+    let returning = match (table.traits().view, batch) {
+        (true, _) => Vec::new(),
+        (false, Batch::No) if on_conflict == OnConflict::Refuse && is_counted(table, &columns) => {
+            Vec::new()
+        }
+        (false, _) => table.key().to_vec(),
+    };
+    // An insert with an Idempotency-Key runs in a transaction of its own.
+    let may_share =
+        batch == Batch::No && on_conflict == OnConflict::Refuse && insert.once.is_none();
+    if may_share
+        && let [row] = rows.as_mut_slice()
+        && let Some(one) = InsertOne::new(table, &columns, row, &returning)
+    {
+        return Ok(Plan::InsertOne(one));
+    }
+    Ok(Plan::Insert(Insert {
+        on_conflict,
+        columns,
+        rows,
+        returning,
+        batch,
+    }))
+}
+
+/// Refuses to write through a view that can't be written through. Its metadata names the same methods.
+fn writable(table: &Table) -> Result<(), Problem> {
+    if !table.traits().read_only {
+        return Ok(());
+    }
+    let name = shown(table.name().as_str());
+    Err(Problem::new(
+        ErrorCode::MethodNotAllowed,
+        format!("The view {name} can only be read."),
+    )
+    .with_hint("Write to the tables that it reads.")
+    .with_allow("GET, HEAD, OPTIONS"))
+}
+
+/// Without transactions a record could be there without its receipt, and be inserted again.
+fn no_transactions(table: &Table) -> Problem {
+    let why = match table.traits().view {
+        true => "of the tables behind a view it is not known whether they have transactions",
+        false => "its engine has no transactions",
+    };
+    Problem::new(
+        ErrorCode::InvalidQueryOption,
+        format!(
+            "The header Idempotency-Key can't be kept to with {}: {why}.",
+            shown(table.name().as_str())
+        ),
+    )
+    .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
+}
+
+/// What the option means for this table, which must have a key to be in conflict with.
+fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
+    let traits = table.traits();
+    let unfit = |what: &str| {
+        Problem::new(
+            ErrorCode::InvalidQueryOption,
+            format!(
+                "onConflict has no meaning for {}: {what}.",
+                shown(table.name().as_str())
+            ),
+        )
+        .with_hint("Leave onConflict out.")
+    };
+    match wanted {
+        write::OnConflict::Refuse => return Ok(OnConflict::Refuse),
+        _ if traits.view => {
+            return Err(unfit("a view has no keys of its own"));
+        }
+        _ if !traits.inserts.unique_key => {
+            return Err(unfit("it has no unique key that a record could hold"));
+        }
+        _ => {}
+    }
+    let anchor = anchor(table).ok_or_else(|| unfit("all of its fields are computed"))?;
+    Ok(match wanted {
+        write::OnConflict::Update => OnConflict::Update { anchor },
+        _ if traits.inserts.update_triggers => OnConflict::PassOver,
+        _ => OnConflict::Ignore { anchor },
+    })
+}
+
+/// A column that may be set to itself: one of the key if possible, which is at hand already.
+fn anchor(table: &Table) -> Option<usize> {
+    let all = 0..table.columns().len();
+    let mut candidates = table.key().iter().copied().chain(all);
+    candidates.find(|at| !table.columns()[*at].generated)
+}
+
+/// Whether a new record's id is the one that MariaDB counts and reports by itself, without a result
+/// set: the key counts, is not given, and no trigger can have another opinion.
+fn is_counted(table: &Table, columns: &[usize]) -> bool {
+    match table.key() {
+        [at] => {
+            let counts = table.columns()[*at].auto_increment;
+            counts && !columns.contains(at) && !table.traits().stored_code
+        }
+        _ => false,
+    }
+}
+
+fn cells(
+    columns: &[usize],
+    row: &[Option<Value>],
+    table: &Table,
+) -> Result<Vec<Option<Operand>>, Problem> {
+    columns
+        .iter()
+        .zip(row)
+        .map(|(at, cell)| {
+            cell.as_ref()
+                .map(|value| bind::value(&table.columns()[*at], value, Purpose::Store))
+                .transpose()
+        })
+        .collect()
+}
+
+pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {
+    let table = scope.root();
+    writable(table)?;
+    let places = places(&update.fields, table)?;
+    let changes = places
+        .into_iter()
+        .zip(&update.values)
+        .map(|(at, value)| {
+            Ok((
+                at,
+                bind::value(&table.columns()[at], value, Purpose::Store)?,
+            ))
+        })
+        .collect::<Result<_, Problem>>()?;
+    Ok(Update {
+        changes,
+        filter: target(&update.target, scope)?,
+    })
+}
+
+pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
+    writable(scope.root())?;
+    Ok(Delete {
+        filter: target(&delete.target, scope)?,
+    })
+}
+
+fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+    match target {
+        write::Target::Record(id) => filter::by_id(id, scope.root()),
+        write::Target::Matching(condition) => filter::predicate(condition, scope),
+    }
+}
+
+fn places(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {
+    fields
+        .iter()
+        .map(|name| {
+            let at = table.field(name)?;
+            match table.columns()[at].generated {
+                false => Ok(at),
+                true => Err(Problem::new(
+                    ErrorCode::InvalidValue,
+                    format!(
+                        "The field {} is computed by MariaDB and takes no value.",
+                        shown(name.as_str())
+                    ),
+                )
+                .with_hint("Leave it out.")),
+            }
+        })
+        .collect()
+}

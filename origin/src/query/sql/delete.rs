@@ -1,0 +1,14 @@
+//! DELETE.
+
+use super::Statement;
+use super::builder::Builder;
+use super::predicate::filter;
+use crate::query::plan::Delete;
+use crate::query::plan::scope::Scope;
+
+pub(super) fn render(delete: Delete, scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("DELETE FROM ").table(scope.root());
+    filter(&mut sql, scope, delete.filter);
+    sql.finish()
+}

@@ -1,0 +1,240 @@
+//! Golden file: requests on a known table, and the SQL they become. Read `golden.txt` to learn the
+//! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
+
+use super::Statement;
+use crate::query::catalog::{Case, Charset, Column, InsertTraits, Kind, Repertoire, Table, Traits};
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{self, Param, Plan, Select};
+use shared::error::Problem;
+use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::operation::read::Count;
+use shared::operation::{Operation, parse_head};
+use shared::request::RequestHead;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+const GOLDEN: &str = include_str!("golden.txt");
+const BATCH_MAX_ROWS: usize = 10_000;
+const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+fn column(name: &str, kind: Kind) -> Column {
+    Column {
+        name: FieldName::parse(name).unwrap(),
+        kind,
+        charset: match name {
+            "old" => {
+                let latin1: String = (0..=0xFF_u8).map(char::from).collect();
+                let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
+                Charset::Limited(Arc::new(repertoire))
+            }
+            _ => Charset::Unicode,
+        },
+        case: Case::Folded,
+        type_text: match kind {
+            Kind::Text => "varchar(200)".to_owned(),
+            kind => format!("{kind:?}").to_lowercase(),
+        },
+        nullable: name != "id",
+        default: None,
+        auto_increment: name == "id",
+        generated: name == "computed",
+        primary: name == "id",
+        unique: name == "id",
+        values: Vec::new(),
+        references: None,
+        comment: String::new(),
+        sorted_chars: (kind == Kind::Json).then_some(256),
+    }
+}
+
+fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
+    let database = DatabaseName::parse("demo").unwrap();
+    let name = TableName::parse(name).unwrap();
+    let traits = Traits {
+        inserts: InsertTraits {
+            unique_key: !key.is_empty(),
+            ..InsertTraits::default()
+        },
+        ..Traits::default()
+    };
+    Arc::new(Table::new(database, name, columns, key, traits))
+}
+
+/// The table `posts`, also for other tests.
+pub(crate) fn posts() -> Arc<Table> {
+    let columns = vec![
+        column("id", Kind::Integer),
+        column("title", Kind::Text),
+        column("price", Kind::Decimal),
+        column("ratio", Kind::Float),
+        column("views", Kind::Integer),
+        column("meta", Kind::Json),
+        column("raw", Kind::Bytes),
+        column("place", Kind::Geometry),
+        column("at", Kind::DateTime),
+        column("old", Kind::Text),
+        column("a`b", Kind::Text),
+        column("computed", Kind::Integer),
+    ];
+    table("posts", columns, vec![0])
+}
+
+/// Small tables to be joined: `links` has a key of two columns, `log` has none.
+fn others() -> Vec<Arc<Table>> {
+    let mut state = column("state", Kind::Enum);
+    state.values = vec!["draft".to_owned(), "live".to_owned()];
+    let mut note = column("note", Kind::Text);
+    "text".clone_into(&mut note.type_text);
+    note.sorted_chars = Some(256);
+    let mut links = vec![
+        column("post_id", Kind::Integer),
+        column("user_id", Kind::Integer),
+        state,
+    ];
+    for link in &mut links[..2] {
+        link.primary = true;
+        link.nullable = false;
+    }
+    vec![
+        posts(),
+        table(
+            "users",
+            vec![
+                column("id", Kind::Integer),
+                column("name", Kind::Text),
+                column("boss_id", Kind::Integer),
+                note,
+            ],
+            vec![0],
+        ),
+        table("links", links, vec![0, 1]),
+        table(
+            "log",
+            vec![column("post_id", Kind::Integer), column("line", Kind::Text)],
+            Vec::new(),
+        ),
+    ]
+}
+
+fn named(name: &TableName) -> Arc<Table> {
+    others()
+        .into_iter()
+        .find(|table| table.name() == name)
+        .unwrap_or_else(|| panic!("{name} is none of the golden file's tables"))
+}
+
+/// `METHOD [@table]/path?query body` → the SQL and its parameters, or the problem.
+pub(super) fn rendered(request: &str) -> String {
+    let mut parts = request.splitn(3, ' ');
+    let (method, target, body) = (
+        parts.next().unwrap(),
+        parts.next().unwrap(),
+        parts.next().unwrap_or_default(),
+    );
+    let (path, query) = target
+        .split_once('?')
+        .map_or((target, None), |(path, query)| (path, Some(query)));
+    let path = match path.strip_prefix('@') {
+        Some(other) => format!("/api/v1/crud/demo/{other}"),
+        None => format!("/api/v1/crud/demo/posts{path}"),
+    };
+    let head = RequestHead {
+        method,
+        path: &path,
+        query,
+        ..RequestHead::default()
+    };
+    parse_head(&head)
+        .and_then(|pending| pending.finish(body.as_bytes()))
+        .and_then(|operation| statements(&operation))
+        .map_or_else(
+            |problem| shown_problem(&problem),
+            |statements| statements.iter().map(shown_statement).collect(),
+        )
+}
+
+fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
+    let root = named(&operation.table().unwrap().table);
+    let joined: Vec<_> = operation
+        .joins()
+        .iter()
+        .map(|join| named(&join.table))
+        .collect();
+    let scope = Scope::joined(&root, operation.joins(), &joined)?;
+    Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
+        Plan::Select(plan) => selects(plan, operation, &scope)?,
+        Plan::SelectByKey(plan) => vec![
+            // As it goes alone, and with two others.
+            super::select_by_key(plan.shape(), plan.key()),
+            super::select_by_keys(plan.shape(), &[plan.key(), 8, 9]),
+        ],
+        Plan::Insert(plan) => super::insert(plan, &root, PACKET_MAX_BYTES),
+        Plan::InsertOne(plan) => {
+            let (shape, row) = plan.into_parts();
+            vec![super::insert_one(&shape, row)]
+        }
+        Plan::Update(plan) => vec![super::update(plan, &scope)],
+        Plan::Delete(plan) => vec![super::delete(plan, &scope)],
+    })
+}
+
+/// The read, then its count if that is asked for. `after` is shown as if the last row had held 1, 2, 3 ….
+fn selects(
+    mut plan: Select,
+    operation: &Operation,
+    scope: &Scope<'_>,
+) -> Result<Vec<Statement>, Problem> {
+    let mut statements = Vec::new();
+    if let Operation::Read(read) = operation {
+        if read.count == Count::Exact {
+            statements.push(super::count(plan.clone(), scope));
+        }
+        if let (Some(token), Some(keyset)) = (&read.window.after, &plan.keyset) {
+            let values = (1..)
+                .take(keyset.cells().len())
+                .map(|number| match &**token {
+                    "null" => Param::Null,
+                    _ => Param::Int(number),
+                })
+                .collect();
+            plan.go_on_after(values)?;
+        }
+    }
+    statements.insert(0, super::select(plan, scope));
+    Ok(statements)
+}
+
+fn shown_problem(problem: &Problem) -> String {
+    let hint = problem
+        .hint()
+        .map_or_else(String::new, |hint| format!(" {hint}"));
+    format!("  {problem}{hint}\n")
+}
+
+fn shown_statement(statement: &Statement) -> String {
+    let mut text = format!("  {}\n", statement.text());
+    for param in statement.params() {
+        writeln!(text, "    {param:?}").unwrap();
+    }
+    text
+}
+
+#[test]
+fn requests_become_the_sql_of_the_golden_file() {
+    let mut written = String::new();
+    for line in GOLDEN.lines().filter(|line| !line.starts_with("  ")) {
+        writeln!(written, "{line}").unwrap();
+        if !line.is_empty() && !line.starts_with('#') {
+            written.push_str(&rendered(line));
+        }
+    }
+    if std::env::var_os("SELKIE_BLESS").is_some() {
+        std::fs::write(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/src/query/sql/golden.txt"),
+            &written,
+        )
+        .unwrap();
+        return;
+    }
+    assert_eq!(written, GOLDEN);
+}

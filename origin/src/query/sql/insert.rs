@@ -1,0 +1,172 @@
+//! INSERT … RETURNING: the answer's ids come from the same statement, in the order of the rows.
+//!
+//! Rows in conflict are dealt with by ON DUPLICATE KEY UPDATE, never by IGNORE, which would also let
+//! invalid values and missing parents pass.
+
+use super::builder::Builder;
+use super::{Statement, Taken};
+use crate::query::catalog::Table;
+use crate::query::plan::{CELL_MAX_BYTES, Insert, OnConflict, Operand};
+
+/// Placeholders of one statement: MariaDB counts them in 16 bits.
+const PLACEHOLDERS_MAX: usize = 65_000;
+/// Bytes of one statement's text and values: a fourth of MariaDB's default `max_allowed_packet`
+/// (16 MiB). They go in two packets.
+const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
+/// Rows of one statement: more do not make it faster.
+const STATEMENT_MAX_ROWS: usize = 1_000;
+
+/// A row's cells; `None` is the column's default.
+type Row = Vec<Option<Operand>>;
+
+/// Renders an insert for a MariaDB that takes packets of so many bytes.
+pub(super) fn render(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
+    let most_rows = match insert.on_conflict {
+        OnConflict::PassOver => 1,
+        _ => (PLACEHOLDERS_MAX / insert.columns.len().max(1)).clamp(1, STATEMENT_MAX_ROWS),
+    };
+    // A statement's own words need room, too.
+    let most_bytes = STATEMENT_MAX_BYTES.min(packet_max_bytes / 2);
+    let shape = Shape {
+        columns: insert.columns,
+        returning: insert.returning,
+        on_conflict: insert.on_conflict,
+    };
+    let mut statements = Vec::new();
+    let mut chunk: Vec<Row> = Vec::new();
+    let mut bytes = 0;
+    for row in insert.rows {
+        let cell_bytes =
+            |cell: &Option<Operand>| cell.as_ref().map_or(CELL_MAX_BYTES, Operand::max_bytes);
+        let row_bytes: usize = row.iter().map(cell_bytes).sum();
+        let fits = chunk.last().is_none_or(|last| {
+            chunk.len() < most_rows
+                && bytes + row_bytes <= most_bytes
+                && shape.may_share(last, &row)
+        });
+        if !fits {
+            statements.push(shape.statement(std::mem::take(&mut chunk), table));
+            bytes = 0;
+        }
+        bytes += row_bytes;
+        chunk.push(row);
+    }
+    statements.push(shape.statement(chunk, table));
+    statements
+}
+
+/// What the statements of one insert have in common.
+struct Shape {
+    columns: Vec<usize>,
+    returning: Vec<usize>,
+    on_conflict: OnConflict,
+}
+
+impl Shape {
+    /// Whether two rows may stand in one statement. Where a row may update a record, a field that it
+    /// does not give must stay as it is: so it must not stand beside one that gives it. Rows are never
+    /// put in another order, since a later one may be in conflict with an earlier one.
+    fn may_share(&self, one: &Row, other: &Row) -> bool {
+        let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
+        match self.on_conflict {
+            OnConflict::Update { .. } => {
+                (0..self.columns.len()).all(|at| gives(one, at) == gives(other, at))
+            }
+            _ => true,
+        }
+    }
+
+    fn statement(&self, mut rows: Vec<Row>, table: &Table) -> Statement {
+        let given = self.given(&mut rows);
+        let columns = given.as_deref().unwrap_or(&self.columns);
+        let mut sql = Builder::new();
+        sql.syntax("INSERT INTO ")
+            .table(table)
+            .syntax(" (")
+            .columns(table, columns)
+            .syntax(") VALUES ");
+        sql.list(rows, |sql, row| {
+            sql.syntax("(").list(row, |sql, cell| {
+                match cell {
+                    Some(operand) => sql.operand(operand),
+                    None => sql.syntax("DEFAULT"),
+                };
+            });
+            sql.syntax(")");
+        });
+        match self.on_conflict {
+            OnConflict::Refuse | OnConflict::PassOver => {}
+            OnConflict::Update { anchor } => update(&mut sql, columns, anchor, table),
+            OnConflict::Ignore { anchor } => self.ignore(&mut sql, anchor, table),
+        }
+        let marked = matches!(self.on_conflict, OnConflict::Ignore { .. });
+        match (self.returning.is_empty(), marked) {
+            (true, _) => {}
+            (false, false) => {
+                sql.syntax(" RETURNING ").columns(table, &self.returning);
+            }
+            (false, true) => {
+                sql.syntax(" RETURNING @selkie_taken, @selkie_taken := NULL, ")
+                    .columns(table, &self.returning);
+                sql.taken(Taken::Marked);
+            }
+        }
+        if self.on_conflict == OnConflict::PassOver {
+            sql.taken(Taken::Fails);
+        }
+        sql.finish()
+    }
+
+    /// The columns that rows which may update a record give, all the same; their other cells are taken
+    /// out of them.
+    fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
+        let OnConflict::Update { .. } = self.on_conflict else {
+            return None;
+        };
+        let first = rows.first()?;
+        let columns = self.columns.iter().zip(first);
+        let given = columns
+            .filter(|(_, cell)| cell.is_some())
+            .map(|(at, _)| *at);
+        let given = given.collect();
+        for row in rows {
+            row.retain(Option::is_some);
+        }
+        Some(given)
+    }
+
+    /// Sets a column to itself. If there is an answer, it says of each row whether that was done.
+    fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
+        sql.syntax(" ON DUPLICATE KEY UPDATE ")
+            .column(table, anchor)
+            .syntax(" = ");
+        if self.returning.is_empty() {
+            sql.column(table, anchor);
+        } else {
+            sql.syntax("IF(@selkie_taken := 1, ")
+                .column(table, anchor)
+                .syntax(", ")
+                .column(table, anchor)
+                .syntax(")");
+        }
+    }
+}
+
+/// Sets the given columns to what the row gives, but for the key: the record keeps its own.
+fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
+    let is_key = |at: usize| table.columns()[at].primary || table.key().contains(&at);
+    let set: Vec<usize> = given.iter().copied().filter(|at| !is_key(*at)).collect();
+    sql.syntax(" ON DUPLICATE KEY UPDATE ");
+    if set.is_empty() {
+        sql.column(table, anchor)
+            .syntax(" = ")
+            .column(table, anchor);
+        return;
+    }
+    sql.list(set, |sql, at| {
+        sql.column(table, at)
+            .syntax(" = VALUE(")
+            .column(table, at)
+            .syntax(")");
+    });
+}

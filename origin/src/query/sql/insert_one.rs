@@ -1,0 +1,46 @@
+//! INSERT of single records: one, or those of several requests.
+
+use super::Statement;
+use super::builder::Builder;
+use crate::query::plan::{Operand, Param, RowShape};
+
+/// Renders the insert of one record.
+#[must_use]
+pub fn insert_one(shape: &RowShape, row: Vec<Param>) -> Statement {
+    insert("INSERT INTO ", shape, vec![row], shape.returning())
+}
+
+/// Renders the insert of several records, which returns their keys in order. It doesn't wait for a row that another
+/// transaction has locked: all requests would wait for what one of them needs.
+#[must_use]
+pub fn insert_several(shape: &RowShape, rows: Vec<Vec<Param>>) -> Statement {
+    let words = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ";
+    insert(words, shape, rows, shape.table().key())
+}
+
+fn insert(
+    words: &'static str,
+    shape: &RowShape,
+    rows: Vec<Vec<Param>>,
+    returning: &[usize],
+) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax(words)
+        .table(shape.table())
+        .syntax(" (")
+        .list(shape.cells(), |sql, (at, _)| {
+            sql.column(shape.table(), *at);
+        })
+        .syntax(") VALUES ")
+        .list(rows, |sql, row| {
+            sql.syntax("(")
+                .list(shape.cells().iter().zip(row), |sql, ((_, form), param)| {
+                    sql.operand(Operand { param, form: *form });
+                })
+                .syntax(")");
+        });
+    if !returning.is_empty() {
+        sql.syntax(" RETURNING ").columns(shape.table(), returning);
+    }
+    sql.finish()
+}

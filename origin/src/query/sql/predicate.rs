@@ -1,0 +1,170 @@
+//! Conditions.
+
+use super::builder::Builder;
+use super::expression;
+use crate::query::catalog::{Case, Kind};
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{Form, LikePattern, Operand, Place, Predicate};
+use shared::operation::filter::Comparison;
+
+/// ` WHERE …`
+pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
+    sql.syntax(" WHERE ");
+    write(sql, scope, predicate);
+}
+
+pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
+    match predicate {
+        Predicate::Compare(at, comparison, operand) => compare(sql, scope, at, comparison, operand),
+        Predicate::In(_, operands) if operands.is_empty() => {
+            sql.syntax("FALSE");
+        }
+        Predicate::In(at, operands) if scope.column(at).kind == Kind::Geometry => {
+            group(sql, " OR ", operands, |sql, operand| {
+                compare(sql, scope, at, Comparison::Equal, operand);
+            });
+        }
+        Predicate::In(at, operands) => {
+            subject(sql, scope, at, &operands)
+                .syntax(" IN (")
+                .list(operands, |sql, operand| {
+                    sql.operand(operand);
+                });
+            sql.syntax(")");
+        }
+        Predicate::Between(at, low, high) => {
+            let bounds = [low, high];
+            subject(sql, scope, at, &bounds);
+            let [low, high] = bounds;
+            sql.syntax(" BETWEEN ")
+                .operand(low)
+                .syntax(" AND ")
+                .operand(high);
+        }
+        Predicate::IsNull(at) => {
+            sql.place(scope, at).syntax(" IS NULL");
+        }
+        Predicate::Like(at, pattern, operand) => {
+            text(sql, scope, at, &operand)
+                .syntax(" LIKE ")
+                .operand(operand);
+            if pattern == LikePattern::Literal {
+                sql.syntax(" ESCAPE '|'");
+            }
+        }
+        Predicate::Regexp(at, operand) => {
+            text(sql, scope, at, &operand)
+                .syntax(" REGEXP ")
+                .operand(operand);
+        }
+        Predicate::Match(search) => expression::search(sql, scope, search),
+        Predicate::Same(one, other) => {
+            sql.place(scope, one).syntax(" = ").place(scope, other);
+        }
+        Predicate::Ordered(ordered, comparison, operand) => {
+            expression::write(sql, scope, ordered);
+            sql.syntax(operator(comparison)).operand(operand);
+        }
+        Predicate::OrderedNull(ordered) => {
+            expression::write(sql, scope, ordered);
+            sql.syntax(" IS NULL");
+        }
+        Predicate::All(parts) if parts.is_empty() => {
+            sql.syntax("TRUE");
+        }
+        Predicate::Any(parts) if parts.is_empty() => {
+            sql.syntax("FALSE");
+        }
+        Predicate::All(parts) => group(sql, " AND ", parts, |sql, part| write(sql, scope, part)),
+        Predicate::Any(parts) => group(sql, " OR ", parts, |sql, part| write(sql, scope, part)),
+        Predicate::Not(inner) => {
+            sql.syntax("NOT (");
+            write(sql, scope, *inner);
+            sql.syntax(")");
+        }
+    }
+}
+
+fn group<T>(
+    sql: &mut Builder,
+    words: &'static str,
+    parts: Vec<T>,
+    write: impl FnMut(&mut Builder, T),
+) {
+    sql.syntax("(").joined(words, parts, write).syntax(")");
+}
+
+fn compare(
+    sql: &mut Builder,
+    scope: &Scope<'_>,
+    at: Place,
+    comparison: Comparison,
+    operand: Operand,
+) {
+    if scope.column(at).kind == Kind::Geometry {
+        if comparison == Comparison::NotEqual {
+            sql.syntax("NOT ");
+        }
+        sql.syntax("ST_Equals(")
+            .place(scope, at)
+            .syntax(", ")
+            .operand(operand)
+            .syntax(")");
+        return;
+    }
+    subject(sql, scope, at, std::slice::from_ref(&operand))
+        .syntax(operator(comparison))
+        .operand(operand);
+}
+
+fn operator(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => " = ",
+        Comparison::NotEqual => " <> ",
+        Comparison::Greater => " > ",
+        Comparison::GreaterOrEqual => " >= ",
+        Comparison::Less => " < ",
+        Comparison::LessOrEqual => " <= ",
+        Comparison::NullSafeEqual => " <=> ",
+    }
+}
+
+/// The column as it is compared with these.
+fn subject<'a>(
+    sql: &'a mut Builder,
+    scope: &Scope<'_>,
+    at: Place,
+    operands: &[Operand],
+) -> &'a mut Builder {
+    if scope.column(at).kind == Kind::Json {
+        return sql.syntax("JSON_COMPACT(").place(scope, at).syntax(")");
+    }
+    match operands
+        .iter()
+        .find(|operand| matches!(operand.form, Form::Unicode(_)))
+    {
+        Some(operand) => text(sql, scope, at, operand),
+        None => sql.place(scope, at),
+    }
+}
+
+/// The column as its text is compared with a pattern.
+fn text<'a>(
+    sql: &'a mut Builder,
+    scope: &Scope<'_>,
+    at: Place,
+    operand: &Operand,
+) -> &'a mut Builder {
+    match operand.form {
+        Form::Unicode(case) => {
+            sql.syntax("CONVERT(")
+                .place(scope, at)
+                .syntax(" USING utf8mb4)");
+            match case {
+                Case::Folded => sql,
+                Case::Exact => sql.syntax(" COLLATE utf8mb4_bin"),
+            }
+        }
+        _ => sql.place(scope, at),
+    }
+}

@@ -1,0 +1,158 @@
+//! SELECT: rows, and how many of them there are.
+
+use super::Statement;
+use super::builder::Builder;
+use super::expression;
+use super::predicate::{self, filter};
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
+use shared::operation::read::join::JoinKind;
+use shared::operation::read::{Direction, Rows};
+
+pub(super) fn render(select: Select, scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    write(&mut sql, select, scope);
+    sql.finish()
+}
+
+/// `EXPLAIN` of the same statement.
+pub(super) fn explain(select: Select, scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("EXPLAIN FORMAT=JSON ");
+    write(&mut sql, select, scope);
+    sql.finish()
+}
+
+fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
+    sql.syntax("SELECT ").syntax(distinct(select.rows));
+    let order: Vec<_> = select
+        .order
+        .into_iter()
+        .map(|(by, direction)| (step(by, &select.output), direction))
+        .collect();
+    match select.output {
+        Output::Whole => sql.all_columns(scope.root()),
+        Output::Cells(cells) => sql.list(cells, |sql, cell| expression::write(sql, scope, cell)),
+    };
+    from(sql, select.joins, select.filter, scope);
+    if !select.group.is_empty() {
+        sql.syntax(" GROUP BY ").list(select.group, |sql, place| {
+            sql.place(scope, place);
+        });
+    }
+    if !order.is_empty() {
+        sql.syntax(" ORDER BY ")
+            .list(order, |sql, (by, direction)| {
+                match by {
+                    Step::Cell(number) => {
+                        sql.numbered("", number);
+                    }
+                    Step::Own(by) => expression::write(sql, scope, by),
+                }
+                if direction == Direction::Descending {
+                    sql.syntax(" DESC");
+                }
+            });
+    }
+    // One more than asked for tells whether another page follows.
+    let more = u64::from(select.keyset.is_some());
+    let limit = select.limit.map(|limit| limit.saturating_add(more));
+    paging(sql, limit, select.offset);
+}
+
+/// What a step of an order is written as.
+enum Step {
+    /// The number of a cell, from one.
+    Cell(usize),
+    /// The expression itself.
+    Own(Expression),
+}
+
+/// A score that comes out is ordered by as a cell: MariaDB would work it out once more.
+fn step(by: Expression, output: &Output) -> Step {
+    let Output::Cells(cells) = output else {
+        return Step::Own(by);
+    };
+    match (&by, cells.iter().position(|cell| *cell == by)) {
+        (Expression::Score(_), Some(at)) => Step::Cell(at + 1),
+        _ => Step::Own(by),
+    }
+}
+
+fn distinct(rows: Rows) -> &'static str {
+    match rows {
+        Rows::All => "",
+        Rows::Distinct => "DISTINCT ",
+    }
+}
+
+fn from(sql: &mut Builder, joins: Vec<Join>, condition: Option<Predicate>, scope: &Scope<'_>) {
+    sql.syntax(" FROM ").table(scope.root());
+    for (at, join) in joins.into_iter().enumerate() {
+        let source = at + 1;
+        sql.syntax(match join.kind {
+            JoinKind::Inner => " JOIN ",
+            JoinKind::Left => " LEFT JOIN ",
+            JoinKind::Right => " RIGHT JOIN ",
+        })
+        .table(scope.table(source))
+        .syntax(" AS ")
+        .ident(scope.name(source).as_str())
+        .syntax(" ON ");
+        predicate::write(sql, scope, join.on);
+    }
+    if let Some(condition) = condition {
+        filter(sql, scope, condition);
+    }
+}
+
+fn paging(sql: &mut Builder, limit: Option<u64>, offset: u64) {
+    // MariaDB has no OFFSET without LIMIT; its manual names this number for "all".
+    let limit = limit.or((offset > 0).then_some(u64::MAX));
+    if let Some(limit) = limit {
+        sql.syntax(" LIMIT ").param(Param::UInt(limit));
+    }
+    if offset > 0 {
+        sql.syntax(" OFFSET ").param(Param::UInt(offset));
+    }
+}
+
+/// How many rows a read has without paging.
+pub(super) fn count(select: Select, scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    let aggregated = match &select.output {
+        Output::Whole => false,
+        Output::Cells(cells) => cells.iter().any(is_aggregate),
+    };
+    if select.rows == Rows::All && select.group.is_empty() && !aggregated {
+        sql.syntax("SELECT COUNT(*)");
+        from(&mut sql, select.joins, select.filter, scope);
+        return sql.finish();
+    }
+    sql.syntax("SELECT COUNT(*) FROM (SELECT ")
+        .syntax(distinct(select.rows));
+    match select.output {
+        Output::Whole => {
+            sql.all_columns(scope.root());
+        }
+        // Names of our own: those of several tables may be equal.
+        Output::Cells(cells) => {
+            sql.list(cells.into_iter().enumerate(), |sql, (at, cell)| {
+                expression::write(sql, scope, cell);
+                sql.syntax(" AS ").numbered("c", at);
+            });
+        }
+    }
+    from(&mut sql, select.joins, select.filter, scope);
+    if !select.group.is_empty() {
+        sql.syntax(" GROUP BY ").list(select.group, |sql, place| {
+            sql.place(scope, place);
+        });
+    }
+    sql.syntax(") AS counted");
+    sql.finish()
+}
+
+fn is_aggregate(expression: &Expression) -> bool {
+    matches!(expression, Expression::Aggregate(..) | Expression::CountAll)
+}

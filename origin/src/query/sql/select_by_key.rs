@@ -1,0 +1,53 @@
+//! SELECT of records by their integer key: one record, or those of several requests.
+
+use super::Statement;
+use super::builder::Builder;
+use crate::query::plan::{KeyShape, Param};
+
+/// Renders the read of one record.
+#[must_use]
+pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
+    let mut sql = Builder::new();
+    select(&mut sql, shape);
+    from(&mut sql, shape);
+    sql.syntax(" = ").param(Param::Int(key));
+    sql.finish()
+}
+
+/// Renders the read of several records. The key comes out too, as [`KeyShape::key_cell`]. The last key is repeated
+/// up to a power of two, so that a few texts serve any number of keys.
+#[must_use]
+pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {
+    let mut sql = Builder::new();
+    select(&mut sql, shape);
+    if (shape.columns()).is_some_and(|columns| shape.key_cell() == columns.len()) {
+        sql.syntax(", ").column(shape.table(), shape.key_column());
+    }
+    from(&mut sql, shape);
+    let repeated = keys.last().into_iter().cycle();
+    let all = keys
+        .iter()
+        .chain(repeated)
+        .take(keys.len().next_power_of_two());
+    sql.syntax(" IN (")
+        .list(all, |sql, key| {
+            sql.param(Param::Int(*key));
+        })
+        .syntax(")");
+    sql.finish()
+}
+
+fn select(sql: &mut Builder, shape: &KeyShape) {
+    sql.syntax("SELECT ");
+    match shape.columns() {
+        None => sql.all_columns(shape.table()),
+        Some(columns) => sql.columns(shape.table(), columns),
+    };
+}
+
+fn from(sql: &mut Builder, shape: &KeyShape) {
+    sql.syntax(" FROM ")
+        .table(shape.table())
+        .syntax(" WHERE ")
+        .column(shape.table(), shape.key_column());
+}

@@ -1,0 +1,331 @@
+//! Users' own SQL, looked at from outside: what it may leave behind in the session, and whether it may
+//! change the schema. Nothing here decides what is allowed: MariaDB's grants do.
+//!
+//! The reading is cautious: only statements that surely call nothing but well-known functions of MariaDB's own
+//! count as [`Session::Stateless`]; whatever is not understood costs a connection reset, never a leak. What views and
+//! triggers call, the text does not say: views are looked up, and statements that run triggers never count.
+
+mod words;
+
+use self::words::{FUNCTIONS, KEYWORDS};
+use super::tokens::{Token, Tokens};
+use crate::query::plan::Param;
+use shared::json::Value;
+
+/// What a statement means for the session and the schema cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effects {
+    /// Whether it can see or leave session state.
+    pub session: Session,
+    /// Whether it can change tables.
+    pub schema: Schema,
+    /// Whether it can give several result sets.
+    pub results: Results,
+}
+
+/// Whether a statement can see or leave session state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Session {
+    /// It can't: the connection goes back as it is.
+    Stateless,
+    /// It may: it runs on a reset connection, which is reset again after it.
+    Stateful,
+}
+
+/// Whether a statement can change the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schema {
+    /// It can't.
+    Kept,
+    /// It may: cached schemas are read again.
+    Changed,
+}
+
+/// How many result sets a statement can give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// At most one.
+    One,
+    /// Any number: CALL and compound statements.
+    Any,
+}
+
+/// Judges a statement by its text; `None` if there is none: only comments, or a lone `;`.
+#[must_use]
+pub fn effects(text: &str) -> Option<Effects> {
+    let mut words = Tokens::new(text).filter_map(|token| match token {
+        // Code in a comment: anything.
+        Token::Executable => Some(""),
+        token => token.word(),
+    });
+    let first = words.next()?;
+    let reads = is_one_of(&READS, first);
+    let writes = is_one_of(&WRITES, first);
+    // SET STATEMENT … FOR runs any statement.
+    let sets = first.eq_ignore_ascii_case("SET")
+        && !words
+            .next()
+            .is_some_and(|word| word.is_empty() || word.eq_ignore_ascii_case("STATEMENT"));
+    Some(Effects {
+        session: if reads && is_stateless(text) {
+            Session::Stateless
+        } else {
+            Session::Stateful
+        },
+        schema: if reads || writes || sets || is_one_of(&SCHEMA_KEEPING, first) {
+            Schema::Kept
+        } else {
+            Schema::Changed
+        },
+        results: if reads || writes {
+            Results::One
+        } else {
+            Results::Any
+        },
+    })
+}
+
+/// First words of statements that give rows.
+const READS: [&str; 7] = [
+    "SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC",
+];
+/// First words of statements that change rows.
+const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
+/// First words of other statements that can't change the schema, whatever they call: a stored function or a trigger
+/// can't either.
+const SCHEMA_KEEPING: [&str; 22] = [
+    "ANALYZE",
+    "CHECK",
+    "CHECKSUM",
+    "COMMIT",
+    "DEALLOCATE",
+    "DO",
+    "FLUSH",
+    "HANDLER",
+    "HELP",
+    "KILL",
+    "LOAD",
+    "LOCK",
+    "OPTIMIZE",
+    "PREPARE",
+    "RELEASE",
+    "REPAIR",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "START",
+    "TRUNCATE",
+    "UNLOCK",
+    "USE",
+];
+
+/// Whether a statement names one of these: tables, say, that are more than they seem. Names are given
+/// in lower case, without their quotes.
+#[must_use]
+pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
+    Tokens::new(text).any(|token| match token {
+        Token::Word(word) | Token::Called(word) => is_one(&word.to_lowercase()),
+        Token::Quoted(name) => is_one(&name.replace("``", "`").to_lowercase()),
+        _ => false,
+    })
+}
+
+/// Words that read or leave session state wherever they stand, and those of statements that run triggers.
+const STATEFUL: [&str; 10] = [
+    // `INTO @x`
+    "INTO",
+    "LOCK",
+    "SQL_CALC_FOUND_ROWS",
+    "WARNINGS",
+    "ERRORS",
+    // A sequence's value, `NEXT VALUE FOR` and `PREVIOUS VALUE FOR`, is remembered by the session.
+    "VALUE",
+    // Newer versions of MariaDB have them behind WITH.
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "CALL",
+];
+
+fn is_one_of(words: &[&str], word: &str) -> bool {
+    words.iter().any(|one| one.eq_ignore_ascii_case(word))
+}
+
+/// Whether MariaDB surely calls nothing but its own functions, and none that reads or leaves session state.
+fn is_stateless(text: &str) -> bool {
+    let mut previous = None;
+    for token in Tokens::new(text) {
+        if token.word().is_some_and(|word| is_one_of(&STATEFUL, word)) {
+            return false;
+        }
+        let harmless = match (token, previous) {
+            // User and system variables, `:=`; `/*! … */` is code that looks like a comment.
+            (Token::At | Token::Executable, _) => false,
+            // `db.abs(1)` is a stored function, whatever its name.
+            (Token::Called(_), Some(Token::Dot)) => false,
+            (Token::Called(word), _) => is_one_of(FUNCTIONS, word) || is_one_of(KEYWORDS, word),
+            // With a blank or a comment before the `(`.
+            (Token::Open, Some(Token::Word(word))) => is_one_of(KEYWORDS, word),
+            (Token::Open, Some(Token::Quoted(_))) => false,
+            _ => true,
+        };
+        if !harmless {
+            return false;
+        }
+        previous = Some(token);
+    }
+    true
+}
+
+/// A JSON value as a parameter of users' own SQL, where no column tells its type.
+pub(super) fn param(value: &Value) -> Param {
+    match value {
+        Value::Null => Param::Null,
+        Value::Bool(truth) => Param::Int(i64::from(*truth)),
+        Value::Text(text) => Param::Text(text.clone()),
+        Value::List(text) | Value::Object(text) => Param::Text(text.clone()),
+        Value::Number(text) => number(text),
+    }
+}
+
+/// A number as the nearest type that loses no digit; else its text, which MariaDB converts.
+fn number(text: &str) -> Param {
+    if let Ok(number) = text.parse::<i64>() {
+        return Param::Int(number);
+    }
+    if let Ok(number) = text.parse::<u64>() {
+        return Param::UInt(number);
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number.to_string() == text => Param::Double(number),
+        _ => Param::Text(text.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(text: &str) -> Session {
+        effects(text).unwrap().session
+    }
+
+    #[test]
+    fn plain_reads_leave_nothing_behind() {
+        for text in [
+            "SELECT 1",
+            "select count(*), max(`a`) from t where b in (1, 2) and c like '%@%' -- @x",
+            "SELECT mid(a, 1), LEFT (a, 2) FROM t WHERE b NOT IN (1) AND (c) OR EXISTS(SELECT 1)",
+            "WITH x AS (SELECT 1 a) SELECT a FROM x JOIN (SELECT 2 b) y ON (a < b)",
+            "/* @a */ SHOW TABLES",
+            "(SELECT 1) UNION (SELECT 2)",
+        ] {
+            assert_eq!(session(text), Session::Stateless, "{text}");
+        }
+    }
+
+    #[test]
+    fn whatever_may_touch_the_session_counts_as_stateful() {
+        for text in [
+            "SELECT @a := 1",
+            "SELECT @@sql_mode",
+            "SELECT GET_LOCK('x', 1)",
+            "SELECT get_lock ('x', 1)",
+            // Stored functions, if there are some of these names.
+            "SELECT mid (1)",
+            "SELECT mid/* */(1)",
+            "SELECT mid-- x\n(1)",
+            "SELECT COUNT\t(1)",
+            "SELECT against(1)",
+            "SELECT abs (1)",
+            "WITH x AS (SELECT 1) DELETE FROM t",
+            "SELECT `my_function`(1)",
+            "SELECT db.f(1)",
+            "SELECT db.abs(1)",
+            "SELECT db . /* x */ ABS (1)",
+            // Names to MariaDB, not blanks or signs before a function of its own.
+            "SELECT f\u{a0}ABS(1)",
+            "SELECT ☃ABS(1)",
+            // No comment to MariaDB: a minus, and a minus, and a name.
+            "SELECT 1 --\u{a0}, GET_LOCK('x', 1) \n FROM (SELECT 1 AS `\u{a0}`) t",
+            "SELECT 1 --\u{2028}, GET_LOCK('x', 1)",
+            "SELECT LAST_INSERT_ID()",
+            "SELECT 1 INTO @x",
+            "SELECT /*! @a := */ 1",
+            "SELECT /*M! @a := */ 1",
+            "SELECT NEXT VALUE FOR s",
+            "SELECT FOUND_ROWS()",
+            "SHOW WARNINGS",
+            "SET @a = 1",
+            "USE x",
+            "START TRANSACTION",
+            "CREATE TEMPORARY TABLE t (a INT)",
+            "INSERT INTO t VALUES (1)",
+            "CALL p()",
+        ] {
+            assert_eq!(session(text), Session::Stateful, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_bare_quoted_and_qualified() {
+        for text in [
+            "SELECT * FROM v",
+            "SELECT * FROM db.V AS x",
+            "SELECT * FROM a JOIN`v`USING (id)",
+            "SELECT (SELECT MAX(d) FROM /* x */ `V`)",
+        ] {
+            assert!(names_any(text, |name| name == "v"), "{text}");
+        }
+        assert!(!names_any("SELECT 'v', vv, `v``` -- v", |name| name == "v"));
+        assert!(names_any("SELECT * FROM `a``b`", |name| name == "a`b"));
+    }
+
+    #[test]
+    fn comments_alone_are_no_statement() {
+        for text in ["", " ", "-- x", "/* x */", ";", "# x\n;"] {
+            assert_eq!(effects(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_reads_and_row_changes_keep_the_schema() {
+        for text in [
+            "SELECT 1",
+            "INSERT INTO t VALUES (1)",
+            " update t set a = 1",
+            "DO 1",
+            "SET @a = 1",
+            "SET SESSION sql_mode = ''",
+            "ANALYZE TABLE t",
+            "TRUNCATE t",
+        ] {
+            assert_eq!(effects(text).unwrap().schema, Schema::Kept, "{text}");
+        }
+        for text in [
+            "CREATE TABLE t (a INT)",
+            "ALTER TABLE t ADD b INT",
+            "CALL p()",
+            "RENAME TABLE a TO b",
+            "SET STATEMENT max_statement_time = 1 FOR ALTER TABLE t ADD b INT",
+            "SET /* x */ statement max_statement_time = 1 FOR DROP TABLE t",
+            "SET /*! STATEMENT max_statement_time = 1 FOR DROP TABLE t */",
+            "BEGIN NOT ATOMIC DROP TABLE t; END",
+            "EXECUTE IMMEDIATE 'DROP TABLE t'",
+            "/*! DROP TABLE t */",
+        ] {
+            assert_eq!(effects(text).unwrap().schema, Schema::Changed, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        assert_eq!(number("5"), Param::Int(5));
+        assert_eq!(number("18446744073709551615"), Param::UInt(u64::MAX));
+        assert_eq!(number("1.5"), Param::Double(1.5));
+        assert_eq!(number("1.10"), Param::Text("1.10".into()));
+        assert_eq!(
+            number("0.12345678901234567890123"),
+            Param::Text("0.12345678901234567890123".into())
+        );
+    }
+}
