@@ -5,7 +5,7 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use origin::db::sample::{Prose, Sample};
+use origin::database::sample::{Prose, Sample};
 use shared::format::Format;
 use twox_hash::XxHash3_128;
 

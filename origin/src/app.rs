@@ -1,11 +1,11 @@
 //! What every request needs, put together once at the start.
 
 use crate::config::{BaseUrl, Config};
-use crate::db::admin::Admin;
-use crate::db::catalog::Catalog;
-use crate::db::coalesce::Coalescer;
-use crate::db::receipt;
-use crate::db::{PoolSettings, Pools};
+use crate::database::admin::Admin;
+use crate::database::catalog::Catalog;
+use crate::database::coalesce::Coalescer;
+use crate::database::receipt;
+use crate::database::{PoolSettings, Pools};
 use crate::embedded::Health;
 use crate::http::StreamSlots;
 use crate::http::body;

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::db::admin::{AdminError, SCHEMA_VERSION, ServerFacts};
+use crate::database::admin::{AdminError, SCHEMA_VERSION, ServerFacts};
 use crate::system::System;
 
 /// The oldest MariaDB that is known to do.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::address::DatabaseAddress;
 use crate::config::Config;
-use crate::db::admin::{Admin, AdminError};
+use crate::database::admin::{Admin, AdminError};
 use crate::embedded::{Embedded, EmbeddedError, Health, Role};
 use crate::secret::{InstallationSecret, SecretError};
 

@@ -16,7 +16,7 @@ use uuid::Uuid;
 pub use self::error::KeyError;
 pub use self::registry::KeyRegistry;
 use crate::clock::now;
-use crate::db::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
+use crate::database::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
 use crate::projects::Projects;
 use crate::secret::InstallationSecret;
 

@@ -10,7 +10,7 @@
 //! A request runs through:
 //!
 //! ```text
-//! http → keys::authenticate → operation → policy → query::{catalog, plan, sql} → db → envelope
+//! http → keys::authenticate → operation → policy → query::{catalog, plan, sql} → database → envelope
 //! ```
 
 pub mod address;
@@ -18,7 +18,7 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
-pub mod db;
+pub mod database;
 pub mod demo;
 pub mod dev;
 pub mod doctor;

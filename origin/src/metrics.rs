@@ -1,6 +1,6 @@
 //! What is counted, and its text for Prometheus.
 
-use crate::db::pool::PoolGauge;
+use crate::database::pool::PoolGauge;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;

@@ -2,7 +2,7 @@
 //!
 //! A project owns the databases recorded for it, and every database named `<project>_…`, which its full
 //! keys may make through SQL. MariaDB enforces it: the accounts are granted on exactly those. Knows no
-//! SQL; `db::admin` writes it.
+//! SQL; `database::admin` writes it.
 
 mod check;
 mod databases;
@@ -24,11 +24,11 @@ pub use self::error::ProjectError;
 pub use self::remove::{Removal, Removed};
 use crate::clock::now;
 use crate::config::{Account, ProjectAccounts};
-use crate::db::admin::{
+use crate::database::admin::{
     AccountName, Accounts, Admin, AdminError, DatabaseRights, DatabaseRow, Inserted, LoginCheck,
     ProjectRow, Rights, exact_pattern, rights_on,
 };
-use crate::db::{AccountSource, Repaired};
+use crate::database::{AccountSource, Repaired};
 use crate::secret::InstallationSecret;
 
 /// The project that is always there.

@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::config::Config;
-use crate::db::media::MediaTable;
+use crate::database::media::MediaTable;
 use crate::embedded::Health;
 use crate::http;
 use crate::keys::KeyError;

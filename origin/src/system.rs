@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
-use crate::db::admin::{Admin, AdminError};
-use crate::db::retry::Retries;
+use crate::database::admin::{Admin, AdminError};
+use crate::database::retry::Retries;
 use crate::edge_secret::EdgeSecret;
 use crate::keys::{KeyError, Keys};
 use crate::media::sign::Signer;

@@ -166,7 +166,8 @@ async fn only_the_edges_host_knows_the_worker_crate(_: Door) {
 }
 
 async fn only_the_database_stage_knows_the_driver(_: Door) {
-    let inside = |path: &str| path == "origin/src/db.rs" || path.starts_with("origin/src/db/");
+    let inside =
+        |path: &str| path == "origin/src/database.rs" || path.starts_with("origin/src/database/");
     let knows = |source: &Source| {
         ["mysql_async", "mysql_common"]
             .iter()
@@ -178,7 +179,7 @@ async fn only_the_database_stage_knows_the_driver(_: Door) {
         .filter(|s| !inside(&s.path) && knows(s))
         .map(|s| s.path)
         .collect();
-    must_be_empty("only origin/src/db knows the driver", &breaches);
+    must_be_empty("only origin/src/database knows the driver", &breaches);
 }
 
 async fn only_media_know_the_object_store_and_images(_: Door) {
@@ -253,7 +254,7 @@ async fn the_shared_crate_does_no_io(_: Door) {
 /// it is data (what the demo database is made of, and a call that is printed to be pasted).
 const MAY_HOLD_SQL: [&str; 5] = [
     "origin/src/query/sql/",
-    "origin/src/db/",
+    "origin/src/database/",
     "origin/src/demo.rs",
     "origin/src/demo/",
     "origin/src/dev/welcome.rs",
@@ -261,8 +262,8 @@ const MAY_HOLD_SQL: [&str; 5] = [
 
 /// Statements outside `origin/src/query/sql/` that are put together: numbers and quoted names of our own only.
 const PUT_TOGETHER: [&str; 3] = [
-    "origin/src/db/admin",
-    "origin/src/db/media",
+    "origin/src/database/admin",
+    "origin/src/database/media",
     "KILL CONNECTION {id}",
 ];
 
@@ -314,7 +315,7 @@ async fn only_the_builder_writes_sql(_: Door) {
         }
     }
     must_be_empty(
-        "only origin/src/query/sql writes SQL; elsewhere stand constant statements of origin/src/db, and demo data",
+        "only origin/src/query/sql writes SQL; elsewhere stand constant statements of origin/src/database, and demo data",
         &breaches,
     );
 }

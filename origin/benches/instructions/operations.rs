@@ -4,7 +4,7 @@ use super::pictures::{jpeg, png};
 use super::requests::{REQUESTS, joined, parse, plan, render, request, tables};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use origin::db::sample::{Prose, Sample};
+use origin::database::sample::{Prose, Sample};
 use origin::media::image::{Limits, examine};
 use origin::media::sniff::ImageFormat;
 use origin::query::plan::scope::Scope;

@@ -7,7 +7,7 @@ use shared::ident::{DatabaseName, ProjectName};
 
 use super::system::{Consent, Opened, confirm, database, note, project};
 use super::{CliError, Context, Table};
-use crate::db::admin::Drops;
+use crate::database::admin::Drops;
 use crate::projects::{OwnedDatabase, Presence, Projects};
 
 /// Arguments of `selkie database`.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::system::{Consent, Opened, confirm, note, project, time, time_or_dash};
 use super::{CliError, Context, Table};
 use crate::clock::now;
-use crate::db::admin::{KeyRow, KeyStatus};
+use crate::database::admin::{KeyRow, KeyStatus};
 use crate::keys::{Keys, Rotation};
 
 /// Arguments of `selkie key`.

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::system::{Opened, project};
 use super::{CliError, Context};
-use crate::db::media::MediaTable;
+use crate::database::media::MediaTable;
 use crate::media::library::{Library, SweepError};
 use crate::media::store::StoreError;
 use crate::media::url::Links;

@@ -8,7 +8,7 @@ use shared::ident::ProjectName;
 
 use super::system::{Opened, project, time};
 use super::{CliError, Context, Table};
-use crate::db::admin::Inserted;
+use crate::database::admin::Inserted;
 use crate::projects::{Claim, Projects};
 
 /// Arguments of `selkie project`.

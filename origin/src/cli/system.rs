@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use shared::ident::{DatabaseName, ProjectName};
 
 use super::{CliError, Context};
-use crate::db::admin::AdminError;
+use crate::database::admin::AdminError;
 use crate::installation::Installation;
 use crate::keys::KeyError;
 use crate::projects::ProjectError;

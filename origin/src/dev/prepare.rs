@@ -6,7 +6,7 @@ use shared::key::{Access, KeySet, verify};
 
 use super::environment::Environment;
 use crate::clock::now;
-use crate::db::admin::{AdminError, Created, Drops, KeyRow};
+use crate::database::admin::{AdminError, Created, Drops, KeyRow};
 use crate::keys::is_live;
 use crate::projects::{DEFAULT_PROJECT, Presence};
 use crate::system::{System, SystemError};

@@ -7,7 +7,7 @@ use shared::ident::ProjectName;
 use shared::key::Access;
 
 use super::Finding;
-use crate::db::admin::{
+use crate::database::admin::{
     AccountState, AdminError, DatabaseRights, DatabaseRow, LoginCheck, Rights, exact_pattern,
     rights_on,
 };

@@ -12,7 +12,7 @@ use super::header;
 use super::record_log::RequestRecord;
 use super::{body, respond, stream};
 use crate::app::App;
-use crate::db::media::{MediaRow, StoredObject};
+use crate::database::media::{MediaRow, StoredObject};
 use crate::media::store::{ObjectBytes, StoreError};
 use access::{Access, Credentials};
 use answer::Served;

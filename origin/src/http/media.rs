@@ -8,7 +8,7 @@ use super::links::links;
 use super::respond;
 use crate::app::App;
 use crate::clock::now;
-use crate::db::media::MediaRow;
+use crate::database::media::MediaRow;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::url::{Links, signed};

@@ -4,11 +4,11 @@
 use super::records::{self, Failure};
 use super::respond;
 use crate::app::App;
-use crate::db::error::DbError;
-use crate::db::pool::Lease;
-use crate::db::receipt::{self, Claim, Receipt};
-use crate::db::run::{Leaves, Progress};
-use crate::db::transaction::Transaction;
+use crate::database::error::DbError;
+use crate::database::pool::Lease;
+use crate::database::receipt::{self, Claim, Receipt};
+use crate::database::run::{Leaves, Progress};
+use crate::database::transaction::Transaction;
 use crate::query::plan::Batch;
 use crate::query::sql::Statement;
 use axum::http::{HeaderName, HeaderValue};

@@ -3,7 +3,7 @@
 
 use super::stream::Terms;
 use crate::app::App;
-use crate::db::run::Progress;
+use crate::database::run::Progress;
 use crate::metrics::{RequestLabels, StreamGuard};
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;

@@ -3,8 +3,8 @@
 use super::etag::ETag;
 use super::records::Failure;
 use super::stream::{self, Terms};
-use crate::db::DbError;
-use crate::db::run::Chunks;
+use crate::database::DbError;
+use crate::database::run::Chunks;
 use crate::metrics::StreamGuard;
 use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};

@@ -8,7 +8,7 @@ mod arrive;
 use super::links::links;
 use super::media::{forget, payload};
 use crate::app::App;
-use crate::db::media::{MediaRow, UploadRow};
+use crate::database::media::{MediaRow, UploadRow};
 use crate::media::resumable::{Manner, Turn};
 use crate::media::url::Links;
 use arrive::{Arrival, Outcome};

@@ -3,7 +3,7 @@
 use shared::key::SigningError;
 use uuid::Uuid;
 
-use crate::db::admin::AdminError;
+use crate::database::admin::AdminError;
 use crate::projects::ProjectError;
 
 /// Why it failed.

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::{KeyError, Keys};
 use crate::clock::now;
-use crate::db::admin::{Admin, AdminError, KeyStatus};
+use crate::database::admin::{Admin, AdminError, KeyStatus};
 
 /// Tokens kept: about 200 bytes each.
 const TOKENS_MAX_COUNT: usize = 10_000;

@@ -10,8 +10,8 @@ mod sweep;
 use super::lookup::Lookups;
 use super::store::{Store, StoreError};
 use crate::config::Config;
-use crate::db::media::ObjectKey;
-use crate::db::media::{MediaRow, MediaTable, TableError};
+use crate::database::media::ObjectKey;
+use crate::database::media::{MediaRow, MediaTable, TableError};
 use crate::fault::{self, Point};
 use crate::shares::Shares;
 use publication::Parts;
@@ -98,7 +98,7 @@ impl Library {
                 .taken(&publication.project, &publication.folder, &names)
                 .await;
             if let Some(name) = taken.map_err(|error| error.into_problem())? {
-                return Err(crate::db::media::exists(&publication.folder, &name));
+                return Err(crate::database::media::exists(&publication.folder, &name));
             }
         }
         let project = publication.project.clone();

@@ -3,7 +3,7 @@
 //! What another origin changes shows after [`FOUND_FOR`] at the latest; what this one changes, at once: whoever
 //! commits a change calls [`Lookups::forget`] behind it. Knows neither SQL nor who may read a file.
 
-use crate::db::media::MediaRow;
+use crate::database::media::MediaRow;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -138,8 +138,8 @@ impl Lookups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::db::media::ObjectKey;
-    use crate::db::media::StoredObject;
+    use crate::database::media::ObjectKey;
+    use crate::database::media::StoredObject;
     use shared::media::MediaKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -25,7 +25,7 @@ use super::image::ImageFault;
 use super::store::{Held, Store, StoreError};
 use crate::clock::now;
 use crate::config::MediaTypes;
-use crate::db::media::{MediaTable, TableError, UploadRow};
+use crate::database::media::{MediaTable, TableError, UploadRow};
 
 /// How long a request that may interrupt another one waits for it to let go.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -302,7 +302,7 @@ impl ResumableUploads {
         let taken = self.table.taken(project, &file.folder, names).await;
         match taken.map_err(TableError::into_problem)? {
             None => Ok(()),
-            Some(name) => Err(crate::db::media::exists(&file.folder, &name)),
+            Some(name) => Err(crate::database::media::exists(&file.folder, &name)),
         }
     }
 }

@@ -34,7 +34,7 @@ use self::staging::StagingFolder;
 pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
 pub use self::watch::Watch;
 use crate::config::{Durability, StoreAddress};
-use crate::db::media::ObjectKey;
+use crate::database::media::ObjectKey;
 use crate::files::remove_file;
 
 /// How long the store may take to show that it is there.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::db::admin::{AccountState, DatabaseRights};
+use crate::database::admin::{AccountState, DatabaseRights};
 
 /// Rights that newer servers count among all of a database's, and that do no harm.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];

@@ -7,7 +7,7 @@ use shared::key::Access;
 
 use super::{ProjectError, Projects};
 use crate::clock::now;
-use crate::db::admin::{Created, DatabaseRow, Drops, pattern_fits};
+use crate::database::admin::{Created, DatabaseRow, Drops, pattern_fits};
 
 /// A database as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]

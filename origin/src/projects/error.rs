@@ -3,7 +3,7 @@
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, ProjectName, shown};
 
-use crate::db::admin::AdminError;
+use crate::database::admin::AdminError;
 
 /// Why it failed.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use shared::ident::ProjectName;
 
 use super::{DEFAULT_PROJECT, OwnedDatabase, Presence, ProjectError, Projects};
 use crate::clock::now;
-use crate::db::admin::Drops;
+use crate::database::admin::Drops;
 
 /// MariaDB's number for "a row refers to this one".
 const REFERRED_TO: u16 = 1451;

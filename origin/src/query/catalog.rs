@@ -1,6 +1,6 @@
 //! What the database holds, as far as plans need it: tables, columns and their kinds.
 //!
-//! Values of these types are facts read from MariaDB by `db::catalog`; nothing here does I/O or knows
+//! Values of these types are facts read from MariaDB by `database::catalog`; nothing here does I/O or knows
 //! the driver.
 
 mod repertoire;

@@ -1,7 +1,7 @@
 //! What the two accounts of a project may and may not do, asked of MariaDB.
 
 use mysql_async::prelude::Queryable;
-use origin::db::admin::Drops;
+use origin::database::admin::Drops;
 use origin::projects::{Claim, ProjectError};
 use origin::system::SystemError;
 use shared::ident::{DatabaseName, ProjectName};
@@ -339,7 +339,7 @@ async fn over_tcp_accounts_work_too() {
         hosts,
         expected.map(|(user, host)| (user.to_owned(), host.to_owned()))
     );
-    let login = origin::db::admin::LoginCheck::Refused(String::new());
+    let login = origin::database::admin::LoginCheck::Refused(String::new());
     let checked = system
         .admin
         .check_login(&system.projects.account(&name, Access::Full))

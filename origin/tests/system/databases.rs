@@ -1,7 +1,7 @@
 //! Projects and their databases: made, adopted, dropped, refused.
 
 use mysql_async::prelude::Queryable;
-use origin::db::admin::{Drops, Inserted};
+use origin::database::admin::{Drops, Inserted};
 use origin::projects::{Claim, Presence, ProjectError, Removal};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
@@ -362,7 +362,7 @@ async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     assert!(!system.admin.exists("leaver_made").await.unwrap());
     assert!(system.admin.exists("left_over").await.unwrap());
     let status = system.admin.key_status(key.id).await.unwrap();
-    assert_eq!(status, origin::db::admin::KeyStatus::Unknown);
+    assert_eq!(status, origin::database::admin::KeyStatus::Unknown);
     assert_eq!(errno(server.login(&full).await), 1045);
     // A request that was refused may not bring the accounts back.
     assert!(system.projects.mend(&leaver).await.is_err());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use origin::db::admin::KeyStatus;
+use origin::database::admin::KeyStatus;
 use origin::keys::{KeyError, KeyRegistry};
 use origin::projects::ProjectError;
 use origin::system::System;

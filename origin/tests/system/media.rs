@@ -8,8 +8,8 @@ mod rows;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use origin::db::media::ObjectKey;
-use origin::db::media::{MediaTable, NewRow, NewRows, StoredObject};
+use origin::database::media::ObjectKey;
+use origin::database::media::{MediaTable, NewRow, NewRows, StoredObject};
 use origin::projects::Claim;
 use shared::ident::ProjectName;
 use shared::media::{FilePath, FolderPath, MediaKind, MediaName};
@@ -83,7 +83,7 @@ fn keys(files: &NewRows) -> Vec<ObjectKey> {
 async fn put(
     table: &MediaTable,
     files: &NewRows,
-) -> Result<origin::db::media::Written, origin::db::media::WriteError> {
+) -> Result<origin::database::media::Written, origin::database::media::WriteError> {
     let due_at = origin::clock::now() + 3_600;
     table.announce(&keys(files), due_at).await.unwrap();
     table.write(files).await

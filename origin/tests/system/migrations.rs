@@ -1,7 +1,7 @@
 //! The system schema's versions.
 
 use mysql_async::prelude::Queryable;
-use origin::db::admin::{AdminError, SCHEMA_VERSION};
+use origin::database::admin::{AdminError, SCHEMA_VERSION};
 use origin::system::SystemError;
 
 use crate::server::{Installation, Server};

@@ -1,7 +1,7 @@
 //! Receipts of inserts that happen once: the sweeping of old ones.
 
 use mysql_async::prelude::Queryable;
-use origin::db::{PoolSettings, Pools, receipt};
+use origin::database::{PoolSettings, Pools, receipt};
 use origin::projects::Claim;
 use origin::system::System;
 use shared::ident::{DatabaseName, ProjectName};

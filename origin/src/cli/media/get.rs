@@ -20,7 +20,7 @@ use super::progress::Progress;
 use super::target::Target;
 use super::{OfProject, Shelf, unless_stopped};
 use crate::cli::CliError;
-use crate::db::media::{MediaRow, StoredObject};
+use crate::database::media::{MediaRow, StoredObject};
 use crate::files::remove_file;
 use crate::media::store::StoreError;
 use crate::signal;

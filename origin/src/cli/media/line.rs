@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::cli::Table;
 use crate::cli::system::time;
-use crate::db::media::MediaRow;
+use crate::database::media::MediaRow;
 use crate::media::url::{Links, Place};
 
 /// A file, as the interface answers it too.

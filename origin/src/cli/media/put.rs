@@ -179,7 +179,7 @@ impl PutArgs {
             .taken(&self.of.project, &self.folder, &names)
             .await;
         match taken.map_err(|error| error.into_problem())? {
-            Some(name) => Err(crate::db::media::exists(&self.folder, &name).into()),
+            Some(name) => Err(crate::database::media::exists(&self.folder, &name).into()),
             None => Ok(()),
         }
     }

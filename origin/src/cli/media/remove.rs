@@ -8,7 +8,7 @@ use super::target::Target;
 use super::{OfProject, Shelf};
 use crate::cli::CliError;
 use crate::cli::system::note;
-use crate::db::media::MediaRow;
+use crate::database::media::MediaRow;
 
 #[derive(Debug, Args)]
 pub(super) struct RemoveArgs {

@@ -9,7 +9,7 @@ use shared::operation::media::MediaId;
 
 use super::Shelf;
 use crate::cli::CliError;
-use crate::db::media::MediaRow;
+use crate::database::media::MediaRow;
 
 /// One file of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]

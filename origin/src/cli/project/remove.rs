@@ -7,7 +7,7 @@ use shared::operation::media::MediaList;
 
 use super::super::system::{Consent, confirm, note, project};
 use super::super::{CliError, Context};
-use crate::db::media::MediaTable;
+use crate::database::media::MediaTable;
 use crate::media::library::Library;
 use crate::projects::{ProjectError, Removal};
 use crate::system::System;

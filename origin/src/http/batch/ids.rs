@@ -1,6 +1,6 @@
 //! The ids that a batch's inserts have given, kept for the operations that refer to them.
 
-use crate::db::run::Written;
+use crate::database::run::Written;
 use crate::query::catalog::Table;
 use crate::query::plan;
 use shared::error::{ErrorCode, Problem};

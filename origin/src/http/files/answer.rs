@@ -4,7 +4,7 @@ use super::super::etag::ETag;
 use super::access::Access;
 use super::disposition::{Disposition, essence};
 use super::query::{Query, Saving};
-use crate::db::media::StoredObject;
+use crate::database::media::StoredObject;
 use crate::media::url;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};

@@ -1,6 +1,6 @@
 //! Tells an edge which of the files that it keeps are others now, nobody's, or private. Who does not ask is told nothing.
 
-use crate::db::media::MediaRow;
+use crate::database::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::ident::ProjectName;

@@ -1,6 +1,6 @@
 //! What answers show of files.
 
-use crate::db::media::MediaRow;
+use crate::database::media::MediaRow;
 use crate::media::url::{Links, Place};
 use jiff::Timestamp;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! Reads: prepared, run and answered.
 
 use super::{Attempt, Extent, Failure, Prepared};
-use crate::db::run::{Counting, Found, Page, Reading};
-use crate::db::{self, run};
+use crate::database::run::{Counting, Found, Page, Reading};
+use crate::database::{self, run};
 use crate::http::respond;
 use crate::query::catalog::Layout;
 use crate::query::cursor;
@@ -146,7 +146,7 @@ impl Attempt<'_> {
     ) -> Result<Response, Failure> {
         let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
         let plan = run::text(self.lease().await?, question, leaves, limit, progress).await?;
-        let json = db::explain::plan(&plan).and_then(|plan| {
+        let json = database::explain::plan(&plan).and_then(|plan| {
             let sql = statement.text();
             serde_json::to_vec(&Explanation { sql, plan })
         });

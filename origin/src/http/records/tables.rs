@@ -1,7 +1,7 @@
 //! The tables of an operation: its root, and those that it joins.
 
 use crate::app::App;
-use crate::db::run::Leaves;
+use crate::database::run::Leaves;
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use shared::error::Problem;

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::clock::now;
-use crate::db::PoolSettings;
+use crate::database::PoolSettings;
 use crate::shares::{Guard, Shares};
 use shared::error::Problem;
 use shared::key::{Access, Principal};

@@ -3,7 +3,7 @@
 //! Runs to its end even if nobody waits for it any more.
 
 use crate::app::App;
-use crate::db::media::{MediaRow, UploadRow};
+use crate::database::media::{MediaRow, UploadRow};
 use crate::http::body::BodyReader;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;

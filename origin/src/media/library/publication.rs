@@ -3,8 +3,8 @@
 //! Writes no row: the ledger alone knows of what is stored here.
 
 use crate::clock::now;
-use crate::db::media::ObjectKey;
-use crate::db::media::{FinishedUpload, MediaTable, NewRow, NewRows, StoredObject};
+use crate::database::media::ObjectKey;
+use crate::database::media::{FinishedUpload, MediaTable, NewRow, NewRows, StoredObject};
 use crate::fault::{self, Point};
 use crate::media::intake::Examined;
 use crate::media::store::{Staged, Store, StoreError};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::ResumableUploads;
 use super::running::Place;
 use crate::clock::now;
-use crate::db::media::{FinishedUpload, TableError, UploadRow};
+use crate::database::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
 
 /// Bytes after which what came is written through to the disk: what a loss of power may cost. At 200 MB/s it waits

@@ -27,7 +27,7 @@ use super::owner::{OWNER, OWNER_MAX_BYTES};
 use super::refusal;
 use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
-use crate::db::media::{FOLDER, ObjectKey};
+use crate::database::media::{FOLDER, ObjectKey};
 
 /// Bytes of a part: S3 wants 5 MiB or more, and allows 10,000 of them, which makes 80 GB. A file of one part is put as it is.
 const PART_BYTES: usize = 8 * 1024 * 1024;

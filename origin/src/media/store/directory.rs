@@ -16,7 +16,7 @@ use super::file::{StagedFile, sync_directory};
 use super::owner::OWNER;
 use super::{Listed, Listing, ObjectBytes};
 use crate::config::Durability;
-use crate::db::media::{FOLDER, ObjectKey};
+use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
 /// Bytes read at once: large enough that the change of threads is noise, small enough for a thousand readers.

@@ -1,10 +1,10 @@
 //! Walks the table of shared resources in docs/limits.md: each row says what the code holds to, and no row is missing.
 
 use crate::config::find_setting;
-use crate::db::catalog::{self, connections};
-use crate::db::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
-use crate::db::pool::QUEUES_OF_ALL;
-use crate::db::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
+use crate::database::catalog::{self, connections};
+use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
+use crate::database::pool::QUEUES_OF_ALL;
+use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
 use crate::http::{StreamSlots, body};
 use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
 use crate::shares::Shares;

@@ -2,8 +2,8 @@
 
 use mysql_async::prelude::Queryable;
 use origin::clock::now;
-use origin::db::media::ObjectKey;
-use origin::db::media::{UploadRow, WriteError};
+use origin::database::media::ObjectKey;
+use origin::database::media::{UploadRow, WriteError};
 use uuid::Uuid;
 
 use super::{item, keys, library, path, picture, put, until_waiting, upload};
@@ -15,8 +15,10 @@ async fn what_is_due_is_told_until_it_is_settled() {
     let installation = Installation::new("");
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
-    let table =
-        origin::db::media::MediaTable::new(&system.address, installation.config.connect_timeout);
+    let table = origin::database::media::MediaTable::new(
+        &system.address,
+        installation.config.connect_timeout,
+    );
     let [late, later, never] = [ObjectKey::new(), ObjectKey::new(), ObjectKey::new()];
     table.announce(&[late], now() - 10).await.unwrap();
     table.announce(&[later], now() - 5).await.unwrap();

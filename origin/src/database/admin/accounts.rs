@@ -1,0 +1,401 @@
+//! MariaDB's accounts: the two of each project, their passwords and grants; and what an account may do,
+//! asked of MariaDB itself.
+
+mod end;
+mod state;
+
+use crate::database::ask;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use mysql_async::prelude::Queryable;
+use secrecy::{ExposeSecret, SecretString};
+use sha1::{Digest, Sha1};
+use shared::ident::{DatabaseName, ProjectName};
+use shared::key::Access;
+
+pub use self::state::{AccountState, Accounts, DatabaseRights};
+use self::state::{GRANTS, Grant, split_grantee};
+use super::projects::{DatabaseRow, Drops};
+use super::quote::{exact, ident, own};
+use super::{Admin, AdminError};
+use crate::config::Account;
+use crate::database::connect::{connect, options};
+
+/// The rights of a full key's account, on the project's databases only: all of data and definition, but
+/// not GRANT OPTION. FILE, SUPER, PROCESS and the like are rights on the whole server: nobody has them.
+const READ_WRITE: &[&str] = &[
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "CREATE",
+    "DROP",
+    "ALTER",
+    "INDEX",
+    "REFERENCES",
+    "CREATE TEMPORARY TABLES",
+    "LOCK TABLES",
+    "EXECUTE",
+    "CREATE VIEW",
+    "SHOW VIEW",
+    "CREATE ROUTINE",
+    "ALTER ROUTINE",
+    "EVENT",
+    "TRIGGER",
+    "DELETE HISTORY",
+];
+
+/// The rights of a read key's account.
+const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
+
+/// MariaDB's number for "no such grant".
+const NO_SUCH_GRANT: u16 = 1141;
+
+/// MariaDB's number for "an option prevents this": here, that passwords may not be given as hashes.
+const OPTION_PREVENTS: u16 = 1290;
+
+/// What an account is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights(Access);
+
+impl Rights {
+    /// The rights that go with a key's access.
+    #[must_use]
+    pub const fn of(access: Access) -> Self {
+        Self(access)
+    }
+
+    /// The privileges on each database of the project, as GRANT spells them.
+    #[must_use]
+    pub const fn privileges(self) -> &'static [&'static str] {
+        match self.0 {
+            Access::Full => READ_WRITE,
+            Access::Read => READ_ONLY,
+        }
+    }
+
+    /// The privileges on a database in which this may be dropped.
+    fn with(self, drops: Drops) -> BTreeSet<String> {
+        self.privileges()
+            .iter()
+            .filter(|name| drops != Drops::Nothing || **name != "DROP")
+            .map(|name| (*name).to_owned())
+            .collect()
+    }
+}
+
+/// The account that a project's keys of one access run under: `selkie-<project>-rw` or `-ro`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccountName(String);
+
+impl AccountName {
+    /// The name. A project's name holds letters, digits and hyphens only, so it needs no quoting.
+    #[must_use]
+    pub fn of(project: &ProjectName, access: Access) -> Self {
+        let suffix = match access {
+            Access::Full => "rw",
+            Access::Read => "ro",
+        };
+        Self(format!("selkie-{project}-{suffix}"))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn at(&self, host: &str) -> String {
+        format!("'{}'@'{}'", self.0, host.replace(['\'', '\\'], ""))
+    }
+}
+
+impl fmt::Display for AccountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Returns what a project's account is granted: on each of its databases exactly, and on the names
+/// that it may make by itself. Of two patterns that fit, MariaDB takes the one without a wildcard.
+pub(crate) fn rights_on(
+    project: &ProjectName,
+    rights: Rights,
+    databases: &[DatabaseRow],
+) -> DatabaseRights {
+    let recorded = databases
+        .iter()
+        .map(|row| (exact(&row.name), rights.with(row.drops)));
+    recorded
+        .chain([(own(project), rights.with(Drops::Database))])
+        .collect()
+}
+
+/// The pattern of exactly this database.
+pub(crate) fn exact_pattern(database: &DatabaseName) -> String {
+    exact(database)
+}
+
+/// Whether MariaDB lets an account in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginCheck {
+    /// It does, and the account may do this.
+    Welcome(AccountState),
+    /// It does not, for this reason.
+    Refused(String),
+}
+
+impl Admin {
+    /// The projects' accounts, whatever their host, and what they may do. Empty where the admin account
+    /// may not look.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn accounts(&self) -> Result<Accounts, AdminError> {
+        let mut conn = self.conn().await?;
+        let mut accounts = Accounts::new();
+        let users: Result<Vec<(String, String, Option<String>)>, _> = self
+            .within(ask::all(conn.query_iter(
+                "SELECT User, Host, authentication_string FROM mysql.user WHERE User LIKE 'selkie-%-r_'",
+            )))
+            .await;
+        let users = match users {
+            Ok(users) => users,
+            Err(AdminError::Denied { .. }) => return Ok(accounts),
+            Err(error) => return Err(error),
+        };
+        for (user, host, password_hash) in users {
+            accounts.insert(
+                (user, host),
+                AccountState {
+                    password_hash,
+                    ..AccountState::default()
+                },
+            );
+        }
+        let grants: Vec<Grant> = self.within(ask::all(conn.query_iter(GRANTS))).await?;
+        for (grantee, kind, place, privilege) in grants {
+            if let Some(state) = split_grantee(&grantee).and_then(|name| accounts.get_mut(&name)) {
+                state.note(&kind, place, privilege);
+            }
+        }
+        let roles: Vec<(String, String, String)> = self
+            .within(ask::all(conn.query_iter(
+                "SELECT User, Host, Role FROM mysql.roles_mapping WHERE User LIKE 'selkie-%-r_'",
+            )))
+            .await?;
+        for (user, host, role) in roles {
+            if let Some(state) = accounts.get_mut(&(user, host)) {
+                state.roles.insert(role);
+            }
+        }
+        Ok(accounts)
+    }
+
+    /// Makes a project's account right: it exists, with this password and with exactly these rights, at
+    /// the host that we connect from and wherever else it exists. What is right already is not touched.
+    ///
+    /// # Errors
+    /// MariaDB failed, or denies the admin account the right to make or grant.
+    pub async fn settle_account(
+        &self,
+        name: &AccountName,
+        password: &SecretString,
+        wanted: &DatabaseRights,
+        accounts: &Accounts,
+    ) -> Result<(), AdminError> {
+        let here = self.account_host();
+        let mut hosts: BTreeSet<&str> = BTreeSet::from([here]);
+        let elsewhere = accounts
+            .range((name.as_str().to_owned(), String::new())..)
+            .map(|(account, _)| account)
+            .take_while(|(user, _)| user == name.as_str());
+        hosts.extend(elsewhere.map(|(_, host)| host.as_str()));
+        for host in hosts {
+            let key = (name.as_str().to_owned(), host.to_owned());
+            let found = accounts.get(&key).cloned().unwrap_or_default();
+            if found.password_hash.as_deref() != Some(&hash(password)) {
+                self.set_password(name, host, password).await?;
+            }
+            self.settle_grants(name, host, &found, wanted).await?;
+        }
+        Ok(())
+    }
+
+    async fn set_password(
+        &self,
+        name: &AccountName,
+        host: &str,
+        password: &SecretString,
+    ) -> Result<(), AdminError> {
+        let account = name.at(host);
+        let by_hash = format!("PASSWORD '{}'", hash(password));
+        match self.identify(&account, &by_hash).await {
+            // A server with password rules wants to see it. Its logs may, too: hence not the first choice.
+            Err(error) if error.errno() == Some(OPTION_PREVENTS) => {
+                self.identify(&account, &format!("'{}'", password.expose_secret()))
+                    .await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn identify(&self, account: &str, secret: &str) -> Result<(), AdminError> {
+        self.run(format!(
+            "CREATE USER IF NOT EXISTS {account} IDENTIFIED BY {secret}"
+        ))
+        .await?;
+        self.run(format!("ALTER USER {account} IDENTIFIED BY {secret}"))
+            .await
+    }
+
+    async fn settle_grants(
+        &self,
+        name: &AccountName,
+        host: &str,
+        found: &AccountState,
+        wanted: &DatabaseRights,
+    ) -> Result<(), AdminError> {
+        let account = name.at(host);
+        // First, since revoking everything would take them too.
+        for role in &found.roles {
+            self.run(format!("REVOKE {} FROM {account}", ident(role)))
+                .await?;
+        }
+        if !found.global.is_empty() || !found.other.is_empty() {
+            // Somebody gave it more than a project may have. Databases are granted again below.
+            self.run(format!(
+                "REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}"
+            ))
+            .await?;
+        }
+        let untouched = found.global.is_empty() && found.other.is_empty();
+        for (pattern, privileges) in &found.databases {
+            let excess = wanted
+                .get(pattern)
+                .is_none_or(|wanted| !privileges.is_subset(wanted));
+            if untouched && excess {
+                self.revoke(&account, pattern).await?;
+            }
+        }
+        for (pattern, wanted) in wanted {
+            if untouched && found.databases.get(pattern) == Some(wanted) {
+                continue;
+            }
+            let list: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            self.run(format!(
+                "GRANT {} ON {}.* TO {account}",
+                list.join(", "),
+                ident(pattern)
+            ))
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Takes every right on one database from a project's accounts.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn revoke_database(
+        &self,
+        project: &ProjectName,
+        database: &DatabaseName,
+    ) -> Result<(), AdminError> {
+        let pattern = exact(database);
+        let accounts = self.accounts().await?;
+        for access in [Access::Full, Access::Read] {
+            let name = AccountName::of(project, access);
+            let hosts = accounts
+                .iter()
+                .filter(|((user, _), _)| user == name.as_str());
+            for ((_, host), state) in hosts {
+                if state.databases.contains_key(&pattern) {
+                    self.revoke(&name.at(host), &pattern).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn revoke(&self, account: &str, pattern: &str) -> Result<(), AdminError> {
+        let place = ident(pattern);
+        match self
+            .run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}"))
+            .await
+        {
+            // Another origin was faster.
+            Err(error) if error.errno() == Some(NO_SUCH_GRANT) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Logs in as an account and asks what it may do.
+    ///
+    /// # Errors
+    /// MariaDB is out of reach; a refused login is no error.
+    pub async fn check_login(&self, account: &Account) -> Result<LoginCheck, AdminError> {
+        let opts = options(&self.address, &account.user, &account.password);
+        let opened = connect(opts, self.connect_timeout)
+            .await
+            .ok_or(AdminError::TimedOut)?;
+        let fault = |error| AdminError::of(error, &account.user);
+        let mut conn = match opened.map_err(fault) {
+            Ok(conn) => conn,
+            Err(AdminError::Login { message, .. }) => return Ok(LoginCheck::Refused(message)),
+            Err(error) => return Err(error),
+        };
+        let mut state = AccountState::default();
+        let grants: Vec<Grant> = self.within(ask::all(conn.query_iter(GRANTS))).await?;
+        for (_, kind, place, privilege) in grants {
+            state.note(&kind, place, privilege);
+        }
+        let roles: Vec<String> = self
+            .within(ask::all(conn.query_iter(
+                "SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES",
+            )))
+            .await?;
+        state.roles.extend(roles);
+        // The connection ends either way.
+        let _ = self.within(conn.disconnect()).await;
+        Ok(LoginCheck::Welcome(state))
+    }
+}
+
+/// What `mysql_native_password` keeps: `*` and the SHA-1 of the SHA-1, in hex. The password has 256
+/// random bits, so that the weak hash does no harm; given as a hash, it stays out of MariaDB's logs.
+fn hash(password: &SecretString) -> String {
+    let once = Sha1::digest(password.expose_secret().as_bytes());
+    let twice = Sha1::digest(once);
+    let hex: String = twice.iter().map(|byte| format!("{byte:02X}")).collect();
+    format!("*{hex}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_hash_is_the_one_that_mariadb_makes() {
+        // SELECT PASSWORD('password')
+        let hashed = hash(&SecretString::from("password"));
+        assert_eq!(hashed, "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
+    }
+
+    #[test]
+    fn no_project_is_named_like_anothers_account() {
+        let name = |project: &str, access| {
+            AccountName::of(&ProjectName::parse(project).unwrap(), access)
+                .as_str()
+                .to_owned()
+        };
+        assert_eq!(name("a", Access::Full), "selkie-a-rw");
+        assert_eq!(name("a-rw", Access::Read), "selkie-a-rw-ro");
+        assert!(
+            READ_WRITE
+                .iter()
+                .all(|right| !["FILE", "SUPER", "PROCESS", "GRANT OPTION"].contains(right))
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! The end of accounts and of their connections.
+
+use std::collections::BTreeSet;
+
+use mysql_async::prelude::Queryable;
+use shared::ident::{DatabaseName, ProjectName};
+use shared::key::Access;
+
+use super::AccountName;
+use crate::database::admin::{Admin, AdminError};
+use crate::database::ask;
+
+/// MariaDB's number for "unknown thread id".
+const NO_SUCH_THREAD: u16 = 1094;
+
+impl Admin {
+    /// Drops a project's two accounts, wherever they are. Those that are gone already are no fault.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn drop_accounts(&self, project: &ProjectName) -> Result<(), AdminError> {
+        let accounts = self.accounts().await?;
+        for access in [Access::Full, Access::Read] {
+            let name = AccountName::of(project, access);
+            let found = accounts.keys().filter(|(user, _)| user == name.as_str());
+            let hosts: BTreeSet<&str> = found
+                .map(|(_, host)| host.as_str())
+                .chain([self.account_host()])
+                .collect();
+            for host in hosts {
+                self.run(format!("DROP USER IF EXISTS {}", name.at(host)))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the connections of these accounts, or only those whose default schema is `database`: such a
+    /// connection keeps its rights on that schema after they were revoked. Returns whether the admin
+    /// account may do this.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn end_connections(
+        &self,
+        users: &[String],
+        database: Option<&DatabaseName>,
+    ) -> Result<bool, AdminError> {
+        let mut conn = self.conn().await?;
+        let rows: Vec<(u64, String, Option<String>)> = self
+            .within(ask::all(conn.query_iter(
+                "SELECT ID, USER, DB FROM information_schema.PROCESSLIST",
+            )))
+            .await?;
+        for (id, user, schema) in rows {
+            let is_in_it = database.is_none_or(|name| schema.as_deref() == Some(name.as_str()));
+            if !users.contains(&user) || !is_in_it {
+                continue;
+            }
+            match self.run(format!("KILL CONNECTION {id}")).await {
+                Err(error) if error.errno() == Some(NO_SUCH_THREAD) => {}
+                // Not the administrator's to end.
+                Err(AdminError::Denied { .. }) => return Ok(false),
+                outcome => outcome?,
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,128 @@
+//! How the administrator's work fails. One map from the driver's errors; messages hold neither SQL nor
+//! passwords.
+
+use crate::database::ask::UnexpectedType;
+
+/// Why the administrator's work failed.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// No connection.
+    #[error("MariaDB can't be reached: {0}")]
+    Unreachable(String),
+    /// MariaDB does not let the admin account in.
+    #[error("MariaDB refuses the admin account \"{user}\": {message}")]
+    Login {
+        /// The account.
+        user: String,
+        /// What MariaDB said.
+        message: String,
+    },
+    /// A connection or a statement took too long.
+    #[error("MariaDB did not answer in time")]
+    TimedOut,
+    /// Another origin or command held the system's lock for too long.
+    #[error("another origin or command is changing the system and did not finish in time")]
+    Busy,
+    /// Others changed the same at the same time. Nothing of the statement was done.
+    #[error("others changed the same at the same time: {0}")]
+    Contended(String),
+    /// The admin account lacks a right.
+    #[error("the admin account \"{user}\" may not do this: {message}")]
+    Denied {
+        /// The account.
+        user: String,
+        /// What MariaDB said.
+        message: String,
+    },
+    /// MariaDB refused for another reason.
+    #[error("MariaDB refused: {message} ({errno})")]
+    Refused {
+        /// MariaDB's error number.
+        errno: u16,
+        /// What it said.
+        message: String,
+    },
+    /// The system schema was made by a newer version.
+    #[error(
+        "the system schema has version {found}, this program knows {known}: it was written by a newer selkie"
+    )]
+    SchemaTooNew {
+        /// The version found.
+        found: u32,
+        /// The newest that this program knows.
+        known: u32,
+    },
+    /// The system schema holds what we never write.
+    #[error("the system schema holds a {0} that can't be read")]
+    Corrupt(&'static str),
+}
+
+impl AdminError {
+    pub(super) fn of(error: mysql_async::Error, user: &str) -> Self {
+        use mysql_async::Error;
+        match error {
+            Error::Server(server) => match server.code {
+                // Access denied at the door; the same for a host without any account; locked account.
+                1045 | 1130 | 1698 | 4151 => Self::Login {
+                    user: user.to_owned(),
+                    message: server.message,
+                },
+                1044 | 1142 | 1143 | 1227 | 1370 | 1410 => Self::Denied {
+                    user: user.to_owned(),
+                    message: server.message,
+                },
+                // Shutting down, too many connections, killed; a cluster's node that is not ready.
+                1040 | 1053 | 1077 | 1927 | 1203 | 1047 => Self::Unreachable(server.message),
+                // Deadlock, which a cluster also says of a commit that it refuses; lock waits; a failed commit.
+                1213 | 1205 | 1020 | 1180 => Self::Contended(server.message),
+                // max_statement_time.
+                1969 => Self::TimedOut,
+                errno => Self::Refused {
+                    errno,
+                    message: server.message,
+                },
+            },
+            Error::Other(other) if other.is::<UnexpectedType>() => {
+                Self::Corrupt("value of an unexpected type")
+            }
+            other => Self::Unreachable(other.to_string()),
+        }
+    }
+
+    /// MariaDB's error number, if it refused for a reason of its own.
+    #[must_use]
+    pub fn errno(&self) -> Option<u16> {
+        match self {
+            Self::Refused { errno, .. } => Some(*errno),
+            _ => None,
+        }
+    }
+
+    /// Whether the same may succeed at once.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        matches!(self, Self::Contended(_))
+    }
+
+    /// How to mend it, if that can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable(_) | Self::TimedOut => {
+                Some("check that MariaDB runs and that SELKIE_DATABASE_URL names it rightly")
+            }
+            Self::Login { .. } => Some(
+                "check user and password in SELKIE_DATABASE_URL; an account without a name at this host \
+                 (''@'localhost') shadows those of '%': drop it",
+            ),
+            Self::Denied { .. } => Some(
+                "give it all privileges WITH GRANT OPTION, or all on `selkie`.* and ready-made accounts \
+                 under [accounts.<project>] in selkie.toml",
+            ),
+            Self::SchemaTooNew { .. } => Some("run the newest selkie on every machine"),
+            Self::Contended(_) => Some("try again"),
+            Self::Busy => Some("try again; if it stays so, look for an origin that hangs"),
+            _ => None,
+        }
+    }
+}

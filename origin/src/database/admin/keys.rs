@@ -1,0 +1,307 @@
+//! Rows of `selkie.keys` and `selkie.signing_keys`. No private key and no token is ever stored: a row
+//! says that a key exists, not what it is.
+
+use crate::database::ask;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, TxOpts, Value};
+use shared::ident::ProjectName;
+use shared::key::Access;
+use uuid::Uuid;
+
+use super::projects::project;
+use super::{Admin, AdminError};
+
+/// Ids of one statement that records uses.
+const TOUCHED_MAX_COUNT: usize = 500;
+
+/// Told to every origin within a second by [`Admin::key_changes`].
+pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
+
+/// A key to record.
+#[derive(Clone, Debug)]
+pub struct NewKey<'a> {
+    /// Its id, a UUIDv7.
+    pub id: Uuid,
+    /// Whose it is.
+    pub project: &'a ProjectName,
+    /// For people.
+    pub name: &'a str,
+    /// What it may do.
+    pub access: Access,
+    /// The signing key that signed it.
+    pub kid: &'a str,
+    /// Seconds since 1970.
+    pub created_at: u64,
+    /// Seconds since 1970.
+    pub expires_at: Option<u64>,
+}
+
+/// A key as it is listed. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub project: ProjectName,
+    /// For people.
+    pub name: String,
+    /// What it may do.
+    pub access: Access,
+    /// The signing key that signed it.
+    pub kid: String,
+    /// When it was issued.
+    pub created_at: u64,
+    /// When it ends by itself.
+    pub expires_at: Option<u64>,
+    /// When it was revoked.
+    pub revoked_at: Option<u64>,
+    /// When it was used last, about.
+    pub last_used_at: Option<u64>,
+}
+
+/// What the system knows of a key's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStatus {
+    /// Issued and not revoked. May have expired: its token says so.
+    Live,
+    /// Revoked.
+    Revoked,
+    /// Never issued here, or its row is gone.
+    Unknown,
+}
+
+/// A signing key that was made. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SigningKeyRow {
+    /// Its id.
+    pub kid: String,
+    /// When it was made.
+    pub created_at: u64,
+    /// When it was retired.
+    pub retired_at: Option<u64>,
+}
+
+type RawKey = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    u64,
+    Option<u64>,
+    Option<u64>,
+    Option<u64>,
+);
+
+impl Admin {
+    /// Records a key.
+    ///
+    /// # Errors
+    /// MariaDB failed, or the project is not there.
+    pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<(), AdminError> {
+        let mut conn = self.conn().await?;
+        let values: Params = (
+            key.id.to_string(),
+            key.project.as_str(),
+            key.name,
+            key.access.as_str(),
+            key.kid,
+            key.created_at,
+            key.expires_at,
+        )
+            .into();
+        self.within(conn.exec_drop(
+            "INSERT INTO selkie.`keys` (id, project, name, access, kid, created_at, expires_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            values,
+        ))
+        .await
+    }
+
+    /// Keys, oldest first; of one project, or of all.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn keys(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let rows: Vec<RawKey> = self
+            .within(ask::all(conn.exec_iter(
+                "SELECT id, project, name, access, kid, created_at, expires_at, revoked_at, last_used_at
+                 FROM selkie.`keys` WHERE ? IS NULL OR project = ? ORDER BY created_at, id",
+                (of.map(ProjectName::as_str), of.map(ProjectName::as_str)),
+            )))
+            .await?;
+        rows.into_iter().map(key_row).collect()
+    }
+
+    /// What is known of a key.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn key_status(&self, id: Uuid) -> Result<KeyStatus, AdminError> {
+        let mut conn = self.conn().await?;
+        let found: Option<u8> = self
+            .within(ask::first(conn.exec_iter(
+                "SELECT revoked_at IS NOT NULL FROM selkie.`keys` WHERE id = ?",
+                (id.to_string(),),
+            )))
+            .await?;
+        Ok(match found {
+            Some(0) => KeyStatus::Live,
+            Some(_) => KeyStatus::Revoked,
+            None => KeyStatus::Unknown,
+        })
+    }
+
+    /// Revokes a key; answers what it was before.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn revoke_key(&self, id: Uuid, now: u64) -> Result<KeyStatus, AdminError> {
+        let before = self.key_status(id).await?;
+        if before == KeyStatus::Live {
+            let revoke =
+                "UPDATE selkie.`keys` SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL";
+            self.change_keys(vec![(revoke, (now, id.to_string()).into())])
+                .await?;
+        }
+        Ok(before)
+    }
+
+    /// Revokes all keys of a project. Returns how many of them were not revoked before.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn revoke_keys_of(
+        &self,
+        project: &ProjectName,
+        now: u64,
+    ) -> Result<usize, AdminError> {
+        let mut rows = self.keys(Some(project)).await?;
+        rows.retain(|row| row.revoked_at.is_none());
+        let revoke =
+            "UPDATE selkie.`keys` SET revoked_at = ? WHERE project = ? AND revoked_at IS NULL";
+        self.change_keys(vec![(revoke, (now, project.as_str()).into())])
+            .await?;
+        Ok(rows.len())
+    }
+
+    /// All signing keys, newest first.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn signing_keys(&self) -> Result<Vec<SigningKeyRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let rows: Vec<(String, u64, Option<u64>)> = self
+            .within(ask::all(conn.query_iter(
+                // Ids are UUIDv7: of two made in one second, the later id is the newer key.
+                "SELECT kid, created_at, retired_at FROM selkie.signing_keys ORDER BY created_at DESC, kid DESC",
+            )))
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(kid, created_at, retired_at)| SigningKeyRow {
+                kid,
+                created_at,
+                retired_at,
+            })
+            .collect())
+    }
+
+    /// Adds a signing key, unless there is one that is not retired.
+    ///
+    /// # Errors
+    /// MariaDB failed; then nothing was changed.
+    pub async fn add_first_signing_key(&self, kid: &str, now: u64) -> Result<(), AdminError> {
+        let add = "INSERT INTO selkie.signing_keys (kid, created_at) SELECT ?, ? FROM DUAL
+            WHERE NOT EXISTS (SELECT 1 FROM selkie.signing_keys WHERE retired_at IS NULL)";
+        self.change_keys(vec![(add, (kid, now).into())]).await
+    }
+
+    /// Adds a signing key and retires others, in one step.
+    ///
+    /// # Errors
+    /// MariaDB failed; then nothing was changed.
+    pub async fn rotate_signing_keys(
+        &self,
+        added: &str,
+        retired: &[String],
+        now: u64,
+    ) -> Result<(), AdminError> {
+        let add = "INSERT INTO selkie.signing_keys (kid, created_at) VALUES (?, ?)";
+        let retire =
+            "UPDATE selkie.signing_keys SET retired_at = ? WHERE kid = ? AND retired_at IS NULL";
+        let mut changes: Vec<(&str, Params)> = vec![(add, (added, now).into())];
+        changes.extend(retired.iter().map(|kid| (retire, (now, kid).into())));
+        self.change_keys(changes).await
+    }
+
+    /// A number that grows with every change of keys or signing keys. The cheapest question there is.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn key_changes(&self) -> Result<u64, AdminError> {
+        let mut conn = self.conn().await?;
+        let version = self
+            .within(ask::first(conn.query_iter(
+                "SELECT version FROM selkie.key_changes WHERE id = 1",
+            )))
+            .await?;
+        version.ok_or(AdminError::Corrupt("state of keys"))
+    }
+
+    /// Records that these keys were used, the latest at `now`.
+    ///
+    /// # Errors
+    /// MariaDB failed; some may have been recorded.
+    pub async fn touch_keys(&self, ids: &[Uuid], now: u64) -> Result<(), AdminError> {
+        let mut conn = self.conn().await?;
+        for ids in ids.chunks(TOUCHED_MAX_COUNT) {
+            let marks = vec!["?"; ids.len()].join(", ");
+            let values: Vec<Value> = std::iter::once(now.into())
+                .chain(ids.iter().map(|id| id.to_string().into()))
+                .collect();
+            self.within(conn.exec_drop(
+                format!(
+                    "UPDATE selkie.`keys` SET last_used_at = GREATEST(COALESCE(last_used_at, 0), ?)
+                     WHERE id IN ({marks})"
+                ),
+                Params::Positional(values),
+            ))
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The sign that something changes, and statements, all or none. The sign comes first: the lock of its
+    /// row lets one change go on at a time, and a cluster commits only one of several.
+    async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
+        let mut conn = self.conn().await?;
+        self.within(async {
+            let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+            transaction.query_drop(CHANGED).await?;
+            for (statement, values) in changes {
+                transaction.exec_drop(statement, values).await?;
+            }
+            transaction.commit().await
+        })
+        .await
+    }
+}
+
+fn key_row(raw: RawKey) -> Result<KeyRow, AdminError> {
+    let (id, owner, name, access, kid, created_at, expires_at, revoked_at, last_used_at) = raw;
+    Ok(KeyRow {
+        id: Uuid::try_parse(&id).map_err(|_| AdminError::Corrupt("key id"))?,
+        project: project(&owner)?,
+        name,
+        access: access
+            .parse()
+            .map_err(|_| AdminError::Corrupt("key's access"))?,
+        kid,
+        created_at,
+        expires_at,
+        revoked_at,
+        last_used_at,
+    })
+}

@@ -1,0 +1,213 @@
+//! Rows of `selkie.projects` and `selkie.databases`: which project exists, and what it owns.
+
+use std::str::FromStr;
+
+use mysql_async::TxOpts;
+use mysql_async::prelude::Queryable;
+use shared::ident::{DatabaseName, ProjectName};
+
+use super::{Admin, AdminError};
+use crate::database::ask;
+
+/// A project as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectRow {
+    /// Its name.
+    pub name: ProjectName,
+    /// Seconds since 1970.
+    pub created_at: u64,
+}
+
+/// What a project's full keys may drop in a database that is recorded for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drops {
+    /// Nothing: the accounts have no DROP there, which MariaDB enforces.
+    Nothing,
+    /// Tables, views and the like, but not the database.
+    Tables,
+    /// The database too.
+    Database,
+}
+
+impl Drops {
+    /// Every value.
+    pub const ALL: [Self; 3] = [Self::Nothing, Self::Tables, Self::Database];
+
+    /// The word that is stored, and given on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Tables => "tables",
+            Self::Database => "database",
+        }
+    }
+}
+
+impl FromStr for Drops {
+    type Err = AdminError;
+
+    fn from_str(text: &str) -> Result<Self, AdminError> {
+        Self::ALL
+            .into_iter()
+            .find(|drops| drops.as_str() == text)
+            .ok_or(AdminError::Corrupt("right to drop"))
+    }
+}
+
+/// A database that is recorded for a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseRow {
+    /// Its name.
+    pub name: DatabaseName,
+    /// The project that owns it.
+    pub project: ProjectName,
+    /// What may be dropped in it.
+    pub drops: Drops,
+}
+
+impl Admin {
+    /// All projects, by name.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn projects(&self) -> Result<Vec<ProjectRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let rows: Vec<(String, u64)> = self
+            .within(ask::all(conn.query_iter(
+                "SELECT name, created_at FROM selkie.projects ORDER BY name",
+            )))
+            .await?;
+        rows.into_iter()
+            .map(|(name, created_at)| {
+                Ok(ProjectRow {
+                    name: project(&name)?,
+                    created_at,
+                })
+            })
+            .collect()
+    }
+
+    /// Records a project; one that is there already stays as it is. Whether it is new.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn insert_project(
+        &self,
+        name: &ProjectName,
+        now: u64,
+    ) -> Result<Inserted, AdminError> {
+        let mut conn = self.conn().await?;
+        self.within(conn.exec_drop(
+            "INSERT IGNORE INTO selkie.projects (name, created_at) VALUES (?, ?)",
+            (name.as_str(), now),
+        ))
+        .await?;
+        Ok(Inserted::of(conn.affected_rows()))
+    }
+
+    /// The databases recorded for projects, by name.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn owned_databases(&self) -> Result<Vec<DatabaseRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let rows: Vec<(String, String, String)> = self
+            .within(ask::all(conn.query_iter(
+                "SELECT name, project, drops FROM selkie.`databases` ORDER BY name",
+            )))
+            .await?;
+        rows.into_iter()
+            .map(|(name, owner, drops)| {
+                Ok(DatabaseRow {
+                    name: database(&name)?,
+                    project: project(&owner)?,
+                    drops: drops.parse()?,
+                })
+            })
+            .collect()
+    }
+
+    /// Records a database as a project's, and what may be dropped in it. The caller has made sure that
+    /// no other project owns it.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn record_database(&self, row: &DatabaseRow, now: u64) -> Result<(), AdminError> {
+        let mut conn = self.conn().await?;
+        self.within(conn.exec_drop(
+            "INSERT INTO selkie.`databases` (name, project, drops, created_at) VALUES (?, ?, ?, ?)
+             ON DUPLICATE KEY UPDATE drops = VALUES(drops)",
+            (
+                row.name.as_str(),
+                row.project.as_str(),
+                row.drops.as_str(),
+                now,
+            ),
+        ))
+        .await
+    }
+
+    /// Deletes what is left of a project that owns nothing any more: the rows of its keys and folders,
+    /// of uploads that were not finished, and its own.
+    ///
+    /// # Errors
+    /// Something still belongs to the project; MariaDB failed. Then nothing was changed.
+    pub async fn delete_project(&self, name: &ProjectName) -> Result<(), AdminError> {
+        let mut conn = self.conn().await?;
+        self.within(async {
+            let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+            for statement in [
+                "DELETE FROM selkie.`keys` WHERE project = ?",
+                "DELETE FROM selkie.media_uploads WHERE project = ?",
+                "DELETE FROM selkie.media_folders WHERE project = ?",
+                "DELETE FROM selkie.projects WHERE name = ?",
+            ] {
+                transaction.exec_drop(statement, (name.as_str(),)).await?;
+            }
+            transaction.query_drop(super::keys::CHANGED).await?;
+            transaction.commit().await
+        })
+        .await
+    }
+
+    /// Forgets who owns a database.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn forget_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
+        let mut conn = self.conn().await?;
+        self.within(conn.exec_drop(
+            "DELETE FROM selkie.`databases` WHERE name = ?",
+            (name.as_str(),),
+        ))
+        .await
+    }
+}
+
+/// Whether a row is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It was not there before.
+    New,
+    /// It was.
+    Existing,
+}
+
+impl Inserted {
+    fn of(affected_rows: u64) -> Self {
+        if affected_rows > 0 {
+            Self::New
+        } else {
+            Self::Existing
+        }
+    }
+}
+
+pub(super) fn project(name: &str) -> Result<ProjectName, AdminError> {
+    ProjectName::parse(name).map_err(|_| AdminError::Corrupt("project name"))
+}
+
+fn database(name: &str) -> Result<DatabaseName, AdminError> {
+    DatabaseName::parse(name).map_err(|_| AdminError::Corrupt("database name"))
+}

@@ -1,0 +1,489 @@
+//! The schema, cached: fresh at once after our own DDL, within `STALE_AFTER` after anybody else's.
+//!
+//! A description that grows old is read again beside the request that uses it; only one that is too old
+//! makes a request wait. Requests that need the same description at once share one load of it. Descriptions are read over
+//! connections of their own, so that statements of callers never delay them. While reading one fails, the description before
+//! it stays in use.
+
+mod single_flight;
+
+use self::single_flight::SingleFlight;
+use super::error::DbError;
+use super::pool::{Lease, PoolSettings, Pools};
+use super::repertoire::Repertoires;
+use super::schema::{self, Found};
+use crate::query::catalog::Table;
+use quick_cache::Equivalent;
+use quick_cache::sync::Cache;
+use shared::error::{ErrorCode, Problem, nearest};
+use shared::ident::{DatabaseName, ProjectName, shown};
+use shared::key::Access;
+use shared::operation::TablePath;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// Projects whose views are remembered.
+const PROJECTS_MAX: usize = 1_000;
+/// Tables that are remembered.
+const TABLES_MAX: usize = 10_000;
+/// From this age on, a description is read again beside the request that uses it.
+const REFRESH_AFTER: Duration = Duration::from_secs(2);
+/// From this age on, a description is not used before MariaDB was asked again.
+const STALE_AFTER: Duration = Duration::from_secs(4);
+/// From this age on, a description is not used even if MariaDB can't be asked.
+const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
+/// How long reading a description may take.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections for descriptions of one project: a description that waits for a locked table leaves one for the others.
+pub const CONNECTIONS_PER_PROJECT: usize = 2;
+/// Of so many connections for statements (`pool_total`) there is one more for descriptions.
+const POOL_TOTAL_PER_CONNECTION: usize = 8;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    project: ProjectName,
+    path: TablePath,
+}
+
+/// A [`Key`] to look up with, which owns nothing. Its fields are hashed in the same order.
+#[derive(Hash)]
+struct KeyRef<'a> {
+    project: &'a ProjectName,
+    path: &'a TablePath,
+}
+
+impl Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        *self.project == key.project && *self.path == key.path
+    }
+}
+
+impl KeyRef<'_> {
+    fn to_owned(&self) -> Key {
+        Key {
+            project: self.project.clone(),
+            path: self.path.clone(),
+        }
+    }
+}
+
+/// Why a description is loaded. Loads are shared only by requests with the same reason: one that was under way when
+/// MariaDB refused a statement may have read what MariaDB no longer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Reason {
+    /// None is cached, or it is too old.
+    Missing,
+    /// The cached one did not fit.
+    Refused,
+}
+
+/// Descriptions of tables by project.
+pub struct Catalog {
+    /// For descriptions alone.
+    pools: Pools,
+    /// For callers' statements.
+    statement_pools: Arc<Pools>,
+    tables: Cache<Key, Arc<Entry>>,
+    views: Cache<ProjectName, Arc<Views>>,
+    repertoires: Repertoires,
+    /// Schema changes made through this origin, counted by project; 0 where there is no entry. What was
+    /// read under a smaller number is not used. Grows with projects, which only an administrator makes.
+    versions: RwLock<HashMap<ProjectName, u64>>,
+    table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>>,
+    view_loads: SingleFlight<(ProjectName, u64), Arc<Views>>,
+    /// Descriptions of tables that were loaded.
+    loads: AtomicU64,
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog")
+            .field("tables", &self.tables.len())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Entry {
+    table: Arc<Table>,
+    read_at: Instant,
+    /// When it was read, or reading it again last failed.
+    checked_at: Instant,
+    version: u64,
+    refreshing: AtomicBool,
+}
+
+/// The names of a project's views, in lower case.
+#[derive(Debug)]
+pub struct Views {
+    names: HashSet<String>,
+    read_at: Instant,
+    version: u64,
+}
+
+impl Views {
+    /// Whether a view has this name, given in lower case.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+}
+
+impl Catalog {
+    /// An empty cache beside these pools for statements.
+    #[must_use]
+    pub fn new(statement_pools: Arc<Pools>) -> Self {
+        let bounds = |settings: PoolSettings| PoolSettings {
+            size: CONNECTIONS_PER_PROJECT,
+            total: connections(settings.total),
+            ..settings
+        };
+        Self {
+            pools: statement_pools.apart(bounds),
+            statement_pools,
+            tables: Cache::new(TABLES_MAX),
+            views: Cache::new(PROJECTS_MAX),
+            repertoires: Repertoires::default(),
+            versions: RwLock::default(),
+            table_loads: SingleFlight::default(),
+            view_loads: SingleFlight::default(),
+            loads: AtomicU64::new(0),
+        }
+    }
+
+    /// A table of a project.
+    ///
+    /// # Errors
+    /// `database_not_found` or `table_not_found` with the nearest name as hint; what MariaDB gave.
+    pub async fn table(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        path: &TablePath,
+    ) -> Result<Arc<Table>, Problem> {
+        if path.database.is_system() {
+            return Err(no_database(&path.database, &[]));
+        }
+        let key = KeyRef { project, path };
+        let known = (self.tables.get(&key)).filter(|entry| self.is_current(project, entry));
+        if let Some(entry) = &known
+            && entry.checked_at.elapsed() < STALE_AFTER
+        {
+            if entry.checked_at.elapsed() > REFRESH_AFTER
+                && !entry.refreshing.swap(true, Ordering::Relaxed)
+            {
+                let (catalog, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
+                // A failure is another request's to tell, once the description is too old.
+                tokio::spawn(async move { catalog.refresh(key, &entry).await.is_ok() });
+            }
+            return Ok(Arc::clone(&entry.table));
+        }
+        // Boxed, so that the usual way does not carry room for it.
+        match known {
+            Some(entry) => Box::pin(self.refresh(key.to_owned(), &entry)).await,
+            None => Box::pin(self.load(key.to_owned(), Reason::Missing)).await,
+        }
+    }
+
+    /// A table, read anew: what was known of it did not fit.
+    ///
+    /// # Errors
+    /// As [`Catalog::table`].
+    pub async fn reload(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        path: &TablePath,
+    ) -> Result<Arc<Table>, Problem> {
+        let key = KeyRef { project, path }.to_owned();
+        Box::pin(self.load(key, Reason::Refused)).await
+    }
+
+    /// Announces a statement that may change the project's schema.
+    #[must_use]
+    pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
+        SchemaChange {
+            catalog: Arc::clone(self),
+            project: project.clone(),
+            effect: SchemaEffect::Possible,
+        }
+    }
+
+    /// Descriptions of tables that were read from MariaDB so far.
+    #[must_use]
+    pub fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Relaxed)
+    }
+
+    fn version(&self, project: &ProjectName) -> u64 {
+        // The map is whole at every step, so a poisoned lock still guards good data.
+        let versions = self.versions.read().unwrap_or_else(PoisonError::into_inner);
+        versions.get(project).copied().unwrap_or_default()
+    }
+
+    /// Makes everything that is cached of a project unusable.
+    fn expire(&self, project: &ProjectName) {
+        let mut versions = self
+            .versions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *versions.entry(project.clone()).or_default() += 1;
+    }
+
+    /// The project's only database, if it has only one.
+    ///
+    /// # Errors
+    /// What MariaDB gave.
+    pub async fn only_database(
+        &self,
+        project: &ProjectName,
+    ) -> Result<Option<DatabaseName>, Problem> {
+        let names = again_if_lost(|| async {
+            schema::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await
+        });
+        match names.await.map_err(DbError::into_problem)?.as_slice() {
+            [name] => Ok(DatabaseName::parse(name).ok()),
+            _ => Ok(None),
+        }
+    }
+
+    /// The project's views: reading one may run stored code, whatever the statement looks like.
+    ///
+    /// # Errors
+    /// What MariaDB gave.
+    pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
+        let version = self.version(project);
+        let usable =
+            |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
+        if let Some(views) = self.views.get(project).filter(usable) {
+            return Ok(views);
+        }
+        let (catalog, owner) = (Arc::clone(self), project.clone());
+        let load = async move { catalog.load_views(owner, version).await };
+        let views = self.view_loads.run((project.clone(), version), load).await;
+        views.map_err(DbError::into_problem)
+    }
+
+    async fn load_views(&self, project: ProjectName, version: u64) -> Result<Arc<Views>, DbError> {
+        let read_at = Instant::now();
+        let names = again_if_lost(|| async {
+            schema::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await
+        });
+        let names = names.await?;
+        let views = Arc::new(Views {
+            names: names.iter().map(|name| name.to_lowercase()).collect(),
+            read_at,
+            version,
+        });
+        let known = self.views.get(&project);
+        if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
+            // Statements ran meanwhile as if there were no such views.
+            self.statement_pools.distrust(&project);
+        }
+        self.views.insert(project, Arc::clone(&views));
+        Ok(views)
+    }
+
+    /// Closes connections that lie unused. To be called now and then.
+    pub fn close_idle(&self) {
+        self.pools.close_idle();
+    }
+
+    fn is_current(&self, project: &ProjectName, entry: &Entry) -> bool {
+        entry.version == self.version(project)
+    }
+
+    /// Reads a description again. One that can't be read stays as it was for [`KEPT_WHILE_FAILING`]; one of a
+    /// table that is gone, or that may not be seen any more, is forgotten.
+    async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
+        let problem = match self.load(key.clone(), Reason::Missing).await {
+            Err(problem) => problem,
+            loaded => return loaded,
+        };
+        let is_failure = problem.status() >= 500;
+        let is_current = self.is_current(&key.project, known);
+        if !(is_failure && is_current && known.read_at.elapsed() < KEPT_WHILE_FAILING) {
+            self.tables.remove(&key);
+            return Err(problem);
+        }
+        let table = Arc::clone(&known.table);
+        let entry = Entry {
+            table: Arc::clone(&table),
+            checked_at: Instant::now(),
+            refreshing: AtomicBool::new(false),
+            ..*known
+        };
+        self.tables.insert(key, Arc::new(entry));
+        Ok(table)
+    }
+
+    /// Connects as the account that sees everything there is to describe.
+    async fn lease(&self, project: &ProjectName) -> Result<Lease, DbError> {
+        self.pools.lease(project, Access::Full).await
+    }
+
+    /// Loads a description, or waits for the load of it that is under way. A caller who leaves does not
+    /// end the load.
+    async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
+        let version = self.version(&key.project);
+        let catalog = Arc::clone(self);
+        let wanted = key.clone();
+        let load = async move { catalog.load_table(wanted, version).await };
+        let found = self
+            .table_loads
+            .run((key.clone(), version, reason), load)
+            .await;
+        match &*found.map_err(DbError::into_problem)? {
+            Found::Table(table) => Ok(Arc::clone(table)),
+            Found::OtherTables(others) => Err(no_table(&key.path, others)),
+            Found::OtherDatabases(others) => Err(no_database(&key.path.database, others)),
+        }
+    }
+
+    async fn load_table(&self, key: Key, version: u64) -> Result<Arc<Found>, DbError> {
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        let read_at = Instant::now();
+        let (repertoires, path) = (&self.repertoires, &key.path);
+        let found = again_if_lost(|| async {
+            let mut lease = self.lease(&key.project).await?;
+            let (database, table) = (&path.database, &path.table);
+            schema::load(&mut lease, repertoires, database, table, LOAD_TIMEOUT).await
+        });
+        let found = found.await?;
+        match &found {
+            Found::Table(table) => {
+                let entry = Entry {
+                    table: Arc::clone(table),
+                    read_at,
+                    checked_at: read_at,
+                    version,
+                    refreshing: AtomicBool::new(false),
+                };
+                let known = self.tables.get(&key).map(|known| known.table.traits());
+                if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {
+                    // Statements ran meanwhile as if the table had no stored code.
+                    self.statement_pools.distrust(&key.project);
+                }
+                self.tables.insert(key, Arc::new(entry));
+            }
+            Found::OtherTables(_) | Found::OtherDatabases(_) => {
+                self.tables.remove(&key);
+            }
+        }
+        Ok(Arc::new(found))
+    }
+}
+
+/// A statement that may change a project's schema. When it is dropped (the statement has ended, has
+/// failed, or its caller has left), what is cached of the project is read again.
+#[derive(Debug)]
+pub struct SchemaChange {
+    catalog: Arc<Catalog>,
+    project: ProjectName,
+    effect: SchemaEffect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SchemaEffect {
+    Possible,
+    None,
+}
+
+impl SchemaChange {
+    /// The statement was refused before it ran: the schema is as it was.
+    pub(super) fn did_not_run(mut self) {
+        self.effect = SchemaEffect::None;
+    }
+}
+
+impl Drop for SchemaChange {
+    fn drop(&mut self) {
+        if self.effect == SchemaEffect::Possible {
+            self.catalog.expire(&self.project);
+        }
+    }
+}
+
+/// Asks MariaDB; once more if the connection turns out to be lost.
+async fn again_if_lost<T, F>(ask: impl Fn() -> F) -> Result<T, DbError>
+where
+    F: Future<Output = Result<T, DbError>>,
+{
+    match ask().await {
+        Err(error) if error.is_lost() => ask().await,
+        answer => answer,
+    }
+}
+
+/// Connections for descriptions of all projects together, beside `pool_total` for statements.
+#[must_use]
+pub fn connections(pool_total: usize) -> usize {
+    (pool_total / POOL_TOTAL_PER_CONNECTION).max(CONNECTIONS_PER_PROJECT)
+}
+
+fn no_table(path: &TablePath, others: &[String]) -> Problem {
+    let near = nearest(path.table.as_str(), others.iter().map(String::as_str));
+    Problem::new(
+        ErrorCode::TableNotFound,
+        format!(
+            "The database {} has no table {}.",
+            shown(path.database.as_str()),
+            shown(path.table.as_str())
+        ),
+    )
+    .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
+}
+
+/// The same for a database of another project as for one that does not exist.
+#[must_use]
+pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
+    let near = nearest(name.as_str(), others.iter().map(String::as_str));
+    Problem::new(
+        ErrorCode::DatabaseNotFound,
+        format!("There is no database {}.", shown(name.as_str())),
+    )
+    .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::DatabaseAddress;
+    use crate::config::Account;
+    use crate::database::{AccountSource, Repaired};
+    use futures_util::FutureExt as _;
+
+    /// A catalogue before pools that never connect.
+    fn catalog() -> Arc<Catalog> {
+        let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
+        let account = Account {
+            user: "nobody".to_owned(),
+            password: "x".to_owned().into(),
+        };
+        let source = AccountSource::new(
+            move |_, _| account.clone(),
+            |_| async { Repaired::No }.boxed(),
+        );
+        let settings = PoolSettings {
+            size: 1,
+            total: 1,
+            queue: 1,
+            wait_timeout: Duration::from_millis(1),
+            connect_timeout: Duration::from_millis(1),
+            query_timeout: Duration::from_millis(1),
+        };
+        let pools = Pools::new(settings, address, source);
+        Arc::new(Catalog::new(Arc::new(pools)))
+    }
+
+    #[tokio::test]
+    async fn a_schema_change_that_ends_in_any_way_makes_its_own_project_old_alone() {
+        let catalog = catalog();
+        let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
+        let versions = || (catalog.version(&one), catalog.version(&other));
+        // Its statement ran, failed, or lost its caller: in each case it is dropped.
+        drop(catalog.change(&one));
+        assert_eq!(versions(), (1, 0));
+        catalog.change(&one).did_not_run();
+        assert_eq!(versions(), (1, 0));
+    }
+}

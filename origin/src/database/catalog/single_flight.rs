@@ -1,0 +1,141 @@
+//! Single-flight: requests that need the same value at the same time share one load of it.
+//!
+//! Knows nothing of what is loaded.
+
+use crate::database::error::DbError;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+type Outcome<V> = Result<V, DbError>;
+type Running<K, V> = HashMap<K, Shared<BoxFuture<'static, Outcome<V>>>>;
+
+/// The loads under way, by key. Each waits for a connection, so the pool's queue bounds their number.
+pub(super) struct SingleFlight<K, V> {
+    running: Arc<Mutex<Running<K, V>>>,
+}
+
+impl<K, V> Default for SingleFlight<K, V> {
+    fn default() -> Self {
+        Self {
+            running: Arc::default(),
+        }
+    }
+}
+
+impl<K, V> SingleFlight<K, V>
+where
+    K: Clone + Eq + Hash + Send + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// Gives the outcome of the load with this key that is under way, or starts `load` if there is none.
+    /// The load runs in a task of its own: it goes on when the caller that started it leaves.
+    pub(super) async fn run(
+        &self,
+        key: K,
+        load: impl Future<Output = Outcome<V>> + Send + 'static,
+    ) -> Outcome<V> {
+        let outcome = {
+            let mut running = lock(&self.running);
+            match running.get(&key) {
+                Some(outcome) => outcome.clone(),
+                None => {
+                    let ended = Ended {
+                        running: Arc::clone(&self.running),
+                        key: key.clone(),
+                    };
+                    let task = tokio::spawn(async move {
+                        let _ended = ended;
+                        load.await
+                    });
+                    let outcome = async { task.await.unwrap_or_else(|_| Err(aborted())) };
+                    let outcome = outcome.boxed().shared();
+                    running.insert(key, outcome.clone());
+                    outcome
+                }
+            }
+        };
+        outcome.await
+    }
+}
+
+/// Takes a load off the list when it ends, even by a panic.
+struct Ended<K: Eq + Hash, V> {
+    running: Arc<Mutex<Running<K, V>>>,
+    key: K,
+}
+
+impl<K: Eq + Hash, V> Drop for Ended<K, V> {
+    fn drop(&mut self) {
+        lock(&self.running).remove(&self.key);
+    }
+}
+
+fn lock<K, V>(running: &Mutex<Running<K, V>>) -> MutexGuard<'_, Running<K, V>> {
+    // The map is whole at every step, so a poisoned lock still guards good data.
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn aborted() -> DbError {
+    DbError::Unavailable("loading a description of the schema was aborted".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+    use tokio::sync::{Notify, Semaphore};
+
+    #[tokio::test]
+    async fn callers_with_one_key_share_a_load_and_the_next_one_loads_again() {
+        let flights = SingleFlight::<&str, usize>::default();
+        let (count, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let load = || {
+            let (count, open) = (Arc::clone(&count), Arc::clone(&open));
+            async move {
+                let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+                let _permit = open.acquire().await;
+                Ok(number)
+            }
+        };
+        let all_wait = async {
+            tokio::task::yield_now().await;
+            open.add_permits(1);
+        };
+        let (first, second, other, ()) = tokio::join!(
+            flights.run("a", load()),
+            flights.run("a", load()),
+            flights.run("b", load()),
+            all_wait
+        );
+        assert_eq!(first.unwrap(), second.unwrap());
+        assert!(other.is_ok());
+        assert_eq!(flights.run("a", load()).await.unwrap(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_load_goes_on_when_the_caller_that_started_it_leaves() {
+        let flights = SingleFlight::<(), u8>::default();
+        let open = Arc::new(Notify::new());
+        let wait = Arc::clone(&open);
+        let load = async move {
+            wait.notified().await;
+            Ok(1)
+        };
+        let left = tokio::time::timeout(Duration::ZERO, flights.run((), load)).await;
+        assert!(left.is_err());
+        open.notify_one();
+        assert_eq!(flights.run((), async { Ok(2) }).await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_load_that_panics_fails_its_callers_and_is_off_the_list() {
+        let flights = SingleFlight::<(), u8>::default();
+        let load: BoxFuture<'static, Outcome<u8>> = async { panic!("no description") }.boxed();
+        assert!(flights.run((), load).await.is_err());
+        assert_eq!(flights.run((), async { Ok(2) }).await.unwrap(), 2);
+    }
+}

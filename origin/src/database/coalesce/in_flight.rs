@@ -1,0 +1,178 @@
+//! A statement in flight, and the shared statements that follow it for as long as requests wait.
+
+use super::queue::Outcome;
+use super::{Caller, Coalescer, Key, Kind, Requests, Share, Waiter, run_several};
+use crate::database::DbError;
+use crate::database::pool::Lease;
+use crate::database::run::within;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a statement may take before requests of its shape no longer wait for its end: a few times as long as
+/// one takes when nothing is in its way.
+const SLOW_AFTER: Duration = Duration::from_millis(10);
+
+/// A statement of a shape that is in flight. Dropped, in whatever way, it starts the next statement for the
+/// requests that wait.
+pub(super) struct InFlight<K: Kind> {
+    coalescer: Arc<Coalescer>,
+    key: Key<K::Shape>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It runs in a task that has not begun.
+    Spawned,
+    Running,
+    Finished,
+}
+
+impl<K: Kind> InFlight<K> {
+    pub(super) fn new(coalescer: &Arc<Coalescer>, key: &Key<K::Shape>) -> Self {
+        Self {
+            coalescer: Arc::clone(coalescer),
+            key: key.clone(),
+            state: State::Running,
+        }
+    }
+
+    /// A connection for a request that has its place in the account's queue. If there is none, the waiting requests
+    /// fail or run alone, too.
+    pub(super) async fn connection(&self) -> Result<Lease, DbError> {
+        let lease = self.coalescer.pools.connection(&self.key.account).await;
+        if let Err(error) = &lease {
+            for (_, caller) in self.take(|waiting| waiting) {
+                // A client that has left needs no answer.
+                let _ = caller.send(match error {
+                    DbError::Overloaded => Err(DbError::Overloaded),
+                    _ => Ok(Share::RunAlone),
+                });
+            }
+        }
+        lease
+    }
+
+    /// Takes so many of the waiting requests.
+    fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, Caller<K>)> {
+        let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
+        let waiters = self.requests().take(&self.key, waits, share).into_iter();
+        waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
+    }
+
+    /// Waits for its statement. One that is slow is no longer in flight.
+    pub(super) async fn during<T>(
+        self,
+        limit: Duration,
+        statement: impl Future<Output = Result<T, DbError>>,
+    ) -> Result<T, DbError> {
+        let mut statement = pin!(statement);
+        let soon = SLOW_AFTER.min(limit);
+        if let Ok(outcome) = tokio::time::timeout(soon, &mut statement).await {
+            return outcome;
+        }
+        drop(self);
+        within(limit.saturating_sub(soon), statement).await
+    }
+
+    /// Runs shared statements one after the other until no request waits, or one is slow.
+    async fn run_shared(mut self) {
+        self.state = State::Running;
+        loop {
+            if let Ok(lease) = self.connection().await {
+                // Requests that arrived before there was a connection share the statement.
+                let waiting = self.take(|waiting| K::share(&self.key.shape, waiting));
+                if !waiting.is_empty() {
+                    let limit = self.coalescer.pools.query_timeout();
+                    let mut statement = Box::pin(share::<K>(
+                        lease,
+                        Arc::clone(&self.key.shape),
+                        waiting,
+                        limit,
+                    ));
+                    match tokio::time::timeout(SLOW_AFTER, &mut statement).await {
+                        Ok(outcome) => self.requests().record(&self.key, outcome),
+                        Err(_) => {
+                            let (coalescer, key) = (Arc::clone(&self.coalescer), self.key.clone());
+                            drop(self);
+                            let outcome = statement.await;
+                            return K::requests(&coalescer).record(&key, outcome);
+                        }
+                    }
+                }
+            }
+            if self.requests().finish(&self.key) {
+                self.state = State::Finished;
+                return;
+            }
+        }
+    }
+
+    fn requests(&self) -> &Requests<K> {
+        K::requests(&self.coalescer)
+    }
+}
+
+impl<K: Kind> Drop for InFlight<K> {
+    fn drop(&mut self) {
+        match (self.state, tokio::runtime::Handle::try_current()) {
+            (State::Finished, _) => {}
+            (State::Running, _) if self.requests().finish(&self.key) => {}
+            (State::Running, Ok(runtime)) => {
+                let mut next = Self::new(&self.coalescer, &self.key);
+                next.state = State::Spawned;
+                runtime.spawn(next.run_shared());
+            }
+            // The program ends, and no task can run: waiting requests get no answer.
+            (State::Running | State::Spawned, _) => self.requests().abandon(&self.key),
+        }
+    }
+}
+
+/// Runs one statement for these requests and answers each. It is killed when all clients have left, as the
+/// statement of a single client would be.
+async fn share<K: Kind>(
+    mut lease: Lease,
+    shape: Arc<K::Shape>,
+    waiting: Vec<(K::Item, Caller<K>)>,
+    limit: Duration,
+) -> Outcome {
+    let (items, mut callers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
+    let started = Instant::now();
+    let outputs = tokio::select! {
+        biased;
+        outputs = within(limit, run_several::<K>(&mut lease, &shape, items)) => outputs,
+        // It still runs: the lease kills it.
+        () = all_left::<K>(&mut callers) => return Outcome::Shared,
+    };
+    let spent = started.elapsed();
+    match outputs {
+        Ok(outputs) => {
+            for (caller, output) in callers.into_iter().zip(outputs) {
+                // A client that has left needs no answer.
+                let _ = caller.send(Ok(Share::Output(output, spent)));
+            }
+            Outcome::Shared
+        }
+        Err(error) if K::may_run_alone(&error, spent) => {
+            for caller in callers {
+                let _ = caller.send(Ok(Share::RunAlone));
+            }
+            Outcome::Refused
+        }
+        Err(error) => {
+            for caller in callers {
+                let _ = caller.send(Err(error.clone()));
+            }
+            Outcome::Shared
+        }
+    }
+}
+
+/// Waits until all clients have left.
+async fn all_left<K: Kind>(callers: &mut [Caller<K>]) {
+    for caller in callers {
+        caller.closed().await;
+    }
+}

@@ -1,0 +1,150 @@
+//! Inserts of one record that share a statement: each gets the key of its row.
+//!
+//! If a shared statement fails, InnoDB keeps none of its rows. Each row is then inserted alone, and only the one at
+//! fault gets an error.
+
+use super::{Coalescer, Kind, Requests};
+use crate::database::DbError;
+use crate::database::connection::Connection;
+use crate::database::run::{Written, execute};
+use crate::query::plan::{Param, RowShape};
+use crate::query::sql;
+use std::time::Duration;
+
+/// How long a statement waits at least for another session's change of the table itself, where it waits for one; it
+/// doesn't wait for rows.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Inserts of one record.
+#[derive(Debug)]
+pub(super) struct Inserts;
+
+impl Kind for Inserts {
+    type Shape = RowShape;
+    /// The values.
+    type Item = Vec<Param>;
+    type Output = Written;
+
+    const IN_FLIGHT_MAX: usize = 1;
+
+    fn requests(coalescer: &Coalescer) -> &Requests<Self> {
+        &coalescer.inserts
+    }
+
+    /// A power of two, so that a few texts serve any number of rows; the others wait for the next statement.
+    fn share(shape: &RowShape, waiting: usize) -> usize {
+        1 << waiting.min(shape.max_rows()).max(1).ilog2()
+    }
+
+    fn may_run_alone(error: &DbError, spent: Duration) -> bool {
+        match error {
+            DbError::Refused(..) if error.is_lost() || error.is_cut_short() => false,
+            // It waited for the table, and each row alone would wait again.
+            DbError::Refused(..) if error.is_lock_timeout() => spent < LOCK_WAIT,
+            DbError::Refused(..)
+            | DbError::PacketTooLarge(_)
+            | DbError::ParamCount(..)
+            | DbError::Misread => true,
+            // The rows may have been inserted.
+            _ => false,
+        }
+    }
+
+    async fn run_one(
+        connection: &mut Connection,
+        shape: &RowShape,
+        row: Vec<Param>,
+    ) -> mysql_async::Result<Written> {
+        execute(connection, sql::insert_one(shape, row)).await
+    }
+
+    async fn run_several(
+        connection: &mut Connection,
+        shape: &RowShape,
+        rows: Vec<Vec<Param>>,
+    ) -> mysql_async::Result<Vec<Written>> {
+        let written = execute(connection, sql::insert_several(shape, rows)).await?;
+        let keys = written.keys.into_iter();
+        Ok(keys
+            .map(|key| Written {
+                affected: 1,
+                keys: vec![key],
+                last_insert_id: 0,
+            })
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, state: &str) -> DbError {
+        let error = mysql_async::ServerError {
+            code,
+            message: "no".to_owned(),
+            state: state.to_owned(),
+        };
+        mysql_async::Error::Server(error).into()
+    }
+
+    #[test]
+    fn what_a_row_was_refused_for_leaves_nothing_behind() {
+        let refusals = [
+            (1062, "23000"),
+            (1452, "23000"),
+            (4025, "23000"),
+            (1406, "22001"),
+            (1264, "22003"),
+            (1054, "42S22"),
+            (1142, "42000"),
+            (1205, "HY000"),
+            (1213, "40001"),
+        ];
+        for (code, state) in refusals {
+            assert!(
+                Inserts::may_run_alone(&refused(code, state), Duration::ZERO),
+                "{code}"
+            );
+        }
+        assert!(Inserts::may_run_alone(
+            &DbError::PacketTooLarge(1),
+            Duration::ZERO
+        ));
+    }
+
+    #[test]
+    fn an_insert_that_may_have_happened_is_never_run_again() {
+        let lost = [
+            (2006, "HY000"),
+            (2013, "HY000"),
+            (1053, "08S01"),
+            (1927, "70100"),
+        ];
+        for (code, state) in lost {
+            assert!(
+                !Inserts::may_run_alone(&refused(code, state), Duration::ZERO),
+                "{code}"
+            );
+        }
+        assert!(!Inserts::may_run_alone(
+            &crate::database::coalesce::unknown(),
+            Duration::ZERO
+        ));
+        assert!(!Inserts::may_run_alone(&DbError::Timeout, Duration::ZERO));
+    }
+
+    #[test]
+    fn what_somebody_ended_or_waited_out_is_not_tried_again() {
+        assert!(!Inserts::may_run_alone(
+            &refused(1317, "70100"),
+            Duration::ZERO
+        ));
+        assert!(!Inserts::may_run_alone(
+            &refused(1969, "70100"),
+            Duration::ZERO
+        ));
+        assert!(!Inserts::may_run_alone(&refused(1205, "HY000"), LOCK_WAIT));
+        assert!(Inserts::may_run_alone(&refused(1062, "23000"), LOCK_WAIT));
+    }
+}

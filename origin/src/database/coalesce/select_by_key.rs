@@ -1,0 +1,86 @@
+//! Reads by key that share a statement: each gets the row whose key it asked for.
+
+use super::{Coalescer, Kind, Requests};
+use crate::database::DbError;
+use crate::database::connection::Connection;
+use crate::database::run::{bind, two, value};
+use crate::query::plan::KeyShape;
+use crate::query::sql;
+use mysql_async::{Row, Value};
+use shared::limits::COALESCED_READ_MAX_RECORDS;
+use std::time::Duration;
+
+/// Reads by key.
+#[derive(Debug)]
+pub(super) struct Reads;
+
+impl Kind for Reads {
+    type Shape = KeyShape;
+    /// The key.
+    type Item = i64;
+    /// The row, if there is one.
+    type Output = Option<Row>;
+
+    const IN_FLIGHT_MAX: usize = 2;
+
+    fn requests(coalescer: &Coalescer) -> &Requests<Self> {
+        &coalescer.reads
+    }
+
+    fn share(_: &KeyShape, waiting: usize) -> usize {
+        waiting.min(COALESCED_READ_MAX_RECORDS)
+    }
+
+    fn may_run_alone(error: &DbError, _: Duration) -> bool {
+        !matches!(error, DbError::Timeout)
+    }
+
+    async fn run_one(
+        connection: &mut Connection,
+        shape: &KeyShape,
+        key: i64,
+    ) -> mysql_async::Result<Option<Row>> {
+        let (row, _) = two(connection, sql::select_by_key(shape, key)).await?;
+        Ok(row)
+    }
+
+    async fn run_several(
+        connection: &mut Connection,
+        shape: &KeyShape,
+        keys: Vec<i64>,
+    ) -> mysql_async::Result<Vec<Option<Row>>> {
+        let mut distinct = keys.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let (text, params) = sql::select_by_keys(shape, &distinct).into_parts();
+        let mut result = connection.run(&text, bind(params)).await?;
+        let mut rows = Vec::with_capacity(distinct.len());
+        while let Some(row) = result.next().await? {
+            rows.push(row);
+        }
+        Ok(assign(rows, shape.key_cell(), &keys))
+    }
+}
+
+/// Returns the row of each key, if there is one; nothing at all if a row has a key that was not asked for, since then
+/// the table is not what the plan took it for.
+fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
+    let mut outputs = vec![None; keys.len()];
+    for row in rows {
+        let key = match value(&row, key_cell) {
+            Value::Int(key) => Some(*key),
+            Value::UInt(key) => i64::try_from(*key).ok(),
+            _ => None,
+        };
+        // There are few: comparing them all is cheaper than an index.
+        let asked = |at: &usize| Some(keys[*at]) == key;
+        let Some(last) = (0..keys.len()).rfind(asked) else {
+            return Vec::new();
+        };
+        for at in (0..last).filter(asked) {
+            outputs[at] = Some(row.clone());
+        }
+        outputs[last] = Some(row);
+    }
+    outputs
+}

@@ -1,0 +1,311 @@
+//! One connection to MariaDB: its options, its session, what is known of both, and its end.
+//!
+//! Knows nothing of requests or queues.
+
+use super::connect;
+use super::error::PacketTooLarge;
+use super::pool::{Room, Seat};
+use super::statements::Statements;
+use crate::address::DatabaseAddress;
+use crate::config;
+use crate::database::ask;
+use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use mysql_async::prelude::{FromRow, Queryable as _};
+use mysql_async::{
+    BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Statement, Value,
+};
+use shared::ident::DatabaseName;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// How long a connection may lie unused before it is asked whether it still lives.
+const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
+/// KILLs of one account under way at once.
+pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
+/// How long a KILL may take, its connection included.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest packet from MariaDB, a row at most.
+const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Every session's settings, whatever the server's own are: UTC, strict, our character set.
+const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
+     sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
+     innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
+
+/// The driver's options for a project's account.
+fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
+    connect::options(address, &account.user, &account.password)
+        // [`Statements`] keeps them instead.
+        .stmt_cache_size(0)
+        .max_allowed_packet(Some(PACKET_MAX_BYTES))
+        // Rows matched, not rows changed: an update to the same values counts.
+        .client_found_rows(true)
+        .setup(vec![SESSION_SETUP])
+        .into()
+}
+
+/// A connection and what is known of its session.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) conn: Conn,
+    statements: Statements,
+    pub(super) schema: DefaultSchema,
+    pub(super) session: SessionState,
+    used_at: Instant,
+    epoch: u64,
+    /// The connector's number when the session was last new or reset.
+    trusted: u64,
+    /// Bytes of the largest packet that MariaDB takes: it ends the connection for a larger one.
+    packet_max_bytes: usize,
+    /// Its place among the connections of all accounts; free when it is closed.
+    pub(super) seat: Seat,
+}
+
+/// The session's default schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DefaultSchema {
+    /// None was ever chosen.
+    Unset,
+    /// This one.
+    Set(DatabaseName),
+    /// A statement may have changed it.
+    Unknown,
+}
+
+/// What may be left in the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionState {
+    /// Nothing: new, or just reset.
+    Pristine,
+    /// Only what no later statement of ours can see, such as the last insert id.
+    Used,
+    /// Anything: it must be reset before anybody else has it.
+    Dirty,
+}
+
+/// Makes connections of one account.
+pub(super) struct Connector {
+    opts: Opts,
+    /// Counts the times that MariaDB went away: older connections are not given out any more.
+    epoch: AtomicU64,
+    /// Counts the times that sessions may have been left with something unnoticed: those from before are
+    /// reset before they are given out.
+    trust: AtomicU64,
+    kills: Arc<Semaphore>,
+    room: Arc<Room>,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl Connector {
+    /// Connections of this account.
+    pub(super) fn new(
+        address: &DatabaseAddress,
+        account: &config::Account,
+        room: Arc<Room>,
+    ) -> Self {
+        Self {
+            room,
+            opts: options(address, account),
+            epoch: AtomicU64::new(0),
+            trust: AtomicU64::new(0),
+            kills: Arc::new(Semaphore::new(KILLS_PER_ACCOUNT_MAX_COUNT)),
+        }
+    }
+
+    /// MariaDB went away: connections from before are given up.
+    pub(super) fn forget_all(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has every session reset before its next use.
+    pub(super) fn distrust(&self) {
+        self.trust.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Kills a connection's statement in MariaDB, over a connection of its own.
+    pub(super) fn kill(&self, id: u32) {
+        let (opts, kills) = (self.opts.clone(), Arc::clone(&self.kills));
+        let kills_of_all = Arc::clone(&self.room.kills);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            let killed = tokio::time::timeout(KILL_TIMEOUT, async {
+                let _permit = kills.acquire_owned().await;
+                let _permit_of_all = kills_of_all.acquire_owned().await;
+                let mut conn = Conn::new(opts).await?;
+                conn.query_drop(format!("KILL CONNECTION {id}")).await?;
+                conn.disconnect().await
+            })
+            .await;
+            match killed {
+                // 1094: it ended by itself in the meantime.
+                Ok(Ok(())) => {}
+                Ok(Err(mysql_async::Error::Server(error))) if error.code == 1094 => {}
+                Ok(Err(error)) => tracing::warn!(%error, "a statement could not be killed"),
+                Err(_) => tracing::warn!("killing a statement took too long"),
+            }
+        });
+    }
+
+    /// Opens a connection, once there is a place for it.
+    async fn open(&self) -> Result<Box<Connection>, mysql_async::Error> {
+        let seat = self.room.seat().await;
+        let seat = seat.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        let trusted = self.trust.load(Ordering::Relaxed);
+        let mut conn = Conn::new(self.opts.clone()).await?;
+        let packet_max_bytes = ask::first(conn.query_iter("SELECT @@max_allowed_packet")).await?;
+        Ok(Box::new(Connection {
+            conn,
+            statements: Statements::new(),
+            schema: DefaultSchema::Unset,
+            session: SessionState::Pristine,
+            used_at: Instant::now(),
+            epoch,
+            trusted,
+            packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
+            seat,
+        }))
+    }
+}
+
+impl managed::Manager for Connector {
+    // Boxed: the pool moves it several times for each request.
+    type Type = Box<Connection>;
+    type Error = mysql_async::Error;
+
+    async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
+        // Boxed: seldom done, and every request keeps room for it.
+        Box::pin(self.open()).await
+    }
+
+    async fn recycle(
+        &self,
+        connection: &mut Box<Connection>,
+        _: &Metrics,
+    ) -> RecycleResult<mysql_async::Error> {
+        if connection.epoch != self.epoch.load(Ordering::Relaxed)
+            || connection.conn.is_disconnected()
+        {
+            return Err(RecycleError::message("the connection is lost"));
+        }
+        let trust = self.trust.load(Ordering::Relaxed);
+        if connection.session == SessionState::Dirty || connection.trusted != trust {
+            Box::pin(connection.reset()).await?;
+            connection.trusted = trust;
+        } else if connection.used_at.elapsed() > PING_AFTER_IDLE {
+            Box::pin(connection.conn.ping()).await?;
+        }
+        connection.used_at = Instant::now();
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Runs a statement, prepared once for each text. One that MariaDB would end the connection for is
+    /// not sent.
+    pub(super) async fn run(
+        &mut self,
+        text: &str,
+        params: Params,
+    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
+        let statement = self.prepare(text, &params).await?;
+        self.execute(statement, params).await
+    }
+
+    /// Prepares a statement, once for each text. An error means that nothing of it ran.
+    pub(super) async fn prepare(
+        &mut self,
+        text: &str,
+        params: &Params,
+    ) -> Result<Statement, mysql_async::Error> {
+        if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
+            return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(
+                self.packet_max_bytes,
+            ))));
+        }
+        self.statements.get(&mut self.conn, text).await
+    }
+
+    /// Runs what [`Connection::prepare`] gave.
+    pub(super) async fn execute(
+        &mut self,
+        statement: Statement,
+        params: Params,
+    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
+        self.conn.exec_iter(statement, params).await
+    }
+
+    /// All rows of a question of ours, prepared once.
+    pub(super) async fn ask<T: FromRow + Send + 'static>(
+        &mut self,
+        text: &'static str,
+        params: impl Into<Params> + Send,
+    ) -> Result<Vec<T>, mysql_async::Error> {
+        let statement = self.statements.get(&mut self.conn, text).await?;
+        ask::all(self.conn.exec_iter(statement, params)).await
+    }
+
+    /// Leaves the default schema, which nothing but a new login does.
+    pub(super) async fn leave_schema(&mut self) -> Result<(), mysql_async::Error> {
+        self.statements.forget();
+        self.conn
+            .change_user(ChangeUserOpts::new().with_db_name(None))
+            .await?;
+        self.session = SessionState::Pristine;
+        self.schema = DefaultSchema::Unset;
+        Ok(())
+    }
+
+    /// Rolls back, drops temporary tables, forgets variables, releases locks. The default schema
+    /// stays, as MariaDB's manual says of `COM_RESET_CONNECTION`.
+    ///
+    /// A connection with an XA transaction fails here, and is to be closed: MariaDB's reset lets go of a
+    /// prepared one, but leaves the session without access to its tables.
+    pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
+        self.statements.forget();
+        self.conn.query_drop("ROLLBACK").await?;
+        if !self.conn.reset().await? {
+            // The driver did nothing: it takes the server for one that is too old.
+            return Err(mysql_async::Error::Other(Box::new(NoReset)));
+        }
+        self.session = SessionState::Pristine;
+        Ok(())
+    }
+}
+
+/// The server can't reset a session.
+#[derive(Debug, thiserror::Error)]
+#[error("the server can't reset a session")]
+struct NoReset;
+
+/// Bytes of the largest packet that a statement takes, or a little more.
+fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
+    /// Beyond it the driver sends each value by itself, in packets of so many bytes.
+    const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
+    /// What a packet has beside values, and what each value has beside its bytes, at most.
+    const HEAD_BYTES: usize = 32;
+    const VALUE_HEAD_BYTES: usize = 12;
+    let Params::Positional(values) = params else {
+        return text.len() + HEAD_BYTES;
+    };
+    let size = |value: &Value| match value {
+        Value::Bytes(bytes) => bytes.len() + VALUE_HEAD_BYTES,
+        _ => 2 * VALUE_HEAD_BYTES,
+    };
+    let together: usize = values.iter().map(size).sum();
+    let alone = together > ALONE_BYTES && packet_max_bytes > ALONE_BYTES;
+    let largest = match alone {
+        true => values.iter().map(size).max().unwrap_or_default(),
+        false => together,
+    };
+    largest.max(text.len()) + HEAD_BYTES
+}

@@ -1,0 +1,184 @@
+//! How work on the media tables fails, and what the caller of the service is told. Messages hold neither SQL nor values.
+
+use crate::database::ask::UnexpectedType;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::media::{FolderPath, MediaName};
+
+/// Why the tables could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// No connection, or it broke. What was being committed may have been.
+    #[error("MariaDB can't be reached")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A connection, a statement or a transaction took too long. What was being committed may have been.
+    #[error("MariaDB did not answer in time")]
+    TimedOut,
+    /// Others held what was needed for too long. Nothing was changed.
+    #[error("others hold the same rows")]
+    Contended,
+    /// MariaDB refused for another reason.
+    #[error("MariaDB refused: {message} ({errno})")]
+    Refused {
+        /// MariaDB's error number.
+        errno: u16,
+        /// What it said.
+        message: String,
+    },
+    /// The tables hold what we never write.
+    #[error("the media tables hold a {0} that can't be read")]
+    Corrupt(&'static str),
+}
+
+/// Why rows were not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A file of that name is in that folder. Nothing was changed.
+    #[error("a file of that name is in that folder")]
+    Exists {
+        /// The folder.
+        folder: FolderPath,
+        /// The name.
+        name: MediaName,
+    },
+    /// The project is not there (any more). Nothing was changed.
+    #[error("there is no such project")]
+    NoProject,
+    /// The resumable upload has become a file already, or has expired. Nothing was changed.
+    #[error("the upload is over")]
+    NoUpload,
+    /// A sweeper took the new objects for left-overs: publishing them took too long. Nothing was changed.
+    #[error("the objects were swept before their rows were written")]
+    Swept,
+    /// The tables failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// Whether the same may succeed at once.
+pub(super) trait Retry {
+    fn is_worth_retrying(&self) -> bool;
+}
+
+impl Retry for TableError {
+    fn is_worth_retrying(&self) -> bool {
+        matches!(self, Self::Contended)
+    }
+}
+
+impl Retry for WriteError {
+    fn is_worth_retrying(&self) -> bool {
+        matches!(self, Self::Table(error) if error.is_worth_retrying())
+    }
+}
+
+/// MariaDB's number for "duplicate entry".
+pub(super) const DUPLICATE: u16 = 1062;
+
+impl From<mysql_async::Error> for TableError {
+    fn from(error: mysql_async::Error) -> Self {
+        match error {
+            mysql_async::Error::Server(server) => match server.code {
+                // Deadlock; "record has changed since last read", which newer servers say instead of waiting.
+                1213 | 1020 => Self::Contended,
+                // max_statement_time, lock waits.
+                1969 | 1205 => Self::TimedOut,
+                // Shutting down, too many connections, killed; refused at the door.
+                // A cluster's node that is not ready, or could not commit.
+                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 => {
+                    Self::Unavailable(Box::new(server))
+                }
+                errno => Self::Refused {
+                    errno,
+                    message: server.message,
+                },
+            },
+            mysql_async::Error::Other(other) if other.is::<UnexpectedType>() => {
+                Self::Corrupt("value of an unexpected type")
+            }
+            other => Self::Unavailable(Box::new(other)),
+        }
+    }
+}
+
+impl From<mysql_async::Error> for WriteError {
+    fn from(error: mysql_async::Error) -> Self {
+        Self::Table(error.into())
+    }
+}
+
+impl TableError {
+    /// MariaDB's error number, if it refused for a reason of its own.
+    #[must_use]
+    pub fn errno(&self) -> Option<u16> {
+        match self {
+            Self::Refused { errno, .. } => Some(*errno),
+            _ => None,
+        }
+    }
+
+    /// The problem that the caller is shown, with its cause for the log.
+    #[must_use]
+    pub fn into_problem(self) -> Problem {
+        match self {
+            Self::Unavailable(cause) => Problem::new(
+                ErrorCode::DatabaseUnavailable,
+                "The database can't be reached at the moment.",
+            )
+            .with_cause(cause.to_string()),
+            Self::TimedOut => Problem::new(
+                ErrorCode::DatabaseUnavailable,
+                "The database did not answer in time.",
+            )
+            .with_cause("MariaDB did not answer in time for media"),
+            Self::Contended => Problem::new(
+                ErrorCode::LockTimeout,
+                "Other requests are changing the same files.",
+            ),
+            Self::Refused { errno, message } => Problem::internal(
+                "The media library failed.",
+                format!("MariaDB refused a statement on media with {errno}: {message}"),
+            ),
+            Self::Corrupt(what) => Problem::internal(
+                "The media library failed.",
+                format!("the media tables hold what can't be read: {what}"),
+            ),
+        }
+    }
+}
+
+impl WriteError {
+    /// The problem that the caller is shown, with its cause for the log.
+    #[must_use]
+    pub fn into_problem(self) -> Problem {
+        match self {
+            Self::Exists { folder, name } => exists(&folder, &name),
+            Self::NoProject => Problem::new(
+                ErrorCode::MediaNotFound,
+                "The project of this key is not there any more.",
+            ),
+            Self::NoUpload => Problem::new(
+                ErrorCode::MediaNotFound,
+                "The upload is over, or has expired.",
+            ),
+            Self::Swept => Problem::new(
+                ErrorCode::StorageUnavailable,
+                "Storing the files took too long.",
+            ),
+            Self::Table(error) => error.into_problem(),
+        }
+    }
+}
+
+/// The answer to an upload that finds its name taken.
+pub(crate) fn exists(folder: &FolderPath, name: &MediaName) -> Problem {
+    let place = match folder.as_str() {
+        "" => "outside of any folder".to_owned(),
+        folder => format!("in the folder {}", shown(folder)),
+    };
+    Problem::new(
+        ErrorCode::MediaExists,
+        format!("There is a file {} {place} already.", shown(name.as_str())),
+    )
+    .with_hint("Choose another name, or replace it with \"update\": true.")
+}

@@ -1,0 +1,96 @@
+//! Listing files: from typed options to a statement of fixed parts.
+
+use crate::database::ask;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row, Value};
+use shared::ident::ProjectName;
+use shared::limits::MEDIA_LIST_MAX_ITEMS;
+use shared::operation::media::{MediaField, MediaList};
+use shared::operation::read::Direction;
+
+use super::error::TableError;
+use super::row::{COLUMNS, MediaRow, read};
+use super::{Lent, MediaTable, within};
+
+impl MediaTable {
+    /// A project's files, and how many fit without limit and offset, if that was asked for.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn list(
+        &self,
+        project: &ProjectName,
+        list: &MediaList,
+    ) -> Result<(Vec<MediaRow>, Option<u64>), TableError> {
+        let (conditions, values) = conditions(project, list);
+        let Lent { conn, _share } = &mut self.conn_of(project).await?;
+        let count = if list.count {
+            let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
+            let values = Params::Positional(values.clone());
+            let count: Option<u64> = within(async {
+                Ok::<_, TableError>(ask::first(conn.exec_iter(statement, values)).await?)
+            })
+            .await?;
+            Some(count.ok_or(TableError::Corrupt("count"))?)
+        } else {
+            None
+        };
+        let statement = format!(
+            "SELECT {COLUMNS} FROM selkie.media WHERE {conditions} ORDER BY {} LIMIT ? OFFSET ?",
+            order(list)
+        );
+        let limit = list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS);
+        let span = [limit.min(MEDIA_LIST_MAX_ITEMS), list.span.offset].map(Value::from);
+        let values = Params::Positional(values.into_iter().chain(span).collect());
+        let rows: Vec<Row> = within(async {
+            Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?)
+        })
+        .await?;
+        let rows = rows.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok((rows, count))
+    }
+}
+
+fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
+    let given = [
+        ("project = ?", Some(project.as_str())),
+        ("folder = ?", list.folder.as_ref().map(|it| it.as_str())),
+        ("name = ?", list.name.as_ref().map(|it| it.as_str())),
+        ("kind = ?", list.kind.map(|it| it.as_str())),
+    ];
+    let given = given
+        .into_iter()
+        .filter_map(|(text, value)| Some((text, value?)));
+    let (texts, values): (Vec<_>, Vec<_>) = given.map(|(text, value)| (text, value.into())).unzip();
+    (texts.join(" AND "), values)
+}
+
+/// The steps asked for, made whole by the id.
+fn order(list: &MediaList) -> String {
+    let last = list
+        .order
+        .last()
+        .map_or(Direction::Descending, |step| step.1);
+    let whole = (MediaField::Id, last);
+    let steps: Vec<_> = list.order.iter().chain([&whole]).map(step).collect();
+    steps.join(", ")
+}
+
+fn step((field, direction): &(MediaField, Direction)) -> String {
+    let column = match field {
+        MediaField::Id => "id",
+        MediaField::Name => "name",
+        MediaField::Folder => "folder",
+        MediaField::Kind => "kind",
+        MediaField::Size => "size",
+        MediaField::Mime => "mime",
+        MediaField::Width => "width",
+        MediaField::Height => "height",
+        MediaField::Private => "private",
+        MediaField::CreatedAt => "created_at",
+    };
+    match direction {
+        Direction::Ascending => column.to_owned(),
+        Direction::Descending => format!("{column} DESC"),
+    }
+}

@@ -1,0 +1,381 @@
+//! Writing and deleting rows: each in one transaction, together with what that means for the ledger.
+//!
+//! All transactions that write files first lock their project's row, shared; the rare one that makes a folder private
+//! locks it alone, so that no file slips into the folder in between.
+
+use crate::database::ask;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row, Transaction, TxOpts, Value};
+use shared::ident::ProjectName;
+use shared::media::{FolderPath, MediaKind, MediaName};
+use shared::operation::media::MediaId;
+use shared::upload::{Existing, Visibility};
+use uuid::Uuid;
+
+use super::ObjectKey;
+use super::error::{DUPLICATE, TableError, WriteError};
+use super::row::{COLUMNS, MediaRow, StoredObject, read};
+use super::{MediaTable, bound, marks};
+use crate::clock::now;
+use crate::fault::{self, Point};
+
+/// Files of one upload, whose objects are published and in the ledger.
+#[derive(Clone, Debug)]
+pub struct NewRows {
+    /// Whose they are.
+    pub project: ProjectName,
+    /// Where they go.
+    pub folder: FolderPath,
+    /// What becomes of files that are there already.
+    pub existing: Existing,
+    /// The files: no two of one name.
+    pub items: Vec<NewRow>,
+    /// The resumable upload that becomes the one file, if it came that way.
+    pub upload: Option<FinishedUpload>,
+}
+
+impl NewRows {
+    /// Whether their folder becomes private, with all files in it and below.
+    pub(crate) fn makes_folder_private(&self) -> bool {
+        let mut items = self.items.iter();
+        items.any(|item| item.visibility == Visibility::PrivateFolder)
+    }
+}
+
+/// An upload that ends with the transaction which writes its file: it becomes that file once, or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedUpload {
+    /// Its id.
+    pub id: Uuid,
+    /// Until when its row tells which file it has become. Seconds since 1970.
+    pub told_until: u64,
+}
+
+/// A file to record.
+#[derive(Clone, Debug)]
+pub struct NewRow {
+    /// What it is called.
+    pub name: MediaName,
+    /// What it was uploaded as.
+    pub kind: MediaKind,
+    /// Who may read it. In a private folder it is private in any case; one that replaces a private one is, too, unless it
+    /// is made public.
+    pub visibility: Visibility,
+    /// Pixels across, of a picture.
+    pub width: Option<u32>,
+    /// Pixels down, of a picture.
+    pub height: Option<u32>,
+    /// What was uploaded.
+    pub original: StoredObject,
+    /// The small picture made of it.
+    pub thumbnail: Option<StoredObject>,
+}
+
+impl NewRow {
+    fn objects(&self) -> impl Iterator<Item = ObjectKey> {
+        std::iter::once(self.original.key).chain(self.thumbnail.as_ref().map(|small| small.key))
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// The rows, in the order of the files.
+    pub rows: Vec<MediaRow>,
+    /// Objects that no row names any more. They are doomed: to be deleted, then settled.
+    pub replaced: Vec<ObjectKey>,
+}
+
+impl MediaTable {
+    /// Records files, all or none, and takes their objects out of the ledger. On [`TableError::Unavailable`] and
+    /// [`TableError::TimedOut`] it may have happened all the same: [`doom`](Self::doom) tells.
+    ///
+    /// # Errors
+    /// A name is taken, the objects were swept, the project is gone; MariaDB failed.
+    pub async fn write(&self, files: &NewRows) -> Result<Written, WriteError> {
+        self.retrying(|| self.write_once(files)).await
+    }
+
+    async fn write_once(&self, files: &NewRows) -> Result<Written, WriteError> {
+        let mut lent = self.conn_of(&files.project).await?;
+        let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
+        let is_folder_private = open(&mut transaction, files).await?;
+        take_out(&mut transaction, files).await?;
+        let mut written: Vec<Option<MediaRow>> = vec![None; files.items.len()];
+        let mut replaced = Vec::new();
+        // In one order, so that uploads of the same names wait for each other instead of standing against each other.
+        let mut places: Vec<usize> = (0..files.items.len()).collect();
+        places.sort_by(|a, b| files.items[*a].name.cmp(&files.items[*b].name));
+        for place in places {
+            let item = &files.items[place];
+            let mut row = new_row(files, item, is_folder_private);
+            if let Some(old) =
+                put(&mut transaction, files.existing, item.visibility, &mut row).await?
+            {
+                replaced.extend(old);
+            }
+            written[place] = Some(row);
+        }
+        enter(&mut transaction, &replaced).await?;
+        if let (Some(upload), Some(Some(row))) = (files.upload, written.first()) {
+            end_upload(&mut transaction, upload, row.id).await?;
+        }
+
+        fault::reach(Point::RowsWritten);
+        transaction.commit().await?;
+        Ok(Written {
+            rows: written.into_iter().flatten().collect(),
+            replaced,
+        })
+    }
+
+    /// Deletes a project's file: its row, which is returned. Its objects are doomed: to be deleted, then settled. `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn delete(
+        &self,
+        project: &ProjectName,
+        id: MediaId,
+    ) -> Result<Option<MediaRow>, TableError> {
+        self.retrying(|| self.delete_once(project, id)).await
+    }
+
+    async fn delete_once(
+        &self,
+        project: &ProjectName,
+        id: MediaId,
+    ) -> Result<Option<MediaRow>, TableError> {
+        let mut lent = self.conn_of(project).await?;
+        let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
+        let statement =
+            format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
+        let found: Option<Row> =
+            ask::first(transaction.exec_iter(statement, (id.get(), project.as_str()))).await?;
+        let Some(row) = found.map(read).transpose()? else {
+            transaction.rollback().await?;
+            return Ok(None);
+        };
+        transaction
+            .exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),))
+            .await?;
+        enter(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
+        fault::reach(Point::RowDeleted);
+        transaction.commit().await?;
+        Ok(Some(row))
+    }
+}
+
+/// Records what an upload has become.
+async fn end_upload(
+    transaction: &mut Transaction<'_>,
+    upload: FinishedUpload,
+    file: MediaId,
+) -> Result<(), WriteError> {
+    let statement =
+        "UPDATE selkie.media_uploads SET media_id = ?, received = length, expires_at = ?
+        WHERE id = ? AND media_id IS NULL";
+    let values = (file.get(), upload.told_until, upload.id);
+    transaction.exec_drop(statement, values).await?;
+    if transaction.affected_rows() == 1 {
+        Ok(())
+    } else {
+        Err(WriteError::NoUpload)
+    }
+}
+
+/// Takes the locks, and makes the folder private if that is asked. Whether it is.
+async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool, WriteError> {
+    let (project, folder) = (files.project.as_str(), files.folder.as_str());
+    let makes_private = files.makes_folder_private();
+    let lock = if makes_private {
+        "SELECT 1 FROM selkie.projects WHERE name = ? FOR UPDATE"
+    } else {
+        "SELECT 1 FROM selkie.projects WHERE name = ? LOCK IN SHARE MODE"
+    };
+    let found: Option<u8> = ask::first(transaction.exec_iter(lock, (project,))).await?;
+    if found.is_none() {
+        return Err(WriteError::NoProject);
+    }
+    if makes_private {
+        hide(transaction, project, folder).await?;
+        return Ok(true);
+    }
+    let lineage: Vec<Value> = std::iter::once("")
+        .chain(files.folder.lineage())
+        .map(Into::into)
+        .collect();
+    // Locking reads see the newest state, where others would see that of the transaction's beginning.
+    let statement = format!(
+        "SELECT 1 FROM selkie.media_folders WHERE project = ? AND folder IN ({}) AND private
+         LIMIT 1 LOCK IN SHARE MODE",
+        marks(lineage.len())
+    );
+    let values = std::iter::once(project.into()).chain(lineage).collect();
+    let private: Option<u8> =
+        ask::first(transaction.exec_iter(statement, Params::Positional(values))).await?;
+    Ok(private.is_some())
+}
+
+/// Makes a folder private, and all that is in it or below.
+async fn hide(
+    transaction: &mut Transaction<'_>,
+    project: &str,
+    folder: &str,
+) -> Result<(), TableError> {
+    transaction
+        .exec_drop(
+            "INSERT INTO selkie.media_folders (project, folder, private) VALUES (?, ?, TRUE)
+             ON DUPLICATE KEY UPDATE private = TRUE",
+            (project, folder),
+        )
+        .await?;
+    let hidden = "UPDATE selkie.media SET private = TRUE WHERE project = ? AND NOT private";
+    if folder.is_empty() {
+        transaction.exec_drop(hidden, (project,)).await?;
+        return Ok(());
+    }
+    // What begins with the folder and a slash: a range of the index, since 0 is the character after the slash.
+    let below = format!("{hidden} AND (folder = ? OR folder >= ? AND folder < ?)");
+    let values = (project, folder, format!("{folder}/"), format!("{folder}0"));
+    transaction.exec_drop(below, values).await?;
+    Ok(())
+}
+
+/// Takes the new objects out of the ledger: all of them, or the transaction must not be.
+async fn take_out(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<(), WriteError> {
+    let objects: Vec<ObjectKey> = files.items.iter().flat_map(NewRow::objects).collect();
+    let statement = format!(
+        "DELETE FROM selkie.media_due WHERE object IN ({}) AND due_at > 0",
+        marks(objects.len())
+    );
+    let values = Params::Positional(bound(&objects));
+    transaction.exec_drop(statement, values).await?;
+    if transaction.affected_rows() == objects.len() as u64 {
+        Ok(())
+    } else {
+        Err(WriteError::Swept)
+    }
+}
+
+/// Enters objects that no row names any more in the ledger, doomed.
+async fn enter(transaction: &mut Transaction<'_>, objects: &[ObjectKey]) -> Result<(), TableError> {
+    if objects.is_empty() {
+        return Ok(());
+    }
+    let statement = format!(
+        "INSERT INTO selkie.media_due (object, due_at) VALUES {} ON DUPLICATE KEY UPDATE due_at = 0",
+        vec!["(?, 0)"; objects.len()].join(", ")
+    );
+    let values = Params::Positional(bound(objects));
+    transaction.exec_drop(statement, values).await?;
+    Ok(())
+}
+
+fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow {
+    let now = now();
+    MediaRow {
+        id: 0.into(),
+        project: files.project.clone(),
+        folder: files.folder.clone(),
+        name: item.name.clone(),
+        kind: item.kind,
+        private: is_folder_private || item.visibility.is_private(),
+        width: item.width,
+        height: item.height,
+        original: item.original.clone(),
+        thumbnail: item.thumbnail.clone(),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// Inserts a row, or puts it in the place of the one that is there: then the objects of that.
+async fn put(
+    transaction: &mut Transaction<'_>,
+    existing: Existing,
+    visibility: Visibility,
+    row: &mut MediaRow,
+) -> Result<Option<Vec<ObjectKey>>, WriteError> {
+    if existing == Existing::IsReplaced {
+        let statement = format!(
+            "SELECT {COLUMNS} FROM selkie.media WHERE project = ? AND folder = ? AND name = ? FOR UPDATE"
+        );
+        let values = (row.project.as_str(), row.folder.as_str(), row.name.as_str());
+        let found: Option<Row> = ask::first(transaction.exec_iter(statement, values)).await?;
+        if let Some(old) = found.map(read).transpose()? {
+            row.id = old.id;
+            row.created_at = old.created_at;
+            // Replacing the bytes shows nobody what was hidden, unless that is asked.
+            row.private |= old.private && visibility != Visibility::MadePublic;
+            update(transaction, row).await?;
+            return Ok(Some(old.objects().collect()));
+        }
+    }
+    match insert(transaction, row).await.map_err(TableError::from) {
+        Ok(id) => {
+            row.id = id;
+            Ok(None)
+        }
+        Err(error) if error.errno() == Some(DUPLICATE) => Err(match existing {
+            Existing::Stays => WriteError::Exists {
+                folder: row.folder.clone(),
+                name: row.name.clone(),
+            },
+            // Another was quicker since the look; the next try finds its row.
+            Existing::IsReplaced => TableError::Contended.into(),
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn insert(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_async::Result<MediaId> {
+    let statement = format!(
+        "INSERT INTO selkie.media (kind, private, width, height, object, mime, size, sha256,
+         thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, updated_at,
+         created_at, project, folder, name) VALUES ({})",
+        marks(17)
+    );
+    let place = [
+        row.created_at.into(),
+        row.project.as_str().into(),
+        row.folder.as_str().into(),
+        row.name.as_str().into(),
+    ];
+    let values = contents(row).into_iter().chain(place).collect();
+    transaction
+        .exec_drop(statement, Params::Positional(values))
+        .await?;
+    Ok(transaction.last_insert_id().unwrap_or_default().into())
+}
+
+async fn update(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_async::Result<()> {
+    let statement = "UPDATE selkie.media SET kind = ?, private = ?, width = ?, height = ?,
+        object = ?, mime = ?, size = ?, sha256 = ?, thumbnail_object = ?, thumbnail_mime = ?,
+        thumbnail_size = ?, thumbnail_sha256 = ?, updated_at = ? WHERE id = ?";
+    let values = contents(row).into_iter().chain([row.id.get().into()]);
+    transaction
+        .exec_drop(statement, Params::Positional(values.collect()))
+        .await
+}
+
+/// What a replacement changes, in the order of both statements.
+fn contents(row: &MediaRow) -> Vec<Value> {
+    let small = row.thumbnail.as_ref();
+    vec![
+        row.kind.as_str().into(),
+        row.private.into(),
+        row.width.into(),
+        row.height.into(),
+        row.original.key.as_uuid().into(),
+        row.original.mime.as_str().into(),
+        row.original.size.into(),
+        row.original.sha256.as_slice().into(),
+        small.map(|small| small.key.as_uuid()).into(),
+        small.map(|small| small.mime.as_str()).into(),
+        small.map(|small| small.size).into(),
+        small.map(|small| small.sha256.as_slice()).into(),
+        row.updated_at.into(),
+    ]
+}

@@ -1,0 +1,149 @@
+//! How many connections all accounts have together: MariaDB takes only so many, whoever they are for.
+//!
+//! A new one beyond that number takes the place of the one that has lain unused the longest, whichever
+//! account's it is. If all are in use it waits, and the next that is given back makes room.
+
+use super::Accounts;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How often who waits looks for an unused connection: one may have been given back just before it was
+/// known that somebody waits.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// KILLs of all accounts under way at once; each takes a connection of its own, beside the others.
+pub(crate) const KILLS_MAX_COUNT: usize = 16;
+
+/// Places for connections.
+pub(in crate::database) struct Room {
+    places: Arc<Semaphore>,
+    /// Places for connections that kill a statement.
+    pub(in crate::database) kills: Arc<Semaphore>,
+    /// Who wait for a place.
+    waiting: AtomicUsize,
+    /// Of those, for whom a connection has been closed.
+    served: AtomicUsize,
+    accounts: Weak<RwLock<Accounts>>,
+    wait_timeout: Duration,
+}
+
+/// A connection's place among all.
+pub(in crate::database) struct Seat {
+    room: Arc<Room>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// All places were taken for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("all connections are in use")]
+pub(in crate::database) struct NoRoom;
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seat")
+    }
+}
+
+impl Room {
+    pub(super) fn new(
+        most: usize,
+        accounts: Weak<RwLock<Accounts>>,
+        wait_timeout: Duration,
+    ) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(most)),
+            kills: Arc::new(Semaphore::new(KILLS_MAX_COUNT)),
+            waiting: AtomicUsize::new(0),
+            served: AtomicUsize::new(0),
+            accounts,
+            wait_timeout,
+        }
+    }
+
+    /// A place for one more connection.
+    pub(in crate::database) async fn seat(self: &Arc<Self>) -> Result<Seat, NoRoom> {
+        let permit = match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => tokio::time::timeout(self.wait_timeout, self.wait())
+                .await
+                .map_err(|_| NoRoom)??,
+        };
+        Ok(Seat {
+            room: Arc::clone(self),
+            _permit: permit,
+        })
+    }
+
+    async fn wait(&self) -> Result<OwnedSemaphorePermit, NoRoom> {
+        // One request for a place, from here to the end: those who came first are served first.
+        let mut place = std::pin::pin!(Arc::clone(&self.places).acquire_owned());
+        let _waiting = Waiting::begin(self);
+        loop {
+            self.close_the_longest_unused();
+            if let Ok(permit) = tokio::time::timeout(LOOK_AGAIN, &mut place).await {
+                return permit.map_err(|_| NoRoom);
+            }
+        }
+    }
+
+    fn close_the_longest_unused(&self) {
+        let Some(accounts) = self.accounts.upgrade() else {
+            return;
+        };
+        let accounts = accounts.read().unwrap_or_else(PoisonError::into_inner);
+        let unused = |account: &super::Account| {
+            let mut longest = None;
+            let _ = account.pool.retain(|_, metrics| {
+                longest = longest.max(Some(metrics.last_used()));
+                true
+            });
+            longest
+        };
+        let all = accounts
+            .all()
+            .filter_map(|account| Some((unused(account)?, account)));
+        let Some((longest, account)) = all.max_by_key(|(longest, _)| *longest) else {
+            return;
+        };
+        let mut closed = false;
+        let _ = account.pool.retain(|_, metrics| {
+            let stays = closed || metrics.last_used() < longest;
+            closed |= !stays;
+            stays
+        });
+    }
+}
+
+impl Seat {
+    /// Whether this connection is to be closed for another account's. Who asks must do it.
+    pub(super) fn is_owed(&self) -> bool {
+        let waiting = self.room.waiting.load(Ordering::Relaxed);
+        let one_more = |served: usize| (served < waiting).then_some(served + 1);
+        waiting > 0
+            && (self.room.served)
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+                .is_ok()
+    }
+}
+
+/// That somebody waits. The two counts change one after the other: at worst a connection is closed that
+/// might have stayed, or who waits looks again by itself.
+struct Waiting<'a>(&'a Room);
+
+impl<'a> Waiting<'a> {
+    fn begin(room: &'a Room) -> Self {
+        room.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(room)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        let one_less = |served: usize| served.checked_sub(1);
+        // None is served where the place became free in another way.
+        let _ = (self.0.served).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    }
+}

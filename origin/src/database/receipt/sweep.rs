@@ -1,0 +1,94 @@
+//! Deletes receipts that are too old to be asked for, under the project's own account: what stands behind
+//! a table's name is the project's to say, so nobody with more rights may touch it.
+
+use crate::database::error::DbError;
+use crate::database::pool::{Lease, Pools};
+use crate::database::run::{self, Leaves, Progress, within};
+use crate::query::sql::{Statement, receipt};
+use mysql_async::Value;
+use shared::ident::{DatabaseName, ProjectName};
+use shared::key::Access;
+use std::time::Duration;
+
+/// Receipts that are deleted before the connection is given to whoever waits for it.
+const SWEPT_AT_ONCE: usize = 500;
+
+/// Deletes the old receipts in all of a project's databases: how many. Takes locks on those alone. A
+/// database where that fails is passed over.
+///
+/// # Errors
+/// No connection; what MariaDB gave when it was asked for the databases.
+pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError> {
+    let limit = pools.query_timeout();
+    let mut lease = pools.lease(project, Access::Full).await?;
+    let databases = first_column(&mut lease, receipt::databases(), limit).await?;
+    drop(lease);
+    let mut swept = 0;
+    for database in databases {
+        let name = String::from_utf8(database).unwrap_or_default();
+        let Ok(database) = DatabaseName::parse(&name) else {
+            continue;
+        };
+        loop {
+            let step = async {
+                let mut lease = pools.lease(project, Access::Full).await?;
+                sweep_some(&mut lease, &database, limit).await
+            };
+            match step.await {
+                Ok(0) => break,
+                Ok(count) => swept += count,
+                Err(error) => {
+                    tracing::debug!(%error, %project, %database, "receipts could not be swept");
+                    break;
+                }
+            }
+        }
+    }
+    Ok(swept)
+}
+
+async fn sweep_some(
+    lease: &mut Lease,
+    database: &DatabaseName,
+    limit: Duration,
+) -> Result<u64, DbError> {
+    let old = receipt::outlived(database, SWEPT_AT_ONCE);
+    let mut swept = 0;
+    for key in first_column(lease, old, limit).await? {
+        let statement = vec![receipt::delete(database, key)];
+        let progress = Progress::default();
+        let deleted = run::write(lease, statement, Leaves::Anything, limit, &progress).await?;
+        swept += deleted.affected;
+    }
+    Ok(swept)
+}
+
+async fn first_column(
+    lease: &mut Lease,
+    statement: Statement,
+    limit: Duration,
+) -> Result<Vec<Vec<u8>>, DbError> {
+    let (text, params) = statement.into_parts();
+    // What has the name of the table may be a view.
+    lease.expect(Leaves::Anything);
+    lease.begin();
+    let rows = within(limit, async {
+        let mut result = lease.connection()?.run(&text, run::bind(params)).await?;
+        let mut values = Vec::new();
+        while let Some(row) = result.next().await? {
+            if let Value::Bytes(bytes) = run::value(&row, 0) {
+                values.push(bytes.clone());
+            }
+        }
+        Ok(values)
+    })
+    .await;
+    match rows {
+        Ok(rows) => {
+            lease.end();
+            lease.clean().await;
+            Ok(rows)
+        }
+        Err(error) => Err(lease.failed(error)),
+    }
+}

@@ -1,0 +1,73 @@
+//! What characters the character sets hold, asked of MariaDB itself: once for each, since it never changes.
+
+use crate::database::ask;
+use crate::query::catalog::Repertoire;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The character sets met so far; MariaDB has about forty, of 8 KiB each here.
+#[derive(Debug, Default)]
+pub(super) struct Repertoires {
+    known: Mutex<HashMap<String, Arc<Repertoire>>>,
+}
+
+impl Repertoires {
+    /// That of a character set as `information_schema` names it; `None` if it holds all of Unicode.
+    pub(super) async fn of(
+        &self,
+        conn: &mut Conn,
+        charset: &str,
+    ) -> mysql_async::Result<Option<Arc<Repertoire>>> {
+        if matches!(charset, "utf8mb4" | "utf16" | "utf16le" | "utf32") {
+            return Ok(None);
+        }
+        let known = self.known().get(charset).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let conversion = CONVERSIONS.iter().find(|(name, _)| *name == charset);
+        let repertoire = match conversion {
+            Some((_, query)) => asked(conn, charset, query).await?,
+            // utf8mb3 and ucs2; and one that MariaDB did not have when this was written, which is
+            // then for MariaDB to refuse.
+            None => Repertoire::first_plane(charset),
+        };
+        let repertoire = Arc::new(repertoire);
+        self.known()
+            .insert(charset.to_owned(), Arc::clone(&repertoire));
+        Ok(Some(repertoire))
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Repertoire>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn asked(
+    conn: &mut Conn,
+    charset: &str,
+    query: &'static str,
+) -> mysql_async::Result<Repertoire> {
+    let sample = Repertoire::sample();
+    let converted: Option<String> = ask::first(conn.exec_iter(query, (sample.as_str(),))).await?;
+    let converted = converted.unwrap_or_default();
+    Ok(Repertoire::compared(charset, &sample, &converted))
+}
+
+macro_rules! conversions {
+    ($($charset:literal)*) => {
+        &[$((
+            $charset,
+            concat!("SELECT CONVERT(CONVERT(? USING ", $charset, ") USING utf8mb4)"),
+        )),*]
+    };
+}
+
+/// There and back, for each character set that does not hold all of Unicode.
+const CONVERSIONS: &[(&str, &str)] = conversions![
+    "armscii8" "ascii" "big5" "cp1250" "cp1251" "cp1256" "cp1257" "cp850" "cp852" "cp866" "cp932"
+    "dec8" "eucjpms" "euckr" "gb2312" "gbk" "geostd8" "greek" "hebrew" "hp8" "keybcs2" "koi8r"
+    "koi8u" "latin1" "latin2" "latin5" "latin7" "macce" "macroman" "sjis" "swe7" "tis620" "ujis"
+];

@@ -1,0 +1,177 @@
+//! Many records, row by row into the answer's chunks; then, if they are asked for, their number and where
+//! the next page begins.
+
+use super::{
+    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, within,
+    within_since, write_row,
+};
+use crate::database::connection::Connection;
+use crate::database::pool::Lease;
+use crate::query::catalog::Layout;
+use crate::query::cursor::Seal;
+use crate::query::plan::Param;
+use crate::query::sql::Statement;
+use bytes::Bytes;
+use mysql_async::prelude::FromRow as _;
+use mysql_async::{Row, Value};
+use shared::envelope::{Encoder, Shape, Trailer};
+use shared::format::Format;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A read of many records, ready to run.
+#[derive(Debug)]
+pub struct Reading {
+    /// The statement.
+    pub statement: Statement,
+    /// How its rows look.
+    pub layout: Arc<Layout>,
+    /// In what form they come out.
+    pub format: Format,
+    /// The page, if another may follow it.
+    pub page: Option<Page>,
+    /// The number without paging, if it is asked for.
+    pub counting: Option<Counting>,
+}
+
+/// A page that another may follow: the statement asks for one row more than comes out.
+#[derive(Debug)]
+pub struct Page {
+    /// Rows that come out.
+    pub limit: u64,
+    /// The cells of a row that hold its sort values.
+    pub cells: Vec<usize>,
+    /// What seals the token of the next page.
+    pub seal: Seal,
+}
+
+/// How the number of records without paging is found.
+#[derive(Debug)]
+pub struct Counting {
+    /// Asks MariaDB.
+    pub statement: Statement,
+    /// Rows before the first that comes out, if that is known.
+    pub before: Option<u64>,
+    /// Rows after which the answer may be cut off.
+    pub limit: Option<u64>,
+}
+
+impl Counting {
+    /// The number, where the rows themselves tell it: they are the last ones.
+    fn told_by(&self, rows: u64, more: bool) -> Option<u64> {
+        let before = self.before?;
+        let ended = !more && self.limit.is_none_or(|limit| rows < limit);
+        (ended && (rows > 0 || before == 0)).then(|| before + rows)
+    }
+}
+
+/// Runs a read of many records. MariaDB may take `limit` for each chunk.
+pub fn many(
+    mut lease: Lease,
+    reading: Box<Reading>,
+    leaves: Leaves,
+    limit: Duration,
+    progress: Arc<Progress>,
+) -> Chunks {
+    Box::pin(async_stream::try_stream! {
+        let Reading { statement, layout, format, page, counting } = *reading;
+        let (text, params) = statement.into_parts();
+        lease.expect(leaves);
+        lease.begin();
+        let mut started = Instant::now();
+        let connection = lease.connection()?;
+        let began = within(limit, driver(connection.run(&text, bind(params)))).await;
+        let mut result = match began {
+            Ok(result) => result,
+            Err(error) => Err(lease.failed_and_clean(error).await)?,
+        };
+        let columns = result.columns().unwrap_or_default();
+        let decoders = decoders(Some(&layout.kinds), &columns);
+        let mut encoder = Encoder::begin_as(format, Shape::Rows, &layout.keys, CHUNK_ROOM_BYTES);
+        let page_rows = page.as_ref().map_or(u64::MAX, |page| page.limit);
+        let (mut last, mut more) = (None, false);
+        loop {
+            match within_since(started, limit, driver(result.next())).await {
+                Ok(Some(_)) if encoder.rows() == page_rows => more = true,
+                Ok(Some(row)) => {
+                    write_row(&mut encoder, &layout.keys, &decoders, &row);
+                    last = Some(row);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    drop(result);
+                    Err(lease.failed_and_clean(error).await)?;
+                    return;
+                }
+            }
+            if encoder.len() >= CHUNK_BYTES {
+                progress.add_time(started);
+                progress.add_rows(encoder.rows() - progress.rows());
+                yield Bytes::from(encoder.take());
+                started = Instant::now();
+            }
+        }
+        let count = match &counting {
+            None => None,
+            Some(counting) => match counting.told_by(encoder.rows(), more) {
+                Some(count) => Some(count),
+                None => {
+                    let connection = lease.connection()?;
+                    match within(limit, driver(number(connection, &counting.statement))).await {
+                        Ok(count) => count,
+                        Err(error) => Err(lease.failed_and_clean(error).await)?,
+                    }
+                }
+            },
+        };
+        progress.add_time(started);
+        progress.add_rows(encoder.rows() - progress.rows());
+        lease.end();
+        lease.clean().await;
+        drop(lease);
+        let next = match (more, page, last) {
+            (true, Some(page), Some(row)) => Some(page.seal.token(&values(&row, &page.cells))),
+            _ => None,
+        };
+        yield Bytes::from(encoder.finish_with(&Trailer { count, next }));
+    })
+}
+
+async fn number(
+    connection: &mut Connection,
+    statement: &Statement,
+) -> mysql_async::Result<Option<u64>> {
+    let params = bind(statement.params().to_vec());
+    let mut result = connection.run(statement.text(), params).await?;
+    let row = result.next().await?;
+    result.drop_result().await?;
+    Ok(row.and_then(|row| u64::from_row_opt(row).ok()))
+}
+
+/// The sort values of a row, as they are bound when the next page is asked for.
+fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
+    let value = |at: &usize| match row.as_ref(*at) {
+        None | Some(Value::NULL) => Param::Null,
+        Some(Value::Int(number)) => Param::Int(*number),
+        Some(Value::UInt(number)) => Param::UInt(*number),
+        Some(Value::Float(number)) => Param::Float(*number),
+        Some(Value::Double(number)) => Param::Double(*number),
+        Some(Value::Bytes(bytes)) => Param::Bytes(bytes.clone()),
+        Some(Value::Date(year, month, day, 0, 0, 0, 0)) => {
+            Param::Text(format!("{year:04}-{month:02}-{day:02}").into())
+        }
+        Some(Value::Date(year, month, day, hour, minute, second, micros)) => Param::Text(
+            format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
+                .into(),
+        ),
+        Some(Value::Time(negative, days, hours, minute, second, micros)) => Param::Text(
+            format!(
+                "{}{:02}:{minute:02}:{second:02}.{micros:06}",
+                if *negative { "-" } else { "" },
+                days * 24 + u32::from(*hours)
+            )
+            .into(),
+        ),
+    };
+    cells.iter().map(value).collect()
+}
