@@ -2,9 +2,9 @@
 
 use crate::config::{BaseUrl, Config};
 use crate::database::admin::Admin;
-use crate::database::catalog::Catalog;
 use crate::database::coalesce::Coalescer;
-use crate::database::receipt;
+use crate::database::idempotency;
+use crate::database::schema_cache::Catalog;
 use crate::database::{PoolSettings, Pools};
 use crate::embedded::Health;
 use crate::http::StreamSlots;
@@ -236,7 +236,7 @@ async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
         let sweep = async {
             // Each takes a connection of its own: only where there is something to sweep.
             for project in app.projects.with_table(TableName::RECEIPTS).await? {
-                if let Err(error) = receipt::sweep(&app.pools, &project).await {
+                if let Err(error) = idempotency::sweep(&app.pools, &project).await {
                     tracing::debug!(%error, %project, "receipts could not be swept");
                 }
             }

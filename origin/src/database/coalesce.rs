@@ -13,7 +13,7 @@ mod select_by_key;
 
 use super::DbError;
 use super::connection::Connection;
-use super::pool::{Account, Lease, Place, Pools};
+use super::pool::{Account, Lease, Pools, QueueTicket};
 use super::run::{Found, Progress, Written, ended, found, within};
 use crate::query::plan::{InsertOne, SelectByKey};
 use in_flight::InFlight;
@@ -111,7 +111,7 @@ struct Waiter<K: Kind> {
     item: K::Item,
     caller: Caller<K>,
     /// In the account's queue, which bounds how many wait.
-    _place: Place,
+    _ticket: QueueTicket,
 }
 
 /// Takes the answer to a waiting request; closed when its client has left.
@@ -189,7 +189,7 @@ impl Coalescer {
             let waiter = Waiter {
                 item: item.clone(),
                 caller,
-                _place: self.pools.place(&key.account)?,
+                _ticket: self.pools.ticket(&key.account)?,
             };
             Ok::<_, DbError>((waiter, answer))
         };
@@ -212,7 +212,7 @@ impl Coalescer {
                 None
             }
         };
-        let _place = self.pools.place(&key.account)?;
+        let _ticket = self.pools.ticket(&key.account)?;
         let mut lease = match &in_flight {
             Some(in_flight) => in_flight.connection().await?,
             None => self.pools.connection(&key.account).await?,

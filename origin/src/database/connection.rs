@@ -4,8 +4,8 @@
 
 use super::connect;
 use super::error::PacketTooLarge;
-use super::pool::{Room, Seat};
-use super::statements::Statements;
+use super::pool::{ConnectionBudget, Slot};
+use super::prepared_statements::PreparedStatements;
 use crate::address::DatabaseAddress;
 use crate::config;
 use crate::database::ask;
@@ -37,7 +37,7 @@ const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit
 /// The driver's options for a project's account.
 fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
     connect::options(address, &account.user, &account.password)
-        // [`Statements`] keeps them instead.
+        // [`PreparedStatements`] keeps them instead.
         .stmt_cache_size(0)
         .max_allowed_packet(Some(PACKET_MAX_BYTES))
         // Rows matched, not rows changed: an update to the same values counts.
@@ -50,7 +50,7 @@ fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) conn: Conn,
-    statements: Statements,
+    statements: PreparedStatements,
     pub(super) schema: DefaultSchema,
     pub(super) session: SessionState,
     used_at: Instant,
@@ -60,7 +60,7 @@ pub(super) struct Connection {
     /// Bytes of the largest packet that MariaDB takes: it ends the connection for a larger one.
     packet_max_bytes: usize,
     /// Its place among the connections of all accounts; free when it is closed.
-    pub(super) seat: Seat,
+    pub(super) slot: Slot,
 }
 
 /// The session's default schema.
@@ -94,7 +94,7 @@ pub(super) struct Connector {
     /// reset before they are given out.
     trust: AtomicU64,
     kills: Arc<Semaphore>,
-    room: Arc<Room>,
+    budget: Arc<ConnectionBudget>,
 }
 
 impl std::fmt::Debug for Connector {
@@ -108,10 +108,10 @@ impl Connector {
     pub(super) fn new(
         address: &DatabaseAddress,
         account: &config::Account,
-        room: Arc<Room>,
+        budget: Arc<ConnectionBudget>,
     ) -> Self {
         Self {
-            room,
+            budget,
             opts: options(address, account),
             epoch: AtomicU64::new(0),
             trust: AtomicU64::new(0),
@@ -132,7 +132,7 @@ impl Connector {
     /// Kills a connection's statement in MariaDB, over a connection of its own.
     pub(super) fn kill(&self, id: u32) {
         let (opts, kills) = (self.opts.clone(), Arc::clone(&self.kills));
-        let kills_of_all = Arc::clone(&self.room.kills);
+        let kills_of_all = Arc::clone(&self.budget.kills);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
@@ -157,22 +157,22 @@ impl Connector {
 
     /// Opens a connection, once there is a place for it.
     async fn open(&self) -> Result<Box<Connection>, mysql_async::Error> {
-        let seat = self.room.seat().await;
-        let seat = seat.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
+        let slot = self.budget.slot().await;
+        let slot = slot.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
         let epoch = self.epoch.load(Ordering::Relaxed);
         let trusted = self.trust.load(Ordering::Relaxed);
         let mut conn = Conn::new(self.opts.clone()).await?;
         let packet_max_bytes = ask::first(conn.query_iter("SELECT @@max_allowed_packet")).await?;
         Ok(Box::new(Connection {
             conn,
-            statements: Statements::new(),
+            statements: PreparedStatements::new(),
             schema: DefaultSchema::Unset,
             session: SessionState::Pristine,
             used_at: Instant::now(),
             epoch,
             trusted,
             packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
-            seat,
+            slot,
         }))
     }
 }

@@ -189,7 +189,7 @@ impl DbError {
                 ErrorCode::QueryTimeout,
                 "The statement ran for longer than allowed and was stopped.",
             ),
-            Self::NoDatabase(name) => super::catalog::no_database(&name, &[]),
+            Self::NoDatabase(name) => super::schema_cache::no_database(&name, &[]),
             Self::ParamCount(required, given) => Problem::new(
                 ErrorCode::InvalidBody,
                 format!("The query has {required} placeholders, params has {given} values."),

@@ -3,13 +3,13 @@
 //! A connection goes back as it is: what dirtied its session says so (`Lease::mark_dirty`) and pays
 //! for the reset. A lease that is dropped in the middle of a statement kills it in MariaDB.
 
+mod connection_budget;
 mod lease;
-mod room;
 
-pub use lease::Lease;
 #[cfg(test)]
-pub(crate) use room::KILLS_MAX_COUNT;
-pub(super) use room::{NoRoom, Room, Seat};
+pub(crate) use connection_budget::KILLS_MAX_COUNT;
+pub(super) use connection_budget::{ConnectionBudget, NoSlot, Slot};
+pub use lease::Lease;
 
 use super::account_source::{AccountSource, Repaired};
 use super::connection::Connector;
@@ -52,7 +52,7 @@ pub struct Pools {
     address: DatabaseAddress,
     source: AccountSource,
     accounts: Arc<RwLock<Accounts>>,
-    room: Arc<Room>,
+    budget: Arc<ConnectionBudget>,
     /// Requests that wait for a connection of any account.
     waiting: Arc<AtomicUsize>,
 }
@@ -116,7 +116,7 @@ impl Pools {
     #[must_use]
     pub fn new(settings: PoolSettings, address: DatabaseAddress, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
-        let room = Room::new(
+        let budget = ConnectionBudget::new(
             settings.total,
             Arc::downgrade(&accounts),
             settings.wait_timeout,
@@ -126,7 +126,7 @@ impl Pools {
             address,
             source,
             accounts,
-            room: Arc::new(room),
+            budget: Arc::new(budget),
             waiting: Arc::default(),
         }
     }
@@ -151,13 +151,13 @@ impl Pools {
     /// MariaDB can't be reached.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         let account = self.account(project, access)?;
-        let _place = self.place(&account)?;
+        let _ticket = self.ticket(&account)?;
         self.connection(&account).await
     }
 
     /// A place in an account's queue.
-    pub(super) fn place(&self, account: &Arc<Account>) -> Result<Place, DbError> {
-        let mut place = Place {
+    pub(super) fn ticket(&self, account: &Arc<Account>) -> Result<QueueTicket, DbError> {
+        let mut place = QueueTicket {
             account: Arc::clone(account),
             queue: None,
         };
@@ -220,8 +220,8 @@ impl Pools {
 
     fn open(&self, project: &ProjectName, access: Access) -> Result<Account, DbError> {
         let account = self.source.account(project, access);
-        let room = Arc::clone(&self.room);
-        let connector = Connector::new(&self.address, &account, room);
+        let budget = Arc::clone(&self.budget);
+        let connector = Connector::new(&self.address, &account, budget);
         let pool = managed::Pool::builder(connector)
             .max_size(self.settings.size)
             .runtime(deadpool::Runtime::Tokio1)
@@ -285,19 +285,19 @@ impl Pools {
 }
 
 /// A place in an account's queue.
-pub(super) struct Place {
+pub(super) struct QueueTicket {
     account: Arc<Account>,
     /// The queue of all accounts, if the account's connections were in use.
     queue: Option<Arc<AtomicUsize>>,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for QueueTicket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Place")
+        f.write_str("QueueTicket")
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         self.account.requests.fetch_sub(1, Ordering::Relaxed);
         if let Some(queue) = &self.queue {
@@ -319,7 +319,7 @@ fn pool_error(error: managed::PoolError<mysql_async::Error>, account: &Account) 
         managed::PoolError::Timeout(_) => {
             DbError::Unavailable("opening a connection took too long".into())
         }
-        managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoRoom>() => {
+        managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoSlot>() => {
             DbError::Overloaded
         }
         managed::PoolError::Backend(error) => {

@@ -6,14 +6,14 @@
 mod many;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
+pub(super) use super::deadline::{within, within_since};
 use super::error::{DbError, is_duplicate};
 use super::json::Decoder;
-pub(super) use super::patience::{within, within_since};
 use super::pool::Lease;
 use super::transaction::Transaction;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::Param;
-use crate::query::sql::{Statement, Taken};
+use crate::query::sql::{DuplicateReport, Statement};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, Page, Reading, many};
@@ -70,14 +70,14 @@ impl Progress {
 
 /// Whether a statement may leave something in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaves {
+pub enum SessionEffect {
     /// Nothing that matters.
     Nothing,
     /// Whatever stored code (a trigger, a function) leaves.
     Anything,
 }
 
-impl Leaves {
+impl SessionEffect {
     /// What using a table may leave.
     #[must_use]
     pub fn of(table: &Table) -> Self {
@@ -108,15 +108,15 @@ pub async fn one(
     statement: Statement,
     layout: &Layout,
     format: Format,
-    leaves: Leaves,
+    effect: SessionEffect,
     limit: Duration,
     progress: &Progress,
 ) -> Result<Found, DbError> {
     let started = Instant::now();
-    lease.expect(leaves);
+    lease.expect(effect);
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
-    lease.clean().await;
+    lease.reset_if_dirty().await;
     Ok(match row? {
         (None, _) => Found::Nothing,
         (Some(_), Some(_)) => Found::Several,
@@ -166,15 +166,15 @@ pub(super) async fn two(
 pub async fn text(
     mut lease: Lease,
     statement: Statement,
-    leaves: Leaves,
+    effect: SessionEffect,
     limit: Duration,
     progress: &Progress,
 ) -> Result<String, DbError> {
     let started = Instant::now();
-    lease.expect(leaves);
+    lease.expect(effect);
     let row = within(limit, single(&mut lease, statement)).await;
     progress.add_time(started);
-    lease.clean().await;
+    lease.reset_if_dirty().await;
     let (row, _) = row?;
     Ok(match row.as_ref().and_then(|row| row.as_ref(0)) {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
@@ -210,20 +210,20 @@ impl Written {
 pub async fn write(
     lease: &mut Lease,
     statements: Vec<Statement>,
-    leaves: Leaves,
+    effect: SessionEffect,
     limit: Duration,
     progress: &Progress,
 ) -> Result<Written, DbError> {
     let statement = match <[Statement; 1]>::try_from(statements) {
         Ok([statement]) => statement,
         // Boxed, so that a single statement does not carry room for it.
-        Err(several) => return Box::pin(transact(lease, several, leaves, limit, progress)).await,
+        Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
     };
     let started = Instant::now();
-    lease.expect(leaves);
+    lease.expect(effect);
     let written = within(limit, write_one(lease, statement)).await;
     progress.add_time(started);
-    lease.clean().await;
+    lease.reset_if_dirty().await;
     written.inspect(|written| progress.add_rows(written.affected))
 }
 
@@ -231,12 +231,12 @@ pub async fn write(
 async fn transact(
     lease: &mut Lease,
     statements: Vec<Statement>,
-    leaves: Leaves,
+    effect: SessionEffect,
     limit: Duration,
     progress: &Progress,
 ) -> Result<Written, DbError> {
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
-    let outcome = transaction.all(statements, leaves).await;
+    let outcome = transaction.all(statements, effect).await;
     transaction.end(outcome).await
 }
 
@@ -255,7 +255,7 @@ pub(super) async fn execute(
     let taken = statement.taken();
     let outcome = gather(connection, statement).await;
     match (taken, outcome) {
-        (Taken::Fails, Err(mysql_async::Error::Server(error)))
+        (DuplicateReport::Fails, Err(mysql_async::Error::Server(error)))
             if is_duplicate(error.code, &error.state) =>
         {
             Ok(Written {
@@ -263,7 +263,7 @@ pub(super) async fn execute(
                 ..Written::default()
             })
         }
-        (Taken::Marked, Err(error)) => {
+        (DuplicateReport::Marked, Err(error)) => {
             connection.session = SessionState::Dirty;
             Err(error)
         }
@@ -272,7 +272,7 @@ pub(super) async fn execute(
 }
 
 const NULL: &[u8] = b"null";
-/// The columns of a [`Taken::Marked`] statement before those of the key.
+/// The columns of a [`DuplicateReport::Marked`] statement before those of the key.
 const MARKS: usize = 2;
 
 async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
@@ -285,7 +285,7 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
         .map(|columns| decoders(None, &columns))
         .unwrap_or_default();
     let marks = match taken {
-        Taken::Marked if !decoders.is_empty() => MARKS,
+        DuplicateReport::Marked if !decoders.is_empty() => MARKS,
         _ => 0,
     };
     while let Some(row) = result.next().await? {

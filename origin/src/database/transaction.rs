@@ -6,7 +6,7 @@
 
 use super::error::DbError;
 use super::pool::Lease;
-use super::run::{self, Leaves, Progress, Written, driver, within};
+use super::run::{self, Progress, SessionEffect, Written, driver, within};
 use crate::query::catalog::Layout;
 use crate::query::sql::Statement;
 use mysql_async::Row;
@@ -89,9 +89,9 @@ impl<'a> Transaction<'a> {
     pub async fn execute(
         &mut self,
         statement: Statement,
-        leaves: Leaves,
+        effect: SessionEffect,
     ) -> Result<Written, DbError> {
-        self.lease.expect(leaves);
+        self.lease.expect(effect);
         let written = self.step(statement).await?;
         self.rows += written.affected;
         Ok(written)
@@ -104,11 +104,11 @@ impl<'a> Transaction<'a> {
     pub async fn all(
         &mut self,
         statements: Vec<Statement>,
-        leaves: Leaves,
+        effect: SessionEffect,
     ) -> Result<Written, DbError> {
         let mut written = Written::default();
         for statement in statements {
-            written.and(self.execute(statement, leaves).await?);
+            written.and(self.execute(statement, effect).await?);
         }
         Ok(written)
     }
@@ -116,7 +116,7 @@ impl<'a> Transaction<'a> {
     /// Runs a write of ours, whose rows are not the caller's. Its table is the project's, which may have
     /// given it triggers.
     pub(super) async fn aside(&mut self, statement: Statement) -> Result<Written, DbError> {
-        self.lease.expect(Leaves::Anything);
+        self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
     }
 
@@ -136,10 +136,10 @@ impl<'a> Transaction<'a> {
         &mut self,
         statement: Statement,
         layout: &Layout,
-        leaves: Leaves,
+        effect: SessionEffect,
         room: &mut Room,
     ) -> Result<Rows, DbError> {
-        self.lease.expect(leaves);
+        self.lease.expect(effect);
         let (started, left) = (Instant::now(), self.left());
         let rows = within(left, self.collect(statement, layout, room)).await;
         let rows = self.heed(started, rows)?;
@@ -149,7 +149,7 @@ impl<'a> Transaction<'a> {
 
     /// The first row that a statement of ours gives. Its table may be a view, as in [`Transaction::aside`].
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
-        self.lease.expect(Leaves::Anything);
+        self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
         let rows = within(left, driver(run::two(connection, statement))).await;
@@ -199,7 +199,7 @@ impl<'a> Transaction<'a> {
         match self.heed(started, committed) {
             Ok(()) => {
                 self.progress.add_rows(self.rows);
-                self.settle().await;
+                self.release().await;
                 Ok(())
             }
             Err(error) => {
@@ -217,7 +217,7 @@ impl<'a> Transaction<'a> {
         let started = Instant::now();
         let undone = self.command("ROLLBACK", ROLLBACK_TIMEOUT).await;
         if self.heed(started, undone).is_ok() {
-            self.settle().await;
+            self.release().await;
         }
     }
 
@@ -263,10 +263,10 @@ impl<'a> Transaction<'a> {
     }
 
     /// The connection is free again, and clean.
-    async fn settle(&mut self) {
+    async fn release(&mut self) {
         self.stage = Stage::Ended;
         self.lease.end();
-        self.lease.clean().await;
+        self.lease.reset_if_dirty().await;
     }
 }
 

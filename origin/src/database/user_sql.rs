@@ -3,12 +3,12 @@
 //! It is always prepared: MariaDB itself then refuses a second statement before anything runs. What may
 //! see or leave session state runs on a connection that was just reset, and is reset after it.
 
-use super::catalog::SchemaChange;
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
 use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, within};
+use super::schema_cache::SchemaChange;
 use crate::query::sql::Statement;
 use crate::query::sql::session::{Effects, Results, Session};
 use bytes::Bytes;
@@ -68,7 +68,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
             Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound && enveloped => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
                 progress.add_time(started);
-                let tail = cleaned(&mut lease, tail).await?;
+                let tail = reset_after(&mut lease, tail).await?;
                 drop(change);
                 yield Bytes::from(tail);
                 return;
@@ -77,7 +77,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
                 if let Some(change) = change {
                     change.did_not_run();
                 }
-                Err(lease.failed_and_clean(error).await)?;
+                Err(lease.failed_and_reset(error).await)?;
                 return;
             }
         };
@@ -85,13 +85,13 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
         progress.add_time(started);
         let mut result = match began {
             Ok(result) => result,
-            Err(error) => Err(lease.failed_and_clean(error).await)?,
+            Err(error) => Err(lease.failed_and_reset(error).await)?,
         };
         let columns = result.columns().unwrap_or_default();
         let tail = if effects.results == Results::Any {
             let all = within(deadline.left(), several(&mut result, &progress)).await;
             drop(result);
-            cleaned(&mut lease, all).await?
+            reset_after(&mut lease, all).await?
         } else if columns.is_empty() {
             progress.add_rows(result.affected_rows());
             done(&result, format)
@@ -104,7 +104,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
                     Ok(None) => break,
                     Err(error) => {
                         drop(result);
-                        Err(lease.failed_and_clean(error).await)?;
+                        Err(lease.failed_and_reset(error).await)?;
                         return;
                     }
                 }
@@ -117,7 +117,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
             encoder.finish()
         };
         lease.end();
-        lease.clean().await;
+        lease.reset_if_dirty().await;
         drop(lease);
         drop(change);
         yield Bytes::from(tail);
@@ -125,13 +125,13 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
 }
 
 /// Cleans the session if the statement has ended, whatever its outcome.
-async fn cleaned<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
+async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
-            lease.clean().await;
+            lease.reset_if_dirty().await;
             Ok(value)
         }
-        Err(error) => Err(lease.failed_and_clean(error).await),
+        Err(error) => Err(lease.failed_and_reset(error).await),
     }
 }
 

@@ -171,14 +171,14 @@ impl Attempt<'_> {
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
-        let leaves = tables.leave();
+        let effect = tables.leave();
         let payload = match plan::build(&operation, &scope, self.app.bounds.batch_max_rows)? {
             Plan::Select(mut select) => {
                 // Nobody is told of a next page.
                 select.keyset = None;
                 let layout = Arc::clone(&select.layout);
                 let statement = sql::select(select, &scope);
-                let rows = transaction.rows(statement, &layout, leaves, room).await?;
+                let rows = transaction.rows(statement, &layout, effect, room).await?;
                 return match (&*operation, rows.count) {
                     (Operation::ReadOne(_), 0) => Err(records::not_found().into()),
                     (Operation::ReadOne(_), 1) => Ok(rows.json),
@@ -189,7 +189,7 @@ impl Attempt<'_> {
             Plan::SelectByKey(read) => {
                 let statement = sql::select_by_key(read.shape(), read.key());
                 let rows = transaction
-                    .rows(statement, read.layout(), leaves, room)
+                    .rows(statement, read.layout(), effect, room)
                     .await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
@@ -199,7 +199,7 @@ impl Attempt<'_> {
             Plan::InsertOne(insert) => {
                 let (shape, row) = insert.into_parts();
                 let written = transaction
-                    .execute(sql::insert_one(&shape, row), leaves)
+                    .execute(sql::insert_one(&shape, row), effect)
                     .await?;
                 let payload = records::ids(&written, plan::Batch::No);
                 ids.keep(at, plan::Batch::No, &payload, written);
@@ -209,20 +209,20 @@ impl Attempt<'_> {
                 let batch = insert.batch;
                 let statements =
                     sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
-                let written = transaction.all(statements, leaves).await?;
+                let written = transaction.all(statements, effect).await?;
                 let payload = records::ids(&written, batch);
                 ids.keep(at, batch, &payload, written);
                 payload
             }
             Plan::Update(update) => {
                 let written = transaction
-                    .execute(sql::update(update, &scope), leaves)
+                    .execute(sql::update(update, &scope), effect)
                     .await?;
                 written.affected.to_string().into_bytes()
             }
             Plan::Delete(delete) => {
                 let written = transaction
-                    .execute(sql::delete(delete, &scope), leaves)
+                    .execute(sql::delete(delete, &scope), effect)
                     .await?;
                 written.affected.to_string().into_bytes()
             }

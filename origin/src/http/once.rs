@@ -5,9 +5,9 @@ use super::records::{self, Failure};
 use super::respond;
 use crate::app::App;
 use crate::database::error::DbError;
+use crate::database::idempotency::{self, Claim, Receipt};
 use crate::database::pool::Lease;
-use crate::database::receipt::{self, Claim, Receipt};
-use crate::database::run::{Leaves, Progress};
+use crate::database::run::{Progress, SessionEffect};
 use crate::database::transaction::Transaction;
 use crate::query::plan::Batch;
 use crate::query::sql::Statement;
@@ -36,7 +36,7 @@ pub(super) struct InsertOnce<'a> {
     pub(super) once: &'a Once,
     pub(super) statements: Vec<Statement>,
     pub(super) batch: Batch,
-    pub(super) leaves: Leaves,
+    pub(super) effect: SessionEffect,
     pub(super) progress: &'a Progress,
 }
 
@@ -51,7 +51,7 @@ impl<'a> InsertOnce<'a> {
                 tokio::time::sleep(CLAIM_PAUSE).await;
             }
             let mut transaction = self.begin(lease).await?;
-            match receipt::claim(&mut transaction, self.database, self.once).await {
+            match idempotency::claim(&mut transaction, self.database, self.once).await {
                 Ok(Claim::Ours) => return self.insert_unless_known(transaction).await,
                 Ok(Claim::Taken) => transaction.rollback().await,
                 Ok(Claim::Busy) => {
@@ -71,7 +71,7 @@ impl<'a> InsertOnce<'a> {
             }
             let mut transaction = self.begin(lease).await?;
             let key = self.once.key();
-            match receipt::look(&mut transaction, self.database, self.once, key).await {
+            match idempotency::look(&mut transaction, self.database, self.once, key).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
                     return Ok(replayed(&payload));
@@ -79,7 +79,7 @@ impl<'a> InsertOnce<'a> {
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
                 Ok(Receipt::Gone) => transaction.rollback().await,
                 Ok(Receipt::Outlived) => {
-                    match receipt::renew(&mut transaction, self.database, self.once).await {
+                    match idempotency::renew(&mut transaction, self.database, self.once).await {
                         Ok(Claim::Ours) => return self.insert(transaction).await,
                         Ok(_) => transaction.rollback().await,
                         Err(error) => return transaction.end(Err(error.into())).await,
@@ -94,7 +94,7 @@ impl<'a> InsertOnce<'a> {
     /// Makes the table of receipts.
     async fn make(&self, lease: &mut Lease) -> Result<(), Failure> {
         let limit = self.app.pools.query_timeout();
-        Ok(receipt::make(lease, self.database, limit, self.progress).await?)
+        Ok(idempotency::make(lease, self.database, limit, self.progress).await?)
     }
 
     async fn begin<'l>(&self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure>
@@ -114,7 +114,7 @@ impl<'a> InsertOnce<'a> {
         let Some(key) = self.once.former_key() else {
             return self.insert(transaction).await;
         };
-        match receipt::look(&mut transaction, self.database, self.once, key).await {
+        match idempotency::look(&mut transaction, self.database, self.once, key).await {
             Ok(Receipt::Answer(payload)) => {
                 transaction.rollback().await;
                 Ok(replayed(&payload))
@@ -133,9 +133,9 @@ impl<'a> InsertOnce<'a> {
     }
 
     async fn insert_and_keep(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
-        let written = transaction.all(self.statements, self.leaves).await?;
+        let written = transaction.all(self.statements, self.effect).await?;
         let payload = records::ids(&written, self.batch);
-        receipt::keep(transaction, self.database, self.once, &payload).await?;
+        idempotency::keep(transaction, self.database, self.once, &payload).await?;
         Ok(payload)
     }
 }

@@ -136,15 +136,15 @@ impl Attempt<'_> {
     }
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
-        let leaves = tables.leave();
+        let effect = tables.leave();
         match self.prepare(tables)? {
             Prepared::One(statement, layout, format) => {
-                self.one(statement, &layout, format, leaves).await
+                self.one(statement, &layout, format, effect).await
             }
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
-            Prepared::Many(reading) => self.many(reading, leaves).await,
+            Prepared::Many(reading) => self.many(reading, effect).await,
             Prepared::Explain(statement, question) => {
-                Box::pin(self.explain(statement, question, leaves)).await
+                Box::pin(self.explain(statement, question, effect)).await
             }
             Prepared::InsertOne(insert) => {
                 let written = Box::pin(self.insert_one(insert)).await?;
@@ -159,18 +159,18 @@ impl Attempt<'_> {
                         once,
                         statements,
                         batch,
-                        leaves,
+                        effect,
                         progress: self.record.progress(),
                     };
                     Box::pin(insert.run()).await
                 }
                 None => {
-                    let written = self.write(statements, leaves).await?;
+                    let written = self.write(statements, effect).await?;
                     Ok(respond::payload(&ids(&written, batch)))
                 }
             },
             Prepared::Change(statement) => {
-                let written = self.write(vec![statement], leaves).await?;
+                let written = self.write(vec![statement], effect).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
             }
         }
@@ -223,14 +223,14 @@ impl Attempt<'_> {
     async fn write(
         &self,
         statements: Vec<Statement>,
-        leaves: run::Leaves,
+        effect: run::SessionEffect,
     ) -> Result<run::Written, Failure> {
         let mut lease = self.lease().await?;
         let limit = self.app.pools.query_timeout();
         Ok(run::write(
             &mut lease,
             statements,
-            leaves,
+            effect,
             limit,
             self.record.progress(),
         )

@@ -5,7 +5,7 @@ use super::records::Failure;
 use super::respond;
 use crate::app::App;
 use crate::database::DbError;
-use crate::database::catalog::no_database;
+use crate::database::schema_cache::no_database;
 use crate::database::user_sql::{self, UserSql};
 use crate::projects::ProjectError;
 use crate::query::sql;

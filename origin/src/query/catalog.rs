@@ -1,11 +1,11 @@
 //! What the database holds, as far as plans need it: tables, columns and their kinds.
 //!
-//! Values of these types are facts read from MariaDB by `database::catalog`; nothing here does I/O or knows
+//! Values of these types are facts read from MariaDB by `database::schema_cache`; nothing here does I/O or knows
 //! the driver.
 
-mod repertoire;
+mod charset_coverage;
 
-pub use repertoire::Repertoire;
+pub use charset_coverage::CharsetCoverage;
 use shared::envelope::Keys;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
@@ -153,7 +153,7 @@ pub enum Charset {
     /// All of Unicode: any text can be compared with it.
     Unicode,
     /// Fewer, as latin1 does: MariaDB refuses to compare it with text that it can't hold.
-    Limited(Arc<Repertoire>),
+    Limited(Arc<CharsetCoverage>),
 }
 
 /// Whether a column's collation tells upper from lower case.

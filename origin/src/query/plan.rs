@@ -44,7 +44,7 @@ pub enum Plan {
 
 /// A column of one of a statement's tables, which its [`Scope`] lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ColumnRef {
     /// The table: 0 is the root.
     pub source: usize,
     /// The column's place in it.
@@ -63,7 +63,7 @@ pub struct Select {
     /// Which records.
     pub filter: Option<Predicate>,
     /// The fields by which they are put together.
-    pub group: Vec<Place>,
+    pub group: Vec<ColumnRef>,
     /// Whether equal rows come out once.
     pub rows: Rows,
     /// In what order.
@@ -89,26 +89,26 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     /// A column's value.
-    Column(Place),
+    Column(ColumnRef),
     /// So many of the first characters of a long text, or of many bytes, by which they are ordered.
-    Beginning(Place, u16),
+    Beginning(ColumnRef, u16),
     /// The number of a member of an ENUM or SET, by which they are ordered.
-    Ordinal(Place),
+    Ordinal(ColumnRef),
     /// An aggregate over a column.
-    Aggregate(Aggregate, Place),
+    Aggregate(Aggregate, ColumnRef),
     /// The number of records.
     CountAll,
     /// How well a record matches a full-text search.
     Score(Search),
     /// True if any of these has a value, else NULL: whether a joined table has a record here.
-    Presence(Vec<Place>),
+    Presence(Vec<ColumnRef>),
 }
 
 /// A full-text search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     /// The columns, of one table.
-    pub places: Vec<Place>,
+    pub places: Vec<ColumnRef>,
     /// How the term is read.
     pub mode: MatchMode,
     /// The term.
@@ -189,19 +189,19 @@ pub struct Delete {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     /// A column compared to a value.
-    Compare(Place, Comparison, Operand),
+    Compare(ColumnRef, Comparison, Operand),
     /// A column equal to another.
-    Same(Place, Place),
+    Same(ColumnRef, ColumnRef),
     /// A column among values; of none, false.
-    In(Place, Vec<Operand>),
+    In(ColumnRef, Vec<Operand>),
     /// A column between two values.
-    Between(Place, Operand, Operand),
+    Between(ColumnRef, Operand, Operand),
     /// A column is NULL.
-    IsNull(Place),
+    IsNull(ColumnRef),
     /// A column matches an SQL pattern.
-    Like(Place, LikePattern, Operand),
+    Like(ColumnRef, LikePattern, Operand),
     /// A column matches a regular expression.
-    Regexp(Place, Operand),
+    Regexp(ColumnRef, Operand),
     /// Full-text search.
     Match(Search),
     /// What an order follows, compared to its value in another row.

@@ -33,12 +33,12 @@ use shared::operation::sql::SqlCall;
 pub struct Statement {
     text: String,
     params: Vec<Param>,
-    taken: Taken,
+    taken: DuplicateReport,
 }
 
 /// What a statement says of rows that it did not insert because their key is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Taken {
+pub enum DuplicateReport {
     /// Nothing: there are none, or it fails.
     #[default]
     Untold,
@@ -64,7 +64,7 @@ impl Statement {
 
     /// What it says of rows whose key is taken.
     #[must_use]
-    pub fn taken(&self) -> Taken {
+    pub fn taken(&self) -> DuplicateReport {
         self.taken
     }
 

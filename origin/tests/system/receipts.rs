@@ -1,7 +1,7 @@
 //! Receipts of inserts that happen once: the sweeping of old ones.
 
 use mysql_async::prelude::Queryable;
-use origin::database::{PoolSettings, Pools, receipt};
+use origin::database::{PoolSettings, Pools, idempotency};
 use origin::projects::Claim;
 use origin::system::System;
 use shared::ident::{DatabaseName, ProjectName};
@@ -78,8 +78,8 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
     }
     let pools = pools(&installation, &system);
     // More than one step's in each database, and those alone.
-    assert_eq!(receipt::sweep(&pools, &project).await.unwrap(), 3 * 700);
-    assert_eq!(receipt::sweep(&pools, &project).await.unwrap(), 0);
+    assert_eq!(idempotency::sweep(&pools, &project).await.unwrap(), 3 * 700);
+    assert_eq!(idempotency::sweep(&pools, &project).await.unwrap(), 0);
     for name in filled {
         let left: Option<u64> = root
             .query_first(format!("SELECT COUNT(*) FROM `{name}`.selkie_receipts"))
@@ -117,7 +117,7 @@ async fn what_a_project_put_behind_the_name_runs_with_its_own_rights() {
         conn.query_drop(statement).await.unwrap();
     }
     let pools = pools(&installation, &system);
-    assert_eq!(receipt::sweep(&pools, &project).await.unwrap(), 1);
+    assert_eq!(idempotency::sweep(&pools, &project).await.unwrap(), 1);
     let seen: Vec<String> = conn.query("SELECT who FROM sly_a.seen").await.unwrap();
     assert_eq!(seen, ["selkie-sly-rw@localhost"]);
 }

@@ -1,7 +1,7 @@
 //! Tables that the requests are about: those of the golden file, so that its requests mean the same here, and
 //! some with names and kinds that it lacks.
 
-use origin::query::catalog::{Case, Charset, Column, Kind, Repertoire, Table, Traits};
+use origin::query::catalog::{Case, Charset, CharsetCoverage, Column, Kind, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::sync::{Arc, LazyLock};
 
@@ -108,8 +108,8 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         charset: match name {
             "old" => {
                 let latin1: String = (0..=0xFF_u8).map(char::from).collect();
-                let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
-                Charset::Limited(Arc::new(repertoire))
+                let coverage = CharsetCoverage::compared("latin1", &latin1, &latin1);
+                Charset::Limited(Arc::new(coverage))
             }
             _ => Charset::Unicode,
         },

@@ -2,7 +2,7 @@
 
 use crate::database::connection::{Connection, Connector, SessionState};
 use crate::database::error::DbError;
-use crate::database::run::Leaves;
+use crate::database::run::SessionEffect;
 use deadpool::managed::Object;
 use std::time::Duration;
 
@@ -59,8 +59,8 @@ impl Lease {
 
     /// Says, before a statement runs, what it may leave: an error, or a caller who leaves, does not keep
     /// what it has left by then from being reset.
-    pub(in crate::database) fn expect(&mut self, leaves: Leaves) {
-        if leaves == Leaves::Anything {
+    pub(in crate::database) fn expect(&mut self, effect: SessionEffect) {
+        if effect == SessionEffect::Anything {
             self.mark_dirty();
         }
     }
@@ -74,7 +74,7 @@ impl Lease {
 
     /// Resets a session that may hold something, while the caller still waits for the answer: when it
     /// has it, no lock of it is left.
-    pub(in crate::database) async fn clean(&mut self) {
+    pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
             return;
@@ -116,9 +116,9 @@ impl Lease {
     }
 
     /// Does the same, and cleans the session while the caller still waits for the error.
-    pub(in crate::database) async fn failed_and_clean(&mut self, error: DbError) -> DbError {
+    pub(in crate::database) async fn failed_and_reset(&mut self, error: DbError) -> DbError {
         let error = self.failed(error);
-        self.clean().await;
+        self.reset_if_dirty().await;
         error
     }
 
@@ -163,7 +163,7 @@ impl Drop for Lease {
                 Err(_) => drop(Object::take(object)),
             },
             SessionState::Pristine | SessionState::Used => {
-                if object.seat.is_owed() {
+                if object.slot.must_yield() {
                     drop(Object::take(object));
                 }
             }

@@ -2,7 +2,7 @@
 //! the next page begins.
 
 use super::{
-    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Leaves, Progress, bind, decoders, driver, within,
+    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, within,
     within_since, write_row,
 };
 use crate::database::connection::Connection;
@@ -69,21 +69,21 @@ impl Counting {
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,
-    leaves: Leaves,
+    effect: SessionEffect,
     limit: Duration,
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
         let Reading { statement, layout, format, page, counting } = *reading;
         let (text, params) = statement.into_parts();
-        lease.expect(leaves);
+        lease.expect(effect);
         lease.begin();
         let mut started = Instant::now();
         let connection = lease.connection()?;
         let began = within(limit, driver(connection.run(&text, bind(params)))).await;
         let mut result = match began {
             Ok(result) => result,
-            Err(error) => Err(lease.failed_and_clean(error).await)?,
+            Err(error) => Err(lease.failed_and_reset(error).await)?,
         };
         let columns = result.columns().unwrap_or_default();
         let decoders = decoders(Some(&layout.kinds), &columns);
@@ -100,7 +100,7 @@ pub fn many(
                 Ok(None) => break,
                 Err(error) => {
                     drop(result);
-                    Err(lease.failed_and_clean(error).await)?;
+                    Err(lease.failed_and_reset(error).await)?;
                     return;
                 }
             }
@@ -119,7 +119,7 @@ pub fn many(
                     let connection = lease.connection()?;
                     match within(limit, driver(number(connection, &counting.statement))).await {
                         Ok(count) => count,
-                        Err(error) => Err(lease.failed_and_clean(error).await)?,
+                        Err(error) => Err(lease.failed_and_reset(error).await)?,
                     }
                 }
             },
@@ -127,7 +127,7 @@ pub fn many(
         progress.add_time(started);
         progress.add_rows(encoder.rows() - progress.rows());
         lease.end();
-        lease.clean().await;
+        lease.reset_if_dirty().await;
         drop(lease);
         let next = match (more, page, last) {
             (true, Some(page), Some(row)) => Some(page.seal.token(&values(&row, &page.cells))),

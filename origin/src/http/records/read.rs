@@ -94,11 +94,11 @@ impl Attempt<'_> {
         statement: Statement,
         layout: &Layout,
         format: Format,
-        leaves: run::Leaves,
+        effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
         let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
         let lease = self.lease().await?;
-        let found = run::one(lease, statement, layout, format, leaves, limit, progress).await?;
+        let found = run::one(lease, statement, layout, format, effect, limit, progress).await?;
         self.found(found, format)
     }
 
@@ -121,12 +121,12 @@ impl Attempt<'_> {
     pub(super) async fn many(
         &self,
         reading: Box<Reading>,
-        leaves: run::Leaves,
+        effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
         let limit = self.app.pools.query_timeout();
         let progress = Arc::clone(self.record.progress());
         let content_type = reading.format.content_type();
-        let chunks = run::many(self.lease().await?, reading, leaves, limit, progress);
+        let chunks = run::many(self.lease().await?, reading, effect, limit, progress);
         let answer = match self.terms.extent {
             Extent::Head => respond::chunks_head(chunks, content_type).await?,
             Extent::Whole => {
@@ -142,10 +142,10 @@ impl Attempt<'_> {
         &self,
         statement: Statement,
         question: Statement,
-        leaves: run::Leaves,
+        effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
         let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
-        let plan = run::text(self.lease().await?, question, leaves, limit, progress).await?;
+        let plan = run::text(self.lease().await?, question, effect, limit, progress).await?;
         let json = database::explain::plan(&plan).and_then(|plan| {
             let sql = statement.text();
             serde_json::to_vec(&Explanation { sql, plan })

@@ -1,7 +1,7 @@
 //! The tables of an operation: its root, and those that it joins.
 
 use crate::app::App;
-use crate::database::run::Leaves;
+use crate::database::run::SessionEffect;
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use shared::error::Problem;
@@ -69,10 +69,10 @@ impl Tables {
     }
 
     /// What using them may leave in the session.
-    pub(in crate::http) fn leave(&self) -> Leaves {
+    pub(in crate::http) fn leave(&self) -> SessionEffect {
         let all = [&self.root].into_iter().chain(&self.joined);
-        all.map(|table| Leaves::of(table))
-            .find(|leaves| *leaves == Leaves::Anything)
-            .unwrap_or(Leaves::Nothing)
+        all.map(|table| SessionEffect::of(table))
+            .find(|effect| *effect == SessionEffect::Anything)
+            .unwrap_or(SessionEffect::Nothing)
     }
 }

@@ -9,7 +9,7 @@ use super::value;
 use crate::query::plan::keyset::Keyset;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{
-    Expression, Form, LikePattern, Operand, Place, Predicate, Search, Select,
+    ColumnRef, Expression, Form, LikePattern, Operand, Predicate, Search, Select,
 };
 use shared::ident::ProjectName;
 use shared::operation::filter::{Comparison, MatchMode};
@@ -89,7 +89,7 @@ impl Writer<'_> {
         self
     }
 
-    fn column(&mut self, column: &Place) -> &mut Self {
+    fn column(&mut self, column: &ColumnRef) -> &mut Self {
         self.number(column.source);
         self.text(self.scope.column(*column).name.as_str())
     }

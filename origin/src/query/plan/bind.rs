@@ -115,7 +115,7 @@ pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
 #[must_use]
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
-        Charset::Limited(repertoire) if !repertoire.holds(text) => Form::Unicode(column.case),
+        Charset::Limited(coverage) if !coverage.holds(text) => Form::Unicode(column.case),
         Charset::Limited(_) | Charset::Unicode => Form::Plain,
     };
     Operand {
@@ -204,9 +204,9 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
             nearest(text, column.values.iter().map(String::as_str))
                 .map(|near| format!("Did you mean {}?", shown(near)))
         }
-        (Kind::Text, Value::Text(_), Charset::Limited(repertoire)) => Some(format!(
+        (Kind::Text, Value::Text(_), Charset::Limited(coverage)) => Some(format!(
             "Its character set {} lacks a character of it.",
-            repertoire.charset()
+            coverage.charset()
         )),
         _ => None,
     };
@@ -256,7 +256,7 @@ fn short(type_text: &str) -> Cow<'_, str> {
 /// session that is not strict would store `?` instead.
 fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     match (purpose, &column.charset) {
-        (Purpose::Store, Charset::Limited(repertoire)) if !repertoire.holds(text) => None,
+        (Purpose::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,
         (Purpose::Store, _) => Some(plain(Param::Text(text.into()))),
         (Purpose::Filter | Purpose::Key, _) => Some(literal(column, text)),
     }

@@ -2,7 +2,7 @@
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
-use super::{LikePattern, Param, Place, Predicate, Search};
+use super::{ColumnRef, LikePattern, Param, Predicate, Search};
 use crate::query::catalog::{Column, Kind, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -14,7 +14,7 @@ use shared::operation::filter::{self as asked, Comparison, Condition, Test};
 pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> {
     // A value that the key can't hold addresses no record, like any other that none has.
     let equals = |column: usize, text: &str| {
-        let place = Place { source: 0, column };
+        let place = ColumnRef { source: 0, column };
         match bind::value(
             &table.columns()[column],
             &Value::Text(text.into()),
@@ -84,7 +84,7 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     })
 }
 
-fn tested(place: Place, test: &Test, column: &Column) -> Result<Predicate, Problem> {
+fn tested(place: ColumnRef, test: &Test, column: &Column) -> Result<Predicate, Problem> {
     let operand = |value: &Value| bind::value(column, value, Purpose::Filter);
     Ok(match test {
         Test::Compare(comparison, value) => {
@@ -134,7 +134,7 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
 
 /// A list that holds null means "one of these, or NULL": SQL's own IN would never match it.
 pub(super) fn member(
-    place: Place,
+    place: ColumnRef,
     values: &[Value],
     column: &Column,
 ) -> Result<Predicate, Problem> {

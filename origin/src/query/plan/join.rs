@@ -3,7 +3,7 @@
 use super::bind::{self, Purpose};
 use super::filter::member;
 use super::scope::Scope;
-use super::{Join, Place, Predicate};
+use super::{ColumnRef, Join, Predicate};
 use shared::error::{ErrorCode, Problem};
 use shared::json::{self, Value};
 use shared::limits::LIST_MAX_VALUES;
@@ -78,7 +78,7 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
 }
 
 /// A field equal to a value, to one of a list, or NULL.
-fn literal(place: Place, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+fn literal(place: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let column = scope.column(place);
     match value {
         Value::Null => Ok(Predicate::IsNull(place)),

@@ -6,7 +6,7 @@
 
 use super::join::may_be_absent;
 use super::scope::Scope;
-use super::{Expression, Form, Operand, Output, Param, Place, Predicate, Select};
+use super::{ColumnRef, Expression, Form, Operand, Output, Param, Predicate, Select};
 use crate::query::catalog::{Column, Kind, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -149,7 +149,7 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
         .map_or(Direction::Ascending, |term| term.direction);
     for source in (0..scope.size()).filter(|source| !is_determined(*source, select, scope)) {
         for column in key(scope.table(source))? {
-            let expression = Expression::Column(Place {
+            let expression = Expression::Column(ColumnRef {
                 source,
                 column: *column,
             });
@@ -182,7 +182,7 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
         one => std::slice::from_ref(one),
     };
     let is_matched = |column: usize| {
-        let target = Place { source, column };
+        let target = ColumnRef { source, column };
         matches.iter().any(|part| match part {
             Predicate::Same(one, other) => {
                 let partner = if *one == target { other } else { one };
@@ -235,7 +235,7 @@ fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usiz
     }
     if matches!(output, Output::Whole) {
         let all = (0..scope.root().columns().len())
-            .map(|column| Expression::Column(Place { source: 0, column }));
+            .map(|column| Expression::Column(ColumnRef { source: 0, column }));
         *output = Output::Cells(all.collect());
     }
     let Output::Cells(cells) = output else {
@@ -395,7 +395,7 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
 }
 
 /// What a column's values are compared by, so that they stand in the order that MariaDB sorts them in.
-fn sorted(place: Place, column: &Column) -> Result<Expression, String> {
+fn sorted(place: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {
             return Err(format!(

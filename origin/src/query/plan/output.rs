@@ -1,7 +1,7 @@
 //! What comes out of a read: its cells, and the names that they come out under.
 
 use super::scope::Scope;
-use super::{Expression, Output, Place, Search};
+use super::{ColumnRef, Expression, Output, Search};
 use crate::query::catalog::{Kind, Layout};
 use shared::envelope::{Keys, Part};
 use shared::error::{ErrorCode, Problem};
@@ -47,8 +47,9 @@ fn whole(
     selection: &Selection,
     source: usize,
     scope: &Scope<'_>,
-) -> Result<Option<Vec<Place>>, Problem> {
-    let all = || (0..scope.table(source).columns().len()).map(|column| Place { source, column });
+) -> Result<Option<Vec<ColumnRef>>, Problem> {
+    let all =
+        || (0..scope.table(source).columns().len()).map(|column| ColumnRef { source, column });
     match selection {
         Selection::Only(_) => Ok(None),
         Selection::All => Ok(Some(all().collect())),
@@ -105,7 +106,7 @@ impl Cells {
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],
-        group: &[Place],
+        group: &[ColumnRef],
         scope: &Scope<'_>,
     ) -> Result<Self, Problem> {
         let mut builder = Builder::new(scope);
@@ -187,7 +188,7 @@ impl Cells {
     }
 
     /// The columns that come out as they are.
-    pub(super) fn columns(&self) -> impl Iterator<Item = Place> + '_ {
+    pub(super) fn columns(&self) -> impl Iterator<Item = ColumnRef> + '_ {
         self.cells.iter().filter_map(|cell| match cell.expression {
             Expression::Column(place) => Some(place),
             _ => None,
@@ -245,7 +246,7 @@ impl Cell {
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
-    let place = |column| Place { source, column };
+    let place = |column| ColumnRef { source, column };
     let never_null = |column: &usize| !columns[*column].nullable;
     let known = (0..columns.len())
         .filter(never_null)
@@ -402,7 +403,7 @@ impl<'a> Builder<'a> {
 
 /// The name of something that was given none.
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
-    let field = |place: &Place| scope.column(*place).name.as_str();
+    let field = |place: &ColumnRef| scope.column(*place).name.as_str();
     match expression {
         Expression::Column(place)
         | Expression::Beginning(place, _)

@@ -7,7 +7,8 @@ use super::keyset::Keyset;
 use super::output::{self, Cells};
 use super::scope::Scope;
 use super::{
-    Expression, Form, Operand, Output, Param, Place, Plan, Predicate, Search, Select, SelectByKey,
+    ColumnRef, Expression, Form, Operand, Output, Param, Plan, Predicate, Search, Select,
+    SelectByKey,
 };
 use crate::query::catalog::Layout;
 use shared::error::{ErrorCode, Problem};
@@ -117,7 +118,7 @@ fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
 /// The cells that are not simply all of the only table.
 fn cells(
     read: &Read,
-    group: &[Place],
+    group: &[ColumnRef],
     search: Option<&Search>,
     scope: &Scope<'_>,
 ) -> Result<Option<Cells>, Problem> {
@@ -143,7 +144,7 @@ fn cells(
     }
 }
 
-fn places(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<Place>, Problem> {
+fn places(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
     fields
         .iter()
         .map(|field| scope.resolve(field, CODE))
@@ -191,7 +192,7 @@ fn filter(
 fn order(
     read: &Read,
     cells: Option<&Cells>,
-    group: &[Place],
+    group: &[ColumnRef],
     search: Option<&Search>,
     scope: &Scope<'_>,
 ) -> Result<Vec<(Expression, Direction)>, Problem> {
@@ -251,7 +252,7 @@ fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Exp
 fn check(
     read: &Read,
     cells: Option<&Cells>,
-    group: &[Place],
+    group: &[ColumnRef],
     order: &[(Expression, Direction)],
     scope: &Scope<'_>,
 ) -> Result<(), Problem> {
@@ -280,12 +281,12 @@ fn check(
 }
 
 /// Whether a column has one value in each group: it groups, or a whole key of its table does.
-fn is_settled(place: Place, group: &[Place], scope: &Scope<'_>) -> bool {
+fn is_settled(place: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
     let table = scope.table(place.source);
     let keyed = || {
         !table.identity().is_empty()
             && table.identity().iter().all(|column| {
-                group.contains(&Place {
+                group.contains(&ColumnRef {
                     source: place.source,
                     column: *column,
                 })

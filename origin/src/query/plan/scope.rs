@@ -1,6 +1,6 @@
 //! The tables of a statement, and what a field's name means among them.
 
-use super::Place;
+use super::ColumnRef;
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
@@ -97,7 +97,7 @@ impl<'a> Scope<'a> {
 
     /// A column.
     #[must_use]
-    pub fn column(&self, place: Place) -> &'a Column {
+    pub fn column(&self, place: ColumnRef) -> &'a Column {
         &self.table(place.source).columns()[place.column]
     }
 
@@ -115,7 +115,7 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     /// `unknown_field`, or `code` if the table is not part of the statement or several have the field.
-    pub fn resolve(&self, field: &FieldRef, code: ErrorCode) -> Result<Place, Problem> {
+    pub fn resolve(&self, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         self.resolve_from(0, field, code)
     }
 
@@ -128,7 +128,7 @@ impl<'a> Scope<'a> {
         home: usize,
         field: &FieldRef,
         code: ErrorCode,
-    ) -> Result<Place, Problem> {
+    ) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
             let source = self
                 .source(table)
@@ -136,7 +136,7 @@ impl<'a> Scope<'a> {
             return self.place(source, field.field());
         }
         if let Some(column) = self.table(home).find(field.field()) {
-            return Ok(Place {
+            return Ok(ColumnRef {
                 source: home,
                 column,
             });
@@ -158,12 +158,12 @@ impl<'a> Scope<'a> {
         home: usize,
         name: &FieldName,
         code: ErrorCode,
-    ) -> Result<Option<Place>, Problem> {
+    ) -> Result<Option<ColumnRef>, Problem> {
         let mut found = (0..self.size())
             .filter(|source| *source != home)
             .filter_map(|source| {
                 let column = self.table(source).find(name)?;
-                Some(Place { source, column })
+                Some(ColumnRef { source, column })
             });
         match (found.next(), found.next()) {
             (place, None) => Ok(place),
@@ -181,9 +181,9 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn place(&self, source: usize, name: &FieldName) -> Result<Place, Problem> {
+    fn place(&self, source: usize, name: &FieldName) -> Result<ColumnRef, Problem> {
         let column = self.table(source).field(name)?;
-        Ok(Place { source, column })
+        Ok(ColumnRef { source, column })
     }
 
     fn source(&self, name: &TableName) -> Option<usize> {

@@ -2,17 +2,17 @@
 //! names, [`Builder::param`] for values, [`Builder::verbatim`] for users' own statements.
 
 use super::tokens::{Token, Tokens};
-use super::{Statement, Taken};
+use super::{DuplicateReport, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{Form, Operand, Param, Place};
+use crate::query::plan::{ColumnRef, Form, Operand, Param};
 
 /// Grows a statement.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     text: String,
     params: Vec<Param>,
-    taken: Taken,
+    taken: DuplicateReport,
 }
 
 impl Builder {
@@ -20,7 +20,7 @@ impl Builder {
         Self {
             text: String::with_capacity(256),
             params: Vec::new(),
-            taken: Taken::Untold,
+            taken: DuplicateReport::Untold,
         }
     }
 
@@ -55,7 +55,7 @@ impl Builder {
     }
 
     /// A column of one of a statement's tables; bare, where there is only one.
-    pub(super) fn place(&mut self, scope: &Scope<'_>, place: Place) -> &mut Self {
+    pub(super) fn place(&mut self, scope: &Scope<'_>, place: ColumnRef) -> &mut Self {
         if !scope.is_single() {
             self.ident(scope.name(place.source).as_str()).syntax(".");
         }
@@ -176,7 +176,7 @@ impl Builder {
     }
 
     /// What the statement says of rows whose key is taken.
-    pub(super) fn taken(&mut self, taken: Taken) {
+    pub(super) fn taken(&mut self, taken: DuplicateReport) {
         self.taken = taken;
     }
 

@@ -2,7 +2,9 @@
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
 use super::Statement;
-use crate::query::catalog::{Case, Charset, Column, InsertTraits, Kind, Repertoire, Table, Traits};
+use crate::query::catalog::{
+    Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits,
+};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, Select};
 use shared::error::Problem;
@@ -24,8 +26,8 @@ fn column(name: &str, kind: Kind) -> Column {
         charset: match name {
             "old" => {
                 let latin1: String = (0..=0xFF_u8).map(char::from).collect();
-                let repertoire = Repertoire::compared("latin1", &latin1, &latin1);
-                Charset::Limited(Arc::new(repertoire))
+                let coverage = CharsetCoverage::compared("latin1", &latin1, &latin1);
+                Charset::Limited(Arc::new(coverage))
             }
             _ => Charset::Unicode,
         },

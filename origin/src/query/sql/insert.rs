@@ -4,7 +4,7 @@
 //! invalid values and missing parents pass.
 
 use super::builder::Builder;
-use super::{Statement, Taken};
+use super::{DuplicateReport, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::{CELL_MAX_BYTES, Insert, OnConflict, Operand};
 
@@ -108,11 +108,11 @@ impl Shape {
             (false, true) => {
                 sql.syntax(" RETURNING @selkie_taken, @selkie_taken := NULL, ")
                     .columns(table, &self.returning);
-                sql.taken(Taken::Marked);
+                sql.taken(DuplicateReport::Marked);
             }
         }
         if self.on_conflict == OnConflict::PassOver {
-            sql.taken(Taken::Fails);
+            sql.taken(DuplicateReport::Fails);
         }
         sql.finish()
     }

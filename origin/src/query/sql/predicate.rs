@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::expression;
 use crate::query::catalog::{Case, Kind};
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{Form, LikePattern, Operand, Place, Predicate};
+use crate::query::plan::{ColumnRef, Form, LikePattern, Operand, Predicate};
 use shared::operation::filter::Comparison;
 
 /// ` WHERE …`
@@ -97,7 +97,7 @@ fn group<T>(
 fn compare(
     sql: &mut Builder,
     scope: &Scope<'_>,
-    at: Place,
+    at: ColumnRef,
     comparison: Comparison,
     operand: Operand,
 ) {
@@ -133,7 +133,7 @@ fn operator(comparison: Comparison) -> &'static str {
 fn subject<'a>(
     sql: &'a mut Builder,
     scope: &Scope<'_>,
-    at: Place,
+    at: ColumnRef,
     operands: &[Operand],
 ) -> &'a mut Builder {
     if scope.column(at).kind == Kind::Json {
@@ -152,7 +152,7 @@ fn subject<'a>(
 fn text<'a>(
     sql: &'a mut Builder,
     scope: &Scope<'_>,
-    at: Place,
+    at: ColumnRef,
     operand: &Operand,
 ) -> &'a mut Builder {
     match operand.form {

@@ -1,9 +1,9 @@
 //! Walks the table of shared resources in docs/limits.md: each row says what the code holds to, and no row is missing.
 
 use crate::config::find_setting;
-use crate::database::catalog::{self, connections};
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
+use crate::database::schema_cache::{self, connections};
 use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
 use crate::http::{StreamSlots, body};
 use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
@@ -80,7 +80,7 @@ fn of_records() -> Vec<Expected> {
         row(
             "connections for descriptions of tables",
             written(connections(pool.total)),
-            written(catalog::CONNECTIONS_PER_PROJECT),
+            written(schema_cache::CONNECTIONS_PER_PROJECT),
         ),
         row(
             "connections that kill a statement",

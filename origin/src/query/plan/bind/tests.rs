@@ -1,7 +1,7 @@
 //! Values bound to columns of each kind, without a database.
 
 use super::*;
-use crate::query::catalog::{Case, Repertoire};
+use crate::query::catalog::{Case, CharsetCoverage};
 use shared::ident::FieldName;
 use std::sync::Arc;
 
@@ -118,9 +118,9 @@ fn a_binary_is_compared_as_it_is_stored() {
 
 #[test]
 fn text_beyond_a_character_set_is_refused_in_a_record_and_converts_the_column_in_a_condition() {
-    let repertoire = Arc::new(Repertoire::compared("latin1", "aé日", "aé?"));
+    let coverage = Arc::new(CharsetCoverage::compared("latin1", "aé日", "aé?"));
     let old = Column {
-        charset: Charset::Limited(repertoire),
+        charset: Charset::Limited(coverage),
         case: Case::Exact,
         ..column(Kind::Text, "varchar(9)", &[])
     };

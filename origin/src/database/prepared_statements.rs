@@ -17,14 +17,14 @@ const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 
 /// The statements.
 #[derive(Debug)]
-pub(super) struct Statements {
+pub(super) struct PreparedStatements {
     kept: LruCache<Box<str>, Statement>,
     /// One that was not worth keeping, closed before the next. The statements of one batch follow each
     /// other with the same text.
     passing: Option<(Box<str>, Statement)>,
 }
 
-impl Statements {
+impl PreparedStatements {
     pub(super) fn new() -> Self {
         Self {
             kept: LruCache::new(KEPT),

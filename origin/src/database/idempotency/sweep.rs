@@ -3,7 +3,7 @@
 
 use crate::database::error::DbError;
 use crate::database::pool::{Lease, Pools};
-use crate::database::run::{self, Leaves, Progress, within};
+use crate::database::run::{self, Progress, SessionEffect, within};
 use crate::query::sql::{Statement, receipt};
 use mysql_async::Value;
 use shared::ident::{DatabaseName, ProjectName};
@@ -57,7 +57,8 @@ async fn sweep_some(
     for key in first_column(lease, old, limit).await? {
         let statement = vec![receipt::delete(database, key)];
         let progress = Progress::default();
-        let deleted = run::write(lease, statement, Leaves::Anything, limit, &progress).await?;
+        let deleted =
+            run::write(lease, statement, SessionEffect::Anything, limit, &progress).await?;
         swept += deleted.affected;
     }
     Ok(swept)
@@ -70,7 +71,7 @@ async fn first_column(
 ) -> Result<Vec<Vec<u8>>, DbError> {
     let (text, params) = statement.into_parts();
     // What has the name of the table may be a view.
-    lease.expect(Leaves::Anything);
+    lease.expect(SessionEffect::Anything);
     lease.begin();
     let rows = within(limit, async {
         let mut result = lease.connection()?.run(&text, run::bind(params)).await?;
@@ -86,7 +87,7 @@ async fn first_column(
     match rows {
         Ok(rows) => {
             lease.end();
-            lease.clean().await;
+            lease.reset_if_dirty().await;
             Ok(rows)
         }
         Err(error) => Err(lease.failed(error)),

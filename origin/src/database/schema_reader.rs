@@ -1,13 +1,13 @@
 //! One table's description, read from MariaDB's `information_schema` as the project's own account: what
 //! that account may not see does not exist.
 
+use super::charset_coverage::CharsetCoverages;
 use super::connection::Connection;
 use super::error::DbError;
 use super::pool::Lease;
-use super::repertoire::Repertoires;
 use super::run;
 use crate::query::catalog::{
-    Case, Charset, Column, InsertTraits, Kind, Reference, Repertoire, Table, Traits,
+    Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits,
 };
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{HashMap, HashSet};
@@ -77,7 +77,7 @@ pub(super) enum Found {
 /// Reads a table's description.
 pub(super) async fn load(
     lease: &mut Lease,
-    repertoires: &Repertoires,
+    coverages: &CharsetCoverages,
     database: &DatabaseName,
     table: &TableName,
     limit: Duration,
@@ -85,7 +85,7 @@ pub(super) async fn load(
     lease.begin();
     let loaded = run::within(limit, async {
         let connection = lease.connection()?;
-        run::driver(read(connection, repertoires, database, table)).await
+        run::driver(read(connection, coverages, database, table)).await
     })
     .await;
     match loaded {
@@ -133,7 +133,7 @@ fn is_system(name: &str) -> bool {
 
 async fn read(
     connection: &mut Connection,
-    repertoires: &Repertoires,
+    coverages: &CharsetCoverages,
     database: &DatabaseName,
     table: &TableName,
 ) -> mysql_async::Result<Found> {
@@ -160,8 +160,8 @@ async fn read(
     let facts = Facts::gather(&indexes, references, &checks);
     let mut limited = HashMap::new();
     for name in columns.iter().filter_map(|row| row.8.as_deref()) {
-        if let Some(repertoire) = repertoires.of(&mut connection.conn, name).await? {
-            limited.insert(name.to_owned(), repertoire);
+        if let Some(coverage) = coverages.of(&mut connection.conn, name).await? {
+            limited.insert(name.to_owned(), coverage);
         }
     }
     let columns: Vec<Column> = columns
@@ -272,7 +272,7 @@ fn json_checked(clause: &str) -> Option<String> {
 fn column(
     row: ColumnRow,
     facts: &Facts,
-    limited: &HashMap<String, Arc<Repertoire>>,
+    limited: &HashMap<String, Arc<CharsetCoverage>>,
 ) -> Option<Column> {
     let (name, data_type, type_text, nullable, default, extra, comment, generated, ..) = row;
     let (charset, collation) = (row.8.unwrap_or_default(), row.9.unwrap_or_default());
@@ -292,7 +292,7 @@ fn column(
         name: field,
         sorted_chars: sorted_chars(&data_type, &type_text, &collation),
         charset: match limited.get(&charset) {
-            Some(repertoire) => Charset::Limited(Arc::clone(repertoire)),
+            Some(coverage) => Charset::Limited(Arc::clone(coverage)),
             None => Charset::Unicode,
         },
         case: case(&collation),

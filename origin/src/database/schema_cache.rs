@@ -8,10 +8,10 @@
 mod single_flight;
 
 use self::single_flight::SingleFlight;
+use super::charset_coverage::CharsetCoverages;
 use super::error::DbError;
 use super::pool::{Lease, PoolSettings, Pools};
-use super::repertoire::Repertoires;
-use super::schema::{self, Found};
+use super::schema_reader::{self, Found};
 use crate::query::catalog::Table;
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
@@ -87,7 +87,7 @@ pub struct Catalog {
     statement_pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
-    repertoires: Repertoires,
+    coverages: CharsetCoverages,
     /// Schema changes made through this origin, counted by project; 0 where there is no entry. What was
     /// read under a smaller number is not used. Grows with projects, which only an administrator makes.
     versions: RwLock<HashMap<ProjectName, u64>>,
@@ -144,7 +144,7 @@ impl Catalog {
             statement_pools,
             tables: Cache::new(TABLES_MAX),
             views: Cache::new(PROJECTS_MAX),
-            repertoires: Repertoires::default(),
+            coverages: CharsetCoverages::default(),
             versions: RwLock::default(),
             table_loads: SingleFlight::default(),
             view_loads: SingleFlight::default(),
@@ -238,7 +238,7 @@ impl Catalog {
         project: &ProjectName,
     ) -> Result<Option<DatabaseName>, Problem> {
         let names = again_if_lost(|| async {
-            schema::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await
+            schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await
         });
         match names.await.map_err(DbError::into_problem)?.as_slice() {
             [name] => Ok(DatabaseName::parse(name).ok()),
@@ -266,7 +266,7 @@ impl Catalog {
     async fn load_views(&self, project: ProjectName, version: u64) -> Result<Arc<Views>, DbError> {
         let read_at = Instant::now();
         let names = again_if_lost(|| async {
-            schema::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await
+            schema_reader::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await
         });
         let names = names.await?;
         let views = Arc::new(Views {
@@ -342,11 +342,11 @@ impl Catalog {
     async fn load_table(&self, key: Key, version: u64) -> Result<Arc<Found>, DbError> {
         self.loads.fetch_add(1, Ordering::Relaxed);
         let read_at = Instant::now();
-        let (repertoires, path) = (&self.repertoires, &key.path);
+        let (coverages, path) = (&self.coverages, &key.path);
         let found = again_if_lost(|| async {
             let mut lease = self.lease(&key.project).await?;
             let (database, table) = (&path.database, &path.table);
-            schema::load(&mut lease, repertoires, database, table, LOAD_TIMEOUT).await
+            schema_reader::load(&mut lease, coverages, database, table, LOAD_TIMEOUT).await
         });
         let found = found.await?;
         match &found {

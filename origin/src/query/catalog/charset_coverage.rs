@@ -6,13 +6,13 @@ const WORD_BITS: u32 = u64::BITS;
 
 /// The characters that a character set can hold.
 #[derive(Debug)]
-pub struct Repertoire {
+pub struct CharsetCoverage {
     charset: Box<str>,
     /// A bit for each code point of the first plane.
     held: Box<[u64]>,
 }
 
-impl Repertoire {
+impl CharsetCoverage {
     /// Unicode's first plane, as utf8mb3 and ucs2 hold it.
     #[must_use]
     pub fn first_plane(charset: &str) -> Self {
@@ -27,18 +27,18 @@ impl Repertoire {
     /// has another character for each that the character set lacks.
     #[must_use]
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
-        let mut repertoire = Self::first_plane(charset);
-        repertoire.held.fill(0);
+        let mut coverage = Self::first_plane(charset);
+        coverage.held.fill(0);
         for (c, _) in sample
             .chars()
             .zip(converted.chars())
             .filter(|(c, back)| c == back)
         {
             if let Some((word, bit)) = place(c) {
-                repertoire.held[word] |= bit;
+                coverage.held[word] |= bit;
             }
         }
-        repertoire
+        coverage
     }
 
     /// Every character of the first plane, to be converted.
@@ -72,16 +72,16 @@ mod tests {
 
     #[test]
     fn what_comes_back_changed_is_not_held() {
-        let some = Repertoire::compared("latin1", "aé日?", "aé??");
+        let some = CharsetCoverage::compared("latin1", "aé日?", "aé??");
         assert!(some.holds("aé?") && some.holds(""));
         assert!(!some.holds("日") && !some.holds("b") && !some.holds("🦭"));
     }
 
     #[test]
     fn the_first_plane_ends_before_the_second() {
-        let plane = Repertoire::first_plane("utf8mb3");
+        let plane = CharsetCoverage::first_plane("utf8mb3");
         assert!(plane.holds("\0é日\u{ffff}"));
         assert!(!plane.holds("\u{10000}"));
-        assert!(plane.holds(&Repertoire::sample()));
+        assert!(plane.holds(&CharsetCoverage::sample()));
     }
 }

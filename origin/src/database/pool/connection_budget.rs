@@ -1,6 +1,6 @@
 //! How many connections all accounts have together: MariaDB takes only so many, whoever they are for.
 //!
-//! A new one beyond that number takes the place of the one that has lain unused the longest, whichever
+//! A new one beyond that number takes the slot of the one that has lain unused the longest, whichever
 //! account's it is. If all are in use it waits, and the next that is given back makes room.
 
 use super::Accounts;
@@ -16,12 +16,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// KILLs of all accounts under way at once; each takes a connection of its own, beside the others.
 pub(crate) const KILLS_MAX_COUNT: usize = 16;
 
-/// Places for connections.
-pub(in crate::database) struct Room {
-    places: Arc<Semaphore>,
-    /// Places for connections that kill a statement.
+/// Slots for connections.
+pub(in crate::database) struct ConnectionBudget {
+    slots: Arc<Semaphore>,
+    /// Slots for connections that kill a statement.
     pub(in crate::database) kills: Arc<Semaphore>,
-    /// Who wait for a place.
+    /// Who wait for a slot.
     waiting: AtomicUsize,
     /// Of those, for whom a connection has been closed.
     served: AtomicUsize,
@@ -29,31 +29,31 @@ pub(in crate::database) struct Room {
     wait_timeout: Duration,
 }
 
-/// A connection's place among all.
-pub(in crate::database) struct Seat {
-    room: Arc<Room>,
+/// A connection's slot among all.
+pub(in crate::database) struct Slot {
+    budget: Arc<ConnectionBudget>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// All places were taken for too long.
+/// All slots were taken for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("all connections are in use")]
-pub(in crate::database) struct NoRoom;
+pub(in crate::database) struct NoSlot;
 
-impl std::fmt::Debug for Seat {
+impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seat")
+        f.write_str("Slot")
     }
 }
 
-impl Room {
+impl ConnectionBudget {
     pub(super) fn new(
         most: usize,
         accounts: Weak<RwLock<Accounts>>,
         wait_timeout: Duration,
     ) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(most)),
+            slots: Arc::new(Semaphore::new(most)),
             kills: Arc::new(Semaphore::new(KILLS_MAX_COUNT)),
             waiting: AtomicUsize::new(0),
             served: AtomicUsize::new(0),
@@ -62,28 +62,28 @@ impl Room {
         }
     }
 
-    /// A place for one more connection.
-    pub(in crate::database) async fn seat(self: &Arc<Self>) -> Result<Seat, NoRoom> {
-        let permit = match Arc::clone(&self.places).try_acquire_owned() {
+    /// A slot for one more connection.
+    pub(in crate::database) async fn slot(self: &Arc<Self>) -> Result<Slot, NoSlot> {
+        let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => tokio::time::timeout(self.wait_timeout, self.wait())
                 .await
-                .map_err(|_| NoRoom)??,
+                .map_err(|_| NoSlot)??,
         };
-        Ok(Seat {
-            room: Arc::clone(self),
+        Ok(Slot {
+            budget: Arc::clone(self),
             _permit: permit,
         })
     }
 
-    async fn wait(&self) -> Result<OwnedSemaphorePermit, NoRoom> {
-        // One request for a place, from here to the end: those who came first are served first.
-        let mut place = std::pin::pin!(Arc::clone(&self.places).acquire_owned());
+    async fn wait(&self) -> Result<OwnedSemaphorePermit, NoSlot> {
+        // One request for a slot, from here to the end: those who came first are served first.
+        let mut slot = std::pin::pin!(Arc::clone(&self.slots).acquire_owned());
         let _waiting = Waiting::begin(self);
         loop {
             self.close_the_longest_unused();
-            if let Ok(permit) = tokio::time::timeout(LOOK_AGAIN, &mut place).await {
-                return permit.map_err(|_| NoRoom);
+            if let Ok(permit) = tokio::time::timeout(LOOK_AGAIN, &mut slot).await {
+                return permit.map_err(|_| NoSlot);
             }
         }
     }
@@ -116,13 +116,13 @@ impl Room {
     }
 }
 
-impl Seat {
+impl Slot {
     /// Whether this connection is to be closed for another account's. Who asks must do it.
-    pub(super) fn is_owed(&self) -> bool {
-        let waiting = self.room.waiting.load(Ordering::Relaxed);
+    pub(super) fn must_yield(&self) -> bool {
+        let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);
         waiting > 0
-            && (self.room.served)
+            && (self.budget.served)
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
                 .is_ok()
     }
@@ -130,12 +130,12 @@ impl Seat {
 
 /// That somebody waits. The two counts change one after the other: at worst a connection is closed that
 /// might have stayed, or who waits looks again by itself.
-struct Waiting<'a>(&'a Room);
+struct Waiting<'a>(&'a ConnectionBudget);
 
 impl<'a> Waiting<'a> {
-    fn begin(room: &'a Room) -> Self {
-        room.waiting.fetch_add(1, Ordering::Relaxed);
-        Self(room)
+    fn begin(budget: &'a ConnectionBudget) -> Self {
+        budget.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(budget)
     }
 }
 
@@ -143,7 +143,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
         let one_less = |served: usize| served.checked_sub(1);
-        // None is served where the place became free in another way.
+        // None is served where the slot became free in another way.
         let _ = (self.0.served).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
     }
 }

@@ -1,7 +1,7 @@
 //! What characters the character sets hold, asked of MariaDB itself: once for each, since it never changes.
 
 use crate::database::ask;
-use crate::query::catalog::Repertoire;
+use crate::query::catalog::CharsetCoverage;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use std::collections::HashMap;
@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The character sets met so far; MariaDB has about forty, of 8 KiB each here.
 #[derive(Debug, Default)]
-pub(super) struct Repertoires {
-    known: Mutex<HashMap<String, Arc<Repertoire>>>,
+pub(super) struct CharsetCoverages {
+    known: Mutex<HashMap<String, Arc<CharsetCoverage>>>,
 }
 
-impl Repertoires {
+impl CharsetCoverages {
     /// That of a character set as `information_schema` names it; `None` if it holds all of Unicode.
     pub(super) async fn of(
         &self,
         conn: &mut Conn,
         charset: &str,
-    ) -> mysql_async::Result<Option<Arc<Repertoire>>> {
+    ) -> mysql_async::Result<Option<Arc<CharsetCoverage>>> {
         if matches!(charset, "utf8mb4" | "utf16" | "utf16le" | "utf32") {
             return Ok(None);
         }
@@ -28,19 +28,19 @@ impl Repertoires {
             return Ok(known);
         }
         let conversion = CONVERSIONS.iter().find(|(name, _)| *name == charset);
-        let repertoire = match conversion {
+        let coverage = match conversion {
             Some((_, query)) => asked(conn, charset, query).await?,
             // utf8mb3 and ucs2; and one that MariaDB did not have when this was written, which is
             // then for MariaDB to refuse.
-            None => Repertoire::first_plane(charset),
+            None => CharsetCoverage::first_plane(charset),
         };
-        let repertoire = Arc::new(repertoire);
+        let coverage = Arc::new(coverage);
         self.known()
-            .insert(charset.to_owned(), Arc::clone(&repertoire));
-        Ok(Some(repertoire))
+            .insert(charset.to_owned(), Arc::clone(&coverage));
+        Ok(Some(coverage))
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Repertoire>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<CharsetCoverage>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,11 +49,11 @@ async fn asked(
     conn: &mut Conn,
     charset: &str,
     query: &'static str,
-) -> mysql_async::Result<Repertoire> {
-    let sample = Repertoire::sample();
+) -> mysql_async::Result<CharsetCoverage> {
+    let sample = CharsetCoverage::sample();
     let converted: Option<String> = ask::first(conn.exec_iter(query, (sample.as_str(),))).await?;
     let converted = converted.unwrap_or_default();
-    Ok(Repertoire::compared(charset, &sample, &converted))
+    Ok(CharsetCoverage::compared(charset, &sample, &converted))
 }
 
 macro_rules! conversions {
