@@ -31,7 +31,7 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use self::error::CliError;
 pub use self::output::{Output, Table};
 use crate::config::{Config, ConfigError, Layers, SETTINGS, Setting, Sources, Visibility};
-use crate::installation::{Installation, Purpose};
+use crate::system::installation::{Installation, Purpose};
 
 /// What went well, what failed, and what was asked wrongly, as the shell sees it.
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage or configuration.\n\

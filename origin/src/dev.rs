@@ -27,8 +27,8 @@ pub use self::guard::guard;
 use self::prepare::{Prepared, Server};
 pub use self::welcome::welcome;
 use crate::config::Config;
-use crate::installation::{Installation, InstallationError, Purpose};
 use crate::serve::{self, ServeError};
+use crate::system::installation::{Installation, InstallationError, Purpose};
 use crate::system::{System, SystemError};
 
 /// How long the origin may take to answer once it listens.

@@ -248,7 +248,7 @@ async fn keys(system: &System) -> Vec<Finding> {
     let now = crate::clock::now();
     let live = rows
         .iter()
-        .filter(|row| crate::keys::is_live(row, now))
+        .filter(|row| crate::system::keys::is_live(row, now))
         .count();
     let signing = set.kids().count();
     vec![

@@ -10,7 +10,7 @@
 //! A request runs through:
 //!
 //! ```text
-//! http → keys::authenticate → operation → policy → query::{catalog, plan, sql} → database → envelope
+//! http → system::keys → operation → policy → query::{catalog, plan, sql} → database → envelope
 //! ```
 
 pub mod address;
@@ -22,16 +22,12 @@ pub mod database;
 pub mod demo;
 pub mod dev;
 pub mod doctor;
-pub mod edge_secret;
 pub mod embedded;
 pub mod fault;
 pub mod http;
-pub mod installation;
-pub mod keys;
 pub mod logging;
 pub mod media;
 pub mod metrics;
-pub mod projects;
 pub mod query;
 pub mod rates;
 pub mod secret;

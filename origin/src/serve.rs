@@ -14,11 +14,11 @@ use crate::config::Config;
 use crate::database::media::MediaTable;
 use crate::embedded::Health;
 use crate::http;
-use crate::keys::KeyError;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::store::StoreError;
 use crate::system::System;
+use crate::system::keys::KeyError;
 
 /// Why it ended before it was told to.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,11 @@
 //! The system as a whole: its schema at this program's version, projects and keys over one
 //! administrator. What `serve` and every command begin with once MariaDB answers.
 
+pub mod edge_secret;
+pub mod installation;
+pub mod keys;
+pub mod projects;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +13,12 @@ use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
 use crate::database::admin::{Admin, AdminError};
 use crate::database::retry::Retries;
-use crate::edge_secret::EdgeSecret;
-use crate::keys::{KeyError, Keys};
 use crate::media::sign::Signer;
-use crate::projects::{ProjectError, Projects};
 use crate::query::cursor::PageTokens;
 use crate::secret::InstallationSecret;
+use crate::system::edge_secret::EdgeSecret;
+use crate::system::keys::{KeyError, Keys};
+use crate::system::projects::{ProjectError, Projects};
 
 /// For origins that start at the same time on different nodes of a cluster. Each step may be done twice.
 const RETRIES: Retries = Retries {

@@ -8,7 +8,7 @@ use shared::ident::{DatabaseName, ProjectName};
 use super::system::{Consent, Opened, confirm, database, note, project};
 use super::{CliError, Context, Table};
 use crate::database::admin::Drops;
-use crate::projects::{OwnedDatabase, Presence, Projects};
+use crate::system::projects::{OwnedDatabase, Presence, Projects};
 
 /// Arguments of `selkie database`.
 #[derive(Debug, Args)]

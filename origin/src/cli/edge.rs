@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::system::note;
 use super::{CliError, Context};
-use crate::edge_secret::EdgeSecret;
-use crate::installation::InstallationError;
 use crate::secret::InstallationSecret;
+use crate::system::edge_secret::EdgeSecret;
+use crate::system::installation::InstallationError;
 
 /// Arguments of `selkie edge`.
 #[derive(Debug, Args)]

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use crate::config::{ConfigError, find_setting};
 use crate::dev::{DevError, EdgeError};
-use crate::installation::InstallationError;
 use crate::serve::ServeError;
+use crate::system::installation::InstallationError;
 
 /// The exit code of a failure.
 const FAILURE: u8 = 1;

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::system::{Opened, note};
 use super::{CliError, Context};
-use crate::installation::{Installation, Purpose};
 use crate::system::Initialised;
+use crate::system::installation::{Installation, Purpose};
 
 /// Arguments of `selkie init`.
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use super::system::{Consent, Opened, confirm, note, project, time, time_or_dash}
 use super::{CliError, Context, Table};
 use crate::clock::now;
 use crate::database::admin::{KeyRow, KeyStatus};
-use crate::keys::{Keys, Rotation};
+use crate::system::keys::{Keys, Rotation};
 
 /// Arguments of `selkie key`.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use shared::ident::ProjectName;
 use super::system::{Opened, project, time};
 use super::{CliError, Context, Table};
 use crate::database::admin::Inserted;
-use crate::projects::{Claim, Projects};
+use crate::system::projects::{Claim, Projects};
 
 /// Arguments of `selkie project`.
 #[derive(Debug, Args)]

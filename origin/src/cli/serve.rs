@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CliError, Context};
 use crate::config::Config;
-use crate::installation::{Installation, Purpose};
 use crate::system::System;
+use crate::system::installation::{Installation, Purpose};
 use crate::{logging, serve, signal};
 
 /// Arguments of `selkie serve`.

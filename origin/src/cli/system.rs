@@ -8,9 +8,9 @@ use shared::ident::{DatabaseName, ProjectName};
 
 use super::{CliError, Context};
 use crate::database::admin::AdminError;
-use crate::installation::Installation;
-use crate::keys::KeyError;
-use crate::projects::ProjectError;
+use crate::system::installation::Installation;
+use crate::system::keys::KeyError;
+use crate::system::projects::ProjectError;
 use crate::system::{System, SystemError};
 
 /// An installation that is open for one command.

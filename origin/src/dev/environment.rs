@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{DevError, Running};
 use crate::config::Config;
-use crate::edge_secret::EdgeSecret;
 use crate::files::replace_private;
+use crate::system::edge_secret::EdgeSecret;
 
 /// How much longer the edge waits than a statement may run: the origin then answers by itself.
 const EDGE_PATIENCE: Duration = Duration::from_secs(5);

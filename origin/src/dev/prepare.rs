@@ -7,8 +7,8 @@ use shared::key::{Access, KeySet, verify};
 use super::environment::Environment;
 use crate::clock::now;
 use crate::database::admin::{AdminError, Created, Drops, KeyRow};
-use crate::keys::is_live;
-use crate::projects::{DEFAULT_PROJECT, Presence};
+use crate::system::keys::is_live;
+use crate::system::projects::{DEFAULT_PROJECT, Presence};
 use crate::system::{System, SystemError};
 
 /// The database with something in it.

@@ -11,8 +11,8 @@ use crate::database::admin::{
     AccountState, AdminError, DatabaseRights, DatabaseRow, LoginCheck, Rights, exact_pattern,
     rights_on,
 };
-use crate::projects::{excess, lack, spellings};
 use crate::system::System;
+use crate::system::projects::{excess, lack, spellings};
 
 const CHECK: &str = "grants";
 

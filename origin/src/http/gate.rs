@@ -4,7 +4,7 @@
 //! Knows neither keys nor what is asked for.
 
 use crate::config::Entrance;
-use crate::edge_secret::EdgeSecret;
+use crate::system::edge_secret::EdgeSecret;
 use axum::http::{HeaderMap, HeaderName, Request};
 use ipnet::IpNet;
 use shared::error::{ErrorCode, Problem};

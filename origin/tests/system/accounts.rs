@@ -2,8 +2,8 @@
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::Drops;
-use origin::projects::{Claim, ProjectError};
 use origin::system::SystemError;
+use origin::system::projects::{Claim, ProjectError};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 

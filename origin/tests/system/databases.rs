@@ -2,7 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::{Drops, Inserted};
-use origin::projects::{Claim, Presence, ProjectError, Removal};
+use origin::system::projects::{Claim, Presence, ProjectError, Removal};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 

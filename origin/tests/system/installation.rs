@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use origin::config::{Config, Sources};
-use origin::installation::{Installation as Opened, InstallationError, Purpose};
+use origin::system::installation::{Installation as Opened, InstallationError, Purpose};
 use origin::system::{Initialised, SystemError};
 
 use crate::server::{Installation, Server};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::KeyStatus;
-use origin::keys::{KeyError, KeyRegistry};
-use origin::projects::ProjectError;
 use origin::system::System;
+use origin::system::keys::{KeyError, KeyRegistry};
+use origin::system::projects::ProjectError;
 use shared::error::ErrorCode;
 use shared::ident::ProjectName;
 use shared::key::{Access, KeySet, verify};

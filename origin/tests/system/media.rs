@@ -10,7 +10,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use origin::database::media::ObjectKey;
 use origin::database::media::{MediaTable, NewRow, NewRows, StoredObject};
-use origin::projects::Claim;
+use origin::system::projects::Claim;
 use shared::ident::ProjectName;
 use shared::media::{FilePath, FolderPath, MediaKind, MediaName};
 use shared::upload::{Existing, Visibility};

@@ -2,8 +2,8 @@
 
 use mysql_async::prelude::Queryable;
 use origin::database::{PoolSettings, Pools, idempotency};
-use origin::projects::Claim;
 use origin::system::System;
+use origin::system::projects::Claim;
 use shared::ident::{DatabaseName, ProjectName};
 
 use crate::server::{Installation, Server};

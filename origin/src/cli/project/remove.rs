@@ -9,8 +9,8 @@ use super::super::system::{Consent, confirm, note, project};
 use super::super::{CliError, Context};
 use crate::database::media::MediaTable;
 use crate::media::library::Library;
-use crate::projects::{ProjectError, Removal};
 use crate::system::System;
+use crate::system::projects::{ProjectError, Removal};
 
 /// Arguments of `selkie project remove`.
 #[derive(Debug, Args)]

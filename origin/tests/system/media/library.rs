@@ -14,7 +14,7 @@ use origin::media::image::{Picture, Thumbnail};
 use origin::media::intake::Examined;
 use origin::media::library::{Library, Ownership, Publication, SweepError, SweepTerms, Swept};
 use origin::media::store::{Effect, Store};
-use origin::projects::Claim;
+use origin::system::projects::Claim;
 use shared::error::ErrorCode;
 use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaKind, MediaName};

@@ -4,7 +4,7 @@ use shared::key::SigningError;
 use uuid::Uuid;
 
 use crate::database::admin::AdminError;
-use crate::projects::ProjectError;
+use crate::system::projects::ProjectError;
 
 /// Why it failed.
 #[derive(Debug, thiserror::Error)]

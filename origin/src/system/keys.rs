@@ -17,8 +17,8 @@ pub use self::error::KeyError;
 pub use self::registry::KeyRegistry;
 use crate::clock::now;
 use crate::database::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
-use crate::projects::Projects;
 use crate::secret::InstallationSecret;
+use crate::system::projects::Projects;
 
 /// Signing keys that verify at once: the newest signs, the one before lets its tokens live on.
 const LIVE_SIGNING_KEYS: usize = 2;
