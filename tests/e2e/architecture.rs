@@ -12,6 +12,7 @@ cases! {
         only_the_edges_host_knows_the_worker_crate,
         only_the_database_stage_knows_the_driver,
         only_media_know_the_object_store_and_images,
+        no_folder_of_the_origin_imports_upwards,
         the_shared_crate_does_no_io,
         only_the_builder_writes_sql,
         nothing_unwraps_outside_tests,
@@ -210,6 +211,71 @@ async fn only_media_know_the_object_store_and_images(_: Door) {
         .collect();
     must_be_empty(
         "only origin/src/media knows the object store and the image crates",
+        &breaches,
+    );
+}
+
+/// The folders (and single files) of `origin/src`, the highest first: each imports only from those behind it. Names on one
+/// line are one layer: `app` holds the parts that `http` is made of and calls.
+const LAYERS: [&[&str]; 18] = [
+    &["cli"],
+    &["dev"],
+    &["doctor"],
+    &["serve"],
+    &["app", "http"],
+    &["metrics", "rates"],
+    &["system"],
+    &["media"],
+    &["database"],
+    &["query"],
+    &["embedded"],
+    &["demo"],
+    &["signal"],
+    &["logging"],
+    &["config"],
+    &["address", "secret"],
+    &["shares", "process"],
+    &["clock", "fault", "files"],
+];
+
+async fn no_folder_of_the_origin_imports_upwards(_: Door) {
+    let layer = |name: &str| LAYERS.iter().position(|names| names.contains(&name));
+    let mut breaches = Vec::new();
+    for source in sources(&["origin/src"]) {
+        let file = source.path.trim_start_matches("origin/src/");
+        let folder = file.split(['/', '.']).next().unwrap_or_default();
+        let stands_above_all = matches!(folder, "lib" | "main") || file.contains("tests");
+        if stands_above_all {
+            continue;
+        }
+        let own = layer(folder);
+        let (code, _) = source.split();
+        let imports = code
+            .split("crate::")
+            .skip(1)
+            .flat_map(|path| match path.strip_prefix('{') {
+                Some(list) => list
+                    .split('}')
+                    .next()
+                    .unwrap_or_default()
+                    .split(',')
+                    .collect(),
+                None => vec![path],
+            });
+        for path in imports {
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            let name = path
+                .trim()
+                .split(|c| !is_part(c))
+                .next()
+                .unwrap_or_default();
+            if own.is_none() || layer(name) < own {
+                breaches.push(format!("{} imports {name}", source.path));
+            }
+        }
+    }
+    must_be_empty(
+        "a folder of origin/src imports only from those behind it in LAYERS",
         &breaches,
     );
 }
