@@ -1,4 +1,4 @@
-//! Waits that end: a step is given so long. Knows nothing of what it waits for.
+//! Time limits of steps. Knows nothing of what a step does.
 
 use super::error::DbError;
 use pin_project_lite::pin_project;
@@ -21,7 +21,7 @@ pin_project! {
     }
 }
 
-/// Waits for a step so long; the lease, still running, kills the statement when it is dropped.
+/// Limits a step to so long, else [`DbError::Timeout`]. A lease whose statement still runs kills it when dropped.
 pub(super) fn within<T, S>(limit: Duration, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,

@@ -1,7 +1,7 @@
-//! Connections, one small pool for each account, with a fair and bounded queue before it.
+//! Connection pools: a small one for each account, behind a fair and bounded queue.
 //!
-//! A connection goes back as it is: what dirtied its session says so (`Lease::mark_dirty`) and pays
-//! for the reset. A lease that is dropped in the middle of a statement kills it in MariaDB.
+//! A returned connection is not reset, unless a statement marked its session as dirty (`Lease::mark_dirty`). Dropping a
+//! lease in the middle of a statement kills the statement in MariaDB.
 
 mod connection_budget;
 mod lease;
@@ -38,7 +38,7 @@ pub struct PoolSettings {
     pub total: usize,
     /// Requests that may wait for a connection of one account.
     pub queue: usize,
-    /// How long one may wait.
+    /// How long a request may wait for a connection.
     pub wait_timeout: Duration,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
@@ -57,7 +57,7 @@ pub struct Pools {
     waiting: Arc<AtomicUsize>,
 }
 
-/// Accounts by project, those of either access in a map of their own: looking one up owns nothing.
+/// Accounts by project, in one map for each access, so that a look-up allocates nothing.
 #[derive(Default)]
 struct Accounts {
     full: HashMap<ProjectName, Arc<Account>>,
@@ -84,10 +84,10 @@ impl Accounts {
     }
 }
 
-/// One account's connections, and what waits for them.
+/// The connections of one account, and the requests that wait for them.
 pub(super) struct Account {
     pool: managed::Pool<Connector>,
-    /// Requests that wait for a connection, those included that get one at once.
+    /// Requests that have asked for a connection and don't have it yet.
     requests: AtomicUsize,
     project: ProjectName,
 }
@@ -155,7 +155,10 @@ impl Pools {
         self.connection(&account).await
     }
 
-    /// A place in an account's queue.
+    /// Enters an account's queue.
+    ///
+    /// # Errors
+    /// [`DbError::Overloaded`] if this queue or that of all accounts is full.
     pub(super) fn ticket(&self, account: &Arc<Account>) -> Result<QueueTicket, DbError> {
         let mut place = QueueTicket {
             account: Arc::clone(account),
@@ -173,11 +176,11 @@ impl Pools {
         Ok(place)
     }
 
-    /// A connection of an account, for who has a place in its queue.
+    /// Gets a connection of an account, for a request that has a ticket of the account's queue.
     pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
         let mut got = account.pool.get().await;
         if got.as_ref().is_err_and(is_locked_out) {
-            // An account may change its own password, whatever its rights: ours is set again.
+            // A full key can change the password of its own account; the repair sets ours again.
             if self.source.repair(&account.project).await == Repaired::Yes {
                 got = Box::pin(account.pool.get()).await;
             }
@@ -227,7 +230,7 @@ impl Pools {
             .runtime(deadpool::Runtime::Tokio1)
             .timeouts(Timeouts {
                 wait: Some(self.settings.wait_timeout),
-                // It waits for a place among all connections first.
+                // Opening waits for a slot of the budget first.
                 create: Some(self.settings.wait_timeout + self.settings.connect_timeout),
                 recycle: Some(self.settings.connect_timeout),
             })
@@ -242,7 +245,8 @@ impl Pools {
         })
     }
 
-    /// Closes connections that lie unused, and forgets accounts without any. To be called now and then.
+    /// Closes connections that were unused for [`CLOSE_AFTER_IDLE`], and drops accounts without connections. To be called
+    /// periodically.
     pub fn close_idle(&self) {
         let mut accounts = self
             .accounts
@@ -253,7 +257,7 @@ impl Pools {
                 let _ = account
                     .pool
                     .retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
-                // One that somebody is about to use is held by more than the map.
+                // An account that a request is about to use is held by more than the map.
                 account.pool.status().size > 0 || Arc::strong_count(account) > 1
             });
         }
@@ -284,7 +288,7 @@ impl Pools {
     }
 }
 
-/// A place in an account's queue.
+/// A request's place in an account's queue, until it is dropped.
 pub(super) struct QueueTicket {
     account: Arc<Account>,
     /// The queue of all accounts, if the account's connections were in use.

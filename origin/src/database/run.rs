@@ -1,4 +1,4 @@
-//! Statements, run: one record, a stream of records, or rows changed.
+//! Runs statements: one record, a stream of records, or a write.
 //!
 //! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows go from the driver into the
 //! envelope's bytes one by one; no list of them is ever built.
@@ -34,7 +34,7 @@ const ONE_CAPACITY: usize = 1024;
 /// An answer on its way: chunks of an envelope.
 pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
 
-/// What was done so far, for the log line.
+/// What a request has done so far, for its log line.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -68,17 +68,17 @@ impl Progress {
     }
 }
 
-/// Whether a statement may leave something in the session.
+/// What a statement may change in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEffect {
     /// Nothing that matters.
     Nothing,
-    /// Whatever stored code (a trigger, a function) leaves.
+    /// Anything, through stored code (a trigger, a function).
     Anything,
 }
 
 impl SessionEffect {
-    /// What using a table may leave.
+    /// The effect of using a table.
     #[must_use]
     pub fn of(table: &Table) -> Self {
         match table.traits().stored_code {

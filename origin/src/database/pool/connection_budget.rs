@@ -1,7 +1,7 @@
-//! How many connections all accounts have together: MariaDB takes only so many, whoever they are for.
+//! The budget of connections of all accounts together: MariaDB accepts only so many.
 //!
-//! A new one beyond that number takes the slot of the one that has lain unused the longest, whichever
-//! account's it is. If all are in use it waits, and the next that is given back makes room.
+//! A connection beyond the budget takes the slot of the one that was unused the longest, of whichever account. If all are in
+//! use, opening waits for the next that is returned.
 
 use super::Accounts;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How often who waits looks for an unused connection: one may have been given back just before it was
-/// known that somebody waits.
+/// How often a waiting request looks for an unused connection: one may have been returned just before the request began to
+/// wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// KILLs of all accounts under way at once; each takes a connection of its own, beside the others.
@@ -21,9 +21,9 @@ pub(in crate::database) struct ConnectionBudget {
     slots: Arc<Semaphore>,
     /// Slots for connections that kill a statement.
     pub(in crate::database) kills: Arc<Semaphore>,
-    /// Who wait for a slot.
+    /// Requests that wait for a slot.
     waiting: AtomicUsize,
-    /// Of those, for whom a connection has been closed.
+    /// Of those, the ones for which a connection has been closed.
     served: AtomicUsize,
     accounts: Weak<RwLock<Accounts>>,
     wait_timeout: Duration,
@@ -77,7 +77,7 @@ impl ConnectionBudget {
     }
 
     async fn wait(&self) -> Result<OwnedSemaphorePermit, NoSlot> {
-        // One request for a slot, from here to the end: those who came first are served first.
+        // One acquisition from here to the end: slots are given in the order of arrival.
         let mut slot = std::pin::pin!(Arc::clone(&self.slots).acquire_owned());
         let _waiting = Waiting::begin(self);
         loop {
@@ -117,7 +117,7 @@ impl ConnectionBudget {
 }
 
 impl Slot {
-    /// Whether this connection is to be closed for another account's. Who asks must do it.
+    /// Whether this connection must be closed for another account's. The caller must then close it.
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);
@@ -128,8 +128,8 @@ impl Slot {
     }
 }
 
-/// That somebody waits. The two counts change one after the other: at worst a connection is closed that
-/// might have stayed, or who waits looks again by itself.
+/// Counts a waiting request. The two counts change one after the other: at worst a connection is closed that might have
+/// stayed, or the waiting request finds one by looking again.
 struct Waiting<'a>(&'a ConnectionBudget);
 
 impl<'a> Waiting<'a> {

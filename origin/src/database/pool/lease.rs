@@ -1,4 +1,4 @@
-//! A connection on loan: given back as it is, cleaned first, or killed.
+//! A leased connection: returned as it is, reset first, or killed.
 
 use crate::database::connection::{Connection, Connector, SessionState};
 use crate::database::error::DbError;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How long resetting a session may take.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection on loan.
+/// A leased connection; returned when dropped.
 #[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,
@@ -42,12 +42,12 @@ impl Lease {
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
     }
 
-    /// A statement begins: from now on, dropping the lease kills it.
+    /// Marks the beginning of a statement: from now on, dropping the lease kills it.
     pub(in crate::database) fn begin(&mut self) {
         self.stage = Stage::Running;
     }
 
-    /// The statement and its rows ended: the connection may go back.
+    /// Marks the end of a statement and its rows: the connection can be returned.
     pub(in crate::database) fn end(&mut self) {
         self.stage = Stage::Idle;
         if let Some(object) = self.object.as_mut()
@@ -57,30 +57,29 @@ impl Lease {
         }
     }
 
-    /// Says, before a statement runs, what it may leave: an error, or a caller who leaves, does not keep
-    /// what it has left by then from being reset.
+    /// Notes, before a statement runs, what it may change in the session, so that the session is reset even if the
+    /// statement fails or the client disconnects.
     pub(in crate::database) fn expect(&mut self, effect: SessionEffect) {
         if effect == SessionEffect::Anything {
             self.mark_dirty();
         }
     }
 
-    /// The session may hold something: it is reset before anybody else has it.
+    /// Marks the session as dirty: it is reset before its next use.
     pub(in crate::database) fn mark_dirty(&mut self) {
         if let Some(object) = self.object.as_mut() {
             object.session = SessionState::Dirty;
         }
     }
 
-    /// Resets a session that may hold something, while the caller still waits for the answer: when it
-    /// has it, no lock of it is left.
+    /// Resets a dirty session while the caller still waits, so that none of its locks is left once the answer is there.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
             return;
         }
         if let Some(object) = self.object.take() {
-            // In a task of its own: left in the middle, the connection would go back as it stood.
+            // In a task of its own: cancelled in the middle, the connection would be returned half reset.
             self.object = tokio::spawn(reset(object)).await.ok().flatten();
         }
     }
@@ -115,7 +114,7 @@ impl Lease {
         error
     }
 
-    /// Does the same, and cleans the session while the caller still waits for the error.
+    /// As [`Lease::failed`], then [`Lease::reset_if_dirty`].
     pub(in crate::database) async fn failed_and_reset(&mut self, error: DbError) -> DbError {
         let error = self.failed(error);
         self.reset_if_dirty().await;
