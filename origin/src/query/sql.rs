@@ -20,13 +20,15 @@ mod tokens;
 mod update;
 pub mod xa;
 
-use crate::query::catalog::Table;
-use crate::query::plan::scope::Scope;
-use crate::query::plan::{self, Param};
+use crate::query::plan::Param;
+pub use delete::delete;
+pub use insert::insert;
 pub use insert_one::{insert_one, insert_several};
+pub use select::{count, explain, select};
 pub use select_by_key::{select_by_key, select_by_keys};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
+pub use update::update;
 
 /// A statement: made only here.
 #[derive(Debug, PartialEq)]
@@ -73,43 +75,6 @@ impl Statement {
     pub fn into_parts(self) -> (String, Vec<Param>) {
         (self.text, self.params)
     }
-}
-
-/// Renders a read. Of one that a next page may follow, it asks for one row more than its limit.
-#[must_use]
-pub fn select(plan: plan::Select, scope: &Scope<'_>) -> Statement {
-    select::render(plan, scope)
-}
-
-/// Renders the number of a read's rows without paging.
-#[must_use]
-pub fn count(plan: plan::Select, scope: &Scope<'_>) -> Statement {
-    select::count(plan, scope)
-}
-
-/// Renders the question how MariaDB would run a read.
-#[must_use]
-pub fn explain(plan: plan::Select, scope: &Scope<'_>) -> Statement {
-    select::explain(plan, scope)
-}
-
-/// Renders an insert for a MariaDB that takes packets of so many bytes. Many rows take several
-/// statements, which must run in one transaction.
-#[must_use]
-pub fn insert(plan: plan::Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
-    insert::render(plan, table, packet_max_bytes)
-}
-
-/// Renders a change of one record.
-#[must_use]
-pub fn update(plan: plan::Update, scope: &Scope<'_>) -> Statement {
-    update::render(plan, scope)
-}
-
-/// Renders a delete.
-#[must_use]
-pub fn delete(plan: plan::Delete, scope: &Scope<'_>) -> Statement {
-    delete::render(plan, scope)
 }
 
 /// Users' own SQL, verbatim, to be run in a default schema.

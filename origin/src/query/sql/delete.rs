@@ -6,7 +6,9 @@ use super::predicate::filter;
 use crate::query::plan::Delete;
 use crate::query::plan::scope::Scope;
 
-pub(super) fn render(delete: Delete, scope: &Scope<'_>) -> Statement {
+/// Renders a delete.
+#[must_use]
+pub fn delete(delete: Delete, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("DELETE FROM ").table(scope.root());
     filter(&mut sql, scope, delete.filter);

@@ -19,8 +19,9 @@ const STATEMENT_MAX_ROWS: usize = 1_000;
 /// A row's cells; `None` is the column's default.
 type Row = Vec<Option<Operand>>;
 
-/// Renders an insert for a MariaDB that takes packets of so many bytes.
-pub(super) fn render(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
+/// Renders an insert for a MariaDB that accepts packets of so many bytes. Several statements must run in one transaction.
+#[must_use]
+pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
         OnConflict::PassOver => 1,
         _ => (PLACEHOLDERS_MAX / insert.columns.len().max(1)).clamp(1, STATEMENT_MAX_ROWS),

@@ -9,14 +9,17 @@ use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
-pub(super) fn render(select: Select, scope: &Scope<'_>) -> Statement {
+/// Renders a read. If a next page can follow, it reads one row more than its limit.
+#[must_use]
+pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
     sql.finish()
 }
 
-/// `EXPLAIN` of the same statement.
-pub(super) fn explain(select: Select, scope: &Scope<'_>) -> Statement {
+/// Renders the `EXPLAIN` of a read.
+#[must_use]
+pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("EXPLAIN FORMAT=JSON ");
     write(&mut sql, select, scope);
@@ -117,8 +120,9 @@ fn paging(sql: &mut Builder, limit: Option<u64>, offset: u64) {
     }
 }
 
-/// How many rows a read has without paging.
-pub(super) fn count(select: Select, scope: &Scope<'_>) -> Statement {
+/// Renders the number of a read's rows without paging.
+#[must_use]
+pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     let aggregated = match &select.output {
         Output::Whole => false,

@@ -6,7 +6,9 @@ use super::predicate::filter;
 use crate::query::plan::Update;
 use crate::query::plan::scope::Scope;
 
-pub(super) fn render(update: Update, scope: &Scope<'_>) -> Statement {
+/// Renders an update.
+#[must_use]
+pub fn update(update: Update, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("UPDATE ")
         .table(scope.root())
