@@ -401,6 +401,39 @@ mod tests {
     }
 
     #[test]
+    fn a_value_of_every_kind_gives_its_kind_and_its_text() {
+        for (text, kind, json) in [
+            ("null", "null", "null"),
+            ("true", "a boolean", "true"),
+            ("false", "a boolean", "false"),
+            ("-1.50e3", "a number", "-1.50e3"),
+            (r#""\u00e9\"\n""#, "a string", r#""é\"\n""#),
+            (" [1, 2] ", "a list", "[1, 2]"),
+            (r#"{"a": 1.0}"#, "an object", r#"{"a": 1.0}"#),
+        ] {
+            let value = value(text).unwrap();
+            assert_eq!((value.kind(), &*value.to_json()), (kind, json), "{text}");
+        }
+        assert!(value("1 2").is_err());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_a_broken_byte_is_named() {
+        assert_eq!(check(b"\xEF\xBB\xBF{}").unwrap(), "{}");
+        let broken = check(b"{\"a\":\"\xff\"}").unwrap_err();
+        assert_eq!(broken.message(), "The body is not UTF-8: byte 6 is broken.");
+    }
+
+    #[test]
+    fn a_message_says_what_was_expected() {
+        let told = |fault: serde_json::Error| fault.to_string();
+        assert!(told(members("[]").err().unwrap()).contains("expected an object"));
+        assert!(told(items("{}", 3).unwrap_err()).contains("expected a list"));
+        let repeated = told(members(r#"{"a":1,"a":2}"#).err().unwrap());
+        assert!(repeated.contains("\"a\" is repeated"), "{repeated}");
+    }
+
+    #[test]
     fn a_repeated_key_is_refused_also_when_escaped() {
         assert_eq!(
             body_members::<Value>(br#"{"a":1,"\u0061":2}"#)
@@ -420,9 +453,14 @@ mod tests {
     #[test]
     fn a_repeated_key_is_found_among_many() {
         let keys: Vec<String> = (0..40).map(|at| format!("\"k{at}\":1")).collect();
-        assert!(members(&format!("{{{}}}", keys.join(","))).is_ok());
-        assert!(members(&format!("{{{},\"k3\":1}}", keys.join(","))).is_err());
-        assert!(members(&format!("{{{},\"k39\":1}}", keys.join(","))).is_err());
+        for count in [1, FEW_KEYS - 1, FEW_KEYS, FEW_KEYS + 1, 40] {
+            let keys = keys[..count].join(",");
+            assert_eq!(members(&format!("{{{keys}}}")).unwrap().len(), count);
+            for repeated in [0, count - 1] {
+                let object = format!("{{{keys},\"k{repeated}\":1}}");
+                assert!(members(&object).is_err(), "{object}");
+            }
+        }
     }
 
     #[test]
@@ -551,13 +589,22 @@ mod tests {
     #[test]
     fn commas_are_counted_outside_of_strings() {
         assert_eq!(commas(r#"{"a,\",":[1,2],"b":3}"#), 2);
+        assert_eq!(commas(r#"["\\", ",", 1]"#), 2);
+        assert_eq!(commas("[]"), 0);
     }
 
     #[test]
     fn nesting_counts_brackets_outside_of_strings() {
-        let deep = "[".repeat(33);
-        assert!(check(deep.as_bytes()).is_err());
-        assert!(check(format!("\"\\\"{deep}\"").as_bytes()).is_ok());
+        let deep = "[".repeat(JSON_NESTING_MAX_LEVELS);
+        assert!(check(deep.as_bytes()).is_ok());
+        for too_deep in ["[", "{"] {
+            assert!(check(format!("{deep}{too_deep}").as_bytes()).is_err());
+        }
+        assert!(check(format!("\"\\\"{deep}[\"").as_bytes()).is_ok());
+        assert!(check(format!("\"\\\\\"{deep}[").as_bytes()).is_err());
+        // Brackets beside each other are no deeper than one; one that closes nothing opens no level.
+        assert!(check("[]{}".repeat(100).as_bytes()).is_ok());
+        assert!(check(format!("]{deep}").as_bytes()).is_ok());
     }
 
     proptest! {

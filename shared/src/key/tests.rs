@@ -1,6 +1,7 @@
 //! Forgers, rotations and clocks.
 
 use super::*;
+use crate::limits::SIGNING_KEYS_MAX_COUNT;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proptest::prelude::*;
@@ -102,6 +103,28 @@ fn bearer_is_taken_in_any_case_and_the_bare_key_too() {
     ] {
         assert!(verify(Some(&header), &keys(), NOW).is_ok(), "{header}");
     }
+}
+
+#[test]
+fn an_access_is_read_as_it_is_written() {
+    for (access, text) in [(Access::Full, "full"), (Access::Read, "read")] {
+        assert_eq!(access.to_string(), text);
+        assert_eq!(text.parse(), Ok(access));
+    }
+    for text in ["", "Full", "admin"] {
+        assert_eq!(text.parse::<Access>(), Err(UnknownAccess), "{text}");
+    }
+}
+
+#[test]
+fn a_header_of_the_most_bytes_is_read() {
+    let padded = |length: usize| {
+        let token = signer("a", 1).sign(&claims(None));
+        format!("{token:>length$}")
+    };
+    assert!(verify(Some(&padded(AUTHORIZATION_MAX_BYTES)), &keys(), NOW).is_ok());
+    let refused = verify(Some(&padded(AUTHORIZATION_MAX_BYTES + 1)), &keys(), NOW).unwrap_err();
+    assert!(refused.message().contains("too long"), "{refused}");
 }
 
 #[test]
@@ -338,6 +361,36 @@ fn a_doubtful_jwk_set_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_key_set_takes_as_many_keys_and_as_long_ids_as_it_may() {
+    let named = |count: usize| (0..count).map(|n| signer(&format!("k{n}"), n as u8).public());
+    let limit = SIGNING_KEYS_MAX_COUNT;
+    assert_eq!(
+        KeySet::new(named(limit).collect()).unwrap().kids().count(),
+        limit
+    );
+    let refused = KeySet::new(named(limit + 1).collect()).unwrap_err();
+    assert_eq!(refused, KeySetError::Count(limit + 1));
+    let kid = |length| KeySet::new(vec![signer(&"k".repeat(length), 1).public()]);
+    assert!(kid(64).is_ok() && kid(1).is_ok());
+    assert_eq!(kid(65).unwrap_err(), KeySetError::KeyId);
+    assert_eq!(kid(0).unwrap_err(), KeySetError::KeyId);
+}
+
+#[test]
+fn key_sets_and_their_fingerprints_differ_by_id_and_by_bytes() {
+    let set = |kid, byte| KeySet::new(vec![signer(kid, byte).public()]).unwrap();
+    let one = set("a", 1);
+    assert_eq!(
+        (&set("a", 1), set("a", 1).fingerprint()),
+        (&one, one.fingerprint())
+    );
+    for other in [set("b", 1), set("a", 2), keys()] {
+        assert_ne!(other, one);
+        assert_ne!(other.fingerprint(), one.fingerprint());
+    }
+}
+
+#[test]
 fn neither_key_nor_seed_shows_in_debug_output() {
     let key = signer("a", 7);
     assert_eq!(format!("{key:?}"), r#"SigningKey { kid: "a", .. }"#);
@@ -363,6 +416,27 @@ fn a_kept_token_still_expires() {
     assert_eq!(
         cache.verify(Some(&token), NOW + 5).unwrap_err().code(),
         ErrorCode::ExpiredKey
+    );
+}
+
+#[test]
+fn a_cache_counts_its_tokens_and_holds_one_at_least() {
+    let mut cache = TokenCache::new(keys(), 0);
+    assert!(cache.is_empty());
+    let tokens = [0, 1]
+        .map(|n| signer("a", 1).sign(&Claims::new(key_id(), &project(), Access::Full, n, None)));
+    for (count, token) in (1..).zip(&tokens) {
+        cache.verify(Some(token), NOW).unwrap();
+        assert_eq!(cache.len(), count);
+        assert!(!cache.is_empty());
+    }
+    // The first, of the older generation now, is moved and not counted twice.
+    cache.verify(Some(&tokens[0]), NOW).unwrap();
+    assert_eq!(cache.len(), 2);
+    let shown = format!("{cache:?}");
+    assert!(
+        shown.contains("len: 2") && !shown.contains(&tokens[0]),
+        "{shown}"
     );
 }
 
