@@ -61,7 +61,7 @@ pub(crate) struct Compare {
     /// Send only as fast as answers come (a closed loop), and leave out what follows it at a fixed rate.
     #[arg(long, conflicts_with = "rate")]
     pub(crate) closed: bool,
-    /// Where `bench.json` and the charts are written (default: `target/bench`). A page of the same name beside it, such as
+    /// Where `bench.json` is written (default: `target/bench`). A page of the same name beside it, such as
     /// `docs/performance.md` beside `docs/performance`, gets the tables between its marks.
     #[arg(long)]
     pub(crate) save: Option<PathBuf>,

@@ -45,7 +45,7 @@ pub(crate) struct Growth {
     /// Also write the curves to this file.
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Put the tables between their markers in `growth.md` of this directory, with charts beside it.
+    /// Put the tables between their markers in `growth.md` of this directory.
     #[arg(long)]
     save: Option<PathBuf>,
     /// The `selkie` binary (default: beside this one).

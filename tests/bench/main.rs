@@ -12,7 +12,6 @@
 
 mod accounting;
 mod arguments;
-mod chart;
 mod compare;
 mod data;
 mod edge;

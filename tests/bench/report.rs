@@ -1,6 +1,5 @@
 //! What was measured, in order: kept, judged, printed and saved. Knows nothing of how it was measured.
 
-mod charts;
 mod page;
 mod table;
 mod targets;
@@ -217,13 +216,10 @@ impl Report {
         Ok(())
     }
 
-    /// JSON and charts into `directory`, tables into the page of its name beside it.
+    /// JSON into `directory`, tables into the page of its name beside it.
     pub(crate) fn save(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         fs::write(directory.join("bench.json"), self.json()?)?;
-        for (name, svg) in charts::all(self)? {
-            fs::write(directory.join(name), svg)?;
-        }
         let page = directory.with_extension("md");
         if page.is_file() {
             page::renew(&page, &page::text(self))?;

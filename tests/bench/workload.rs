@@ -62,22 +62,6 @@ impl Workload {
         }
     }
 
-    /// The same in a chart.
-    pub(crate) const fn short_title(self) -> &'static str {
-        match self {
-            Self::W1 => "one by id",
-            Self::Lone => "one by id,\none caller",
-            Self::W2 => "twenty,\nfiltered",
-            Self::W3 => "insert one",
-            Self::Batch => "insert\n1,000",
-            Self::Mixed => "9 reads,\n1 insert",
-            Self::W4 => "100,000\nrows",
-            Self::Sql => "SQL\naggregate",
-            Self::Million => "a million\nrows",
-            Self::Storm => "one by id,\n1,000 callers",
-        }
-    }
-
     /// Callers at once, when `asked` were asked for.
     pub(crate) fn callers(self, asked: u16) -> u16 {
         match self {

@@ -3,12 +3,7 @@
 
 use anyhow::Result;
 
-use super::{
-    Extent,
-    curve::{Curve, Figure},
-    drive::repeat,
-    ground::Ground,
-};
+use super::{Extent, curve::Curve, drive::repeat, ground::Ground};
 use crate::data::DATABASE;
 
 const POINTS: [u64; 7] = [1, 3, 10, 30, 100, 300, 1_000];
@@ -19,13 +14,13 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         "Columns of a table of integers, a lone caller",
         "columns",
         &[
-            Figure::line("by id", "ms", 3),
-            Figure::line("bare driver", "ms", 3),
-            Figure::line("list of 20", "ms", 3),
-            Figure::line("bare driver's 20", "ms", 3),
-            Figure::aside("by id, Selkie", "µs", 1),
-            Figure::aside("by id, MariaDB", "µs", 1),
-            Figure::aside("first request", "ms", 2),
+            ("by id", "ms", 3),
+            ("bare driver", "ms", 3),
+            ("list of 20", "ms", 3),
+            ("bare driver's 20", "ms", 3),
+            ("by id, Selkie", "µs", 1),
+            ("by id, MariaDB", "µs", 1),
+            ("first request", "ms", 2),
         ],
     );
     let subject = ground.origin().await?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::{
     Extent,
-    curve::{Curve, Figure},
+    curve::Curve,
     drive::{Seen, drive},
     ground::{Ground, Subject},
 };
@@ -22,16 +22,16 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         "Callers at once, one record by a random id",
         "callers",
         &[
-            Figure::line("requests/s", "", 0),
-            Figure::line("hand-written's", "", 0),
-            Figure::aside("p50", "ms", 2),
-            Figure::aside("p99", "ms", 2),
-            Figure::aside("max", "ms", 1),
-            Figure::aside("hand-written's p99", "ms", 2),
-            Figure::aside("errors", "", 0),
-            Figure::aside("Selkie", "µs", 1),
-            Figure::aside("MariaDB", "µs", 1),
-            Figure::aside("peak memory", "MB", 1),
+            ("requests/s", "", 0),
+            ("hand-written's", "", 0),
+            ("p50", "ms", 2),
+            ("p99", "ms", 2),
+            ("max", "ms", 1),
+            ("hand-written's p99", "ms", 2),
+            ("errors", "", 0),
+            ("Selkie", "µs", 1),
+            ("MariaDB", "µs", 1),
+            ("peak memory", "MB", 1),
         ],
     );
     let (ours, theirs) = (ground.origin().await?, handwritten(ground).await?);

@@ -6,8 +6,6 @@ use std::{fmt::Write as _, fs::File, io::Write, path::Path};
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::chart::{Axis, Lines, Scale, Series};
-
 /// One thing of which there is more and more, and what it cost.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,22 +19,13 @@ pub(super) struct Curve {
     pub(super) points: Vec<Point>,
 }
 
-/// A column of the table.
+/// A column of the table: its name, its unit (none if empty), its decimals.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Figure {
-    pub(super) name: &'static str,
-    pub(super) unit: &'static str,
+    name: &'static str,
+    unit: &'static str,
     #[serde(skip)]
-    pub(super) decimals: usize,
-    #[serde(skip)]
-    pub(super) drawn: Drawn,
-}
-
-/// Whether a figure is a line of the chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Drawn {
-    Line,
-    No,
+    decimals: usize,
 }
 
 /// What was measured at one point, in the order of the figures.
@@ -47,24 +36,6 @@ pub(super) struct Point {
 }
 
 impl Figure {
-    /// A line of the chart.
-    pub(super) const fn line(name: &'static str, unit: &'static str, decimals: usize) -> Self {
-        Self {
-            name,
-            unit,
-            decimals,
-            drawn: Drawn::Line,
-        }
-    }
-
-    /// A column of the table alone.
-    pub(super) const fn aside(name: &'static str, unit: &'static str, decimals: usize) -> Self {
-        Self {
-            drawn: Drawn::No,
-            ..Self::line(name, unit, decimals)
-        }
-    }
-
     fn head(&self) -> String {
         match self.unit {
             "" => self.name.to_owned(),
@@ -85,13 +56,20 @@ impl Curve {
         name: &'static str,
         title: &'static str,
         along: &'static str,
-        figures: &[Figure],
+        figures: &[(&'static str, &'static str, usize)],
     ) -> Self {
         Self {
             name,
             title,
             along,
-            figures: figures.to_vec(),
+            figures: figures
+                .iter()
+                .map(|&(name, unit, decimals)| Figure {
+                    name,
+                    unit,
+                    decimals,
+                })
+                .collect(),
             points: Vec::new(),
         }
     }
@@ -130,36 +108,6 @@ impl Curve {
             }
         }
         text
-    }
-
-    /// The drawn figures over the count, both by powers of ten. None where nothing was measured.
-    pub(super) fn chart(&self) -> Option<Lines> {
-        let drawn = |figure: &Figure| figure.drawn == Drawn::Line;
-        let series: Vec<Series<(f64, f64)>> = (self.figures.iter().enumerate())
-            .filter(|(_, figure)| drawn(figure))
-            .map(|(index, figure)| Series {
-                name: figure.name.to_owned(),
-                values: (self.points.iter())
-                    .filter_map(|point| {
-                        Some((point.at as f64, *point.values.get(index)?.as_ref()?))
-                    })
-                    .collect(),
-            })
-            .collect();
-        let unit = self.figures.iter().find(|figure| drawn(figure))?.head();
-        let axis = |label: &str| Axis {
-            label: label.to_owned(),
-            scale: Scale::Logarithmic,
-        };
-        (!self.points.is_empty()).then(|| Lines {
-            title: self.title.to_owned(),
-            x: axis(self.along),
-            y: axis(match series.len() {
-                1 => &unit,
-                _ => unit.rsplit(", ").next().unwrap_or(&unit),
-            }),
-            series,
-        })
     }
 
     /// Head, a row a point, and how each figure grows over the last tenfold or so.

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use super::{
     Extent,
-    curve::{Curve, Figure},
+    curve::Curve,
     drive::drive,
     ground::Ground,
     installation::Installation,
@@ -26,17 +26,17 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         "Projects used by 32 callers, one record by its id",
         "projects",
         &[
-            Figure::line("in turn", "requests/s", 0),
-            Figure::line("at random", "requests/s", 0),
-            Figure::aside("p50", "ms", 2),
-            Figure::aside("p99", "ms", 2),
-            Figure::aside("max", "ms", 1),
-            Figure::aside("errors", "", 0),
-            Figure::aside("Selkie", "µs", 1),
-            Figure::aside("MariaDB", "µs", 1),
-            Figure::aside("MariaDB connections", "", 0),
-            Figure::aside("open files", "", 0),
-            Figure::aside("memory", "MB", 1),
+            ("in turn", "requests/s", 0),
+            ("at random", "requests/s", 0),
+            ("p50", "ms", 2),
+            ("p99", "ms", 2),
+            ("max", "ms", 1),
+            ("errors", "", 0),
+            ("Selkie", "µs", 1),
+            ("MariaDB", "µs", 1),
+            ("MariaDB connections", "", 0),
+            ("open files", "", 0),
+            ("memory", "MB", 1),
         ],
     );
     drop(ground.origin().await?);

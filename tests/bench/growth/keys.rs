@@ -5,12 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::{
-    Extent,
-    curve::{Curve, Figure},
-    drive::drive,
-    ground::Ground,
-    installation::Installation,
-    once::each_once,
+    Extent, curve::Curve, drive::drive, ground::Ground, installation::Installation, once::each_once,
 };
 use crate::data::{DATABASE, POSTS};
 
@@ -24,13 +19,13 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         "Keys in use, 32 callers, one record by a random id",
         "keys",
         &[
-            Figure::line("requests/s", "", 0),
-            Figure::aside("p99", "ms", 2),
-            Figure::line("each key's first", "requests/s", 0),
-            Figure::aside("errors", "", 0),
-            Figure::aside("Selkie", "µs", 1),
-            Figure::aside("MariaDB", "µs", 1),
-            Figure::aside("memory", "MB", 1),
+            ("requests/s", "", 0),
+            ("p99", "ms", 2),
+            ("each key's first", "requests/s", 0),
+            ("errors", "", 0),
+            ("Selkie", "µs", 1),
+            ("MariaDB", "µs", 1),
+            ("memory", "MB", 1),
         ],
     );
     for count in extent.of(&POINTS) {

@@ -1,4 +1,4 @@
-//! The page of the curves: each table between its markers, charts beside it.
+//! The page of the curves: each table between its markers.
 
 use std::{fs, path::Path};
 
@@ -13,10 +13,6 @@ pub(super) fn save(curves: &[Curve], directory: &Path) -> Result<()> {
     let path = directory.join(PAGE);
     let mut page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     for curve in curves {
-        if let Some(chart) = curve.chart() {
-            let svg = format!("growth-{}.svg", curve.name);
-            fs::write(directory.join(svg), chart.svg()?)?;
-        }
         page = replaced(&page, curve.name, &curve.markdown())
             .with_context(|| format!("no markers of {} in {}", curve.name, path.display()))?;
     }

@@ -5,12 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::{
-    Extent,
-    curve::{Curve, Figure},
-    ground::Ground,
-    installation::Installation,
-    once::each_once,
-    say,
+    Extent, curve::Curve, ground::Ground, installation::Installation, once::each_once, say,
 };
 use crate::selkie;
 
@@ -26,15 +21,15 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         "Projects that were made",
         "projects",
         &[
-            Figure::line("start", "ms", 0),
-            Figure::line("making one more by command", "ms", 0),
-            Figure::line("first request of a project", "ms", 2),
-            Figure::aside("longest first", "ms", 1),
-            Figure::aside("errors", "", 0),
-            Figure::aside("memory", "MB", 1),
-            Figure::aside("open files", "", 0),
-            Figure::aside("MariaDB connections", "", 0),
-            Figure::aside("making them by SQL", "s", 1),
+            ("start", "ms", 0),
+            ("making one more by command", "ms", 0),
+            ("first request of a project", "ms", 2),
+            ("longest first", "ms", 1),
+            ("errors", "", 0),
+            ("memory", "MB", 1),
+            ("open files", "", 0),
+            ("MariaDB connections", "", 0),
+            ("making them by SQL", "s", 1),
         ],
     );
     // The first start makes the system schema, the project `default` and its accounts.

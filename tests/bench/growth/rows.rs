@@ -2,12 +2,7 @@
 
 use anyhow::Result;
 
-use super::{
-    Extent,
-    curve::{Curve, Figure},
-    drive::repeat,
-    ground::Ground,
-};
+use super::{Extent, curve::Curve, drive::repeat, ground::Ground};
 use crate::data::DATABASE;
 
 const POINTS: [u64; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
@@ -18,13 +13,13 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         "Rows of one answer, a lone caller",
         "rows",
         &[
-            Figure::line("time", "ms", 2),
-            Figure::line("bare driver", "ms", 2),
-            Figure::aside("first byte", "ms", 2),
-            Figure::aside("MB/s", "", 1),
-            Figure::aside("Selkie", "µs a row", 3),
-            Figure::aside("MariaDB", "µs a row", 3),
-            Figure::aside("peak memory", "MB", 1),
+            ("time", "ms", 2),
+            ("bare driver", "ms", 2),
+            ("first byte", "ms", 2),
+            ("MB/s", "", 1),
+            ("Selkie", "µs a row", 3),
+            ("MariaDB", "µs a row", 3),
+            ("peak memory", "MB", 1),
         ],
     );
     let subject = ground.origin().await?;

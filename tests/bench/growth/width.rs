@@ -2,12 +2,7 @@
 
 use anyhow::Result;
 
-use super::{
-    Extent,
-    curve::{Curve, Figure},
-    drive::repeat,
-    ground::Ground,
-};
+use super::{Extent, curve::Curve, drive::repeat, ground::Ground};
 use crate::data::DATABASE;
 
 const POINTS: [u64; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
@@ -18,12 +13,12 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         "Bytes of one row, read by its id by a lone caller",
         "bytes",
         &[
-            Figure::line("time", "ms", 3),
-            Figure::line("bare driver", "ms", 3),
-            Figure::aside("MB/s", "", 1),
-            Figure::aside("Selkie", "µs", 1),
-            Figure::aside("MariaDB", "µs", 1),
-            Figure::aside("peak memory", "MB", 1),
+            ("time", "ms", 3),
+            ("bare driver", "ms", 3),
+            ("MB/s", "", 1),
+            ("Selkie", "µs", 1),
+            ("MariaDB", "µs", 1),
+            ("peak memory", "MB", 1),
         ],
     );
     let table = format!("{DATABASE}.wide_rows");
