@@ -7,7 +7,6 @@
 mod cell;
 mod dice;
 mod evaluate;
-mod features;
 mod generate;
 mod json;
 mod paging;
@@ -146,9 +145,6 @@ async fn reads_answer_what_a_plain_evaluation_answers(door: Door) {
 }
 
 async fn pages_by_next_make_up_the_whole_answer(door: Door) {
-    if !features::FEATURES.keyset {
-        return;
-    }
     for seed in seeds(door) {
         let mut dice = Dice::new(seed);
         let stage = Stage::set(door, seed, &mut dice).await;

@@ -1,4 +1,4 @@
-//! Properties over random input: names, values, filters. A failure prints the input that broke it.
+//! Properties over random input: names and values. A failure prints the input that broke it.
 
 use crate::door::{Door, enc, option};
 use crate::room::Room;
@@ -13,7 +13,6 @@ cases! {
         any_text_round_trips,
         any_json_round_trips,
         any_number_round_trips,
-        filters_select_what_a_plain_evaluation_selects,
         any_text_as_a_path_is_answered_with_an_envelope,
     ],
 }
@@ -188,121 +187,6 @@ async fn any_number_round_trips(door: Door) {
                 .await
                 .contains(&id.as_i64().unwrap())
         );
-    }
-}
-
-/// A condition on a number or a text, and whether a plain evaluation holds it for a row.
-#[derive(Clone, Debug)]
-enum Condition {
-    Number(&'static str, i64),
-    NumberIn(Vec<i64>),
-    Between(i64, i64),
-    Text(&'static str, String),
-    Null,
-}
-
-impl Condition {
-    fn json(&self) -> (&'static str, Value) {
-        match self {
-            Self::Number(equality, value) => ("n", json!({"value": value, "equality": equality})),
-            Self::NumberIn(values) => ("n", json!({"value": values, "equality": "IN"})),
-            Self::Between(from, to) => ("n", json!({"value": [from, to], "equality": "BETWEEN"})),
-            Self::Text(equality, value) => ("s", json!({"value": value, "equality": equality})),
-            Self::Null => ("n", Value::Null),
-        }
-    }
-
-    fn holds(&self, number: Option<i64>, text: &str) -> bool {
-        let is = |check: &dyn Fn(i64) -> bool| number.is_some_and(check);
-        match self {
-            Self::Number("=", value) => is(&|n| n == *value),
-            Self::Number("!=", value) => is(&|n| n != *value),
-            Self::Number("<", value) => is(&|n| n < *value),
-            Self::Number("<=", value) => is(&|n| n <= *value),
-            Self::Number(">", value) => is(&|n| n > *value),
-            Self::Number(_, value) => is(&|n| n >= *value),
-            Self::NumberIn(values) => is(&|n| values.contains(&n)),
-            Self::Between(from, to) => is(&|n| (*from..=*to).contains(&n)),
-            Self::Text("CONTAINS", value) => text.contains(value.as_str()),
-            Self::Text("STARTS WITH", value) => text.starts_with(value.as_str()),
-            Self::Text("ENDS WITH", value) => text.ends_with(value.as_str()),
-            Self::Text("!=", value) => text != value,
-            Self::Text(_, value) => text == value,
-            Self::Null => number.is_none(),
-        }
-    }
-}
-
-fn conditions() -> impl Strategy<Value = Condition> {
-    let number = -4..5_i64;
-    let short = prop::collection::vec(
-        prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()),
-        0..3,
-    )
-    .prop_map(String::from_iter);
-    prop_oneof![
-        (
-            prop::sample::select(&["=", "!=", "<", "<=", ">", ">="][..]),
-            number.clone()
-        )
-            .prop_map(|(e, n)| Condition::Number(e, n)),
-        prop::collection::vec(number.clone(), 1..4).prop_map(Condition::NumberIn),
-        (number.clone(), number).prop_map(|(from, to)| Condition::Between(from, to)),
-        (
-            prop::sample::select(&["=", "!=", "CONTAINS", "STARTS WITH", "ENDS WITH"][..]),
-            short
-        )
-            .prop_map(|(e, s)| Condition::Text(e, s)),
-        Just(Condition::Null),
-    ]
-}
-
-async fn filters_select_what_a_plain_evaluation_selects(door: Door) {
-    let create = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, s VARCHAR(20) COLLATE utf8mb4_nopad_bin NOT NULL)";
-    let room = Room::new(door, &[create]).await;
-    let short = prop::collection::vec(
-        prop::sample::select("ab%_\\' ".chars().collect::<Vec<_>>()),
-        0..4,
-    )
-    .prop_map(String::from_iter);
-    let rows = samples(&(prop::option::weighted(0.9, -4..5_i64), short), 60);
-    let batch: Vec<Value> = rows.iter().map(|(n, s)| json!({"n": n, "s": s})).collect();
-    let ids: Vec<i64> =
-        serde_json::from_value(room.post("t", &json!({"batchData": batch})).await.payload())
-            .unwrap();
-    let queries = (prop::collection::vec(conditions(), 1..4), prop::bool::ANY);
-    for (conditions, either) in samples(&queries, 60) {
-        let group: Map<String, Value> = conditions
-            .iter()
-            .enumerate()
-            .map(|(label, condition)| {
-                let (field, value) = condition.json();
-                (label.to_string(), json!({"__query": {field: value}}))
-            })
-            .collect();
-        let operator = if either { "OR" } else { "AND" };
-        let holds = |n: Option<i64>, s: &str| {
-            let mut each = conditions.iter().map(|condition| condition.holds(n, s));
-            if either {
-                each.any(|held| held)
-            } else {
-                each.all(|held| held)
-            }
-        };
-        let expected: Vec<i64> = rows
-            .iter()
-            .zip(&ids)
-            .filter(|((n, s), _)| holds(*n, s))
-            .map(|(_, id)| *id)
-            .collect();
-        let got = room
-            .ids(
-                "t",
-                &Value::Object(group),
-                &format!("&searchOperator={operator}"),
-            )
-            .await;
-        assert_eq!(got, expected, "{operator} of {conditions:?}");
     }
 }
 

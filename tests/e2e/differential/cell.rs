@@ -225,9 +225,9 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
         9_007_199_254_740_993,
         9_223_372_036_854_775_807,
     ];
-    const EXACT: [&str; 17] = [
+    const EXACT: [&str; 21] = [
         "", "a", "b", "B", "ab", "aB", "ba", "a%b", "a_b", "a\\b", "é", "e", "🦭", "'q'", "10",
-        "9", "a,b",
+        "9", "a,b", "%", "_", "\\", " a",
     ];
     const LOOSE: [&str; 12] = [
         "", "a", "A", "b", "B", "ab", "Ab", "a_b", "a%b", "Zed", "zed", "10",

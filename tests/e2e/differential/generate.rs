@@ -6,7 +6,6 @@ mod joins;
 use super::cell::Kind;
 use super::dice::Dice;
 use super::evaluate::{Source, outputs};
-use super::features::FEATURES;
 use super::read::{Aggregate, By, Fields, Naming, Order, Pick, Place, Read, Window};
 use super::world::{Table, World};
 
@@ -22,7 +21,7 @@ const ALIASES: [&str; 8] = [
     "most",
 ];
 
-/// A read of any kind that is switched on.
+/// A read of any kind.
 pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
     loop {
         let read = drawn(dice, world);
@@ -61,17 +60,17 @@ fn drawn(dice: &mut Dice, world: &World) -> Read {
         order: Vec::new(),
         group: Vec::new(),
         distinct: false,
-        count: FEATURES.count && dice.chance(20),
+        count: dice.chance(20),
         window: window(dice),
     };
-    if FEATURES.joins && dice.chance(50) {
+    if dice.chance(50) {
         joins::draw(dice, world, &mut read);
     }
-    if FEATURES.aggregates && dice.chance(25) {
+    if dice.chance(25) {
         aggregated(dice, world, &mut read);
     } else {
         read.fields = fields(dice, &world.tables[root], 0);
-        read.distinct = FEATURES.distinct && dice.chance(15);
+        read.distinct = dice.chance(15);
     }
     let members = *dice.pick(&[0, 1, 1, 2, 2, 3, 4]);
     read.filter = conditions::draw(dice, world, &read, members, 0);
@@ -121,8 +120,7 @@ fn fields(dice: &mut Dice, table: &Table, at: usize) -> Fields {
             let columns = some_columns(dice, table);
             let picks = columns.into_iter().map(|column| Pick {
                 place: Place { at, column },
-                alias: (FEATURES.aliases && dice.chance(25))
-                    .then(|| (*dice.pick(&ALIASES)).to_owned()),
+                alias: dice.chance(25).then(|| (*dice.pick(&ALIASES)).to_owned()),
                 aggregate: None,
             });
             Fields::Picks(picks.collect())
@@ -221,9 +219,7 @@ fn order(dice: &mut Dice, world: &World, read: &mut Read) {
                 {
                     continue;
                 }
-                _ if FEATURES.aliases && is_alias(read, &output.name) => {
-                    By::Alias(output.name.clone())
-                }
+                _ if is_alias(read, &output.name) => By::Alias(output.name.clone()),
                 Source::Field(place) => By::Field(place),
                 Source::Aggregate(..) => continue,
             }

@@ -2,7 +2,6 @@
 
 use super::conditions;
 use crate::differential::dice::Dice;
-use crate::differential::features::FEATURES;
 use crate::differential::read::{Join, JoinKind, Match, Op, Place, Read, Target};
 use crate::differential::world::World;
 
@@ -29,7 +28,7 @@ pub(super) fn draw(dice: &mut Dice, world: &World, read: &mut Read) {
             on: Vec::new(),
             either: None,
             fields: super::fields(dice, &world.tables[table], at),
-            nest: if FEATURES.nest { dice.maybe() } else { None },
+            nest: dice.maybe(),
         });
         let mut on = vec![link(dice, world, read, at)];
         if dice.chance(25) {
