@@ -296,10 +296,10 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Door) {
 
 async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Door) {
     /// Between two pieces; far less than the pause that is allowed.
-    const PAUSE: Duration = Duration::from_millis(500);
+    const PAUSE: Duration = Duration::from_millis(250);
     /// Together they take longer than that pause.
     const PIECES: usize = 16;
-    let service = faults::start(Edge::Without, &[("SELKIE_BODY_READ_TIMEOUT", "5s")]).await;
+    let service = faults::start(Edge::Without, &[("SELKIE_BODY_READ_TIMEOUT", "3s")]).await;
     let query = json!({"query": "SELECT 1 AS v"}).to_string();
     for (piece_bytes, status, message) in [(2048, 200, ""), (1, 400, "1024 bytes a second")] {
         let length = PIECES * piece_bytes + query.len();

@@ -9,7 +9,6 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 cases! {
     Both: [
@@ -369,7 +368,6 @@ async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(door
             let version = &versions[at.expect("a known tag")];
             assert!(answer.body == version[first..end], "pieces of two versions");
             seen += 1;
-            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         seen
     };

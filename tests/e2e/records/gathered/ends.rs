@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use shared::error::ErrorCode;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 cases! {
@@ -139,8 +140,12 @@ async fn many_inserts_take_few_statements(_: Door) {
 async fn an_insert_is_never_repeated_when_the_database_is_killed(_: Door) {
     let service = own(&[]).await;
     let process = faults::database_process(&service).expect("a database");
+    let answered = AtomicUsize::new(0);
     let killing = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        eventually("inserts run", SOON, || async {
+            (answered.load(Ordering::Relaxed) > 300).then_some(())
+        })
+        .await;
         kill(process, Signal::KILL);
     };
     let worker = async |worker: i64| {
@@ -153,6 +158,7 @@ async fn an_insert_is_never_repeated_when_the_database_is_killed(_: Door) {
                 break;
             }
             known.push(v);
+            answered.fetch_add(1, Ordering::Relaxed);
         }
         known
     };
