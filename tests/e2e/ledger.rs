@@ -19,6 +19,7 @@ pub(crate) const NEVER_LOGGED: &str = "tell-nobody-5e1c";
 /// What must never stand in an error: paths, our SQL, connection strings, passwords, the program's own words.
 const LEAKS: &[&str] = &[
     "/tmp/",
+    "/dev/shm/",
     "/usr/",
     "/var/",
     "/root/",

@@ -23,6 +23,7 @@ mod door;
 mod ledger;
 mod raw;
 mod room;
+mod scratch;
 mod second;
 mod service;
 mod stand_in;
@@ -76,8 +77,20 @@ mod streams;
 use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
 
+/// Cases that run at once, unless `--test-threads` says otherwise.
+const THREADS: usize = 4;
+
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Most of a case's time is waiting.
+    arguments.test_threads.get_or_insert(THREADS);
+    let scratch = match scratch::directory() {
+        Ok(directory) => directory,
+        Err(error) => {
+            eprintln!("no directory for temporary files: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     // Fails only where one is named already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let groups = [
@@ -141,6 +154,7 @@ fn main() -> ExitCode {
         .into_iter()
         .chain(ledger::verdict(whole))
         .collect::<Vec<_>>();
+    drop(scratch);
     for fault in &faults {
         println!("after the last case: {fault}\n");
     }

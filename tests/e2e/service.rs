@@ -55,6 +55,24 @@ pub(crate) fn shared() -> &'static Service {
     }
 }
 
+fn directory() -> Result<TempDir, String> {
+    let directory = tempfile::Builder::new().prefix("selkie-e2e-").tempdir();
+    directory.map_err(|error| error.to_string())
+}
+
+/// The directory of a service that started once and stopped: its MariaDB is made and its demo is filled, which takes
+/// most of a first start.
+fn template() -> Result<&'static Path, String> {
+    static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let made = TEMPLATE.get_or_init(|| {
+        let service = Service::start_in(directory()?, Edge::Without, &[])?;
+        let directory = service.stop_and_keep()?.keep();
+        fs::remove_file(directory.join("data/dev.env")).map_err(|error| error.to_string())?;
+        Ok(directory)
+    });
+    made.as_deref().map_err(Clone::clone)
+}
+
 /// Stops the shared service, if it was started, and says what is wrong with how it ended.
 pub(crate) fn stop_shared() -> Vec<String> {
     match SHARED.get() {
@@ -65,12 +83,16 @@ pub(crate) fn stop_shared() -> Vec<String> {
 }
 
 impl Service {
-    /// Starts one with these `SELKIE_*` settings and waits until it answers.
+    /// Starts one with these `SELKIE_*` settings on a copy of the [`template`], and waits until it answers.
     pub(crate) fn start(edge: Edge, settings: &[(&str, &str)]) -> Result<Self, String> {
-        let dir = tempfile::Builder::new()
-            .prefix("selkie-e2e-")
-            .tempdir()
-            .map_err(|e| e.to_string())?;
+        let dir = directory()?;
+        let copied = Command::new("cp")
+            .args(["--archive", "--sparse=always"])
+            .args([&template()?.join("data"), dir.path()])
+            .status();
+        if !copied.is_ok_and(|status| status.success()) {
+            return Err("the template can't be copied".to_owned());
+        }
         Self::start_in(dir, edge, settings)
     }
 
