@@ -41,10 +41,7 @@ async fn any_origin_may_read_the_answers(door: Door) {
         .header("access-control-allow-origin")
         .unwrap_or_default()
         .to_owned();
-    assert!(
-        allowed == "*" || allowed == "https://shop.example",
-        "{allowed:?}"
-    );
+    assert_eq!(allowed, "*");
     assert_eq!(answer.header("access-control-allow-credentials"), None);
 }
 

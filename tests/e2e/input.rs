@@ -169,11 +169,12 @@ async fn huge_numbers_are_refused_or_kept(door: Door) {
                 .bytes(format!("{{\"{field}\":{number}}}"))
                 .send()
                 .await;
-            let fits = ["ok", "invalid_value", "invalid_json"].contains(&answer.code().as_str());
-            assert!(
-                fits && (answer.code() != "ok" || number.contains("e-") || "dv".contains(field)),
-                "{answer}"
-            );
+            // A text column keeps the digits; a DOUBLE that is too small for any other is 0.
+            if field == "v" || (field == "d" && number.contains("e-")) {
+                answer.payload();
+            } else {
+                answer.refused(ErrorCode::InvalidValue);
+            }
         }
         for option in ["limit", "offset", "page"] {
             let more = if option == "limit" { "" } else { "&limit=1" };
@@ -181,7 +182,7 @@ async fn huge_numbers_are_refused_or_kept(door: Door) {
             answer.refused(ErrorCode::InvalidQueryOption);
         }
         let answer = room.get(&format!("t/{number}")).await;
-        assert!(answer.status.is_client_error(), "{answer}");
+        answer.refused(ErrorCode::RecordNotFound);
     }
 }
 

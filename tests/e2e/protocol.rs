@@ -98,12 +98,7 @@ async fn paths_that_lead_nowhere_are_not_found(door: Door) {
         "/api/v1/nothing?x=1",
     ] {
         let answer = door.get(path).send().await;
-        let code = answer.code();
-        // An empty name is no name: either answer names the fault.
-        let fits = code == "route_not_found"
-            || (path.contains("crud")
-                && ["invalid_identifier", "method_not_allowed"].contains(&code.as_str()));
-        assert!(fits, "{answer}");
+        answer.refused(ErrorCode::RouteNotFound);
     }
     for target in [
         "/api/v1/crud/demo/../../../etc/passwd",
@@ -143,17 +138,7 @@ async fn wrong_methods_are_told_the_right_ones(door: Door) {
             &["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
         ),
     ] {
-        let answer = match door.call(method.clone(), path).attempt().await {
-            Ok(answer) => answer,
-            // A proxy may not let an odd method through at all.
-            Err(_) if method == Method::TRACE => continue,
-            Err(error) => panic!("{method} {path}: {error}"),
-        };
-        if path.contains("_schema") && answer.code() != "method_not_allowed" {
-            // As a record whose id is the text `_schema`: its fault is another one.
-            assert!(answer.status.is_client_error(), "{answer}");
-            continue;
-        }
+        let answer = door.call(method, path).send().await;
         answer.refused(ErrorCode::MethodNotAllowed);
         let allow = answer.header("allow").unwrap_or_default().to_owned();
         for name in allowed {
@@ -239,11 +224,7 @@ async fn a_body_on_a_get_is_not_read(door: Door) {
         .bytes("{\"limit\": 5")
         .send()
         .await;
-    if answer.code() == "ok" {
-        assert_eq!(answer.payload().as_array().unwrap().len(), 1);
-    } else {
-        assert_eq!(answer.status, 400, "{answer}");
-    }
+    assert_eq!(answer.payload().as_array().unwrap().len(), 1);
 }
 
 async fn head_is_get_without_a_body(door: Door) {
@@ -253,21 +234,13 @@ async fn head_is_get_without_a_body(door: Door) {
         "/api/v1/crud/demo/posts/1",
     ] {
         let answer = door.call(Method::HEAD, path).send().await;
-        assert!(
-            answer.status == 200 || answer.status == 405,
-            "{path}: {}",
-            answer.status
-        );
+        assert_eq!(answer.status, 200, "{path}");
         assert!(answer.body.is_empty(), "{path}");
     }
     let refused = Call::new(door.url(), Method::HEAD, "/api/v1/crud/demo/posts")
         .send()
         .await;
-    assert!(
-        refused.status == 401 || refused.status == 405,
-        "{}",
-        refused.status
-    );
+    assert_eq!(refused.status, 401);
 }
 
 async fn requests_that_are_no_http_break_nothing(door: Door) {

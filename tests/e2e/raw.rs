@@ -1,5 +1,7 @@
 //! HTTP written by hand, for requests that no client library would send, and answers that it would not show.
 
+use crate::door::Door;
+use shared::error::ErrorCode;
 use std::io::{Read, Write};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,10 +25,14 @@ impl RawAnswer {
         let body: serde_json::Value = serde_json::from_str(&text)
             .unwrap_or_else(|_| panic!("no envelope, but {}: {text:?}", self.head));
         assert_eq!(body["success"], false, "{text}");
-        body["error"]["code"]
+        let code = body["error"]["code"]
             .as_str()
-            .unwrap_or_else(|| panic!("no code: {text}"))
-            .to_owned()
+            .unwrap_or_else(|| panic!("no code: {text}"));
+        let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code);
+        let known = known.unwrap_or_else(|| panic!("no code of the table: {text}"));
+        let is_edge = crate::ledger::is_edges(&self.head);
+        crate::ledger::note(if is_edge { Door::Edge } else { Door::Origin }, *known);
+        code.to_owned()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Where the run keeps its files: in memory if there is room, because every table that a case makes waits for its disk.
 
+use crate::service::{Edge, Service};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const MEMORY: &str = "/dev/shm";
@@ -35,4 +37,23 @@ pub(crate) fn directory() -> io::Result<TempDir> {
     // Fails only if it was called before.
     let _ = tempfile::env::override_temp_dir(directory.path());
     Ok(directory)
+}
+
+/// Makes a directory for one service.
+pub(crate) fn service_directory() -> Result<TempDir, String> {
+    let directory = tempfile::Builder::new().prefix("selkie-e2e-").tempdir();
+    directory.map_err(|error| error.to_string())
+}
+
+/// The directory of a service that started once and stopped: its MariaDB is made and its demo is filled, which takes
+/// most of a first start.
+pub(crate) fn template() -> Result<&'static Path, String> {
+    static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let made = TEMPLATE.get_or_init(|| {
+        let service = Service::start_in(service_directory()?, Edge::Without, &[])?;
+        let directory = service.stop_and_keep()?.keep();
+        fs::remove_file(directory.join("data/dev.env")).map_err(|error| error.to_string())?;
+        Ok(directory)
+    });
+    made.as_deref().map_err(Clone::clone)
 }

@@ -4,7 +4,7 @@ use crate::service::{Service, binary, clear_settings, find_socket, free_port, is
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
@@ -102,6 +102,7 @@ async fn greeting(mariadb: &mut UnixStream, version: &str) -> std::io::Result<Ve
 /// One running `selkie serve`, killed when it is dropped.
 pub(crate) struct Second {
     child: Child,
+    log: NamedTempFile,
     pub(crate) origin: String,
 }
 
@@ -125,6 +126,8 @@ impl Second {
             socket.display()
         );
         let port = free_port();
+        let log = NamedTempFile::new().map_err(|error| error.to_string())?;
+        let output = log.reopen().map_err(|error| error.to_string())?;
         let mut command = Command::new(binary()?);
         clear_settings(&mut command);
         command
@@ -135,11 +138,12 @@ impl Second {
             .env("SELKIE_DATABASE_URL", url)
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stdout(output.try_clone().map_err(|error| error.to_string())?)
+            .stderr(output);
         let child = command.spawn().map_err(|error| error.to_string())?;
         Ok(Self {
             child,
+            log,
             origin: format!("http://127.0.0.1:{port}"),
         })
     }
@@ -176,6 +180,12 @@ impl Second {
             std::thread::sleep(PAUSE);
         }
         Ok(())
+    }
+
+    /// What it wrote.
+    pub(crate) fn log(&self) -> String {
+        let bytes = std::fs::read(self.log.path()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Ends it at once, wherever it is.

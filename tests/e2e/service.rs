@@ -1,6 +1,7 @@
 //! The service under test: `selkie dev` in a directory of its own, its addresses and keys, its CLI, its MariaDB as
 //! root, and its end. Knows how the binary is started; must not know what is inside it.
 
+use crate::scratch;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -55,24 +56,6 @@ pub(crate) fn shared() -> &'static Service {
     }
 }
 
-fn directory() -> Result<TempDir, String> {
-    let directory = tempfile::Builder::new().prefix("selkie-e2e-").tempdir();
-    directory.map_err(|error| error.to_string())
-}
-
-/// The directory of a service that started once and stopped: its MariaDB is made and its demo is filled, which takes
-/// most of a first start.
-fn template() -> Result<&'static Path, String> {
-    static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let made = TEMPLATE.get_or_init(|| {
-        let service = Service::start_in(directory()?, Edge::Without, &[])?;
-        let directory = service.stop_and_keep()?.keep();
-        fs::remove_file(directory.join("data/dev.env")).map_err(|error| error.to_string())?;
-        Ok(directory)
-    });
-    made.as_deref().map_err(Clone::clone)
-}
-
 /// Stops the shared service, if it was started, and says what is wrong with how it ended.
 pub(crate) fn stop_shared() -> Vec<String> {
     match SHARED.get() {
@@ -83,12 +66,12 @@ pub(crate) fn stop_shared() -> Vec<String> {
 }
 
 impl Service {
-    /// Starts one with these `SELKIE_*` settings on a copy of the [`template`], and waits until it answers.
+    /// Starts one with these `SELKIE_*` settings on a copy of the [template](scratch::template), and waits until it answers.
     pub(crate) fn start(edge: Edge, settings: &[(&str, &str)]) -> Result<Self, String> {
-        let dir = directory()?;
+        let dir = scratch::service_directory()?;
         let copied = Command::new("cp")
             .args(["--archive", "--sparse=always"])
-            .args([&template()?.join("data"), dir.path()])
+            .args([&scratch::template()?.join("data"), dir.path()])
             .status();
         if !copied.is_ok_and(|status| status.success()) {
             return Err("the template can't be copied".to_owned());

@@ -295,6 +295,11 @@ async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(d
     let mut wire = Wire::open(&edge).await;
     wire.send(&head(&service.full_key, Some(bytes.len()))).await;
     wire.send(&bytes[..MIB / 2]).await;
+    for (what, kept) in [("it arrives", 1), ("the origin gives it up", 0)] {
+        let is_so = || async { (staged(&service).len() == kept).then_some(()) };
+        eventually(what, Duration::from_secs(30), is_so).await;
+    }
+    wire.send(&bytes[MIB / 2..]).await;
     let (status, error) = self::error(wire.answer().await);
     assert_eq!((status, &error["code"]), (400, &json!("invalid_body")));
     assert_eq!(staged(&service).len(), 0);

@@ -40,10 +40,7 @@ async fn an_explanation_has_the_statement_and_the_plan(door: Door) {
         assert!(!text.contains("a-secret-value"), "{answer}");
     }
     let answer = room.get("books/1?explain=true").await;
-    assert!(
-        ["ok", "invalid_query_option"].contains(&answer.code().as_str()),
-        "{answer}"
-    );
+    assert!(answer.payload()["plan"].is_object(), "{answer}");
     let plain = ask(&room, "books", &json!({"explain": false, "limit": 1})).await;
     assert!(plain.payload().is_array(), "{plain}");
 }

@@ -139,15 +139,9 @@ async fn an_unknown_field_is_refused(door: Door) {
         json!({"name) VALUES (1); -- ": 1}),
         json!({"": 1}),
     ] {
-        let code = room.post("t", &body).await.code();
-        assert!(
-            ["unknown_field", "invalid_identifier"].contains(&code.as_str()),
-            "{body}: {code}"
-        );
+        let answer = room.post("t", &body).await;
+        answer.refused(ErrorCode::UnknownField);
     }
-    room.post("t", &json!({"nope": 1}))
-        .await
-        .refused(ErrorCode::UnknownField);
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
@@ -166,17 +160,11 @@ async fn a_body_of_the_wrong_shape_is_refused(door: Door) {
         json!({"batchData": []}),
         json!({"batchData": [{"name": "a"}], "name": "b"}),
     ] {
-        let code = room.post("t", &body).await.code();
-        assert!(
-            code == "invalid_body" || (body == json!({"batchData": []}) && code == "ok"),
-            "{body}: {code}"
-        );
+        let answer = room.post("t", &body).await;
+        answer.refused(ErrorCode::InvalidBody);
     }
     let no_body = room.call(Method::POST, "t").send().await;
-    assert!(
-        ["invalid_json", "invalid_body"].contains(&no_body.code().as_str()),
-        "{no_body}"
-    );
+    no_body.refused(ErrorCode::InvalidJson);
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
@@ -189,10 +177,7 @@ async fn duplicate_keys_in_an_object_are_refused(door: Door) {
         r#"{"batchData":[{}],"batchData":[{}]}"#,
     ] {
         let answer = room.call(Method::POST, "t").bytes(body).send().await;
-        assert!(
-            ["invalid_body", "invalid_json"].contains(&answer.code().as_str()),
-            "{answer}"
-        );
+        answer.refused(ErrorCode::InvalidBody);
     }
     assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
 }
@@ -350,7 +335,7 @@ async fn a_generated_column_is_not_written(door: Door) {
         json!({"id": 1, "a": 4, "b": 8})
     );
     let answer = room.post("t", &json!({"a": 4, "b": 9})).await;
-    assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
+    answer.refused(ErrorCode::InvalidValue);
 }
 
 async fn an_insert_into_a_view_that_takes_none_is_refused(door: Door) {
@@ -360,7 +345,7 @@ async fn an_insert_into_a_view_that_takes_none_is_refused(door: Door) {
     )
     .await;
     let answer = room.post("sums", &json!({"total": 1})).await;
-    assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
+    answer.refused(ErrorCode::MethodNotAllowed);
     room.exec("CREATE VIEW names AS SELECT id, name FROM t")
         .await;
     room.post("names", &json!({"name": "through"}))

@@ -159,10 +159,7 @@ async fn a_preflight_needs_no_key(door: Door) {
             .header("access-control-allow-origin")
             .unwrap_or_default()
             .to_owned();
-        assert!(
-            origin == "*" || origin == "https://shop.example",
-            "{origin}"
-        );
+        assert_eq!(origin, "*");
         let allowed = |name: &str| answer.header(name).unwrap_or_default().to_lowercase();
         assert!(allowed("access-control-allow-methods").contains(&method.to_lowercase()));
         let headers = allowed("access-control-allow-headers");

@@ -172,23 +172,17 @@ async fn impossible_names_are_refused(door: Door) {
     for name in ["%00", "a%00b", "%F0%9F%A6%AD", "trail%20", long.as_str()] {
         room.get(name).await.refused(ErrorCode::InvalidIdentifier);
         let database = door.get(&format!("/api/v1/crud/{name}/t")).send().await;
-        assert!(
-            ["invalid_identifier", "database_not_found"].contains(&database.code().as_str()),
-            "{database}"
-        );
+        database.refused(ErrorCode::InvalidIdentifier);
     }
     for name in ["a\u{0}b", "🦭", long.as_str()] {
-        for answer in [
-            room.post("t", &json!({name: 1})).await,
-            room.get(&format!("t?{}", option("query", &json!({name: 1}))))
-                .await,
-            room.get(&format!("t?{}", option("order", &json!({"field": name}))))
-                .await,
+        let written = room.post("t", &json!({name: 1})).await;
+        written.refused(ErrorCode::UnknownField);
+        for options in [
+            option("query", &json!({name: 1})),
+            option("order", &json!({"field": name})),
         ] {
-            assert!(
-                ["invalid_identifier", "unknown_field"].contains(&answer.code().as_str()),
-                "{answer}"
-            );
+            let read = room.get(&format!("t?{options}")).await;
+            read.refused(ErrorCode::InvalidIdentifier);
         }
     }
 }

@@ -152,10 +152,7 @@ async fn a_token_of_another_read_is_refused(door: Door) {
         .key(&shared().read_key)
         .send()
         .await;
-    assert!(
-        ["ok", "invalid_query_option"].contains(&by_read_key.code().as_str()),
-        "{by_read_key}"
-    );
+    by_read_key.payload();
 }
 
 async fn a_token_goes_with_another_limit_and_other_fields_shown(door: Door) {

@@ -75,11 +75,7 @@ async fn a_search_finds_in_each_mode(door: Door) {
     let options = json!({"fullTextSearch": {"fields": ["body"], "searchTerm": "cook"}});
     assert_eq!(field(&room, "notes", &options, "id").await, json!([]));
     let options = json!({"fullTextSearch": {"fields": "title,body", "searchTerm": "cook"}});
-    let answer = ask(&room, "notes", &options).await;
-    assert!(
-        ["ok", "invalid_query_option"].contains(&answer.code().as_str()),
-        "{answer}"
-    );
+    assert_eq!(field(&room, "notes", &options, "id").await, json!([2]));
 }
 
 async fn a_score_comes_under_its_alias(door: Door) {
@@ -224,7 +220,7 @@ async fn a_condition_may_match(door: Door) {
     assert_eq!(field(&room, "notes", &options, "id").await, json!([1, 3]));
     let options = json!({"query": {"body": {"value": "database", "equality": "MATCH", "not": true}}, "order": {"field": "id"}});
     let got = field(&room, "notes", &options, "id").await;
-    assert!(got == json!([2, 4]) || got == json!([2, 4, 6]), "{got}");
+    assert_eq!(got, json!([2, 4, 6]));
     let options = json!({"query": {"plain": {"value": "x", "equality": "MATCH"}}});
     refused(
         &room,
@@ -236,10 +232,7 @@ async fn a_condition_may_match(door: Door) {
     .await;
     let options = json!({"query": {"owner": {"value": "x", "equality": "MATCH"}}});
     let answer = ask(&room, "notes", &options).await;
-    assert!(
-        ["invalid_filter", "fulltext_index_missing"].contains(&answer.code().as_str()),
-        "{answer}"
-    );
+    answer.refused(ErrorCode::InvalidFilter);
     // On a joined table.
     let join = json!({"tableName": "owners", "joinType": "JOIN", "match": {"source": "owner", "target": "id"}, "selectFields": []});
     let options = json!({"join": [join], "query": {"owners.bio": {"value": "gardens", "equality": "MATCH"}}, "order": {"field": "id"}});
@@ -249,9 +242,12 @@ async fn a_condition_may_match(door: Door) {
 async fn odd_search_terms_are_no_fault(door: Door) {
     let room = Room::new(door, NOTES).await;
     let long = "word ".repeat(2000);
+    for term in ["", " "] {
+        let options = json!({"fullTextSearch": search(term, json!({"scoreAlias": "s"}))});
+        let answer = room.post("notes/query", &options).await;
+        answer.refused(ErrorCode::InvalidQueryOption);
+    }
     for term in [
-        "",
-        " ",
         "'",
         "\\",
         "%",
@@ -264,10 +260,7 @@ async fn odd_search_terms_are_no_fault(door: Door) {
     ] {
         let options = json!({"fullTextSearch": search(term, json!({"scoreAlias": "s"}))});
         let answer = room.post("notes/query", &options).await;
-        assert!(
-            ["ok", "invalid_query_option"].contains(&answer.code().as_str()),
-            "{term}: {answer}"
-        );
+        assert_eq!(answer.payload(), json!([]), "{term}");
     }
 }
 
@@ -385,10 +378,6 @@ async fn a_search_pages_by_its_score(door: Door) {
     let mut seen = Vec::new();
     for _ in 0..9 {
         let answer = ask(&room, "notes", &options).await;
-        if seen.is_empty() && answer.code() != "ok" {
-            answer.refused(ErrorCode::InvalidQueryOption);
-            return;
-        }
         seen.extend(
             answer
                 .payload()

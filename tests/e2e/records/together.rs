@@ -6,6 +6,7 @@ use crate::door::{Answer, Call, Door};
 use crate::faults;
 use crate::room::{Room, unique};
 use crate::service::{Edge, Service, kill, shared};
+use crate::worker::Worker;
 use futures_util::future::join_all;
 use reqwest::Method;
 use rustix::process::Signal;
@@ -446,12 +447,18 @@ async fn a_pool_without_connections_is_told_to_each(_: Door) {
     let service = faults::start(Edge::Without, settings).await;
     let read = |n: i64| faults::get(&service, &format!("/api/v1/crud/demo/posts/{n}"));
     read(1).send().await.payload();
-    let sleeping = tokio::spawn(faults::sql(&service, "SELECT SLEEP(10) AS taken").attempt());
+    let sleeping = tokio::spawn(faults::sql(&service, "SELECT SLEEP(12) AS taken").attempt());
     eventually("the only connection is taken", SOON, || async {
         (running(&service, "AS taken") > 0).then_some(())
     })
     .await;
-    for answer in join_all((1..=CALLERS).map(|n| read(n).send())).await {
+    // At both doors.
+    let jwks = service.cli_ok(&["key", "jwks"]);
+    let variables = [("ORIGINS", service.origin.as_str()), ("JWKS", jwks.trim())];
+    let worker = tokio::task::block_in_place(|| Worker::start(&variables));
+    let through = read(1).at(&worker.url);
+    let calls = (1..=CALLERS).map(|n| read(n).send());
+    for answer in join_all(calls.chain([through.send()])).await {
         answer.refused(ErrorCode::Overloaded);
     }
     sleeping.await.unwrap().expect("an answer").payload();

@@ -2,10 +2,14 @@
 //! and `/readyz` tell of a store that fails.
 
 use super::super::fixtures::png;
+use super::super::shelf::Shelf;
 use super::{Desk, names_in};
 use crate::case::eventually;
 use crate::door::{Call, Door};
-use crate::service::{Edge, Service, shared};
+use crate::second::Second;
+use crate::service::shared;
+use crate::stand_in::{Manner, StandIn};
+use crate::worker::Worker;
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -25,7 +29,7 @@ cases! {
         only_commands_that_reach_the_bucket_ask_for_its_keys,
         readiness_and_the_doctor_look_at_the_store,
     ],
-    Own: [a_store_that_is_away_makes_the_service_unready],
+    Own: [a_store_that_is_away_or_full_is_told_at_both_doors],
 }
 
 async fn nothing_is_put_if_one_file_is_wrong(door: Door) {
@@ -235,23 +239,38 @@ async fn readiness_and_the_doctor_look_at_the_store(door: Door) {
     );
 }
 
-async fn a_store_that_is_away_makes_the_service_unready(_: Door) {
-    let settings = [
-        ("SELKIE_MEDIA_STORE", "s3://bucket"),
-        // Nobody listens there.
-        ("SELKIE_MEDIA_S3_ENDPOINT", "http://127.0.0.1:1"),
-        ("SELKIE_MEDIA_S3_ACCESS_KEY", "id"),
-        ("SELKIE_MEDIA_S3_SECRET_KEY", "storesecret"),
-    ];
-    let service = tokio::task::spawn_blocking(move || Service::start(Edge::Without, &settings));
-    let service = service.await.unwrap().expect("a service");
-    let get = |path| Call::new(&service.origin, Method::GET, path).send();
-    let unready = get("/readyz").await;
-    unready.refused(ErrorCode::StorageUnavailable);
-    get("/healthz").await.payload();
-    assert!(!service.log().contains("storesecret"));
-    tokio::task::spawn_blocking(move || service.stop())
-        .await
-        .unwrap()
-        .unwrap();
+/// By an origin of its own on the shared service's MariaDB, and a worker before it.
+async fn a_store_that_is_away_or_full_is_told_at_both_doors(_: Door) {
+    const FULL: &str =
+        "HTTP/1.1 507 Insufficient Storage\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let store = StandIn::start("store", Manner::Refuse).await;
+    let endpoint = store.url.clone();
+    let start = move || {
+        let settings = [
+            ("SELKIE_MEDIA_STORE", "s3://bucket"),
+            ("SELKIE_MEDIA_S3_ENDPOINT", &endpoint),
+            ("SELKIE_MEDIA_S3_ACCESS_KEY", "id"),
+            ("SELKIE_MEDIA_S3_SECRET_KEY", "storesecret"),
+        ];
+        let mut origin = Second::launch(shared(), &settings)?;
+        origin.wait_until_ready()?;
+        let worker = Worker::start(&[("ORIGINS", &origin.origin)]);
+        Ok::<_, String>((origin, worker))
+    };
+    let started = tokio::task::spawn_blocking(start).await.unwrap();
+    let (origin, worker) = started.expect("an origin and a worker");
+    for url in [&origin.origin, &worker.url] {
+        let get = |path| Call::new(url, Method::GET, path).send();
+        store.turn(Manner::Refuse);
+        let unready = get("/readyz").await;
+        unready.refused(ErrorCode::StorageUnavailable);
+        get("/healthz").await.payload();
+        let upload = Shelf::new(Door::Origin).upload("a.txt", "file", "text/plain", b"x");
+        let refused = upload.clone().at(url).send().await;
+        refused.refused(ErrorCode::StorageUnavailable);
+        store.turn(Manner::Raw(FULL));
+        let refused = upload.at(url).send().await;
+        refused.refused(ErrorCode::StorageFull);
+    }
+    assert!(!origin.log().contains("storesecret"));
 }
