@@ -335,7 +335,7 @@ async fn prepared_statements_do_not_leak(door: Door) {
     // Taken or refused: in neither case is it there afterwards.
     room.sql("PREPARE kept FROM 'SELECT 1'").send().await;
     for answer in probes(&room, "EXECUTE kept").await {
-        answer.refused(ErrorCode::SqlError);
+        assert!(answer.status.is_client_error(), "{answer}");
     }
 }
 

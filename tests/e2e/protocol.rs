@@ -138,7 +138,7 @@ async fn wrong_methods_are_told_the_right_ones(door: Door) {
             &["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
         ),
     ] {
-        let answer = door.call(method, path).send().await;
+        let answer = door.call(method.clone(), path).send().await;
         answer.refused(ErrorCode::MethodNotAllowed);
         let allow = answer.header("allow").unwrap_or_default().to_owned();
         for name in allowed {

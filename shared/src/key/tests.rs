@@ -119,7 +119,7 @@ fn an_access_is_read_as_it_is_written() {
 #[test]
 fn a_header_of_the_most_bytes_is_read() {
     let padded = |length: usize| {
-        let token = signer("a", 1).sign(&claims(None));
+        let token = issue("a", 1, &claims(None));
         format!("{token:>length$}")
     };
     assert!(verify(Some(&padded(AUTHORIZATION_MAX_BYTES)), &keys(), NOW).is_ok());
@@ -423,8 +423,13 @@ fn a_kept_token_still_expires() {
 fn a_cache_counts_its_tokens_and_holds_one_at_least() {
     let mut cache = TokenCache::new(keys(), 0);
     assert!(cache.is_empty());
-    let tokens = [0, 1]
-        .map(|n| signer("a", 1).sign(&Claims::new(key_id(), &project(), Access::Full, n, None)));
+    let tokens = [0, 1].map(|n| {
+        issue(
+            "a",
+            1,
+            &Claims::new(key_id(), &project(), Access::Full, n, None),
+        )
+    });
     for (count, token) in (1..).zip(&tokens) {
         cache.verify(Some(token), NOW).unwrap();
         assert_eq!(cache.len(), count);
