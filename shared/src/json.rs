@@ -428,7 +428,7 @@ mod tests {
     fn a_message_says_what_was_expected() {
         let told = |fault: serde_json::Error| fault.to_string();
         assert!(told(members("[]").err().unwrap()).contains("expected an object"));
-        assert!(told(items("{}", 3).unwrap_err()).contains("expected a list"));
+        assert!(told(items::<Value>("{}", 3).unwrap_err()).contains("expected a list"));
         let repeated = told(members(r#"{"a":1,"a":2}"#).err().unwrap());
         assert!(repeated.contains("\"a\" is repeated"), "{repeated}");
     }
