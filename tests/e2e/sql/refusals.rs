@@ -188,7 +188,7 @@ async fn faults_of_the_statement_are_sql_errors(door: Door) {
         ("SELEKT 1", 1064),
         ("SELECT", 1064),
         ("SELECT * FROM t WHERE", 1064),
-        ("SELECT n FROM t GROUP BY SUM(n)", 1056),
+        ("SELECT n FROM t GROUP BY SUM(n)", 1111),
         ("SELECT (SELECT 1 UNION SELECT 2)", 1242),
         ("SELECT nofunction(1)", 1305),
         ("INSERT INTO t VALUES (1, 2)", 1136),
