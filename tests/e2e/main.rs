@@ -77,13 +77,8 @@ mod streams;
 use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
 
-/// Cases that run at once, unless `--test-threads` says otherwise.
-const THREADS: usize = 4;
-
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // Most of a case's time is waiting.
-    arguments.test_threads.get_or_insert(THREADS);
+    let arguments = Arguments::from_args();
     let scratch = match scratch::directory() {
         Ok(directory) => directory,
         Err(error) => {
