@@ -328,22 +328,24 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (resource, method) => in_library(method, resource, pairs)?,
     };
     refuse_idle_headers(head, action)?;
-    let readable = match step.body() {
-        BodyUse::None => Ok(()),
-        BodyUse::Json => expect_json(head.content_type),
-        BodyUse::Upload => Encoding::of(head.content_type).map(drop),
-        BodyUse::Bytes => tus::expect_bytes(head),
-    };
-    let unreadable = match step.body() {
-        BodyUse::None => None,
-        _ => readable.and_then(|()| expect_plain(head)).err(),
-    };
+    let unreadable = check_content(head, step.body()).err();
     Ok(Pending {
         action,
         step,
         unreadable,
         access: Access::Full,
     })
+}
+
+/// Checks that the headers announce a body of the form that an operation takes.
+fn check_content(head: &RequestHead<'_>, body: BodyUse) -> Result<(), Problem> {
+    match body {
+        BodyUse::None => return Ok(()),
+        BodyUse::Json => expect_json(head.content_type)?,
+        BodyUse::Upload => drop(Encoding::of(head.content_type)?),
+        BodyUse::Bytes => tus::expect_bytes(head)?,
+    }
+    expect_plain(head)
 }
 
 /// Options of a resource whose values are texts, however they begin.
