@@ -1,6 +1,6 @@
-//! HTTP: from a connection to a handler and back. A handler is parse, plan, run, respond.
+//! HTTP: from a connection to a handler and back. `router` lists the routes, `pipeline` shows what becomes of a request to
+//! the API.
 
-mod api;
 mod batch;
 pub mod body;
 pub mod cross_origin;
@@ -11,9 +11,11 @@ mod health;
 mod links;
 pub mod media;
 mod once;
+mod pipeline;
 mod record_log;
 mod records;
 mod respond;
+mod router;
 mod security;
 pub mod server;
 mod sql;
@@ -24,27 +26,35 @@ mod unparsed;
 pub use stream::StreamSlots;
 
 use crate::app::App;
+use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{AsHeaderName, ORIGIN};
+use axum::http::header::{AsHeaderName, CONTENT_LENGTH, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use record_log::RequestRecord;
-use shared::error::{ErrorCode, Problem};
-use shared::ident::shown;
+use shared::error::Problem;
 use shared::media::FilePath;
 use shared::operation::tus as protocol;
 use shared::request::{check_headers, check_url, resolve_dot_segments};
+use std::any::Any;
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use tower::Service as _;
 
-/// Every request passes here: it gets its id, its answer its headers, the log its line. `peer` is whoever holds the
-/// other end of the connection.
-pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAddr) -> Response {
+/// Answers a request: gives it its id, its answer the headers that every answer has, the log its line. `peer` is whoever
+/// holds the other end of the connection.
+pub(crate) async fn entry(
+    app: Arc<App>,
+    mut router: Router,
+    request: Request<Incoming>,
+    peer: IpAddr,
+) -> Response {
     // Most requests have none, and need no box for it.
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
@@ -52,7 +62,7 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAdd
     });
     resolve_path(&mut request);
     join_values(request.headers_mut());
-    let mut record = RequestRecord::begin(Arc::clone(&app), &request);
+    let record = Arc::new(RequestRecord::begin(Arc::clone(&app), &request));
     let origin = header(request.headers(), ORIGIN).map(str::to_owned);
     let path = request.uri().path();
     let is_file = path.starts_with(FilePath::PREFIX);
@@ -62,7 +72,11 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAdd
     let outcome = match admitted.and_then(|()| check(&request)) {
         Ok(()) => match app.cors.preflight(&request) {
             Some(preflight) => Ok(preflight),
-            None => contained(route(&app, request, &mut record)).await,
+            None => {
+                request.extensions_mut().insert(Arc::clone(&record));
+                let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+                answered.map_or_else(|panic| Err(panicked(&*panic)), of_router)
+            }
         },
         Err(problem) => {
             let (parts, content) = request.into_parts();
@@ -82,11 +96,38 @@ pub(crate) async fn entry(app: Arc<App>, request: Request<Incoming>, peer: IpAdd
     record.finish(response)
 }
 
+/// Returns the router's answer, or the problem that a handler answered with.
+fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> {
+    let mut response = answer.unwrap_or_else(|never| match never {});
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        return Err(problem);
+    }
+    // The router counts the bytes of every body, also where none is sent (RFC 9110, section 8.6).
+    if response
+        .headers()
+        .get(CONTENT_LENGTH)
+        .is_some_and(|length| length == "0")
+    {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    Ok(response)
+}
+
+/// A panic is a fault of ours: it costs its own request an apology, and no other request anything.
+fn panicked(panic: &(dyn Any + Send)) -> Problem {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Problem::internal(
+        "Something went wrong in the service itself.",
+        format!("a panic: {}", text.unwrap_or("of unknown kind")),
+    )
+}
+
 /// The answer to a request that could not be read: it counts, and is logged, like every other one.
 pub(crate) fn unparsed(app: &Arc<App>, problem: &Problem) -> Response {
     let mut request = Request::new(Body::empty());
     *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
-    let record = RequestRecord::begin(Arc::clone(app), &request);
+    let record = Arc::new(RequestRecord::begin(Arc::clone(app), &request));
     let mut response = respond::problem(problem, record.id());
     security::mark(&mut response, false);
     app.cors.mark(response.headers_mut(), None);
@@ -144,48 +185,13 @@ fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     Some(value.to_str().unwrap_or("\u{fffd}"))
 }
 
-/// A panic is a fault of ours: it costs its own request an apology, and no other request anything.
-fn contained(
-    answer: impl Future<Output = Result<Response, Problem>>,
-) -> impl Future<Output = Result<Response, Problem>> {
-    // Not an `async fn`: that would keep room for what it is given twice.
-    AssertUnwindSafe(answer).catch_unwind().map(|caught| {
-        caught.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<&str>().copied();
-            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-            Err(Problem::internal(
-                "Something went wrong in the service itself.",
-                format!("a panic: {}", text.unwrap_or("of unknown kind")),
-            ))
-        })
-    })
-}
-
-async fn route(
-    app: &Arc<App>,
-    request: Request,
-    record: &mut RequestRecord,
-) -> Result<Response, Problem> {
-    let method = request.method().clone();
-    match request.uri().path() {
-        "/healthz" => health::alive(&method, record),
-        "/readyz" => health::ready(app, &method, record).await,
-        "/metrics" => health::metrics(app, &method, record).await,
-        path if path.starts_with("/api/") => api::handle(app, request, record).await,
-        path if path.starts_with(FilePath::PREFIX) => files::handle(app, request, record).await,
-        path => Err(Problem::new(
-            ErrorCode::RouteNotFound,
-            format!("There is nothing at {}.", shown(path)),
-        )
-        .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn future_bytes<F: Future>(_: impl FnOnce(Arc<App>, Request<Incoming>, IpAddr) -> F) -> usize {
+    fn future_bytes<F: Future>(
+        _: impl FnOnce(Arc<App>, Router, Request<Incoming>, IpAddr) -> F,
+    ) -> usize {
         size_of::<F>()
     }
 

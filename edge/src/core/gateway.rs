@@ -152,7 +152,7 @@ impl Gateway {
             }
             path if path.starts_with(FilePath::PREFIX) => {
                 log.route("/media/{path}");
-                let path = route::file(&request.head())?;
+                let path = route::file(&request.method, &request.path)?;
                 if request.authorization.is_some()
                     && let Ok(principal) = self.verify(request, now)
                 {

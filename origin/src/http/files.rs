@@ -10,15 +10,17 @@ mod query;
 use super::etag::ETag;
 use super::header;
 use super::record_log::RequestRecord;
-use super::{body, respond, stream};
+use super::respond::{self, Failed};
+use super::{body, stream};
 use crate::app::App;
 use crate::database::media::{MediaRow, StoredObject};
 use crate::media::store::{ObjectBytes, StoreError};
 use access::{Access, Credentials};
 use answer::Served;
 use async_stream::try_stream;
+use axum::Extension;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_RANGE;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
@@ -31,33 +33,27 @@ use shared::error::{ErrorCode, Problem};
 use shared::media::FilePath;
 use shared::operation::route;
 use shared::range::{self, Extent};
-use shared::request::RequestHead;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Answers a request for a file.
-pub(super) async fn handle(
-    app: &App,
+pub(super) async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(record): Extension<Arc<RequestRecord>>,
     request: Request,
-    record: &mut RequestRecord,
-) -> Result<Response, Problem> {
+) -> Result<Response, Failed> {
     record.route("/media/{project}/{path}");
     let (parts, content) = request.into_parts();
-    let outcome = answer(app, &parts, record).await;
+    let outcome = find(&app, &parts, &record).await;
     if outcome.is_err() {
         body::drain(content, &parts.headers).await;
     }
-    outcome
+    outcome.map_err(Failed::from)
 }
 
-async fn answer(app: &App, parts: &Parts, record: &mut RequestRecord) -> Result<Response, Problem> {
-    let path = route::file(&RequestHead {
-        method: parts.method.as_str(),
-        path: parts.uri.path(),
-        query: parts.uri.query(),
-        ..RequestHead::default()
-    })?;
+async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Response, Problem> {
+    let path = route::file(parts.method.as_str(), parts.uri.path())?;
     let call = Call {
         query: Query::parse(parts.uri.query()),
         path,
@@ -93,7 +89,7 @@ impl Call<'_> {
     async fn attempt(
         &self,
         app: &App,
-        record: &mut RequestRecord,
+        record: &RequestRecord,
     ) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
@@ -144,7 +140,7 @@ impl Call<'_> {
         &self,
         app: &App,
         file: Option<Arc<MediaRow>>,
-        record: &mut RequestRecord,
+        record: &RequestRecord,
     ) -> Result<(Arc<MediaRow>, Access), Problem> {
         if let Some(file) = &file
             && !file.private

@@ -1,39 +1,40 @@
-//! Whether the service lives, whether it can work, and what it counted.
+//! Handlers that tell whether the service lives, whether it can work, and what it counted.
 
 use super::record_log::RequestRecord;
-use super::respond;
+use super::respond::{self, Failed};
 use crate::app::App;
-use axum::http::Method;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::Uri;
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
+use std::sync::Arc;
+
+/// Where the handlers are, which also names them in logs and metrics.
+pub(super) const HEALTHZ: &str = "/healthz";
+pub(super) const READYZ: &str = "/readyz";
+pub(super) const METRICS: &str = "/metrics";
 
 /// `GET /healthz`: the process answers.
-pub(super) fn alive(method: &Method, record: &mut RequestRecord) -> Result<Response, Problem> {
-    record.route("/healthz");
-    readable(method)?;
-    Ok(respond::payload(br#"{"status":"ok"}"#))
+pub(super) async fn alive(Extension(record): Extension<Arc<RequestRecord>>) -> Response {
+    record.route(HEALTHZ);
+    respond::payload(br#"{"status":"ok"}"#)
 }
 
 /// `GET /readyz`: MariaDB and the store of media answer too.
 pub(super) async fn ready(
-    app: &App,
-    method: &Method,
-    record: &mut RequestRecord,
-) -> Result<Response, Problem> {
-    record.route("/readyz");
-    readable(method)?;
+    State(app): State<Arc<App>>,
+    Extension(record): Extension<Arc<RequestRecord>>,
+) -> Result<Response, Failed> {
+    record.route(READYZ);
     let (database, storage) = tokio::join!(app.is_ready(), app.stored.answers());
     if !database {
-        return Err(Problem::new(
-            ErrorCode::DatabaseUnavailable,
-            "The database does not answer.",
-        ));
+        let message = "The database does not answer.";
+        return Err(Problem::new(ErrorCode::DatabaseUnavailable, message).into());
     }
     if !storage {
-        return Err(Problem::new(
-            ErrorCode::StorageUnavailable,
-            "The storage of files does not answer.",
-        ));
+        let message = "The storage of files does not answer.";
+        return Err(Problem::new(ErrorCode::StorageUnavailable, message).into());
     }
     Ok(respond::payload(
         br#"{"status":"ready","database":"ok","storage":"ok"}"#,
@@ -42,22 +43,24 @@ pub(super) async fn ready(
 
 /// `GET /metrics`: for Prometheus.
 pub(super) async fn metrics(
-    app: &App,
-    method: &Method,
-    record: &mut RequestRecord,
-) -> Result<Response, Problem> {
-    record.route("/metrics");
-    readable(method)?;
-    Ok(respond::text(app.metrics.text(app.readings().await)))
+    State(app): State<Arc<App>>,
+    Extension(record): Extension<Arc<RequestRecord>>,
+) -> Response {
+    record.route(METRICS);
+    respond::text(app.metrics.text(app.readings().await))
 }
 
-fn readable(method: &Method) -> Result<(), Problem> {
-    match method.as_str() {
-        "GET" | "HEAD" => Ok(()),
-        _ => Err(Problem::new(
-            ErrorCode::MethodNotAllowed,
-            "Only GET and HEAD are allowed here.",
-        )
-        .with_allow("GET, HEAD")),
-    }
+/// The answer to other methods than `GET` and `HEAD`.
+pub(super) async fn only_read(
+    Extension(record): Extension<Arc<RequestRecord>>,
+    uri: Uri,
+) -> Failed {
+    let here = [HEALTHZ, READYZ, METRICS]
+        .into_iter()
+        .find(|path| *path == uri.path());
+    record.route(here.unwrap_or("none"));
+    let message = "Only GET and HEAD are allowed here.";
+    Problem::new(ErrorCode::MethodNotAllowed, message)
+        .with_allow("GET, HEAD")
+        .into()
 }

@@ -14,13 +14,13 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use shared::error::Problem;
 use shared::key::Principal;
-use shared::policy::{Action, method_label};
+use shared::policy::method_label;
 use shared::rate::Allowance;
 use shared::request_id::{self, RequestId};
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
@@ -30,14 +30,14 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 /// Room for a `Server-Timing` of some minutes.
 const TIMING_BYTES: usize = 48;
 
-/// One request, as far as it is known.
+/// What is known of one request, which its handler adds to.
 pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
     method: &'static str,
-    route: &'static str,
-    caller: Option<Arc<Principal>>,
-    allowance: Option<Allowance>,
+    route: OnceLock<&'static str>,
+    caller: OnceLock<Arc<Principal>>,
+    allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
     started: Instant,
 }
@@ -54,9 +54,9 @@ impl RequestRecord {
                 .and_then(RequestId::from_incoming)
                 .unwrap_or_else(fresh_id),
             method: method_label(request.method().as_str()),
-            route: "none",
-            caller: None,
-            allowance: None,
+            route: OnceLock::new(),
+            caller: OnceLock::new(),
+            allowance: OnceLock::new(),
             progress: Arc::default(),
             started: Instant::now(),
         }
@@ -66,26 +66,26 @@ impl RequestRecord {
         self.id.as_str()
     }
 
-    pub(super) fn caller(&mut self, principal: Arc<Principal>) {
-        self.caller = Some(principal);
+    /// Records whose key the request carries, once it is verified.
+    pub(super) fn caller(&self, principal: Arc<Principal>) {
+        self.caller.get_or_init(|| principal);
     }
 
     /// Counts the request of a key that was verified, before anything is done for it.
-    pub(super) fn count(&mut self, principal: &Principal) -> Result<(), Problem> {
+    pub(super) fn count(&self, principal: &Principal) -> Result<(), Problem> {
         let counted = self.app.rates.count(principal.key_id());
         if counted.is_err() {
             self.app.metrics.rate_limited();
         }
-        self.allowance = counted?;
+        if let Some(allowance) = counted? {
+            self.allowance.get_or_init(|| allowance);
+        }
         Ok(())
     }
 
-    pub(super) fn action(&mut self, action: Option<Action>) {
-        self.route = action.map_or(self.route, Action::route);
-    }
-
-    pub(super) fn route(&mut self, route: &'static str) {
-        self.route = route;
+    /// Records the route, which is one of few.
+    pub(super) fn route(&self, route: &'static str) {
+        self.route.get_or_init(|| route);
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
@@ -103,7 +103,7 @@ impl RequestRecord {
 
     /// Puts the id and the timing on the answer, and writes the log line: at once if the answer is
     /// whole, else when its last byte, or its caller, is gone.
-    pub(super) fn finish(self, mut response: Response) -> Response {
+    pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(self.id.as_str()) {
             headers.insert(REQUEST_ID, id);
@@ -111,7 +111,7 @@ impl RequestRecord {
         if let Ok(timing) = HeaderValue::try_from(self.timing()) {
             headers.insert(SERVER_TIMING, timing);
         }
-        if let Some(allowance) = &self.allowance {
+        if let Some(allowance) = self.allowance.get() {
             for (name, value) in allowance.headers() {
                 if let Ok(value) = HeaderValue::try_from(value) {
                     headers.insert(HeaderName::from_static(name), value);
@@ -133,7 +133,7 @@ impl RequestRecord {
                     announced,
                     ending: Ending::Cut,
                     status,
-                    record: Some(self),
+                    record: self,
                 })
             }),
         }
@@ -153,20 +153,21 @@ impl RequestRecord {
     fn log(&self, status: u16, bytes: u64, ending: Ending) {
         let total = self.started.elapsed();
         let (rows, db_micros) = (self.progress.rows(), self.progress.db_micros());
+        let route = self.route.get().copied().unwrap_or("none");
         let labels = RequestLabels {
             method: self.method,
-            route: self.route,
+            route,
             status,
         };
         self.app.metrics.request(labels, total, rows);
-        let caller = self.caller.as_deref();
+        let caller = self.caller.get();
         let mut key = Uuid::encode_buffer();
         let key = caller.map(|caller| &*caller.key_id().hyphenated().encode_lower(&mut key));
         let project = caller.map(|caller| caller.project().as_str());
         tracing::info!(
             id = self.id.as_str(),
             method = self.method,
-            route = self.route,
+            route,
             status,
             key,
             project,
@@ -226,7 +227,7 @@ struct Watched {
     announced: Option<u64>,
     ending: Ending,
     status: u16,
-    record: Option<RequestRecord>,
+    record: Arc<RequestRecord>,
 }
 
 impl HttpBody for Watched {
@@ -254,8 +255,6 @@ impl HttpBody for Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        if let Some(record) = self.record.take() {
-            record.log(self.status, self.bytes, self.ending);
-        }
+        self.record.log(self.status, self.bytes, self.ending);
     }
 }

@@ -8,12 +8,29 @@ use crate::database::run::Chunks;
 use crate::metrics::StreamGuard;
 use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use shared::envelope;
 use shared::error::Problem;
 use shared::format::Format;
+
+/// A problem on its way from a handler to where its envelope is written, which needs the request's id.
+pub(super) struct Failed(Problem);
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(self.0);
+        response
+    }
+}
 
 /// Headers of an answer to a read, those that every answer gets among them: more make the map grow.
 const USUAL_HEADERS: usize = 10;

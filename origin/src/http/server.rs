@@ -1,5 +1,6 @@
 //! Connections: accepted, served as HTTP/1.1 or HTTP/2 (h2c), drained at the end.
 
+use super::router;
 use super::unparsed::{Exchange, Told, Watched};
 use crate::app::App;
 use crate::config::Config;
@@ -39,6 +40,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
     let patience = config.header_read_timeout;
+    let router = router::router(Arc::clone(&app));
     let graceful = GracefulShutdown::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -54,7 +56,7 @@ pub async fn serve(
             () = stop.cancelled() => break,
         };
         prepare(&stream);
-        let (app, builder) = (Arc::clone(&app), Arc::clone(&builder));
+        let (app, router, builder) = (Arc::clone(&app), router.clone(), Arc::clone(&builder));
         let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {
             let protocol = tokio::select! {
@@ -73,7 +75,8 @@ pub async fn serve(
                     if let Some(exchange) = &exchange {
                         exchange.begin();
                     }
-                    let answered = super::entry(Arc::clone(&app), request, peer.ip());
+                    let answered =
+                        super::entry(Arc::clone(&app), router.clone(), request, peer.ip());
                     let told = |response: Response| response.map(|body| Told::new(body, exchange));
                     // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
                     Box::pin(answered.map(|response| Ok::<_, Infallible>(told(response))))

@@ -35,7 +35,7 @@ pub(super) struct Credentials<'a> {
 /// The key could not be looked up, or calls too often. A key that is no good, or another project's, is no access.
 pub(super) async fn to_private(
     app: &App,
-    record: &mut RequestRecord,
+    record: &RequestRecord,
     path: &FilePath,
     credentials: &Credentials<'_>,
 ) -> Result<Option<(Access, Option<Arc<Principal>>)>, Problem> {

@@ -1,43 +1,47 @@
-//! `/api/v1`: who calls, what for, may they; then the operation's own room.
+//! The flow of every request to `/api/v1`: admitted, its body read and parsed, its operation run.
 
 use super::body::{self, Held};
 use super::record_log::RequestRecord;
 use super::records::{Extent, Terms};
+use super::respond::Failed;
 use super::{batch, media, records, sql, tus};
 use crate::app::App;
+use axum::Extension;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, Version};
 use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{BodyUse, Operation};
+use shared::policy::Action;
 use shared::request::RequestHead;
 use std::sync::Arc;
 
-pub(super) async fn handle(
-    app: &Arc<App>,
+/// Answers a request to the API.
+pub(super) async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(record): Extension<Arc<RequestRecord>>,
     request: Request,
-    record: &mut RequestRecord,
-) -> Result<Response, Problem> {
+) -> Result<Response, Failed> {
     let (parts, mut content) = request.into_parts();
-    let outcome = answer(app, &parts, &mut content, record).await;
+    let outcome = run(&app, &parts, &mut content, &record).await;
     if outcome.is_err() {
         body::drain(content, &parts.headers).await;
     }
-    outcome
+    outcome.map_err(Failed::from)
 }
 
-async fn answer(
+async fn run(
     app: &Arc<App>,
     parts: &Parts,
     content: &mut Body,
-    record: &mut RequestRecord,
+    record: &RequestRecord,
 ) -> Result<Response, Problem> {
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
-        record.action(action);
+        record.route(action.map_or("none", Action::route));
         let principal = app.keys.authenticate(head.authorization).await?;
         record.caller(Arc::clone(&principal));
         record.count(&principal)?;

@@ -1,0 +1,34 @@
+//! The origin's routes. Everything below `/api/` is one of them: its paths are parsed by `shared::operation`, which the edge
+//! does too, and which tells `a,b` from `a%2Cb` in an id, and `POST …/query` from a record whose key is "query".
+
+use super::respond::Failed;
+use super::{files, health, pipeline};
+use crate::app::App;
+use axum::Router;
+use axum::http::Uri;
+use axum::routing::{any, get};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use std::sync::Arc;
+
+/// Builds the router.
+pub(super) fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/api/{*path}", any(pipeline::answer))
+        .route("/media/", any(files::answer))
+        .route("/media/{*path}", any(files::answer))
+        .route(health::HEALTHZ, get(health::alive))
+        .route(health::READYZ, get(health::ready))
+        .route(health::METRICS, get(health::metrics))
+        .method_not_allowed_fallback(health::only_read)
+        .fallback(not_found)
+        .with_state(app)
+}
+
+async fn not_found(uri: Uri) -> Failed {
+    let message = format!("There is nothing at {}.", shown(uri.path()));
+    let hint = "Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.";
+    Problem::new(ErrorCode::RouteNotFound, message)
+        .with_hint(hint)
+        .into()
+}
