@@ -2,8 +2,8 @@
 
 mod ids;
 
-use super::record_log::RequestRecord;
 use super::records::{self, Failure, Schema, Tables};
+use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::DbError;

@@ -9,7 +9,7 @@ mod query;
 
 use super::etag::ETag;
 use super::header;
-use super::record_log::RequestRecord;
+use super::request_log::RequestRecord;
 use super::respond::{self, Failed};
 use super::{body, stream};
 use crate::app::App;

@@ -1,6 +1,6 @@
 //! Handlers that tell whether the service lives, whether it can work, and what it counted.
 
-use super::record_log::RequestRecord;
+use super::request_log::RequestRecord;
 use super::respond::{self, Failed};
 use crate::app::App;
 use axum::Extension;

@@ -1,8 +1,8 @@
 //! The flow of every request to `/api/v1`: admitted, its body read and parsed, its operation run.
 
 use super::body::{self, Held};
-use super::record_log::RequestRecord;
 use super::records::{Extent, Terms};
+use super::request_log::RequestRecord;
 use super::respond::Failed;
 use super::{batch, media, records, sql, tus};
 use crate::app::App;

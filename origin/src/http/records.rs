@@ -6,7 +6,7 @@ pub(super) mod search;
 mod tables;
 
 use super::once::InsertOnce;
-use super::record_log::RequestRecord;
+use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::run::Reading;

@@ -1,7 +1,7 @@
 //! `/api/v1/sql`: the caller's own statement.
 
-use super::record_log::RequestRecord;
 use super::records::Failure;
+use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::DbError;

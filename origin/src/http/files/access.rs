@@ -3,7 +3,7 @@
 use super::query::Query;
 use crate::app::App;
 use crate::clock::now;
-use crate::http::record_log::RequestRecord;
+use crate::http::request_log::RequestRecord;
 use shared::error::Problem;
 use shared::key::Principal;
 use shared::media::FilePath;
