@@ -10,7 +10,7 @@ use crate::embedded::Health;
 use crate::http::StreamSlots;
 use crate::http::body;
 use crate::http::cross_origin::CrossOrigin;
-use crate::http::gate::Gate;
+use crate::http::origin_access::OriginAccess;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::resumable::{ResumableUploads, UploadTerms};
@@ -57,8 +57,8 @@ pub struct App {
     pub public_url: Option<BaseUrl>,
     /// Signatures of private files' URLs.
     pub signer: Signer,
-    /// Who may speak to the origin.
-    pub gate: Gate,
+    /// Who may call the origin.
+    pub access: OriginAccess,
     /// How often each key calls.
     pub rates: Rates,
     /// Which web pages may read answers.
@@ -140,8 +140,8 @@ impl App {
             public_url: config.public_url.clone(),
             signer: system.signer.clone(),
             metrics: Metrics::new(),
-            gate: Gate::new(
-                config.entrance,
+            access: OriginAccess::new(
+                config.access,
                 config.trusted_networks.clone(),
                 system.edge_secret.clone(),
             ),

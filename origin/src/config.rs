@@ -3,9 +3,9 @@
 //!
 //! Holds values only; opens nothing but the file.
 
+mod access;
 mod accounts;
 mod base_url;
-mod entrance;
 mod environment;
 mod layers;
 mod media;
@@ -24,11 +24,11 @@ use secrecy::SecretString;
 use shared::cors::CorsOrigins;
 use shared::rate::RateLimit;
 
+pub use self::access::AccessConfig;
+#[cfg(test)]
+pub(crate) use self::access::networks;
 pub use self::accounts::{Account, ProjectAccounts};
 pub use self::base_url::BaseUrl;
-pub use self::entrance::Entrance;
-#[cfg(test)]
-pub(crate) use self::entrance::networks;
 pub use self::environment::UnknownVariable;
 pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
@@ -94,7 +94,7 @@ pub struct Config {
     /// How often one key may call; without it, as often as it likes.
     pub rate_limit: Option<RateLimit>,
     /// Who may speak to the origin.
-    pub entrance: Entrance,
+    pub access: AccessConfig,
     /// Whose word about a request counts, and who is let in where not everybody is.
     pub trusted_networks: Vec<IpNet>,
     /// Where media are kept.
@@ -169,8 +169,8 @@ impl Config {
             rows_batch_max: whole("rows_batch_max", 1, 1_000_000)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
             rate_limit: required(layers, "rate_limit", value::rate_limit)?,
-            entrance: required(layers, "require_edge", entrance::entrance)?,
-            trusted_networks: optional(layers, "trusted_networks", entrance::networks)?
+            access: required(layers, "require_edge", access::require_edge)?,
+            trusted_networks: optional(layers, "trusted_networks", access::networks)?
                 .unwrap_or_default(),
             media_store: media::store(layers, &data_dir)?,
             media_fsync: required(layers, "media_fsync", media::durability)?,

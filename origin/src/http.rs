@@ -6,11 +6,11 @@ pub mod body;
 pub mod cross_origin;
 mod etag;
 mod files;
-pub mod gate;
 mod health;
 mod links;
 pub mod media;
 mod once;
+pub mod origin_access;
 mod pipeline;
 mod records;
 mod request_log;
@@ -68,8 +68,8 @@ pub(crate) async fn entry(
     let is_file = path.starts_with(FilePath::PREFIX);
     let upload = protocol::is_at(path).then(|| path.to_owned());
     let wants_body = request.method() != Method::HEAD;
-    let admitted = app.gate.admit(&mut request, peer);
-    let outcome = match admitted.and_then(|()| check(&request)) {
+    let allowed = app.access.check(&mut request, peer);
+    let outcome = match allowed.and_then(|()| check(&request)) {
         Ok(()) => match app.cors.preflight(&request) {
             Some(preflight) => Ok(preflight),
             None => {

@@ -1,9 +1,9 @@
-//! Who may speak to the origin at all, and whose word about a request counts: the edge proves itself by a secret,
+//! Who may call the origin at all, and whose forwarding headers count: the edge proves itself by a secret,
 //! others by the network that they call from.
 //!
 //! Knows neither keys nor what is asked for.
 
-use crate::config::Entrance;
+use crate::config::AccessConfig;
 use crate::system::edge_secret::EdgeSecret;
 use axum::http::{HeaderMap, HeaderName, Request};
 use ipnet::IpNet;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 /// The one path that is open to everybody: whoever starts and watches processes asks it.
 const OPEN_PATH: &str = "/healthz";
 
-/// What a proxy tells of the request that it got.
+/// Headers in which a proxy describes the request that it got.
 const TOLD: [HeaderName; 4] = [
     HeaderName::from_static("forwarded"),
     HeaderName::from_static("x-forwarded-for"),
@@ -23,43 +23,43 @@ const TOLD: [HeaderName; 4] = [
 ];
 const EDGE_SECRET: HeaderName = HeaderName::from_static(EDGE_SECRET_HEADER);
 
-/// The gate of one origin.
+/// Decides who may call the origin.
 #[derive(Clone, Debug)]
-pub struct Gate {
-    entrance: Entrance,
+pub struct OriginAccess {
+    config: AccessConfig,
     networks: Vec<IpNet>,
     secret: EdgeSecret,
 }
 
-impl Gate {
-    /// A gate with these rules.
+impl OriginAccess {
+    /// Access by these rules.
     #[must_use]
-    pub fn new(entrance: Entrance, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
+    pub fn new(config: AccessConfig, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
         Self {
-            entrance,
+            config,
             networks,
             secret,
         }
     }
 
-    /// Looks at who sent a request, and takes off it what must go no further: the secret, and what a proxy told if
-    /// its word does not count.
+    /// Checks who sent a request, and removes headers that must go no further: the secret, and forwarding headers of a
+    /// caller that is not trusted.
     ///
     /// # Errors
     /// `permission_denied`.
-    pub(super) fn admit<B>(&self, request: &mut Request<B>, peer: IpAddr) -> Result<(), Problem> {
+    pub(super) fn check<B>(&self, request: &mut Request<B>, peer: IpAddr) -> Result<(), Problem> {
         let is_open = request.uri().path() == OPEN_PATH;
         let headers = request.headers_mut();
         let is_known = self.is_edge(headers) || self.trusts(peer);
         headers.remove(EDGE_SECRET);
-        // Where nobody in particular is trusted, anybody's word counts: it goes into nobody's answer but his own.
-        let believes = is_known || (self.entrance == Entrance::Open && self.networks.is_empty());
+        // Where no caller in particular is trusted, all are: the headers affect only the answer to the same request.
+        let believes = is_known || (self.config == AccessConfig::Open && self.networks.is_empty());
         if !believes {
             for name in TOLD {
                 headers.remove(name);
             }
         }
-        if is_known || is_open || self.entrance == Entrance::Open {
+        if is_known || is_open || self.config == AccessConfig::Open {
             return Ok(());
         }
         Err(Problem::new(
@@ -98,17 +98,17 @@ mod tests {
         EdgeSecret::of([byte; 32])
     }
 
-    fn gate(entrance: Entrance, list: &str) -> Gate {
+    fn access(config: AccessConfig, list: &str) -> OriginAccess {
         let networks = if list.is_empty() {
             Vec::new()
         } else {
             networks(list).unwrap()
         };
-        Gate::new(entrance, networks, secret(1))
+        OriginAccess::new(config, networks, secret(1))
     }
 
-    /// Whether it gets in, and whether what its proxy told is left.
-    fn asked(gate: &Gate, path: &str, peer: &str, secrets: &[&str]) -> (bool, bool) {
+    /// Whether the caller may call, and whether its forwarding headers are left.
+    fn asked(access: &OriginAccess, path: &str, peer: &str, secrets: &[&str]) -> (bool, bool) {
         let mut request = Request::builder()
             .uri(path)
             .header("x-forwarded-host", "a.example");
@@ -116,14 +116,14 @@ mod tests {
             request = request.header(EDGE_SECRET_HEADER, *secret);
         }
         let mut request = request.body(()).unwrap();
-        let admitted = gate.admit(&mut request, peer.parse().unwrap()).is_ok();
+        let allowed = access.check(&mut request, peer.parse().unwrap()).is_ok();
         assert!(!request.headers().contains_key(EDGE_SECRET_HEADER));
-        (admitted, request.headers().contains_key("x-forwarded-host"))
+        (allowed, request.headers().contains_key("x-forwarded-host"))
     }
 
     #[test]
     fn a_guarded_origin_lets_in_its_edge_and_its_networks() {
-        let gate = gate(Entrance::Guarded, "10.1.0.0/16, fd00::/8,192.0.2.7");
+        let access = access(AccessConfig::Restricted, "10.1.0.0/16, fd00::/8,192.0.2.7");
         let (right, wrong) = (secret(1), secret(2));
         for (peer, secrets, known) in [
             (STRANGER, &[][..], false),
@@ -140,17 +140,17 @@ mod tests {
             ("192.0.2.7", &[], true),
             ("192.0.2.8", &[], false),
         ] {
-            let outcome = asked(&gate, "/api/v1/sql", peer, secrets);
+            let outcome = asked(&access, "/api/v1/sql", peer, secrets);
             assert_eq!(outcome, (known, known), "{peer} {}", secrets.len());
-            assert!(asked(&gate, "/healthz", peer, secrets).0, "{peer}");
+            assert!(asked(&access, "/healthz", peer, secrets).0, "{peer}");
         }
     }
 
     #[test]
     fn an_open_origin_believes_everybody_until_it_is_told_whom() {
-        let open = gate(Entrance::Open, "");
+        let open = access(AccessConfig::Open, "");
         assert_eq!(asked(&open, "/", STRANGER, &[]), (true, true));
-        let told = gate(Entrance::Open, "10.0.0.0/8");
+        let told = access(AccessConfig::Open, "10.0.0.0/8");
         assert_eq!(asked(&told, "/", STRANGER, &[]), (true, false));
         assert_eq!(asked(&told, "/", "10.0.0.1", &[]), (true, true));
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_secret_shows_itself_to_nobody() {
-        let gate = gate(Entrance::Guarded, "");
-        assert!(!format!("{gate:?}").contains(secret(1).text()));
+        let access = access(AccessConfig::Restricted, "");
+        assert!(!format!("{access:?}").contains(secret(1).text()));
     }
 }

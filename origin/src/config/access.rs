@@ -1,4 +1,4 @@
-//! The settings of who may speak to the origin: `require_edge` and `trusted_networks`.
+//! The settings of who may call the origin: `require_edge` and `trusted_networks`.
 
 use std::net::IpAddr;
 
@@ -6,18 +6,18 @@ use ipnet::IpNet;
 
 use super::value;
 
-/// Whether only those whom the origin knows get in.
+/// Who may call the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entrance {
-    /// Everybody may call; keys decide.
+pub enum AccessConfig {
+    /// Everybody: keys decide.
     Open,
-    /// Only the edge, and who calls from a trusted network.
-    Guarded,
+    /// Only the edge and callers from a trusted network.
+    Restricted,
 }
 
 /// The setting `require_edge`.
-pub(super) fn entrance(text: &str) -> Result<Entrance, String> {
-    value::switch(text, Entrance::Guarded, Entrance::Open)
+pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {
+    value::switch(text, AccessConfig::Restricted, AccessConfig::Open)
 }
 
 /// The setting `trusted_networks`: networks or single addresses, separated by commas.
