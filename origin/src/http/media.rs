@@ -1,6 +1,6 @@
 //! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
 
-pub(super) mod forget;
+pub(super) mod cache_purge;
 pub(super) mod payload;
 pub(super) mod receive;
 
@@ -93,7 +93,7 @@ async fn upload(
         Existing::Stays => &[],
     };
     let private_in = makes_folder_private.then(|| principal.project());
-    forget::tell(&mut response, &parts.headers, replaced, private_in);
+    cache_purge::announce(&mut response, &parts.headers, replaced, private_in);
     Ok(response)
 }
 
@@ -148,7 +148,7 @@ async fn delete(
     let deleted = app.library.delete(principal.project(), id).await?;
     let row = deleted.ok_or_else(|| id.unknown())?;
     let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());
-    forget::tell(&mut response, headers, &[row], None);
+    cache_purge::announce(&mut response, headers, &[row], None);
     Ok(response)
 }
 

@@ -6,7 +6,7 @@
 mod arrive;
 
 use super::links::links;
-use super::media::{forget, payload};
+use super::media::{cache_purge, payload};
 use crate::app::App;
 use crate::database::media::{MediaRow, UploadRow};
 use crate::media::resumable::{Manner, Turn};
@@ -211,7 +211,7 @@ fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
         let made = tus::TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
         let private_in = private_in.then_some(asker.project);
-        forget::tell(
+        cache_purge::announce(
             response,
             asker.headers,
             std::slice::from_ref(file),

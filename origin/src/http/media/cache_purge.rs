@@ -1,4 +1,5 @@
-//! Tells an edge which of the files that it keeps are others now, nobody's, or private. Who does not ask is told nothing.
+//! Lists the cache tags that the edge must purge because of a write, in a header of the answer to the edge. Other callers
+//! get no such header.
 
 use crate::database::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,9 +7,9 @@ use axum::response::Response;
 use shared::ident::ProjectName;
 use shared::media::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project};
 
-/// Names files that were replaced or deleted, and the project of which a folder became private, if the request's headers
-/// ask for it.
-pub(in crate::http) fn tell(
+/// Adds the tags of files that were replaced or deleted, and of the project of which a folder became private, if the
+/// request's headers ask for them.
+pub(in crate::http) fn announce(
     response: &mut Response,
     request: &HeaderMap,
     files: &[MediaRow],
