@@ -1,4 +1,4 @@
-//! Bodies that must be whole before they mean anything, read within bounds.
+//! JSON bodies, which are read whole within limits, and the pace at which any body must arrive.
 
 use crate::app::Bounds;
 use crate::shares::{Guard, Shares};
@@ -13,22 +13,22 @@ use shared::limits::BODY_MIN_BYTES_PER_SECOND;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes of all JSON bodies held at once, beyond the first [`FREE_BYTES`] of each: sixteen of the largest,
-/// each of which is parsed and bound in three or four copies. Keeps some hundred callers with a large
-/// body each from filling memory together.
+/// Bytes of all JSON bodies in memory at once, beyond the first [`FREE_BYTES`] of each: sixteen of the largest, each of
+/// which is parsed and bound in three or four copies. Keeps some hundred clients with a large body each from filling the
+/// memory together.
 const HELD_MAX_BYTES: usize = 256 * 1024 * 1024;
-/// Bytes of a body that are never refused for lack of room: what a record takes.
+/// Bytes of a body that are not counted, so that a request for one record is never refused.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// The bytes of JSON bodies that are held: [`HELD_MAX_BYTES`] or two of the largest, whichever is more, and half of
-/// that for one project.
+/// The memory for JSON bodies: [`HELD_MAX_BYTES`] or two of the largest bodies, whichever is more, and half of that for one
+/// project.
 #[must_use]
 pub fn held_shares(body_max_bytes: usize) -> Shares {
     let whole = HELD_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
     Shares::new(whole, whole / 2)
 }
 
-/// A body, counted until it is dropped.
+/// A body in memory, counted until it is dropped.
 #[derive(Default)]
 pub(super) struct Held {
     guard: Option<Guard>,
@@ -100,7 +100,7 @@ pub(super) async fn read(
     Ok(held)
 }
 
-/// Reads a body piece by piece, from a caller who neither pauses nor lets it drip for too long.
+/// Reads a body piece by piece, from a client that neither pauses for too long nor sends too slowly.
 pub(super) struct BodyReader<'a> {
     body: &'a mut Body,
     pace: Pace,
@@ -156,7 +156,7 @@ impl<'a> BodyReader<'a> {
     }
 }
 
-/// How fast a body arrives. Only time in which its caller was waited for counts.
+/// How fast a body arrives. Only the time spent waiting for its client counts.
 struct Pace {
     pause_max: Duration,
     waited: Duration,
@@ -172,7 +172,7 @@ impl Pace {
         }
     }
 
-    /// Counts a piece that was waited for. Judged whenever the waits have come to `pause_max` together.
+    /// Counts a piece that was waited for. The pace is judged whenever the waits add up to `pause_max`.
     fn count(&mut self, waited: Duration, bytes: usize) -> Result<(), Problem> {
         self.waited += waited;
         self.bytes += bytes as u64;
@@ -203,15 +203,15 @@ impl Pace {
     }
 }
 
-/// Bytes of a refused body that are still taken, so that the caller, who is busy sending, gets to read
-/// the answer; beyond, the connection is cut.
+/// Bytes of a refused body that are still read, so that a client that is sending gets to read the answer; beyond, the
+/// connection is closed.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// How long a refused body is taken.
+/// How long a refused body is read.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Takes what is left of a body that nobody wants.
+/// Reads and discards the rest of a refused body.
 pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
-    // A caller who waits for leave to send gets none.
+    // A client that waits for 100 Continue does not send the body.
     if body.is_end_stream() || headers.contains_key("expect") {
         return;
     }
@@ -225,7 +225,7 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
             }
         }
     });
-    // Whether it was taken whole makes no difference to the answer.
+    // Whether it was read whole makes no difference to the answer.
     let _ = taken.await;
 }
 

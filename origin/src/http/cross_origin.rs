@@ -1,5 +1,4 @@
-//! What lets web pages of other origins read answers: preflights, and a few headers on every answer,
-//! made ready once where they are the same for everybody.
+//! CORS: answers to preflights, and the headers of every answer, built once where they are the same for all origins.
 
 use super::header;
 use axum::body::Body;

@@ -1,4 +1,4 @@
-//! Where a caller reaches the service, as the URLs in its answer need it: as configured, else as its request says.
+//! The base of the URLs in an answer: as configured, else as the request says.
 
 use crate::app::App;
 use crate::config::BaseUrl;
@@ -13,8 +13,8 @@ pub(super) fn links(app: &App, request: &Parts) -> Links {
     Links::new(configured.or_else(|| told(request)))
 }
 
-/// What a proxy says of the request that it got, else the address that was asked. Without either, or with anything odd
-/// in it, URLs are given as paths. A caller who lies gets URLs that lead elsewhere, and nobody else does.
+/// Returns the base that a proxy's headers name, else the host that was asked; `None` without either, or if they are no
+/// scheme and host: URLs are then paths. A caller that sends false headers affects only its own answer.
 fn told(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;

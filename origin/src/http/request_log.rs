@@ -1,5 +1,5 @@
-//! What is kept of a request while it runs: for its log line, its metrics, its timing header. Never a
-//! value, a name that a caller chose, or a key.
+//! What is known of a request while it runs, for its log line, its metrics and its timing header: never a value, a name that
+//! a caller chose, or a key.
 
 use super::stream::Terms;
 use crate::app::App;
@@ -71,7 +71,10 @@ impl RequestRecord {
         self.caller.get_or_init(|| principal);
     }
 
-    /// Counts the request of a key that was verified, before anything is done for it.
+    /// Counts the request of a verified key against its rate limit.
+    ///
+    /// # Errors
+    /// `rate_limited`.
     pub(super) fn count(&self, principal: &Principal) -> Result<(), Problem> {
         let counted = self.app.rates.count(principal.key_id());
         if counted.is_err() {
@@ -92,17 +95,17 @@ impl RequestRecord {
         &self.progress
     }
 
-    /// The terms of a streamed answer of records for this key, and what counts it.
+    /// Returns the limits of a streamed answer of records for this key, and the guard that counts it as running.
     ///
     /// # Errors
-    /// There are too many streams.
+    /// `rate_limited` or `overloaded`: there are too many streams.
     pub(super) fn stream(&self, principal: &Principal) -> Result<(Terms, StreamGuard), Problem> {
         let terms = Terms::of_records(&self.app, principal, self.started)?;
         Ok((terms, self.app.metrics.stream()))
     }
 
     /// Puts the id and the timing on the answer, and writes the log line: at once if the answer is
-    /// whole, else when its last byte, or its caller, is gone.
+    /// whole, else after its last byte or when the client disconnects.
     pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(self.id.as_str()) {
@@ -194,8 +197,8 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// A new id. Its random part comes from a counter under a keyed hash: unique among origins, and without
-/// asking the kernel at every request. It keeps no secret.
+/// Returns a new id. Its random part is a keyed hash of a counter: unique among origins, and without a system call for
+/// each request. It is no secret.
 fn fresh_id() -> RequestId {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -215,7 +218,7 @@ fn fresh_id() -> RequestId {
 enum Ending {
     /// With its last byte.
     Whole,
-    /// Before it: an error, or the caller left.
+    /// Before it: an error, or the client disconnected.
     Cut,
 }
 
@@ -223,7 +226,7 @@ enum Ending {
 struct Watched {
     body: Body,
     bytes: u64,
-    /// Behind as many, nobody asks whether there are more.
+    /// The Content-Length: after so many bytes hyper does not poll for the end.
     announced: Option<u64>,
     ending: Ending,
     status: u16,

@@ -45,8 +45,7 @@ pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// 200 with one record, or 304 if the caller has it already. It may be kept, but is asked for again
-/// each time.
+/// 200 with one record, or 304 if the client has it already. Caches may store it, but must revalidate it each time.
 pub(super) fn record(body: Vec<u8>, format: Format, if_none_match: Option<&str>) -> Response {
     let tag = ETag::of(&body);
     let mut response = match if_none_match {
@@ -59,7 +58,7 @@ pub(super) fn record(body: Vec<u8>, format: Format, if_none_match: Option<&str>)
     response
 }
 
-/// An answer with a list of records. Nothing can tell whether it is still true, so it is not kept.
+/// Marks the answer as a list of records, which has no validator and so is not cached.
 pub(super) fn list(mut response: Response) -> Response {
     depends_on_accept(response.headers_mut(), "no-store");
     response
@@ -77,7 +76,7 @@ fn not_modified() -> Response {
     response
 }
 
-/// The same answer without its body, whose length is told if it is known (RFC 9110, section 9.3.2).
+/// Removes the body, and sets the Content-Length if it is known (RFC 9110, section 9.3.2).
 pub(super) fn head(mut response: Response) -> Response {
     let body = std::mem::take(response.body_mut());
     if let Some(length @ 1..) = body.size_hint().exact() {
@@ -89,7 +88,7 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// The head of an answer that arrives in chunks: its first chunk decides, the others are not wanted.
+/// Returns the head of an answer that arrives in chunks. The first chunk decides its status; the others are not read.
 pub(super) async fn chunks_head(
     mut chunks: Chunks,
     content_type: &'static str,
@@ -136,8 +135,8 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     response
 }
 
-/// An answer that arrives in chunks. Its first chunk decides whether it is a success; one that is whole
-/// at once goes out in one piece, with its length. Any other is streamed, on the terms that `begin` gives.
+/// Returns an answer that arrives in chunks. The first chunk decides whether it is a success. One that is ready as a whole
+/// is sent with its length; any other is streamed, within the limits that `begin` returns.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     content_type: &'static str,

@@ -1,5 +1,5 @@
-//! Bodies that are sent as they are made: what waits for a slow caller is bounded, and a caller who takes nothing
-//! for too long loses the rest. What else ends a stream, its [`Terms`] say.
+//! Bodies that are streamed: what is buffered for a slow client is bounded, and a client that reads nothing for too long
+//! loses the rest. [`Terms`] has what else ends a stream.
 
 mod terms;
 
@@ -13,7 +13,7 @@ pub use terms::StreamSlots;
 pub(super) use terms::Terms;
 use tokio::sync::mpsc;
 
-/// Chunks that wait for a slow caller, besides the one that is being made.
+/// Chunks that are buffered for a slow client, besides the one that is being made.
 const CHUNKS_WAITING: usize = 1;
 
 /// Why an answer ends before its last byte.
@@ -21,7 +21,7 @@ const CHUNKS_WAITING: usize = 1;
 enum Cut<E: Error + 'static> {
     #[error(transparent)]
     Failed(E),
-    #[error("its caller took nothing for too long, its time was over, or its key no longer holds")]
+    #[error("its client read nothing for too long, its time was over, or its key no longer holds")]
     Over,
 }
 
@@ -31,8 +31,8 @@ enum Piece<E: Error + 'static> {
     End,
 }
 
-/// A body of chunks that are ready and of those to come. Where the terms end it, its caller loses the rest, and with it
-/// whatever the chunks occupy. The guard lives as long as the body.
+/// Returns a body of the chunks that are ready and of those to come. Where the terms end the stream, the client loses the
+/// rest, and the chunks' resources are freed. The guard lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -53,8 +53,8 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     }))
 }
 
-/// Passes chunks on until their end, or until the terms end the stream. Runs beside the body, which nobody
-/// polls while its caller does not read.
+/// Passes chunks on until their end, or until the terms end the stream. Runs in a task of its own, since the body is not
+/// polled while its client does not read.
 async fn hand_over<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     taker: mpsc::Sender<Piece<E>>,

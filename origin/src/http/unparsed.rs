@@ -1,5 +1,4 @@
-//! Requests that hyper refuses before there is a request: hyper's own answer has no body, and the caller gets the envelope
-//! of a problem instead. Of HTTP/1 only; HTTP/2 refuses by resetting a stream.
+//! Requests whose head hyper refuses: hyper's own answer has no body, and the client gets the envelope of a problem instead. Of HTTP/1 only; HTTP/2 refuses by resetting a stream.
 //!
 //! hyper lets nobody take part in that answer, so the connection's bytes are watched: what hyper writes while no request is
 //! in flight is such an answer. Knows no routes.

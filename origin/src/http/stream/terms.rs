@@ -1,4 +1,4 @@
-//! What a streamed answer of records is held to: a slot of its project, a total time, and a key that still holds.
+//! The limits of a streamed answer of records: a slot of its project, a total time, and a key that is not revoked.
 
 use crate::app::App;
 use crate::clock::now;
@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The slots of streamed answers. Each holds a connection to MariaDB for as long as its caller reads, so that a project
-/// may have half of the connections of each of its accounts for them, and all projects half of all.
+/// The slots of streamed answers. Each holds a connection to MariaDB for as long as its client reads, so that a
+/// project may use half of the connections of each of its accounts for streams, and all projects half of all.
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,
@@ -32,7 +32,7 @@ impl StreamSlots {
         }
     }
 
-    /// The slots of the keys of one access; those of the other are as many.
+    /// The slots of read keys; full keys have as many.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.read
@@ -48,16 +48,16 @@ impl StreamSlots {
 
 /// What ends a stream before its last byte.
 pub(in crate::http) struct Terms {
-    /// How long its caller may take nothing.
+    /// How long the client may read nothing.
     pub(super) write_timeout: Duration,
     /// Resolves when the stream must end.
     pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Given back with the stream.
+    /// Freed with the stream.
     pub(super) _slot: Option<Guard>,
 }
 
 impl Terms {
-    /// A stream that holds nothing which others wait for.
+    /// The limits of a file's stream, which holds nothing that other requests wait for.
     pub(in crate::http) fn of_file(app: &App) -> Self {
         Self {
             write_timeout: app.bounds.write_timeout,
@@ -66,7 +66,7 @@ impl Terms {
         }
     }
 
-    /// A stream of records for this key, which was verified after `since`.
+    /// The limits of a stream of records for this key, which was verified after `since`.
     ///
     /// # Errors
     /// `rate_limited` if the project has its share of streams, `overloaded` if all projects have all of them.
