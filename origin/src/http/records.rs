@@ -5,7 +5,7 @@ mod read;
 pub(super) mod search;
 mod tables;
 
-use super::once::InsertOnce;
+use super::idempotency::IdempotentInsert;
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
@@ -152,7 +152,7 @@ impl Attempt<'_> {
             }
             Prepared::Insert(statements, batch) => match self.once_only() {
                 Some(once) => {
-                    let insert = InsertOnce {
+                    let insert = IdempotentInsert {
                         app: self.app,
                         principal: self.principal,
                         database: tables.root().database(),

@@ -28,7 +28,7 @@ const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// An insert that happens once.
-pub(super) struct InsertOnce<'a> {
+pub(super) struct IdempotentInsert<'a> {
     pub(super) app: &'a App,
     pub(super) principal: &'a Principal,
     /// The table's, where receipts are kept.
@@ -40,7 +40,7 @@ pub(super) struct InsertOnce<'a> {
     pub(super) progress: &'a Progress,
 }
 
-impl<'a> InsertOnce<'a> {
+impl<'a> IdempotentInsert<'a> {
     /// Inserts and keeps the answer, or gives the answer that is kept.
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let (project, access) = (self.principal.project(), self.principal.access());
