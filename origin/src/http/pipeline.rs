@@ -1,4 +1,5 @@
-//! The flow of every request to `/api/v1`: admitted, its body read and parsed, its operation run.
+//! The flow of every request to `/api/v1`: `admission::admit`, then the body, then the operation's handler. For operations on
+//! records that is `records::run`: `Tables::load`, `plan::build`, `sql`, `db::run`, `respond`.
 
 use super::body::{self, Held};
 use super::records::{Extent, Terms};

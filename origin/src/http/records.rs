@@ -1,4 +1,4 @@
-//! Records: parsed already, now planned, run and answered.
+//! Operations on records: tables loaded, plan built, statement rendered, run, answered.
 
 mod describe;
 mod read;
