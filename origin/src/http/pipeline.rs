@@ -1,5 +1,5 @@
 //! The flow of every request to `/api/v1`: `admission::admit`, then the body, then the operation's handler. For operations on
-//! records that is `records::run`: `Tables::load`, `plan::build`, `sql`, `db::run`, `respond`.
+//! records that is `records::run`: `Tables::load`, `plan::build`, `sql`, `database::execute`, `respond`.
 
 use super::body::{self, Held};
 use super::records::{Extent, Terms};
