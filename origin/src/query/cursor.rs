@@ -1,5 +1,5 @@
 //! Tokens of pages: the sort values of a page's last row, authenticated, so that nobody can make one up or use one with
-//! another read. A token is bound to the [`fingerprint`] of its read.
+//! another read. A token is bound to the [`mod@fingerprint`] of its read.
 
 mod fingerprint;
 mod value;

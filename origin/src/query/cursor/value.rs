@@ -26,7 +26,7 @@ fn varying(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes a value from the front of the bytes; `None` if there is none that [`write`] could have written.
+/// Takes a value from the front of the bytes; `None` if there is none that [`write()`] could have written.
 pub(super) fn read(bytes: &mut &[u8]) -> Option<Param> {
     let (kind, rest) = bytes.split_first()?;
     *bytes = rest;
