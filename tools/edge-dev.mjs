@@ -1,12 +1,17 @@
-// Runs the worker locally: what `wrangler dev` does, without its debugger. Ends on SIGTERM and SIGINT.
+// Runs the worker locally as `wrangler dev` does: wrangler's configuration, Miniflare's cache and rate limiter. Ends
+// on SIGTERM and SIGINT.
 //
 // Usage: node tools/edge-dev.mjs --ip 127.0.0.1 --port 8787 --env-file FILE --persist-to DIR
 //
-// Why not `wrangler dev` itself: its command line can't turn the debugger off. With it, every header of
-// every request, keys included, is copied into a log file, a long answer costs a connection per 4 kB,
-// and wrangler runs out of memory. Its API, which the command line calls too, can.
-import { parseArgs } from "node:util";
+// `wrangler dev` itself puts a proxy before the worker. A POST that meets an idle connection of that proxy while it
+// is closed gets its 503 "Your worker restarted mid-request" (cloudflare/workers-sdk issue 14641), and its debugger,
+// which the command line can't turn off, writes every header, keys included, to a file. So Miniflare, the library
+// that wrangler runs workers with, is used without that proxy.
+import { execSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import process from "node:process";
+import { parseArgs, parseEnv } from "node:util";
 
 const { values } = parseArgs({
   options: {
@@ -14,49 +19,55 @@ const { values } = parseArgs({
     port: { type: "string", default: "8787" },
     "env-file": { type: "string" },
     "persist-to": { type: "string", default: ".wrangler/state" },
-    "log-level": { type: "string", default: "warn" },
   },
 });
 
 // Before wrangler is loaded: it reads them then.
 process.env.WRANGLER_SEND_METRICS ??= "false";
 process.env.WRANGLER_SEND_ERROR_REPORTS ??= "false";
-process.env.WRANGLER_LOG ??= values["log-level"];
 process.env.WRANGLER_LOG_PATH ??= `${values["persist-to"]}/logs`;
-if (!process.stdout.isTTY) process.env.NO_COLOR ??= "1";
-process.env.WRANGLER_REGISTRY_PATH ??= `${values["persist-to"]}/registry`;
-process.env.CLOUDFLARE_CF_FETCH_ENABLED ??= "false"; // no call home for a sample `request.cf`
 
-const { unstable_startWorker: startWorker } = await import("wrangler");
+const { unstable_readConfig: readConfig, unstable_getMiniflareWorkerOptions: workerOptionsOf } = await import("wrangler");
+const { Log, LogLevel, Miniflare } = await import("miniflare");
 
-let worker;
+let miniflare;
 let ending = false;
 async function end(code) {
   if (ending) return;
   ending = true;
   // A worker that can't be disposed of must not keep the process.
   setTimeout(() => process.exit(code), 3000).unref();
-  await worker?.dispose();
+  await miniflare?.dispose();
   process.exit(code);
 }
 process.on("SIGTERM", () => end(0));
 process.on("SIGINT", () => end(0));
 
 try {
-  worker = await startWorker({
-    config: "wrangler.toml",
-    envFiles: values["env-file"] ? [values["env-file"]] : undefined,
-    sendMetrics: false,
-    dev: {
-      server: { hostname: values.ip, port: Number(values.port) },
-      inspector: false,
-      persist: values["persist-to"],
-      logLevel: values["log-level"],
-      watch: false,
-      liveReload: false,
+  const config = readConfig({ config: "wrangler.toml" });
+  execSync(config.build.command, { stdio: "inherit" });
+  const { workerOptions } = workerOptionsOf(config);
+  const main = path.resolve(config.main);
+  const wasm = path.join(path.dirname(main), "index_bg.wasm");
+  miniflare = new Miniflare({
+    ...workerOptions,
+    bindings: {
+      ...workerOptions.bindings,
+      ...(values["env-file"] ? parseEnv(readFileSync(values["env-file"], "utf8")) : {}),
     },
+    modulesRoot: path.dirname(main),
+    modules: [
+      { type: "ESModule", path: main },
+      { type: "CompiledWasm", path: wasm },
+    ],
+    host: values.ip,
+    port: Number(values.port),
+    cachePersist: path.resolve(values["persist-to"], "cache"),
+    cf: false, // no call home for a sample `request.cf`
+    log: new Log(LogLevel.WARN),
+    logRequests: false,
   });
-  await worker.ready;
+  await miniflare.ready;
 } catch (error) {
   console.error(`the edge does not start: ${error.message}`);
   await end(1);
