@@ -130,10 +130,7 @@ impl Config {
         Ok(Self {
             origins: origins::parse(&required("ORIGINS")?)?,
             origin_timeout: timeout("ORIGIN_TIMEOUT_MS", ORIGIN_TIMEOUT_DEFAULT_MS)?,
-            origin_connect_timeout: timeout(
-                "ORIGIN_CONNECT_TIMEOUT_MS",
-                ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS,
-            )?,
+            origin_connect_timeout: timeout("ORIGIN_CONNECT_TIMEOUT_MS", ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS)?,
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
             cors,
             logs_requests: switch("LOG_REQUESTS", &variable)?.unwrap_or(true),
@@ -147,16 +144,11 @@ impl Config {
 
 /// An empty variable counts as one that is not set.
 fn set(value: Option<String>) -> Option<String> {
-    value
-        .map(|text| text.trim().to_owned())
-        .filter(|text| !text.is_empty())
+    value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Reads a switch, if it is set: `on` or `off`; `true` and `false` are accepted too.
-fn switch(
-    name: &'static str,
-    variable: impl Fn(&'static str) -> Option<String>,
-) -> Result<Option<bool>, ConfigError> {
+fn switch(name: &'static str, variable: impl Fn(&'static str) -> Option<String>) -> Result<Option<bool>, ConfigError> {
     match set(variable(name)).as_deref() {
         None => Ok(None),
         Some("on" | "true") => Ok(Some(true)),
@@ -172,11 +164,7 @@ fn parse_timeout(name: &'static str, text: &str) -> Result<Duration, ConfigError
     }
 }
 
-fn parse_limit(
-    name: &'static str,
-    text: &str,
-    range: RangeInclusive<u64>,
-) -> Result<u64, ConfigError> {
+fn parse_limit(name: &'static str, text: &str, range: RangeInclusive<u64>) -> Result<u64, ConfigError> {
     let limit = text.parse().ok().filter(|limit| range.contains(limit));
     limit.ok_or(ConfigError::Limit(name, *range.start(), *range.end()))
 }
@@ -187,14 +175,9 @@ mod tests {
     use shared::key::SigningKey;
 
     fn read(overrides: &[(&str, &str)]) -> Result<Config, ConfigError> {
-        let jwks = KeySet::new(vec![SigningKey::from_seed("k1", &[7; 32]).public()])
-            .unwrap()
-            .to_jwks();
+        let jwks = KeySet::new(vec![SigningKey::from_seed("k1", &[7; 32]).public()]).unwrap().to_jwks();
         Config::read(|name| {
-            let given = overrides
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| *value);
+            let given = overrides.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
             given
                 .or(match name {
                     "ORIGINS" => Some("http://127.0.0.1:8080/"),
@@ -227,12 +210,7 @@ mod tests {
 
     #[test]
     fn a_switch_is_on_or_off_or_true_or_false() {
-        for (text, expected) in [
-            ("on", true),
-            ("true", true),
-            ("off", false),
-            ("false", false),
-        ] {
+        for (text, expected) in [("on", true), ("true", true), ("off", false), ("false", false)] {
             let config = read(&[("LOG_REQUESTS", text)]).unwrap();
             assert_eq!(config.logs_requests, expected, "{text}");
         }

@@ -25,7 +25,7 @@ pub use incoming_request::{BodyLength, IncomingRequest};
 pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database};
 pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
 pub use read_cache::{
-    ASKED_AT, AcceptedAge, CACHED_MAX_BYTES, CacheableRead, Freshness, Lead, Lookup, Moment,
-    ReadCache, Turn, age_ms, is_kept, pauses,
+    ASKED_AT, AcceptedAge, CACHED_MAX_BYTES, CacheableRead, Freshness, Lead, Lookup, Moment, ReadCache, Turn, age_ms,
+    is_kept, pauses,
 };
 pub use request_log::{Outcome, RequestLog};

@@ -7,9 +7,7 @@ pub mod config;
 pub mod core;
 mod host;
 
-use crate::core::{
-    Answer, Decision, Gateway, Head, Headers, IncomingRequest, Outcome, RequestLog, answer_changes,
-};
+use crate::core::{Answer, Decision, Gateway, Head, Headers, IncomingRequest, Outcome, RequestLog, answer_changes};
 use config::Config;
 use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
@@ -44,14 +42,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     let replied = match &gateway {
         Ok(gateway) => match decide(gateway, &head, &incoming, started, &mut request_log) {
             Ok(decision) => {
-                let replying = reply(
-                    gateway,
-                    &env,
-                    &mut forwarding,
-                    decision,
-                    &request_log,
-                    &context,
-                );
+                let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
                     Either::Left((replied, _)) => replied,
                     // Nobody gets it. The request to the origin is dropped with the rest.
@@ -69,11 +60,8 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
         }
         Reply::Own(Answer::problem(&problem, &incoming.request_id))
     });
-    let outcome = Outcome {
-        status: reply.status(),
-        total_ms: Date::now() - started,
-        origin_ms: forwarding.origin_ms(),
-    };
+    let outcome =
+        Outcome { status: reply.status(), total_ms: Date::now() - started, origin_ms: forwarding.origin_ms() };
     let config = gateway.as_deref().ok().map(Gateway::config);
     let length = reply.length();
     let response = dress(reply, &incoming, config, &outcome)?;
@@ -131,12 +119,7 @@ async fn reply(
 }
 
 /// Adds the headers that every answer has.
-fn dress(
-    reply: Reply,
-    incoming: &IncomingRequest,
-    config: Option<&Config>,
-    outcome: &Outcome,
-) -> Result<Response> {
+fn dress(reply: Reply, incoming: &IncomingRequest, config: Option<&Config>, outcome: &Outcome) -> Result<Response> {
     let cors = config.map(|config| &config.cors);
     let changes = |headers: &Headers| answer_changes(headers, incoming, cors, outcome);
     Ok(match reply {

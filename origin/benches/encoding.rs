@@ -17,9 +17,7 @@ const ROWS: u32 = 2_000;
 const FORMATS: [Format; 3] = [Format::Envelope, Format::NdJson, Format::Csv];
 
 fn encode(bencher: Bencher<'_, '_>, sample: &Sample, format: Format) {
-    bencher
-        .counter(BytesCount::new(sample.encode(format)))
-        .bench_local(|| divan::black_box(sample).encode(format));
+    bencher.counter(BytesCount::new(sample.encode(format))).bench_local(|| divan::black_box(sample).encode(format));
 }
 
 #[divan::bench(args = FORMATS)]

@@ -2,10 +2,7 @@
 //!
 //! The aim: a typical read in under 10 µs, all three together. Allocations are counted beside the time, since
 //! they are most of it.
-#![allow(
-    clippy::expect_used,
-    reason = "what is measured here is known to be right"
-)]
+#![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 #[path = "material/requests.rs"]
 mod requests;

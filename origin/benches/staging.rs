@@ -1,11 +1,7 @@
 //! How fast the bytes of an upload become a staged file with its hash. `make bench-micro` runs it.
 //!
 //! The aim: 600 MB/s a core, reading and parsing included. Without fsync: what the disk takes is not ours to mend.
-#![allow(
-    missing_docs,
-    clippy::expect_used,
-    reason = "a program, not an interface"
-)]
+#![allow(missing_docs, clippy::expect_used, reason = "a program, not an interface")]
 
 use divan::Bencher;
 use divan::counter::BytesCount;
@@ -43,17 +39,12 @@ fn run(bencher: Bencher<'_, '_>, push: usize, length: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let address = StoreAddress::Directory(directory.path().join("media"));
     let store = Store::open(&address, directory.path(), Durability::Cached).expect("a store");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let push = vec![0x5a_u8; push];
-    bencher.counter(BytesCount::new(length)).bench_local(|| {
-        runtime
-            .block_on(stage(&store, &push, length))
-            .expect("staged")
-    });
+    bencher
+        .counter(BytesCount::new(length))
+        .bench_local(|| runtime.block_on(stage(&store, &push, length)).expect("staged"));
 }
 
 #[divan::bench(args = PUSHES, sample_count = 3, sample_size = 1)]
@@ -70,7 +61,5 @@ fn a_picture_in_pushes_of(bencher: Bencher<'_, '_>, push: usize) {
 #[divan::bench]
 fn the_hash_alone(bencher: Bencher<'_, '_>) {
     let bytes = vec![0x5a_u8; 256 * KIB];
-    bencher
-        .counter(BytesCount::new(bytes.len()))
-        .bench_local(|| Sha256::digest(divan::black_box(&bytes)));
+    bencher.counter(BytesCount::new(bytes.len())).bench_local(|| Sha256::digest(divan::black_box(&bytes)));
 }

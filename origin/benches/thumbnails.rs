@@ -1,9 +1,6 @@
 //! What it costs to examine a picture and make its thumbnail, on one thread. `make bench-micro` runs it;
 //! `make bench-thumbnails` measures the same beside sharp.
-#![allow(
-    clippy::expect_used,
-    reason = "what is measured here is known to be right"
-)]
+#![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 #[path = "material/pictures.rs"]
 mod pictures;

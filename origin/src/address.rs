@@ -94,11 +94,7 @@ impl DatabaseAddress {
             return Err("a URL with a user, such as mysql://user:password@host:3306".to_owned());
         }
         let admin_password = SecretString::from(decoded(url.password().unwrap_or_default())?);
-        Ok(Self {
-            endpoint: parameters.endpoint(&url)?,
-            admin_user,
-            admin_password,
-        })
+        Ok(Self { endpoint: parameters.endpoint(&url)?, admin_user, admin_password })
     }
 }
 
@@ -165,10 +161,7 @@ impl Parameters {
             (_, Some(false)) => Verify::Issuer,
             _ => Verify::Identity,
         };
-        Ok(Tls::Required {
-            ca_file: self.ssl_ca.clone(),
-            verify,
-        })
+        Ok(Tls::Required { ca_file: self.ssl_ca.clone(), verify })
     }
 }
 
@@ -195,8 +188,7 @@ mod tests {
 
     #[test]
     fn user_and_password_are_percent_decoded_and_the_port_has_a_default() {
-        let address =
-            DatabaseAddress::parse("mysql://ad%40min:p%2Fw%3A@db.example.org/ignored").unwrap();
+        let address = DatabaseAddress::parse("mysql://ad%40min:p%2Fw%3A@db.example.org/ignored").unwrap();
         assert_eq!(address.admin_user, "ad@min");
         assert_eq!(address.admin_password.expose_secret(), "p/w:");
         let (host, port, tls) = ("db.example.org".to_owned(), 3306, Tls::Off);
@@ -218,20 +210,14 @@ mod tests {
 
     #[test]
     fn tls_is_verified_whole_unless_the_url_says_less() {
-        let cases = [
-            ("", Verify::Identity),
-            ("&verify_identity=false", Verify::Issuer),
-            ("&verify_ca=false", Verify::Nothing),
-        ];
+        let cases =
+            [("", Verify::Identity), ("&verify_identity=false", Verify::Issuer), ("&verify_ca=false", Verify::Nothing)];
         for (parameters, expected) in cases {
             let url = format!("mysql://u:p@h?require_ssl=true{parameters}");
             let Endpoint::Tcp { tls, .. } = DatabaseAddress::parse(&url).unwrap().endpoint else {
                 panic!("not TCP");
             };
-            let expected = Tls::Required {
-                ca_file: None,
-                verify: expected,
-            };
+            let expected = Tls::Required { ca_file: None, verify: expected };
             assert_eq!(tls, expected);
         }
     }

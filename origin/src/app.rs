@@ -140,11 +140,7 @@ impl App {
             public_url: config.public_url.clone(),
             signer: system.signer.clone(),
             metrics: Metrics::new(),
-            access: OriginAccess::new(
-                config.access,
-                config.trusted_networks.clone(),
-                system.edge_secret.clone(),
-            ),
+            access: OriginAccess::new(config.access, config.trusted_networks.clone(), system.edge_secret.clone()),
             rates: Rates::new(config.rate_limit),
             cors: CrossOrigin::new(config.cors_origins.clone()),
             bounds: Bounds {
@@ -152,10 +148,7 @@ impl App {
                 body_timeout: config.body_read_timeout,
                 write_timeout: config.write_timeout,
                 batch_max_rows: config.rows_batch_max,
-                upload: UploadLimits {
-                    body_bytes: config.upload_max_bytes,
-                    items: config.upload_max_items,
-                },
+                upload: UploadLimits { body_bytes: config.upload_max_bytes, items: config.upload_max_items },
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
             bodies: body::held_shares(config.json_body_max_bytes),
@@ -175,10 +168,7 @@ impl App {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn undroppable(
-        &self,
-        project: &ProjectName,
-    ) -> Result<Vec<DatabaseName>, ProjectError> {
+    pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }
 
@@ -209,18 +199,13 @@ impl App {
         Readings {
             pools: self.pools.gauge(),
             schema_loads: self.catalog.loads(),
-            prepared_xa: prepared_xa
-                .inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed"))
-                .ok(),
+            prepared_xa: prepared_xa.inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed")).ok(),
         }
     }
 
     /// Whether MariaDB answers.
     pub async fn is_ready(&self) -> bool {
-        let healthy = self
-            .database
-            .as_ref()
-            .is_none_or(|health| *health.borrow() == Health::Up);
+        let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         healthy && self.admin.key_changes().await.is_ok()
     }
 }

@@ -131,10 +131,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     for variable in &layers.unknown_variables {
         system::note(&format!("selkie: warning: {variable}"));
     }
-    let context = Context {
-        config: Config::from_layers(&layers)?,
-        output: Output::new(cli.json),
-    };
+    let context = Context { config: Config::from_layers(&layers)?, output: Output::new(cli.json) };
     match command {
         Command::Serve(args) => args.run(&context).await,
         Command::Dev(args) => args.run(&context).await,
@@ -153,25 +150,16 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
 
 /// The whole command line: the commands, and a flag for each setting.
 fn command() -> clap::Command {
-    let settings = SETTINGS
-        .iter()
-        .filter(|setting| setting.has_flag())
-        .map(|setting| {
-            let default = setting
-                .default
-                .map_or_else(String::new, |text| format!(" [default: {text}]"));
-            Arg::new(setting.name)
-                .long(setting.flag())
-                .value_name(setting.value_name)
-                .help(format!(
-                    "{} [env: {}]{default}",
-                    setting.help,
-                    setting.variable()
-                ))
-                .help_heading("Settings")
-                .hide_short_help(true)
-                .global(true)
-        });
+    let settings = SETTINGS.iter().filter(|setting| setting.has_flag()).map(|setting| {
+        let default = setting.default.map_or_else(String::new, |text| format!(" [default: {text}]"));
+        Arg::new(setting.name)
+            .long(setting.flag())
+            .value_name(setting.value_name)
+            .help(format!("{} [env: {}]{default}", setting.help, setting.variable()))
+            .help_heading("Settings")
+            .hide_short_help(true)
+            .global(true)
+    });
     Cli::command().args(settings)
 }
 
@@ -193,12 +181,7 @@ fn sources(file: Option<PathBuf>, matches: &ArgMatches) -> Result<Sources, CliEr
             Err(_) => Err(ConfigError::NotUtf8 { name }),
         })
         .collect::<Result<_, _>>()?;
-    Ok(Sources {
-        flags,
-        environment,
-        file,
-        directory: std::env::current_dir().map_err(CliError::WorkingDirectory)?,
-    })
+    Ok(Sources { flags, environment, file, directory: std::env::current_dir().map_err(CliError::WorkingDirectory)? })
 }
 
 fn usage(error: &clap::Error) -> ExitCode {
@@ -227,10 +210,7 @@ fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
         return None;
     };
     let name = given.strip_prefix("--")?;
-    SETTINGS
-        .iter()
-        .filter(|setting| setting.visibility == Visibility::Secret)
-        .find(|setting| setting.flag() == name)
+    SETTINGS.iter().filter(|setting| setting.visibility == Visibility::Secret).find(|setting| setting.flag() == name)
 }
 
 #[cfg(test)]
@@ -247,11 +227,7 @@ mod tests {
         for line in ["selkie --pool-size 3 serve", "selkie serve --pool-size 3"] {
             let matches = command().try_get_matches_from(line.split(' ')).unwrap();
             let sources = sources(None, &matches).unwrap();
-            assert_eq!(
-                sources.flags.get("pool_size").map(String::as_str),
-                Some("3"),
-                "{line}"
-            );
+            assert_eq!(sources.flags.get("pool_size").map(String::as_str), Some("3"), "{line}");
         }
     }
 
@@ -259,19 +235,11 @@ mod tests {
     fn no_secret_setting_has_a_flag_and_one_given_is_answered_with_the_other_ways() {
         let secret = |setting: &&Setting| setting.visibility == Visibility::Secret;
         let names: Vec<&str> = SETTINGS.iter().filter(secret).map(|row| row.name).collect();
-        let expected = [
-            "database_url",
-            "secret",
-            "media_s3_access_key",
-            "media_s3_secret_key",
-        ];
+        let expected = ["database_url", "secret", "media_s3_access_key", "media_s3_secret_key"];
         assert_eq!(names, expected);
         for setting in SETTINGS.iter().filter(secret) {
             let flag = format!("--{}", setting.flag());
-            for line in [
-                vec!["selkie", "serve", &flag, "x"],
-                vec!["selkie", &format!("{flag}=x"), "key", "list"],
-            ] {
+            for line in [vec!["selkie", "serve", &flag, "x"], vec!["selkie", &format!("{flag}=x"), "key", "list"]] {
                 let refused = command().try_get_matches_from(&line).unwrap_err();
                 assert_eq!(refused.kind(), ErrorKind::UnknownArgument, "{line:?}");
                 let found = secret_flag(&refused).map(|found| found.name);

@@ -5,7 +5,5 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Whole seconds since 1970; 0 on a machine whose clock stands before that.
 #[must_use]
 pub fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |age| age.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }

@@ -33,9 +33,7 @@ pub use self::environment::UnknownVariable;
 pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
 pub use self::setting::{SETTINGS, Setting, Visibility, find_setting};
-pub use self::store_address::{
-    Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint,
-};
+pub use self::store_address::{Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
@@ -138,12 +136,8 @@ impl Config {
     /// A value that its setting can't take.
     pub fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         let time = |name| required(layers, name, value::time);
-        let whole = |name, least, most| {
-            required(layers, name, |text: &str| value::whole(text, least, most))
-        };
-        let data_dir = required(layers, "data_dir", |text| {
-            directory(text, &layers.directory)
-        })?;
+        let whole = |name, least, most| required(layers, name, |text: &str| value::whole(text, least, most));
+        let data_dir = required(layers, "data_dir", |text| directory(text, &layers.directory))?;
         Ok(Self {
             listen: required(layers, "listen", value::address)?,
             database_url: optional(layers, "database_url", DatabaseAddress::parse)?,
@@ -170,8 +164,7 @@ impl Config {
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
             rate_limit: required(layers, "rate_limit", value::rate_limit)?,
             access: required(layers, "require_edge", access::require_edge)?,
-            trusted_networks: optional(layers, "trusted_networks", access::networks)?
-                .unwrap_or_default(),
+            trusted_networks: optional(layers, "trusted_networks", access::networks)?.unwrap_or_default(),
             media_store: media::store(layers, &data_dir)?,
             media_fsync: required(layers, "media_fsync", media::durability)?,
             public_url: optional(layers, "public_url", value::base_url)?,
@@ -259,13 +252,8 @@ pub enum ConfigError {
 impl ConfigError {
     fn unknown_key(key: &str, path: &Path) -> Self {
         let names = SETTINGS.iter().map(|setting| setting.name);
-        let hint = nearest(key, names)
-            .map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
-        Self::UnknownKey {
-            key: key.to_owned(),
-            path: path.to_owned(),
-            hint,
-        }
+        let hint = nearest(key, names).map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+        Self::UnknownKey { key: key.to_owned(), path: path.to_owned(), hint }
     }
 }
 
@@ -274,10 +262,7 @@ fn required<T>(
     name: &'static str,
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, ConfigError> {
-    let empty = Found {
-        text: String::new(),
-        origin: Origin::Default,
-    };
+    let empty = Found { text: String::new(), origin: Origin::Default };
     checked(name, layers.get(name).unwrap_or(&empty), parse)
 }
 
@@ -286,10 +271,7 @@ fn optional<T>(
     name: &'static str,
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<Option<T>, ConfigError> {
-    layers
-        .get(name)
-        .map(|found| checked(name, found, parse))
-        .transpose()
+    layers.get(name).map(|found| checked(name, found, parse)).transpose()
 }
 
 fn checked<T>(
@@ -300,11 +282,7 @@ fn checked<T>(
     parse(&found.text).map_err(|expected| {
         let setting = find_setting(name);
         let is_secret = setting.is_some_and(|setting| setting.visibility == Visibility::Secret);
-        let value = if is_secret {
-            "another value".to_owned()
-        } else {
-            format!("{:?}", found.text)
-        };
+        let value = if is_secret { "another value".to_owned() } else { format!("{:?}", found.text) };
         let place = setting.map_or_else(String::new, |setting| setting.place(found.origin));
         ConfigError::BadValue {
             name,

@@ -31,65 +31,37 @@ pub fn statements() -> impl Iterator<Item = String> {
     let authors = author_rows(&people, &mut dice);
     let (posts, post_tags, subjects) = post_rows(&topics, &tags, people.len(), &mut dice);
     let comments = comment_rows(&subjects, &people, &mut dice);
-    let tags: Vec<_> = tags
-        .iter()
-        .enumerate()
-        .map(|(index, name)| Row::new().number(index + 1).text(name).done())
-        .collect();
+    let tags: Vec<_> =
+        tags.iter().enumerate().map(|(index, name)| Row::new().number(index + 1).text(name).done()).collect();
 
     let mut statements: Vec<String> = schema::TABLES.iter().map(ToString::to_string).collect();
-    statements.extend(inserts(
-        "authors (id, name, email, country, bio, joined_on)",
-        &authors,
-    ));
+    statements.extend(inserts("authors (id, name, email, country, bio, joined_on)", &authors));
     statements.extend(inserts("tags (id, name)", &tags));
     statements.extend(inserts(
         "posts (id, author_id, title, body, category, licence, price, is_published, views, meta, published_at, created_at)",
         &posts,
     ));
     statements.extend(inserts("post_tags (post_id, tag_id)", &post_tags));
-    statements.extend(inserts(
-        "comments (id, post_id, parent_id, author_name, body, rating, created_at)",
-        &comments,
-    ));
+    statements.extend(inserts("comments (id, post_id, parent_id, author_name, body, rating, created_at)", &comments));
     statements.into_iter()
 }
 
 fn tag_names(topics: &[Topic]) -> Vec<&'static str> {
-    let mut names: Vec<_> = topics
-        .iter()
-        .flat_map(|topic| topic.tags.iter().copied())
-        .collect();
+    let mut names: Vec<_> = topics.iter().flat_map(|topic| topic.tags.iter().copied()).collect();
     names.sort_unstable();
     names.dedup();
     names
 }
 
 fn author_rows(people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
-    let bios = [
-        "Writes slowly.",
-        "Used to be an engineer.",
-        "Walks, reads, writes about both.",
-        "Edits the autumn issue.",
-    ];
+    let bios =
+        ["Writes slowly.", "Used to be an engineer.", "Walks, reads, writes about both.", "Edits the autumn issue."];
     let row = |(index, (name, country)): (usize, &(&str, &str))| {
         let id = index + 1;
         let bio = (id % 5 != 0).then(|| dice.pick(&bios));
-        let joined = format!(
-            "20{}-{:02}-{:02}",
-            15 + dice.below(8),
-            1 + dice.below(12),
-            1 + dice.below(28)
-        );
+        let joined = format!("20{}-{:02}-{:02}", 15 + dice.below(8), 1 + dice.below(12), 1 + dice.below(28));
         let email = format!("author{id}@example.org");
-        Row::new()
-            .number(id)
-            .text(name)
-            .text(&email)
-            .text(country)
-            .optional(bio)
-            .text(&joined)
-            .done()
+        Row::new().number(id).text(name).text(&email).text(country).optional(bio).text(&joined).done()
     };
     people.iter().enumerate().map(row).collect()
 }
@@ -106,14 +78,7 @@ fn post_rows(
         let topic = &topics[dice.below(topics.len())];
         let scene = topic.scene(dice);
         let day = (id - 1) * DAYS / POSTS;
-        posts.push(post_row(
-            id,
-            topic,
-            &scene,
-            day,
-            1 + dice.below(authors),
-            dice,
-        ));
+        posts.push(post_row(id, topic, &scene, day, 1 + dice.below(authors), dice));
         let count = 1 + dice.below(3);
         for name in dice.some_of(&topic.tags, count) {
             let tag = tags.iter().position(|tag| *tag == name).unwrap_or(0) + 1;
@@ -124,23 +89,12 @@ fn post_rows(
     (posts, links, subjects)
 }
 
-fn post_row(
-    id: usize,
-    topic: &Topic,
-    scene: &Scene,
-    day: usize,
-    author: usize,
-    dice: &mut Dice,
-) -> String {
+fn post_row(id: usize, topic: &Topic, scene: &Scene, day: usize, author: usize, dice: &mut Dice) -> String {
     let title = topic.title(scene, dice);
     let body = topic.body(scene, dice);
     let published = dice.below(6) != 0;
     // Every third post is free; the rest cost between 0.50 and 24.99.
-    let cents = if dice.below(3) == 0 {
-        0
-    } else {
-        50 + dice.below(2_450)
-    };
+    let cents = if dice.below(3) == 0 { 0 } else { 50 + dice.below(2_450) };
     let meta = format!(
         r#"{{"lang":"en","place":"{}","readingMinutes":{},"featured":{}}}"#,
         scene.place,
@@ -158,11 +112,7 @@ fn post_row(
         .text(dice.pick(&["all-rights-reserved", "cc-by", "cc-by-sa"]))
         .raw(&format!("{}.{:02}", cents / 100, cents % 100))
         .number(usize::from(published))
-        .number(if published {
-            dice.below(90) * dice.below(90)
-        } else {
-            0
-        })
+        .number(if published { dice.below(90) * dice.below(90) } else { 0 })
         .text(&meta)
         .optional(published.then_some(published_at.as_str()))
         .text(&created)
@@ -170,25 +120,16 @@ fn post_row(
 }
 
 /// Two in five answer an earlier comment on the same post.
-fn comment_rows(
-    subjects: &[(Scene, usize)],
-    people: &[(&str, &str)],
-    dice: &mut Dice,
-) -> Vec<String> {
+fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     let remarks = material::remarks();
     let mut first_on_post: Vec<Option<usize>> = vec![None; subjects.len()];
     let row = |id| {
         let post = dice.below(subjects.len());
         let (scene, day) = &subjects[post];
         let parent = first_on_post[post].filter(|_| dice.below(5) < 3);
-        let pattern = dice.pick(if parent.is_some() {
-            &remarks.answers
-        } else {
-            &remarks.first
-        });
+        let pattern = dice.pick(if parent.is_some() { &remarks.answers } else { &remarks.first });
         first_on_post[post].get_or_insert(id);
-        let rating =
-            (parent.is_none() && dice.below(2) == 0).then(|| (3 + dice.below(3)).to_string());
+        let rating = (parent.is_none() && dice.below(2) == 0).then(|| (3 + dice.below(3)).to_string());
         let age = 2 + id * 20 / COMMENTS + dice.below(5);
         Row::new()
             .number(id)
@@ -206,18 +147,11 @@ fn comment_rows(
 /// Some time on the given day, as `DATETIME` text.
 fn moment(day: usize, dice: &mut Dice) -> String {
     let (year, month, day) = (2023 + day / 336, day / 28 % 12 + 1, day % 28 + 1);
-    format!(
-        "{year}-{month:02}-{day:02} {:02}:{:02}:{:02}",
-        6 + dice.below(16),
-        dice.below(60),
-        dice.below(60)
-    )
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", 6 + dice.below(16), dice.below(60), dice.below(60))
 }
 
 fn inserts(into: &str, rows: &[String]) -> Vec<String> {
-    rows.chunks(ROWS_PER_INSERT)
-        .map(|rows| format!("INSERT INTO {into} VALUES\n{}", rows.join(",\n")))
-        .collect()
+    rows.chunks(ROWS_PER_INSERT).map(|rows| format!("INSERT INTO {into} VALUES\n{}", rows.join(",\n"))).collect()
 }
 
 /// One parenthesised row of literals.
@@ -267,9 +201,7 @@ mod tests {
     fn rows(table: &str) -> usize {
         let prefix = format!("INSERT INTO {table} (");
         let inserts = statements().filter(|statement| statement.starts_with(&prefix));
-        inserts
-            .map(|insert| insert.lines().filter(|line| line.starts_with('(')).count())
-            .sum()
+        inserts.map(|insert| insert.lines().filter(|line| line.starts_with('(')).count()).sum()
     }
 
     #[test]
@@ -289,9 +221,7 @@ mod tests {
     #[test]
     fn no_statement_holds_a_character_that_reads_differently_elsewhere() {
         for statement in statements() {
-            let odd = statement
-                .chars()
-                .find(|c| matches!(c, '\\' | '`' | ';') || (c.is_control() && *c != '\n'));
+            let odd = statement.chars().find(|c| matches!(c, '\\' | '`' | ';') || (c.is_control() && *c != '\n'));
             assert_eq!(odd, None, "in {statement}");
             for slot in ["{subject}", "{place}", "{season}", "{n}"] {
                 assert!(!statement.contains(slot), "{slot} is left in {statement}");
@@ -307,10 +237,7 @@ mod tests {
                 let scene = topic.scene(&mut dice);
                 let body = topic.body(&scene, &mut dice);
                 let sentences = body.matches(". ").count() + 1;
-                assert!(
-                    (3..=8).contains(&sentences),
-                    "{sentences} sentences: {body}"
-                );
+                assert!((3..=8).contains(&sentences), "{sentences} sentences: {body}");
                 assert!(topic.title(&scene, &mut dice).len() <= 200);
             }
         }

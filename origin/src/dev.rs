@@ -141,11 +141,7 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
-    async fn run(
-        &self,
-        listener: TcpListener,
-        ready: impl FnOnce(&Running),
-    ) -> Result<(), DevError> {
+    async fn run(&self, listener: TcpListener, ready: impl FnOnce(&Running)) -> Result<(), DevError> {
         let address = listener.local_addr().unwrap_or(self.config.listen);
         let remembered = Environment::read(&self.config.data_dir);
         let server = match self.config.database_url {
@@ -161,13 +157,8 @@ impl Service<'_> {
         let secret = &self.system.edge_secret;
         environment::write(self.config, &running, &prepared.jwks, secret)?;
         let ending = CancellationToken::new();
-        let serving = serve::run(
-            self.config,
-            &self.system,
-            self.installation.database_health(),
-            listener,
-            ending.clone(),
-        );
+        let serving =
+            serve::run(self.config, &self.system, self.installation.database_health(), listener, ending.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
             // The server ended before anyone asked it to.

@@ -50,30 +50,15 @@ pub struct Finding {
 
 impl Finding {
     fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            check,
-            verdict: Verdict::Ok,
-            message: message.into(),
-            hint: None,
-        }
+        Self { check, verdict: Verdict::Ok, message: message.into(), hint: None }
     }
 
     fn warning(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            check,
-            verdict: Verdict::Warning,
-            message: message.into(),
-            hint: Some(hint.into()),
-        }
+        Self { check, verdict: Verdict::Warning, message: message.into(), hint: Some(hint.into()) }
     }
 
     fn wrong(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            check,
-            verdict: Verdict::Wrong,
-            message: message.into(),
-            hint: Some(hint.into()),
-        }
+        Self { check, verdict: Verdict::Wrong, message: message.into(), hint: Some(hint.into()) }
     }
 
     fn fault(check: &'static str, error: &AdminError) -> Self {
@@ -84,10 +69,7 @@ impl Finding {
 
 /// Looks at everything. `data_dir` and the like come from the configuration.
 pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
-    let mut findings = vec![
-        machine::data_dir(&config.data_dir),
-        secret_file(&config.data_dir, config),
-    ];
+    let mut findings = vec![machine::data_dir(&config.data_dir), secret_file(&config.data_dir, config)];
     findings.push(media::store(config).await);
     match system.admin.server_facts().await {
         Ok(facts) => {
@@ -102,29 +84,19 @@ pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
 
 fn secret_file(data_dir: &Path, config: &Config) -> Finding {
     if config.secret.is_some() {
-        return Finding::ok(
-            "secret",
-            "the installation secret comes from the configuration",
-        );
+        return Finding::ok("secret", "the installation secret comes from the configuration");
     }
     machine::secret_file(&data_dir.join("secret"))
 }
 
 fn server(facts: &ServerFacts, config: &Config) -> Vec<Finding> {
-    vec![
-        version(facts),
-        clock(facts),
-        connections(facts, config),
-        engines(facts),
-    ]
+    vec![version(facts), clock(facts), connections(facts, config), engines(facts)]
 }
 
 fn version(facts: &ServerFacts) -> Finding {
     let (major, minor) = OLDEST_MARIADB;
     match facts.mariadb() {
-        Some(found) if found >= OLDEST_MARIADB => {
-            Finding::ok("database", format!("MariaDB {} answers", facts.version))
-        }
+        Some(found) if found >= OLDEST_MARIADB => Finding::ok("database", format!("MariaDB {} answers", facts.version)),
         Some(_) => Finding::wrong(
             "database",
             format!("MariaDB {} is too old", facts.version),
@@ -154,16 +126,9 @@ fn clock(facts: &ServerFacts) -> Finding {
 fn connections(facts: &ServerFacts, config: &Config) -> Finding {
     // Those of all projects, and the administrator's few.
     let needed = config.pool_total as u64 + 4;
-    let message = format!(
-        "MariaDB takes {} connections; this origin uses up to {needed}",
-        facts.max_connections
-    );
+    let message = format!("MariaDB takes {} connections; this origin uses up to {needed}", facts.max_connections);
     if facts.max_connections < needed {
-        Finding::warning(
-            "connections",
-            message,
-            "raise max_connections, or lower pool_total",
-        )
+        Finding::warning("connections", message, "raise max_connections, or lower pool_total")
     } else {
         Finding::ok("connections", message)
     }
@@ -171,17 +136,12 @@ fn connections(facts: &ServerFacts, config: &Config) -> Finding {
 
 fn engines(facts: &ServerFacts) -> Finding {
     if facts.far_reaching_engines.is_empty() {
-        return Finding::ok(
-            "engines",
-            "no storage engine reaches beyond MariaDB's own files",
-        );
+        return Finding::ok("engines", "no storage engine reaches beyond MariaDB's own files");
     }
     let engines = facts.far_reaching_engines.join(", ");
     Finding::warning(
         "engines",
-        format!(
-            "a full key can make tables of the engines {engines}, which reach other servers or files"
-        ),
+        format!("a full key can make tables of the engines {engines}, which reach other servers or files"),
         "uninstall those engines unless every project may do so",
     )
 }
@@ -246,18 +206,12 @@ async fn keys(system: &System) -> Vec<Finding> {
     };
     let rows = system.keys.list(None).await.unwrap_or_default();
     let now = crate::clock::now();
-    let live = rows
-        .iter()
-        .filter(|row| crate::system::keys::is_live(row, now))
-        .count();
+    let live = rows.iter().filter(|row| crate::system::keys::is_live(row, now)).count();
     let signing = set.kids().count();
     vec![
         Finding::ok(
             check,
-            format!(
-                "{signing} signing keys verify, {live} of {} keys are neither revoked nor expired",
-                rows.len()
-            ),
+            format!("{signing} signing keys verify, {live} of {} keys are neither revoked nor expired", rows.len()),
         ),
         Finding::ok(
             "edge",

@@ -140,10 +140,9 @@ impl Embedded {
         };
         match Self::claim(config, &server, role).await? {
             Claim::Mine(lock) => Self::start(server, lock).await,
-            Claim::Held(holder) => Ok(Self {
-                address: address(&server, holder.map(|holder| holder.socket)),
-                run: None,
-            }),
+            Claim::Held(holder) => {
+                Ok(Self { address: address(&server, holder.map(|holder| holder.socket)), run: None })
+            }
         }
     }
 
@@ -170,9 +169,7 @@ impl Embedded {
                 _ => sleep(server::LOOK_AGAIN).await,
             }
         }
-        Err(EmbeddedError::StayedInUse {
-            data_dir: config.data_dir.clone(),
-        })
+        Err(EmbeddedError::StayedInUse { data_dir: config.data_dir.clone() })
     }
 
     async fn start(server: Server, lock: OwnerLock) -> Result<Self, EmbeddedError> {
@@ -183,15 +180,7 @@ impl Embedded {
         let (sender, health) = channel::channel(Health::Up);
         let stop = CancellationToken::new();
         let watching = watch::watch(Arc::new(server), child, sender, stop.clone());
-        Ok(Self {
-            address,
-            run: Some(Run {
-                health,
-                stop,
-                watcher: tokio::spawn(watching),
-                _lock: lock,
-            }),
-        })
+        Ok(Self { address, run: Some(Run { health, stop, watcher: tokio::spawn(watching), _lock: lock }) })
     }
 
     /// How to reach it.
@@ -225,10 +214,7 @@ fn address(server: &Server, socket: Option<PathBuf>) -> DatabaseAddress {
 }
 
 fn in_use(config: &Config, holder: &Holder) -> EmbeddedError {
-    EmbeddedError::InUse {
-        data_dir: config.data_dir.clone(),
-        pid: holder.pid,
-    }
+    EmbeddedError::InUse { data_dir: config.data_dir.clone(), pid: holder.pid }
 }
 
 #[cfg(test)]

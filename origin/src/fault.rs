@@ -50,8 +50,7 @@ points! {
 #[cfg(debug_assertions)]
 pub fn reach(point: Point) {
     use std::sync::LazyLock;
-    static WANTED: LazyLock<Option<String>> =
-        LazyLock::new(|| std::env::var("SELKIE_FAULT_POINT").ok());
+    static WANTED: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("SELKIE_FAULT_POINT").ok());
     if WANTED.as_deref() == Some(point.as_str()) {
         // As a kill would: no destructor runs, nothing is flushed.
         std::process::abort();

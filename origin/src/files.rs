@@ -8,19 +8,12 @@ use std::path::Path;
 /// Makes a directory, and those above it, that only this user may look into; leaves an existing one as
 /// it is.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Makes a file of mode 0600 that wasn't there, and writes it through to the disk.
 pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
@@ -28,10 +21,7 @@ pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
 /// Puts `text` in a file of mode 0600 in one step: a reader sees the old text or the new one.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
-    staged.push(format!(
-        ".{:016x}",
-        getrandom::u64().map_err(io::Error::other)?
-    ));
+    staged.push(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
     let staged = Path::new(&staged);
     let outcome = create_private(staged, text).and_then(|()| std::fs::rename(staged, path));
     if outcome.is_err() {

@@ -49,12 +49,7 @@ use tower::Service as _;
 
 /// Answers a request: gives it its id, its answer the headers that every answer has, the log its line. `peer` is whoever
 /// holds the other end of the connection.
-pub(crate) async fn entry(
-    app: Arc<App>,
-    mut router: Router,
-    request: Request<Incoming>,
-    peer: IpAddr,
-) -> Response {
+pub(crate) async fn entry(app: Arc<App>, mut router: Router, request: Request<Incoming>, peer: IpAddr) -> Response {
     // Most requests have none, and need no box for it.
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
@@ -103,11 +98,7 @@ fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> 
         return Err(problem);
     }
     // The router counts the bytes of every body, also where none is sent (RFC 9110, section 8.6).
-    if response
-        .headers()
-        .get(CONTENT_LENGTH)
-        .is_some_and(|length| length == "0")
-    {
+    if response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     Ok(response)
@@ -168,11 +159,7 @@ fn join_values(headers: &mut HeaderMap) {
     let several = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
     let names: Vec<HeaderName> = headers.keys().filter(several).cloned().collect();
     for name in names {
-        let values: Vec<_> = headers
-            .get_all(&name)
-            .iter()
-            .map(HeaderValue::as_bytes)
-            .collect();
+        let values: Vec<_> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
         if let Ok(joined) = HeaderValue::from_bytes(&values.join(&b", "[..])) {
             headers.insert(name, joined);
         }
@@ -189,20 +176,15 @@ fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn future_bytes<F: Future>(
-        _: impl FnOnce(Arc<App>, Router, Request<Incoming>, IpAddr) -> F,
-    ) -> usize {
+    fn future_bytes<F: Future>(_: impl FnOnce(Arc<App>, Router, Request<Incoming>, IpAddr) -> F) -> usize {
         size_of::<F>()
     }
 
     #[test]
     fn headers_read_as_at_the_edge() {
-        for (values, expected) in [
-            (&[][..], None),
-            (&[&b"a"[..]], Some("a")),
-            (&[b"a", b"b"], Some("a, b")),
-            (&[b"\xff"], Some("\u{fffd}")),
-        ] {
+        for (values, expected) in
+            [(&[][..], None), (&[&b"a"[..]], Some("a")), (&[b"a", b"b"], Some("a, b")), (&[b"\xff"], Some("\u{fffd}"))]
+        {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(ORIGIN, HeaderValue::from_bytes(value).unwrap());

@@ -57,22 +57,12 @@ pub fn init(config: &Config) -> LogGuard {
     let lines = if json {
         JsonLines(|line| SINK.push(line)).boxed()
     } else {
-        fmt::layer()
-            .with_target(false)
-            .with_writer(&SINK)
-            .compact()
-            .with_ansi(terminal)
-            .boxed()
+        fmt::layer().with_target(false).with_writer(&SINK).compact().with_ansi(terminal).boxed()
     };
     let level = LevelFilter::from_level(config.log_level);
-    let levels = Targets::new()
-        .with_default(LevelFilter::WARN.min(level))
-        .with_targets(OURS.map(|name| (name, level)));
+    let levels = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(OURS.map(|name| (name, level)));
     // A second call, as tests make, finds the first one's in place.
-    let _ = tracing_subscriber::registry()
-        .with(levels)
-        .with(lines)
-        .try_init();
+    let _ = tracing_subscriber::registry().with(levels).with(lines).try_init();
     static START: Once = Once::new();
     START.call_once(|| {
         std::thread::spawn(|| SINK.drain(&mut io::stderr()));
@@ -110,15 +100,8 @@ struct State {
 
 impl Sink {
     const fn new() -> Self {
-        let state = State {
-            waiting: Vec::new(),
-            dropped: 0,
-            writing: false,
-        };
-        Self {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        }
+        let state = State { waiting: Vec::new(), dropped: 0, writing: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -144,9 +127,7 @@ impl Sink {
     fn drain(&self, to: &mut impl Write) {
         let mut taken = Vec::new();
         loop {
-            let asleep = self
-                .changed
-                .wait_while(self.lock(), |state| state.waiting.is_empty());
+            let asleep = self.changed.wait_while(self.lock(), |state| state.waiting.is_empty());
             drop(asleep.unwrap_or_else(PoisonError::into_inner));
             std::thread::sleep(GATHER);
             self.write_once(&mut taken, to);
@@ -162,10 +143,7 @@ impl Sink {
         // Nobody is left to tell when standard error is closed.
         let _ = to.write_all(taken);
         if dropped > 0 {
-            let _ = writeln!(
-                to,
-                "{{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"dropped\":{dropped}}}"
-            );
+            let _ = writeln!(to, "{{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"dropped\":{dropped}}}");
         }
         let _ = to.flush();
         taken.clear();
@@ -233,10 +211,7 @@ mod tests {
         let mut out = Vec::new();
         sink.write_once(&mut Vec::new(), &mut out);
         let end = String::from_utf8_lossy(&out[BUFFER_MAX_BYTES..]).into_owned();
-        assert!(
-            end.contains("\"dropped\":2") && !end.contains("lost\n"),
-            "{end}"
-        );
+        assert!(end.contains("\"dropped\":2") && !end.contains("lost\n"), "{end}");
     }
 
     #[test]

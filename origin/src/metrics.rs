@@ -12,9 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Upper bounds of the latency buckets, in seconds.
-const LATENCY_BUCKETS: [f64; 12] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
-];
+const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// Labels of a request. All have few values: routes are patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -84,11 +82,7 @@ impl Metrics {
             prepared_xa: Gauge::default(),
             registry: Registry::default(),
         };
-        registry.register(
-            "http_requests",
-            "Requests answered",
-            metrics.requests.clone(),
-        );
+        registry.register("http_requests", "Requests answered", metrics.requests.clone());
         registry.register(
             "http_request_seconds",
             "Time from a request's head to its answer's last byte",
@@ -100,52 +94,24 @@ impl Metrics {
             "Requests refused because their key made too many",
             metrics.rate_limited.clone(),
         );
-        registry.register(
-            "streams",
-            "Answers that are being streamed",
-            metrics.streams.clone(),
-        );
-        registry.register(
-            "pool_connections",
-            "Open connections to MariaDB",
-            metrics.pool_open.clone(),
-        );
-        registry.register(
-            "pool_in_use",
-            "Connections that run a statement",
-            metrics.pool_in_use.clone(),
-        );
-        registry.register(
-            "pool_waiting",
-            "Requests that wait for a connection",
-            metrics.pool_waiting.clone(),
-        );
-        registry.register(
-            "schema_loads",
-            "Descriptions of tables read from MariaDB",
-            metrics.schema_loads.clone(),
-        );
+        registry.register("streams", "Answers that are being streamed", metrics.streams.clone());
+        registry.register("pool_connections", "Open connections to MariaDB", metrics.pool_open.clone());
+        registry.register("pool_in_use", "Connections that run a statement", metrics.pool_in_use.clone());
+        registry.register("pool_waiting", "Requests that wait for a connection", metrics.pool_waiting.clone());
+        registry.register("schema_loads", "Descriptions of tables read from MariaDB", metrics.schema_loads.clone());
         registry.register(
             "prepared_xa_transactions",
             "XA transactions that MariaDB holds prepared: they keep their locks until somebody ends them",
             metrics.prepared_xa.clone(),
         );
-        Self {
-            registry,
-            ..metrics
-        }
+        Self { registry, ..metrics }
     }
 
     /// Counts an answered request.
     pub fn request(&self, labels: RequestLabels, total: Duration, rows: u64) {
-        let route = RouteLabels {
-            method: labels.method,
-            route: labels.route,
-        };
+        let route = RouteLabels { method: labels.method, route: labels.route };
         self.requests.get_or_create(&labels).inc();
-        self.seconds
-            .get_or_create(&route)
-            .observe(total.as_secs_f64());
+        self.seconds.get_or_create(&route).observe(total.as_secs_f64());
         self.rows.inc_by(rows);
     }
 
@@ -174,9 +140,7 @@ impl Metrics {
         if let Some(count) = readings.prepared_xa {
             gauge(&self.prepared_xa, count);
         }
-        self.schema_loads
-            .inner()
-            .store(readings.schema_loads, Ordering::Relaxed);
+        self.schema_loads.inner().store(readings.schema_loads, Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a string can't fail.
         let _ = encode(&mut text, &self.registry);

@@ -19,34 +19,19 @@ use tokio::sync::oneshot;
 const SECRET_VARIABLES: [&str; 2] = ["SELKIE_SECRET", "SELKIE_DATABASE_URL"];
 
 /// Where system programs are, beside `PATH`, which leaves the `sbin`s out for most users.
-const PROGRAM_DIRECTORIES: [&str; 6] = [
-    "/usr/sbin",
-    "/usr/local/sbin",
-    "/usr/local/bin",
-    "/usr/bin",
-    "/usr/libexec",
-    "/usr/local/mysql/bin",
-];
+const PROGRAM_DIRECTORIES: [&str; 6] =
+    ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin"];
 
 /// Finds an executable by the first of `names` that there is, in `PATH` or where system programs are.
 pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let directories: Vec<PathBuf> = std::env::split_paths(&path)
-        .chain(PROGRAM_DIRECTORIES.map(PathBuf::from))
-        .collect();
+    let directories: Vec<PathBuf> =
+        std::env::split_paths(&path).chain(PROGRAM_DIRECTORIES.map(PathBuf::from)).collect();
     let runs = |file: &PathBuf| {
-        std::fs::metadata(file)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    names
-        .iter()
-        .flat_map(|name| {
-            directories
-                .iter()
-                .map(move |directory| directory.join(name))
-        })
-        .find(runs)
+    names.iter().flat_map(|name| directories.iter().map(move |directory| directory.join(name))).find(runs)
 }
 
 /// What a child gets when this process ends without having stopped it.
@@ -102,9 +87,7 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     });
     let gone = || io::Error::other("the thread that starts programs is gone");
     let (answer, child) = oneshot::channel();
-    spawner
-        .send((command, Handle::current(), answer))
-        .map_err(|_| gone())?;
+    spawner.send((command, Handle::current(), answer)).map_err(|_| gone())?;
     child.await.map_err(|_| gone())?
 }
 
@@ -125,8 +108,5 @@ pub(crate) async fn stop(child: &mut Child, limit: Duration) {
 /// given to another program since.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
-    std::fs::read(path).is_ok_and(|line| {
-        line.split(|byte| *byte == 0)
-            .any(|part| part == argument.as_encoded_bytes())
-    })
+    std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))
 }

@@ -41,10 +41,7 @@ impl Rates {
     /// # Errors
     /// `rate_limited`.
     pub fn count(&self, key: Uuid) -> Result<Option<Allowance>, Problem> {
-        self.0
-            .as_ref()
-            .map(|counted| counted.count(key))
-            .transpose()
+        self.0.as_ref().map(|counted| counted.count(key)).transpose()
     }
 }
 
@@ -81,9 +78,7 @@ impl Counted {
     /// Two requests that begin at once share one bucket.
     fn begin(&self, key: Uuid) -> Arc<Bucket> {
         let full = || Arc::new(RateLimiter::direct(self.quota).with_middleware());
-        let begun = self
-            .buckets
-            .get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(full()));
+        let begun = self.buckets.get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(full()));
         begun.unwrap_or_else(|never| match never {})
     }
 }
@@ -113,16 +108,10 @@ mod tests {
     fn who_is_refused_learns_when_the_next_request_will_pass() {
         let rates = Rates::new(RateLimit::parse("2/1h"));
         let key = key();
-        let refused = std::iter::repeat_with(|| rates.count(key))
-            .find_map(Result::err)
-            .unwrap();
-        let wait = refused.headers().find_map(|(name, value)| {
-            (name == "retry-after").then(|| value.parse::<u64>().unwrap())
-        });
-        assert!(
-            wait.is_some_and(|seconds| (1_700..=1_800).contains(&seconds)),
-            "{wait:?}"
-        );
+        let refused = std::iter::repeat_with(|| rates.count(key)).find_map(Result::err).unwrap();
+        let wait =
+            refused.headers().find_map(|(name, value)| (name == "retry-after").then(|| value.parse::<u64>().unwrap()));
+        assert!(wait.is_some_and(|seconds| (1_700..=1_800).contains(&seconds)), "{wait:?}");
     }
 
     #[test]
@@ -130,13 +119,9 @@ mod tests {
         let rates = Rates::new(RateLimit::parse("100/1h"));
         let key = key();
         let passed: usize = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| (0..50).filter(|_| rates.count(key).is_ok()).count()))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .sum()
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| (0..50).filter(|_| rates.count(key).is_ok()).count())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!(passed, 100);
     }

@@ -69,15 +69,11 @@ impl InstallationSecret {
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());
-            return bytes
-                .map(|bytes| Some(Self::new(bytes)))
-                .map_err(|expected| SecretError::BadText { expected });
+            return bytes.map(|bytes| Some(Self::new(bytes))).map_err(|expected| SecretError::BadText { expected });
         }
         match read(&Self::path(data_dir)) {
             Ok(secret) => Ok(Some(secret)),
-            Err(SecretError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(None)
-            }
+            Err(SecretError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -88,10 +84,7 @@ impl InstallationSecret {
     ///
     /// # Errors
     /// The file can't be read or written, or holds no secret.
-    pub fn load_or_create(
-        text: Option<&SecretString>,
-        data_dir: &Path,
-    ) -> Result<Self, SecretError> {
+    pub fn load_or_create(text: Option<&SecretString>, data_dir: &Path) -> Result<Self, SecretError> {
         if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
         }
@@ -149,38 +142,25 @@ pub(crate) fn check_text(text: &str) -> Result<SecretString, String> {
 
 fn decode(text: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
-    let bytes = if text.len() > SECRET_TEXT_MAX_BYTES {
-        None
-    } else {
-        from_hex(text).or_else(|| from_base64(text))
-    };
-    bytes
-        .filter(|bytes| bytes.len() >= SECRET_MIN_BYTES)
-        .ok_or_else(|| format!("{SECRET_MIN_BYTES} random bytes or more as hex or base64, such as `openssl rand -hex 32` prints"))
+    let bytes = if text.len() > SECRET_TEXT_MAX_BYTES { None } else { from_hex(text).or_else(|| from_base64(text)) };
+    bytes.filter(|bytes| bytes.len() >= SECRET_MIN_BYTES).ok_or_else(|| {
+        format!("{SECRET_MIN_BYTES} random bytes or more as hex or base64, such as `openssl rand -hex 32` prints")
+    })
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-        .collect()
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
 }
 
 fn from_base64(text: &str) -> Option<Vec<u8>> {
-    [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD]
-        .iter()
-        .find_map(|alphabet| alphabet.decode(text).ok())
+    [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].iter().find_map(|alphabet| alphabet.decode(text).ok())
 }
 
 fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
-    let fault = |source| SecretError::File {
-        path: path.to_owned(),
-        deed: "read",
-        source,
-    };
+    let fault = |source| SecretError::File { path: path.to_owned(), deed: "read", source };
     let text = std::fs::read_to_string(path).map_err(fault)?;
     // A copy or a restored backup may have lost the mode.
     let mode = std::fs::metadata(path).map_err(fault)?.permissions().mode();
@@ -189,10 +169,7 @@ fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
     }
     decode(&text)
         .map(InstallationSecret::new)
-        .map_err(|expected| SecretError::BadFile {
-            path: path.to_owned(),
-            expected,
-        })
+        .map_err(|expected| SecretError::BadFile { path: path.to_owned(), expected })
 }
 
 /// Writes a new secret under a temporary name and links it in place: a reader sees all of it or none,
@@ -204,11 +181,7 @@ fn create(path: &Path) -> Result<(), SecretError> {
     let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
     // After a link it is the spare name, after a fault a remnant; either way it may be gone already.
     let _ = std::fs::remove_file(&staged);
-    outcome.map_err(|source| SecretError::File {
-        path: path.to_owned(),
-        deed: "written",
-        source,
-    })
+    outcome.map_err(|source| SecretError::File { path: path.to_owned(), deed: "written", source })
 }
 
 fn random() -> Result<[u8; SECRET_MIN_BYTES], SecretError> {
@@ -229,8 +202,7 @@ fn publish(staged: &Path, path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     }?;
-    path.parent()
-        .map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 #[cfg(test)]
@@ -265,12 +237,9 @@ mod tests {
             let password = secret.derive_password(label);
             let password = password.expose_secret();
             assert!(password.len() >= 8);
-            for rule in [
-                char::is_ascii_uppercase,
-                char::is_ascii_lowercase,
-                char::is_ascii_digit,
-                char::is_ascii_punctuation,
-            ] {
+            for rule in
+                [char::is_ascii_uppercase, char::is_ascii_lowercase, char::is_ascii_digit, char::is_ascii_punctuation]
+            {
                 assert!(password.chars().any(|c| rule(&c)), "{password}");
             }
         }
@@ -283,10 +252,7 @@ mod tests {
         let derived = || made(&data_dir).derive("x:y");
         let all: Vec<[u8; 32]> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(derived)).collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .collect()
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(all.windows(2).all(|pair| pair[0] == pair[1]));
     }

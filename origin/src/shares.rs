@@ -67,9 +67,7 @@ impl Refused {
             ),
             Self::Share { limit } => Problem::new(
                 ErrorCode::RateLimited,
-                format!(
-                    "The request goes beyond {limit} {what}, the most that one project may have at once."
-                ),
+                format!("The request goes beyond {limit} {what}, the most that one project may have at once."),
             )
             .with_hint("Retry when another request of the project has ended."),
         }
@@ -80,14 +78,7 @@ impl Shares {
     /// At most `whole` for all projects together, and at most `share` for each.
     #[must_use]
     pub fn new(whole: u64, share: u64) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                whole,
-                share,
-                taken: Mutex::default(),
-                given_back: Notify::new(),
-            }),
-        }
+        Self { inner: Arc::new(Inner { whole, share, taken: Mutex::default(), given_back: Notify::new() }) }
     }
 
     /// The limit of all projects together.
@@ -108,11 +99,7 @@ impl Shares {
     /// The project's share or the whole is used up.
     pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
         self.inner.add(project, amount)?;
-        Ok(Guard {
-            inner: Arc::clone(&self.inner),
-            project: project.clone(),
-            amount,
-        })
+        Ok(Guard { inner: Arc::clone(&self.inner), project: project.clone(), amount })
     }
 
     /// Takes an amount for a project as soon as both limits allow it. Give the wait a time-out: an amount beyond

@@ -21,10 +21,7 @@ use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
 /// For origins that start at the same time on different nodes of a cluster. Each step may be done twice.
-const RETRIES: Retries = Retries {
-    tries: 8,
-    pause: Duration::from_millis(50),
-};
+const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 /// The system of one installation.
 #[derive(Clone, Debug)]
@@ -77,9 +74,7 @@ impl SystemError {
         match self {
             Self::Admin(error)
             | Self::Project(ProjectError::Admin(error))
-            | Self::Key(KeyError::Admin(error) | KeyError::Project(ProjectError::Admin(error))) => {
-                error.is_contended()
-            }
+            | Self::Key(KeyError::Admin(error) | KeyError::Project(ProjectError::Admin(error))) => error.is_contended(),
             Self::Project(_) | Self::Key(_) | Self::NoSchema(_) => false,
         }
     }
@@ -103,26 +98,14 @@ impl SystemError {
 impl System {
     /// Puts the parts together; contacts nothing.
     #[must_use]
-    pub fn new(
-        address: &DatabaseAddress,
-        secret: Arc<InstallationSecret>,
-        config: &Config,
-    ) -> Self {
+    pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
         let admin = Admin::new(address, &secret, config.connect_timeout);
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
         let pages = PageTokens::new(&secret);
         let signer = Signer::new(&secret);
         let edge_secret = EdgeSecret::new(&secret);
         let keys = Keys::new(admin.clone(), secret, projects.clone());
-        Self {
-            address: address.clone(),
-            admin,
-            projects,
-            keys,
-            pages,
-            signer,
-            edge_secret,
-        }
+        Self { address: address.clone(), admin, projects, keys, pages, signer, edge_secret }
     }
 
     /// Brings the schema of an installation that exists to this program's version and sees that the

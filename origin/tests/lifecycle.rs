@@ -16,32 +16,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn selkie(data_dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selkie"));
-    let ours =
-        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SELKIE_"));
+    let ours = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SELKIE_"));
     for (name, _) in ours {
         command.env_remove(name);
     }
-    command
-        .current_dir(data_dir)
-        .arg("--data-dir")
-        .arg(data_dir.join("data"))
-        .args([
-            "--listen",
-            "127.0.0.1:0",
-            "--mariadb-buffer-pool-bytes",
-            "8388608",
-        ]);
+    command.current_dir(data_dir).arg("--data-dir").arg(data_dir.join("data")).args([
+        "--listen",
+        "127.0.0.1:0",
+        "--mariadb-buffer-pool-bytes",
+        "8388608",
+    ]);
     command
 }
 
 /// Starts `selkie dev` without an edge and waits until it says that all answers.
 fn start(data_dir: &Path) -> Child {
-    let mut child = selkie(data_dir)
-        .args(["dev", "--no-edge"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        selkie(data_dir).args(["dev", "--no-edge"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.any(|line| line.unwrap().starts_with("Selkie runs"));
     assert!(ready, "it ended with {:?}", child.wait());
@@ -64,11 +55,7 @@ fn pid(child: &Child) -> Pid {
 /// Whether a process runs; one that only waits to be reaped by whoever adopted it doesn't.
 fn runs(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    let zombie = stat.is_ok_and(|stat| {
-        stat.rsplit(')')
-            .next()
-            .is_some_and(|rest| rest.trim_start().starts_with('Z'))
-    });
+    let zombie = stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')));
     test_kill_process(pid).is_ok() && !zombie
 }
 
@@ -85,10 +72,7 @@ fn environment(data_dir: &Path) -> String {
 }
 
 fn keys(environment: &str) -> Vec<&str> {
-    environment
-        .lines()
-        .filter(|line| line.contains("_KEY="))
-        .collect()
+    environment.lines().filter(|line| line.contains("_KEY=")).collect()
 }
 
 #[test]
@@ -105,11 +89,7 @@ fn every_signal_to_stop_ends_it_cleanly_and_keys_outlive_it() {
     }
     let first = keys(&environments[0]);
     assert_eq!(first.len(), 2);
-    assert!(
-        environments
-            .iter()
-            .all(|environment| keys(environment) == first)
-    );
+    assert!(environments.iter().all(|environment| keys(environment) == first));
 }
 
 #[test]
@@ -131,15 +111,8 @@ fn it_ends_with_the_program_that_started_it() {
     selkie.args(["dev", "--no-edge"]);
     let mut shell = Command::new("sh");
     // Not its last command, lest the shell becomes the program.
-    shell
-        .args(["-c", "\"$@\"; true", "sh"])
-        .arg(selkie.get_program())
-        .args(selkie.get_args());
-    let mut shell = shell
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    shell.args(["-c", "\"$@\"; true", "sh"]).arg(selkie.get_program()).args(selkie.get_args());
+    let mut shell = shell.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().starts_with("Selkie runs")));
     let mariadb = mariadb_pid(directory.path());
@@ -151,12 +124,8 @@ fn it_ends_with_the_program_that_started_it() {
 #[test]
 fn two_run_side_by_side() {
     let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let mut children = directories
-        .each_ref()
-        .map(|directory| start(directory.path()));
-    let [one, two] = directories
-        .each_ref()
-        .map(|directory| environment(directory.path()));
+    let mut children = directories.each_ref().map(|directory| start(directory.path()));
+    let [one, two] = directories.each_ref().map(|directory| environment(directory.path()));
     for child in &mut children {
         kill_process(pid(child), Signal::TERM).unwrap();
         assert!(child.wait().unwrap().success());
@@ -170,24 +139,15 @@ fn a_taken_port_is_one_line_that_names_it_and_the_setting_and_nothing_is_started
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let cases = [
-        (
-            vec!["serve", "--listen", &address],
-            "--listen, SELKIE_LISTEN",
-        ),
-        (
-            vec!["dev", "--edge-listen", &address],
-            "--edge-listen, SELKIE_EDGE_LISTEN",
-        ),
+        (vec!["serve", "--listen", &address], "--listen, SELKIE_LISTEN"),
+        (vec!["dev", "--edge-listen", &address], "--edge-listen, SELKIE_EDGE_LISTEN"),
     ];
     for (arguments, setting) in cases {
         let output = run(selkie(directory.path()).args(&arguments));
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
         let first = error.lines().next().unwrap();
-        assert_eq!(
-            first,
-            format!("selkie: {address} can't be listened on: its port is in use")
-        );
+        assert_eq!(first, format!("selkie: {address} can't be listened on: its port is in use"));
         assert!(error.contains(setting), "{error}");
     }
     assert!(!directory.path().join("data").exists());
@@ -216,10 +176,7 @@ fn the_configuration_is_shown_without_its_secrets() {
         .env("SELKIE_SECRET", "hunter2".repeat(10) + "ab"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
-    assert!(
-        text.contains("(hidden)") && !text.contains("hunter2"),
-        "{text}"
-    );
+    assert!(text.contains("(hidden)") && !text.contains("hunter2"), "{text}");
 }
 
 #[test]
@@ -242,9 +199,7 @@ fn guarded() -> (Child, Vec<Pid>) {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(guard.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(guard.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let number = |word: &str| Pid::from_raw(word.parse().unwrap()).unwrap();
     let pids = line.split_whitespace().map(number).collect();
     (guard, pids)
@@ -277,12 +232,7 @@ fn a_guard_ends_what_a_program_that_ended_left_and_passes_its_failure_on() {
         .spawn()
         .unwrap();
     let mut text = String::new();
-    guard
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
+    guard.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     let status = guard.wait().unwrap();
     assert_eq!(status.code(), Some(1));
     assert!(!runs(Pid::from_raw(text.trim().parse().unwrap()).unwrap()));

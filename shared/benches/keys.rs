@@ -1,8 +1,5 @@
 //! What it costs to know a caller: by a signature, or from memory. `make bench-micro` runs it.
-#![allow(
-    clippy::expect_used,
-    reason = "what is measured here is known to be right"
-)]
+#![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 use divan::{AllocProfiler, Bencher, black_box};
 use shared::ident::ProjectName;
@@ -24,10 +21,7 @@ fn key() -> (KeySet, String) {
     let id = Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid();
     let claims = Claims::new(id, &project, Access::Full, NOW, None);
     let keys = KeySet::new(vec![signing.public()]).expect("a key");
-    (
-        keys,
-        format!("Bearer {}", signing.sign(&claims).expect("a token")),
-    )
+    (keys, format!("Bearer {}", signing.sign(&claims).expect("a token")))
 }
 
 #[divan::bench]
@@ -40,11 +34,7 @@ fn a_new_token(bencher: Bencher<'_, '_>) {
 fn a_known_token(bencher: Bencher<'_, '_>) {
     let (keys, header) = key();
     let mut known = TokenCache::new(keys, 10);
-    bencher.bench_local(|| {
-        known
-            .verify(Some(black_box(&header)), NOW)
-            .expect("our key")
-    });
+    bencher.bench_local(|| known.verify(Some(black_box(&header)), NOW).expect("our key"));
 }
 
 /// What a known token costs at the least: it is looked up by its digest.

@@ -1,10 +1,7 @@
 //! How fast the bodies of uploads are parsed, without storing anything. `make bench-micro` runs it.
 //!
 //! The aim: 1.5 GB/s of body on one core, so that hashing and storing are what an upload costs.
-#![allow(
-    clippy::expect_used,
-    reason = "what is measured here is known to be right"
-)]
+#![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 #![allow(missing_docs, reason = "a program, not an interface")]
 
 use base64::Engine;
@@ -40,23 +37,21 @@ fn json(base64: &str) -> Vec<u8> {
 }
 
 fn parse(bencher: Bencher<'_, '_>, content_type: Option<&str>, body: &[u8]) {
-    bencher
-        .counter(BytesCount::new(body.len()))
-        .bench_local(|| {
-            let limits = UploadLimits::default();
-            let mut parser = Parser::new(content_type, limits).expect("a type that is read");
-            let mut size = 0;
-            for piece in body.chunks(PIECE_BYTES) {
-                let mut feed = parser.feed(piece);
-                while let Some(event) = feed.next_event().expect("a sound body") {
-                    if let Event::Data(bytes) = black_box(event) {
-                        size += bytes.len();
-                    }
+    bencher.counter(BytesCount::new(body.len())).bench_local(|| {
+        let limits = UploadLimits::default();
+        let mut parser = Parser::new(content_type, limits).expect("a type that is read");
+        let mut size = 0;
+        for piece in body.chunks(PIECE_BYTES) {
+            let mut feed = parser.feed(piece);
+            while let Some(event) = feed.next_event().expect("a sound body") {
+                if let Event::Data(bytes) = black_box(event) {
+                    size += bytes.len();
                 }
             }
-            assert_eq!(size, IMAGE_BYTES);
-            parser.finish().expect("a whole body")
-        });
+        }
+        assert_eq!(size, IMAGE_BYTES);
+        parser.finish().expect("a whole body")
+    });
 }
 
 #[divan::bench(sample_count = 10)]
@@ -87,8 +82,9 @@ fn base64_in_lines(bencher: Bencher<'_, '_>) {
 fn form(bencher: Bencher<'_, '_>) {
     let boundary = &FORM[FORM.find('=').map_or(0, |at| at + 1)..];
     let disposition = "\r\nContent-Disposition: form-data; name=";
-    let mut body = format!("--{boundary}{disposition}type\r\n\r\nimage\r\n--{boundary}{disposition}f; filename=a\r\n\r\n")
-        .into_bytes();
+    let mut body =
+        format!("--{boundary}{disposition}type\r\n\r\nimage\r\n--{boundary}{disposition}f; filename=a\r\n\r\n")
+            .into_bytes();
     body.extend_from_slice(&image());
     body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
     parse(bencher, Some(FORM), &body);
@@ -99,12 +95,10 @@ fn form(bencher: Bencher<'_, '_>) {
 fn the_other_decoder_alone(bencher: Bencher<'_, '_>) {
     let text = STANDARD.encode(image());
     let mut decoded = vec![0; PIECE_BYTES];
-    bencher
-        .counter(BytesCount::new(text.len()))
-        .bench_local(|| {
-            for piece in text.as_bytes().chunks(PIECE_BYTES) {
-                let size = STANDARD.decode_slice(piece, &mut decoded).expect("base64");
-                black_box(&decoded[..size]);
-            }
-        });
+    bencher.counter(BytesCount::new(text.len())).bench_local(|| {
+        for piece in text.as_bytes().chunks(PIECE_BYTES) {
+            let size = STANDARD.decode_slice(piece, &mut decoded).expect("base64");
+            black_box(&decoded[..size]);
+        }
+    });
 }

@@ -46,19 +46,13 @@ pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
 /// Returns the refusal of a body of more than `most` bytes.
 #[must_use]
 pub fn body_too_large(most: usize) -> Problem {
-    Problem::new(
-        ErrorCode::BodyTooLarge,
-        format!("The body is larger than {most} bytes."),
-    )
-    .with_hint("Send the records in several requests.")
+    Problem::new(ErrorCode::BodyTooLarge, format!("The body is larger than {most} bytes."))
+        .with_hint("Send the records in several requests.")
 }
 
 /// Whether a fault is of the route itself, which a caller is told without a key.
 const fn is_public(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::RouteNotFound | ErrorCode::MethodNotAllowed | ErrorCode::UriTooLong
-    )
+    matches!(code, ErrorCode::RouteNotFound | ErrorCode::MethodNotAllowed | ErrorCode::UriTooLong)
 }
 
 #[cfg(test)]
@@ -86,12 +80,7 @@ mod tests {
     }
 
     fn head<'a>(method: &'a str, path: &'a str, query: Option<&'a str>) -> RequestHead<'a> {
-        RequestHead {
-            method,
-            path,
-            query,
-            ..RequestHead::default()
-        }
+        RequestHead { method, path, query, ..RequestHead::default() }
     }
 
     /// Admits a request whose authentication does not wait.
@@ -172,10 +161,7 @@ mod tests {
     fn a_body_over_the_limit_is_refused_by_its_announcement() {
         assert!(check_body_length(JSON_BODY_MAX_BYTES as u64).is_ok());
         for bytes in [JSON_BODY_MAX_BYTES as u64 + 1, u64::MAX] {
-            assert_eq!(
-                check_body_length(bytes).unwrap_err().code(),
-                ErrorCode::BodyTooLarge
-            );
+            assert_eq!(check_body_length(bytes).unwrap_err().code(), ErrorCode::BodyTooLarge);
         }
     }
 }

@@ -59,11 +59,7 @@ impl Conditions<'_> {
             (None, Some(date)) => read(date).is_some_and(|date| *modified <= date),
             (None, None) => false,
         };
-        if has_it {
-            Verdict::NotModified
-        } else {
-            Verdict::Send
-        }
+        if has_it { Verdict::NotModified } else { Verdict::Send }
     }
 
     /// Whether a `Range` holds for this version. A date must be that of the version: a caller may use one only if a
@@ -82,10 +78,7 @@ impl Conditions<'_> {
 /// What is said where a condition does not hold for a file.
 #[must_use]
 pub fn failed() -> Problem {
-    Problem::new(
-        ErrorCode::PreconditionFailed,
-        "The file is not the one that the condition names.",
-    )
+    Problem::new(ErrorCode::PreconditionFailed, "The file is not the one that the condition names.")
 }
 
 /// A date of HTTP, in any of its three forms.
@@ -103,8 +96,7 @@ pub fn names(if_none_match: &str, tag: &str) -> bool {
 /// Whether an `If-Match` or an `If-Range` names a tag: a weak one, which may stand for other bytes, does not.
 #[must_use]
 pub fn names_strongly(if_match: &str, tag: &str) -> bool {
-    if_match.trim() == "*"
-        || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
+    if_match.trim() == "*" || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -139,27 +131,14 @@ mod tests {
     const AFTER: &str = "Mon, 21 Sep 2026 13:33:21 GMT";
 
     fn validators() -> Validators<'static> {
-        Validators {
-            tag: TAG,
-            modified: AT.parse().unwrap(),
-        }
+        Validators { tag: TAG, modified: AT.parse().unwrap() }
     }
 
     /// Headers: if-match, if-unmodified-since, if-none-match, if-modified-since.
     fn judge(texts: [&str; 4]) -> Verdict {
-        let [
-            if_match,
-            if_unmodified_since,
-            if_none_match,
-            if_modified_since,
-        ] = texts.map(|text| (!text.is_empty()).then_some(Cow::Borrowed(text)));
-        let conditions = Conditions {
-            if_match,
-            if_unmodified_since,
-            if_none_match,
-            if_modified_since,
-            if_range: None,
-        };
+        let [if_match, if_unmodified_since, if_none_match, if_modified_since] =
+            texts.map(|text| (!text.is_empty()).then_some(Cow::Borrowed(text)));
+        let conditions = Conditions { if_match, if_unmodified_since, if_none_match, if_modified_since, if_range: None };
         conditions.judge(&validators())
     }
 
@@ -216,35 +195,20 @@ mod tests {
     #[test]
     fn a_range_holds_for_the_version_that_it_was_meant_for() {
         let holds = |text: &str| {
-            let conditions = Conditions {
-                if_range: Some(text.to_owned().into()),
-                ..Conditions::default()
-            };
+            let conditions = Conditions { if_range: Some(text.to_owned().into()), ..Conditions::default() };
             conditions.range_holds(&validators())
         };
         assert!(Conditions::default().range_holds(&validators()));
         assert!(holds(TAG));
         assert!(holds(AT));
-        for text in [
-            "",
-            "*",
-            "nonsense",
-            "\"other\"",
-            &format!("W/{TAG}"),
-            BEFORE,
-            AFTER,
-        ] {
+        for text in ["", "*", "nonsense", "\"other\"", &format!("W/{TAG}"), BEFORE, AFTER] {
             assert!(!holds(text), "{text}");
         }
     }
 
     #[test]
     fn all_three_forms_of_dates_are_read() {
-        for date in [
-            "Sun, 06 Nov 1994 08:49:37 GMT",
-            "Sunday, 06-Nov-94 08:49:37 GMT",
-            "Sun Nov  6 08:49:37 1994",
-        ] {
+        for date in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
             assert_eq!(read(date), read("Sun, 06 Nov 1994 08:49:37 GMT"), "{date}");
         }
         assert_eq!(read("yesterday"), None);

@@ -57,10 +57,7 @@ impl CorsOrigins {
         if setting.trim() == "*" {
             return Ok(Self::any());
         }
-        let listed = setting
-            .split(',')
-            .map(|entry| parse_origin(entry.trim()))
-            .collect::<Result<_, _>>()?;
+        let listed = setting.split(',').map(|entry| parse_origin(entry.trim())).collect::<Result<_, _>>()?;
         Ok(Self { listed })
     }
 
@@ -72,11 +69,7 @@ impl CorsOrigins {
         let any = self.listed.is_empty();
         let allowed = match origin {
             _ if any => Some("*"),
-            Some(origin) => self
-                .listed
-                .iter()
-                .any(|listed| **listed == *origin)
-                .then_some(origin),
+            Some(origin) => self.listed.iter().any(|listed| **listed == *origin).then_some(origin),
             None => None,
         };
         let allow = allowed.map(|value| ("access-control-allow-origin", value));
@@ -101,33 +94,21 @@ impl CorsOrigins {
 /// these two headers asks for a table's metadata. What an `Origin` holds does not matter, but an empty one is none: some HTTP
 /// parsers leave empty headers out.
 #[must_use]
-pub fn is_preflight(
-    method: &str,
-    origin: Option<&str>,
-    access_control_request_method: Option<&str>,
-) -> bool {
+pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_method: Option<&str>) -> bool {
     let has_origin = origin.is_some_and(|origin| !origin.is_empty());
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()
 }
 
 /// An origin as browsers send it: lower case, no path.
 fn parse_origin(entry: &str) -> Result<Box<str>, Problem> {
-    let host = entry
-        .strip_prefix("https://")
-        .or_else(|| entry.strip_prefix("http://"));
+    let host = entry.strip_prefix("https://").or_else(|| entry.strip_prefix("http://"));
     let well_formed = host.is_some_and(|host| {
-        !host.is_empty()
-            && host
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b))
+        !host.is_empty() && host.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b))
     });
     if well_formed {
         return Ok(entry.into());
     }
-    Err(Problem::new(
-        ErrorCode::InvalidValue,
-        format!("{} is no origin such as https://app.example.", shown(entry)),
-    ))
+    Err(Problem::new(ErrorCode::InvalidValue, format!("{} is no origin such as https://app.example.", shown(entry))))
 }
 
 #[cfg(test)]
@@ -135,10 +116,7 @@ mod tests {
     use super::*;
 
     fn answer(origins: &CorsOrigins, origin: Option<&str>) -> Vec<(String, String)> {
-        origins
-            .answer_headers(origin)
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect()
+        origins.answer_headers(origin).map(|(name, value)| (name.into(), value.into())).collect()
     }
 
     #[test]
@@ -146,10 +124,7 @@ mod tests {
         let any = CorsOrigins::parse("*").unwrap();
         for origin in [None, Some("https://a.example")] {
             let headers = answer(&any, origin);
-            assert_eq!(
-                headers[0],
-                ("access-control-allow-origin".into(), "*".into())
-            );
+            assert_eq!(headers[0], ("access-control-allow-origin".into(), "*".into()));
             assert!(headers.iter().all(|(name, _)| name != "vary"));
         }
     }
@@ -158,36 +133,16 @@ mod tests {
     fn a_listed_origin_is_named_and_others_are_told_nothing() {
         let origins = CorsOrigins::parse("https://a.example, http://localhost:3000").unwrap();
         let listed = answer(&origins, Some("http://localhost:3000"));
-        assert_eq!(
-            listed[0],
-            (
-                "access-control-allow-origin".into(),
-                "http://localhost:3000".into()
-            )
-        );
-        for origin in [
-            None,
-            Some("https://b.example"),
-            Some("https://a.example.evil"),
-        ] {
-            assert_eq!(
-                answer(&origins, origin),
-                [("vary".to_owned(), "Origin".to_owned())]
-            );
+        assert_eq!(listed[0], ("access-control-allow-origin".into(), "http://localhost:3000".into()));
+        for origin in [None, Some("https://b.example"), Some("https://a.example.evil")] {
+            assert_eq!(answer(&origins, origin), [("vary".to_owned(), "Origin".to_owned())]);
         }
     }
 
     #[test]
     fn a_setting_that_no_browser_would_send_is_refused() {
-        for setting in [
-            "",
-            "a.example",
-            "https://",
-            "https://A.example",
-            "https://a.example/",
-            "null",
-            "*, https://a",
-        ] {
+        for setting in ["", "a.example", "https://", "https://A.example", "https://a.example/", "null", "*, https://a"]
+        {
             assert!(CorsOrigins::parse(setting).is_err(), "{setting}");
         }
     }

@@ -72,14 +72,7 @@ impl Encoder {
     }
 
     fn with(out: Vec<u8>, format: Format, shape: Shape) -> Self {
-        Self {
-            out,
-            format,
-            shape,
-            rows: 0,
-            rows_in_set: 0,
-            sets: 0,
-        }
+        Self { out, format, shape, rows: 0, rows_in_set: 0, sets: 0 }
     }
 
     /// The form of the answer, which decides how cells are written: as JSON, or as CSV.
@@ -101,12 +94,7 @@ impl Encoder {
     /// Writes one row: `write` is called for each cell's place and appends its text in the answer's
     /// form (nothing for a NULL of CSV); `is_null` is asked whether the objects of the row are there.
     #[inline]
-    pub fn row(
-        &mut self,
-        keys: &Keys,
-        is_null: impl Fn(usize) -> bool,
-        write: impl FnMut(usize, &mut Vec<u8>),
-    ) {
+    pub fn row(&mut self, keys: &Keys, is_null: impl Fn(usize) -> bool, write: impl FnMut(usize, &mut Vec<u8>)) {
         match self.format {
             Format::Envelope => {
                 if self.rows_in_set > 0 {

@@ -223,10 +223,7 @@ impl Problem {
 
     /// Returns a 500: a fault of ours. `message` is for the caller, `cause` for the log only.
     #[must_use]
-    pub fn internal(
-        message: impl Into<Cow<'static, str>>,
-        cause: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn internal(message: impl Into<Cow<'static, str>>, cause: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::Internal, message).with_cause(cause)
     }
 
@@ -258,10 +255,7 @@ impl Problem {
     #[must_use]
     pub fn with_details(mut self, errno: u16, sql_state: impl Into<String>) -> Self {
         let details = self.inner.details.get_or_insert_default();
-        details.refusal = Some(Refusal {
-            errno,
-            sql_state: sql_state.into(),
-        });
+        details.refusal = Some(Refusal { errno, sql_state: sql_state.into() });
         self
     }
 
@@ -336,21 +330,16 @@ impl Problem {
     /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
     /// `Cache-Control`, `RateLimit-Policy`, `RateLimit`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
-        let allow = self
-            .inner
-            .allow
-            .map(|methods| ("allow", Cow::Borrowed(methods)));
+        let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
         let allowance = self.inner.allowance.as_ref();
         let retry = self
             .code()
             .retry_after_seconds()
             .map(|usual| self.inner.retry_after_seconds.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
-        let challenge =
-            (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
+        let challenge = (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
         // Caches on the way keep a 404 for minutes if nothing forbids it: a file may be there the next moment.
-        let unkept = (self.code() == ErrorCode::MediaNotFound)
-            .then_some(("cache-control", Cow::Borrowed("no-store")));
+        let unkept = (self.code() == ErrorCode::MediaNotFound).then_some(("cache-control", Cow::Borrowed("no-store")));
         let unavailable = (self.code() == ErrorCode::DatabaseUnavailable)
             .then_some((UNAVAILABLE_HEADER, Cow::Borrowed(UNAVAILABLE_DATABASE)));
         let allowance = allowance.into_iter().flat_map(Allowance::headers);
@@ -418,16 +407,9 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
     let lower = wanted.to_lowercase();
     names
         .into_iter()
-        .map(|name| {
-            (
-                strsim::damerau_levenshtein(&lower, &name.to_lowercase()),
-                name,
-            )
-        })
+        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), name))
         .min()
-        .filter(|(distance, name)| {
-            *distance <= 1 + name.chars().count().min(wanted.chars().count()) / 3
-        })
+        .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(wanted.chars().count()) / 3)
         .map(|(_, name)| name)
 }
 
@@ -440,11 +422,7 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for code in ErrorCode::ALL {
             assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
-            assert!(
-                code.as_str()
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b == b'_')
-            );
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
             assert!((400..600).contains(&code.status()));
         }
     }

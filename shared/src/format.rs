@@ -20,11 +20,7 @@ impl Format {
     pub fn from_accept(accept: Option<&str>) -> Self {
         let mut json = Wish::default();
         let mut best = (Self::Envelope, 0);
-        for range in accept
-            .unwrap_or_default()
-            .split(',')
-            .filter_map(Range::parse)
-        {
+        for range in accept.unwrap_or_default().split(',').filter_map(Range::parse) {
             match range.wanted {
                 Wanted::Json => json.exact = json.exact.max(Some(range.weight)),
                 Wanted::Wildcard => json.wildcard = json.wildcard.max(range.weight),
@@ -33,11 +29,7 @@ impl Format {
                 Wanted::Bare(_) => {}
             }
         }
-        if json.is_preferred_to(best.1) {
-            Self::Envelope
-        } else {
-            best.0
-        }
+        if json.is_preferred_to(best.1) { Self::Envelope } else { best.0 }
     }
 
     /// The `Content-Type` of a success.
@@ -91,9 +83,7 @@ impl Range {
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next()?;
-        let (_, wanted) = NAMES
-            .into_iter()
-            .find(|(name, _)| media_type.eq_ignore_ascii_case(name))?;
+        let (_, wanted) = NAMES.into_iter().find(|(name, _)| media_type.eq_ignore_ascii_case(name))?;
         let mut weight = WEIGHT_MAX;
         for parameter in parts {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -101,8 +91,7 @@ impl Range {
             if name.eq_ignore_ascii_case("q") {
                 weight = parse_weight(value);
             }
-            let is_never_sent = (name.eq_ignore_ascii_case("charset")
-                && !value.eq_ignore_ascii_case("utf-8"))
+            let is_never_sent = (name.eq_ignore_ascii_case("charset") && !value.eq_ignore_ascii_case("utf-8"))
                 || (name.eq_ignore_ascii_case("header") && !value.eq_ignore_ascii_case("present"));
             if is_never_sent {
                 return None;
@@ -177,10 +166,7 @@ mod tests {
             ("text/csv;q=0.001", Csv),
             ("text/csv;q=nonsense", Csv),
             ("text/csv;q=1.5, application/json;q=0.1", Envelope),
-            (
-                "text/plain, text/csv ; Q=0.7 , application/json;q=0.699",
-                Csv,
-            ),
+            ("text/plain, text/csv ; Q=0.7 , application/json;q=0.699", Csv),
             ("application/x-ndjson", NdJson),
             ("application/ndjson", NdJson),
             ("application/jsonl", NdJson),

@@ -23,10 +23,7 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     } else {
         return Ok(());
     };
-    Err(Problem::new(
-        ErrorCode::InvalidIdentifier,
-        format!("The {kind} name {} {fault}.", shown(name)),
-    ))
+    Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
 }
 
 /// Returns a name as messages and hints show it: in double quotes, shortened to 80 characters. Letters and marks of
@@ -127,13 +124,7 @@ impl DatabaseName {
     /// MariaDB's own schemas and ours: never served, whatever the grants say.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        const SYSTEM: [&str; 5] = [
-            "information_schema",
-            "mysql",
-            "performance_schema",
-            "sys",
-            "selkie",
-        ];
+        const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
         SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
 }
@@ -157,11 +148,8 @@ impl ProjectName {
         if well_formed {
             return Ok(Self(name.into()));
         }
-        Err(Problem::new(
-            ErrorCode::InvalidIdentifier,
-            format!("{} is no project name.", shown(name)),
-        )
-        .with_hint("Use 1 to 32 lower-case letters, digits and inner hyphens."))
+        Err(Problem::new(ErrorCode::InvalidIdentifier, format!("{} is no project name.", shown(name)))
+            .with_hint("Use 1 to 32 lower-case letters, digits and inner hyphens."))
     }
 
     /// The name.
@@ -189,33 +177,21 @@ mod tests {
 
     #[test]
     fn any_legal_mariadb_name_is_taken() {
-        for name in [
-            "posts", "my table", "a`b", "a\"b", "a.b", "naïve", "日本", "1", "-- x", " lead",
-        ] {
+        for name in ["posts", "my table", "a`b", "a\"b", "a.b", "naïve", "日本", "1", "-- x", " lead"] {
             assert_eq!(TableName::parse(name).unwrap().as_str(), name);
         }
     }
 
     #[test]
     fn names_of_all_scripts_are_shown_as_themselves() {
-        for name in [
-            "ชื่อ",
-            "नाम",
-            "e\u{301}te\u{301}",
-            "日本",
-            "naïve",
-            "می\u{200C}خواهم",
-        ] {
+        for name in ["ชื่อ", "नाम", "e\u{301}te\u{301}", "日本", "naïve", "می\u{200C}خواهم"] {
             assert_eq!(shown(name), format!("\"{name}\""));
         }
         for (name, escaped) in [
             ("a\"b\\c", r#""a\"b\\c""#),
             ("a\r\n\tb", r#""a\r\n\tb""#),
             ("a\u{1B}[2J\u{7F}\u{85}", r#""a\u{1b}[2J\u{7f}\u{85}""#),
-            (
-                "a\u{202E}b\u{2066}\u{2028}",
-                r#""a\u{202e}b\u{2066}\u{2028}""#,
-            ),
+            ("a\u{202E}b\u{2066}\u{2028}", r#""a\u{202e}b\u{2066}\u{2028}""#),
         ] {
             assert_eq!(shown(name), escaped);
         }
@@ -227,10 +203,7 @@ mod tests {
     fn impossible_names_are_refused() {
         let long = "x".repeat(65);
         for name in ["", "a\0b", "🦭", "trail ", long.as_str()] {
-            assert_eq!(
-                TableName::parse(name).unwrap_err().code(),
-                ErrorCode::InvalidIdentifier
-            );
+            assert_eq!(TableName::parse(name).unwrap_err().code(), ErrorCode::InvalidIdentifier);
         }
     }
 

@@ -9,9 +9,7 @@ pub(crate) mod lexer;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::limits::{JSON_MEMBERS_MAX_COUNT, JSON_NESTING_MAX_LEVELS};
-use serde::de::{
-    self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -120,10 +118,7 @@ pub fn check(body: &[u8]) -> Result<&str, Problem> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let text = std::str::from_utf8(body).map_err(|fault| {
         let place = fault.valid_up_to();
-        Problem::new(
-            ErrorCode::InvalidJson,
-            format!("The body is not UTF-8: byte {place} is broken."),
-        )
+        Problem::new(ErrorCode::InvalidJson, format!("The body is not UTF-8: byte {place} is broken."))
     })?;
     if nesting(text.as_bytes()) > JSON_NESTING_MAX_LEVELS {
         return Err(Problem::new(
@@ -179,10 +174,7 @@ pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Err
 ///
 /// # Errors
 /// serde_json's message.
-pub fn items<'a, V: Deserialize<'a>>(
-    text: &'a str,
-    most: usize,
-) -> Result<Vec<V>, serde_json::Error> {
+pub fn items<'a, V: Deserialize<'a>>(text: &'a str, most: usize) -> Result<Vec<V>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let of = PhantomData;
     let items = Items { most, of }.deserialize(&mut deserializer)?;
@@ -255,10 +247,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
                         )));
                     }
                     if is_repeated(&members, &mut seen, &key) {
-                        return Err(de::Error::custom(format_args!(
-                            "the key {} is repeated",
-                            shown(&key)
-                        )));
+                        return Err(de::Error::custom(format_args!("the key {} is repeated", shown(&key))));
                     }
                     members.push((key, map.next_value()?));
                 }
@@ -272,11 +261,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
 /// Keys of an object up to which they are compared one by one, which is quicker than a set of few.
 const FEW_KEYS: usize = 16;
 
-fn is_repeated<'a, V>(
-    members: &[(Cow<'a, str>, V)],
-    seen: &mut HashSet<Cow<'a, str>>,
-    key: &str,
-) -> bool {
+fn is_repeated<'a, V>(members: &[(Cow<'a, str>, V)], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> bool {
     if members.len() < FEW_KEYS {
         return members.iter().any(|(known, _)| known == key);
     }
@@ -320,28 +305,20 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Items<V> {
 ///
 /// # Errors
 /// `invalid_json` if the body is not JSON, `invalid_body` if it is not an object or repeats a key.
-pub fn body_members<'a, V: Deserialize<'a>>(
-    body: &'a [u8],
-) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
+pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
     let text = check(body)?;
     let members = serde_json::from_str::<Members<'_, V>>(text);
-    members
-        .map(|members| members.0)
-        .map_err(|fault| body_problem(text, &fault))
+    members.map(|members| members.0).map_err(|fault| body_problem(text, &fault))
 }
 
 /// What serde_json says of half of a surrogate pair.
-const SURROGATE_FAULTS: [&str; 2] = [
-    "lone leading surrogate in hex escape",
-    "unexpected end of hex escape",
-];
+const SURROGATE_FAULTS: [&str; 2] = ["lone leading surrogate in hex escape", "unexpected end of hex escape"];
 
 /// Tells text that is not JSON from JSON of the wrong shape, once its members could not be read.
 fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     let text = text.trim_ascii();
     let Some(first) = text.bytes().next() else {
-        return Problem::new(ErrorCode::InvalidJson, "The body is empty.")
-            .with_hint("Send a JSON object.");
+        return Problem::new(ErrorCode::InvalidJson, "The body is empty.").with_hint("Send a JSON object.");
     };
     if let Err(syntax) = serde_json::from_str::<IgnoredAny>(text) {
         return malformed(&syntax.to_string());
@@ -365,22 +342,13 @@ fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
         b'n' => "null",
         _ => "a number",
     };
-    Problem::new(
-        ErrorCode::InvalidBody,
-        format!("The body must be one JSON object, not {kind}."),
-    )
+    Problem::new(ErrorCode::InvalidBody, format!("The body must be one JSON object, not {kind}."))
 }
 
 /// The problem of a body that is not JSON, for this reason.
 pub(crate) fn malformed(reason: &str) -> Problem {
-    Problem::new(
-        ErrorCode::InvalidJson,
-        format!("The body is not valid JSON: {reason}."),
-    )
-    .with_hint_if(
-        reason
-            .contains("control character")
-            .then_some("Within a text, write a line break as \\n and a tab as \\t."),
+    Problem::new(ErrorCode::InvalidJson, format!("The body is not valid JSON: {reason}.")).with_hint_if(
+        reason.contains("control character").then_some("Within a text, write a line break as \\n and a tab as \\t."),
     )
 }
 

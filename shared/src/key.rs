@@ -85,13 +85,7 @@ pub struct Claims {
 impl Claims {
     /// The claims of a key of this installation. `key_id` is a UUIDv7; times are seconds since 1970.
     #[must_use]
-    pub fn new(
-        key_id: Uuid,
-        project: &ProjectName,
-        access: Access,
-        issued_at: u64,
-        expires_at: Option<u64>,
-    ) -> Self {
+    pub fn new(key_id: Uuid, project: &ProjectName, access: Access, issued_at: u64, expires_at: Option<u64>) -> Self {
         Self {
             iss: ISSUER.to_owned(),
             sub: key_id.hyphenated().to_string(),
@@ -113,12 +107,7 @@ impl Claims {
             return None;
         }
         let project = ProjectName::parse(&self.prj).ok()?;
-        Some(Principal {
-            key_id,
-            project: Arc::new(project),
-            access: self.acc,
-            expires_at: self.exp,
-        })
+        Some(Principal { key_id, project: Arc::new(project), access: self.acc, expires_at: self.exp })
     }
 }
 
@@ -162,11 +151,8 @@ impl Principal {
     /// `expired_key` from the second of `exp` on.
     pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
         match self.expires_at {
-            Some(end) if now >= end => Err(Problem::new(
-                ErrorCode::ExpiredKey,
-                "The key's lifetime is over.",
-            )
-            .with_hint("Ask for a new key: selkie key create.")),
+            Some(end) if now >= end => Err(Problem::new(ErrorCode::ExpiredKey, "The key's lifetime is over.")
+                .with_hint("Ask for a new key: selkie key create.")),
             _ => Ok(()),
         }
     }
@@ -203,15 +189,11 @@ impl<'a> Token<'a> {
         };
         let is_bearer = |word: &str| word.eq_ignore_ascii_case("bearer");
         if rest.is_empty() || (scheme.is_none() && is_bearer(rest)) {
-            return Err(
-                Problem::new(ErrorCode::MissingKey, "The request carries no key.")
-                    .with_hint("Send it as the header Authorization: Bearer <key>."),
-            );
+            return Err(Problem::new(ErrorCode::MissingKey, "The request carries no key.")
+                .with_hint("Send it as the header Authorization: Bearer <key>."));
         }
         if !scheme.is_none_or(is_bearer) || blank(rest).is_some() {
-            return Err(invalid(
-                "The Authorization header is not of the form Bearer <key>.",
-            ));
+            return Err(invalid("The Authorization header is not of the form Bearer <key>."));
         }
         Ok(Self(rest))
     }

@@ -14,11 +14,7 @@ use std::fmt;
 pub use kept::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project, project_to_forget};
 
 /// What of a name is written plainly in a URL: what RFC 3986 calls unreserved.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A file's name: one part, 255 bytes at most.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,8 +28,7 @@ impl MediaName {
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let name = text.strip_prefix('/').unwrap_or(text);
         if name.contains('/') {
-            return Err(refused("name", text, "holds a slash")
-                .with_hint("Put the path into the key folder."));
+            return Err(refused("name", text, "holds a slash").with_hint("Put the path into the key folder."));
         }
         check_part("name", text, name)?;
         Ok(Self(name.into()))
@@ -83,8 +78,7 @@ impl FolderPath {
         if path.len() > MEDIA_NAME_MAX_BYTES {
             return Err(too_long("folder", text));
         }
-        path.split('/')
-            .try_for_each(|part| check_part("folder", text, part))?;
+        path.split('/').try_for_each(|part| check_part("folder", text, part))?;
         Ok(Self(path.into()))
     }
 
@@ -137,10 +131,7 @@ fn too_long(kind: &str, text: &str) -> Problem {
 }
 
 fn refused(kind: &str, text: &str, fault: &str) -> Problem {
-    Problem::new(
-        ErrorCode::InvalidBody,
-        format!("The {kind} {} {fault}.", shown(text)),
-    )
+    Problem::new(ErrorCode::InvalidBody, format!("The {kind} {} {fault}.", shown(text)))
 }
 
 /// What an upload says its files are.
@@ -213,14 +204,9 @@ impl FilePath {
     fn read(path: &str) -> Option<Self> {
         let (project, rest) = path.strip_prefix(Self::PREFIX)?.split_once('/')?;
         // Decoded part by part: an encoded slash parts nothing, and stands in no name.
-        let mut parts = rest
-            .split('/')
-            .map(|part| percent_decode_str(part).decode_utf8().ok())
-            .collect::<Option<Vec<_>>>()?;
-        if parts
-            .iter()
-            .any(|part| part.is_empty() || part.contains('/'))
-        {
+        let mut parts =
+            rest.split('/').map(|part| percent_decode_str(part).decode_utf8().ok()).collect::<Option<Vec<_>>>()?;
+        if parts.iter().any(|part| part.is_empty() || part.contains('/')) {
             return None;
         }
         let name = MediaName::parse(&parts.pop()?).ok()?;
@@ -263,16 +249,7 @@ mod tests {
 
     #[test]
     fn names_may_be_of_any_script() {
-        for name in [
-            "a.png",
-            "写真.jpg",
-            "Ünï códe .tar.gz",
-            ".profile",
-            "CON",
-            "a⁄b",
-            "🦭",
-            "...",
-        ] {
+        for name in ["a.png", "写真.jpg", "Ünï códe .tar.gz", ".profile", "CON", "a⁄b", "🦭", "..."] {
             assert_eq!(MediaName::parse(name).unwrap().as_str(), name);
         }
         assert_eq!(MediaName::parse("/a.png").unwrap().as_str(), "a.png");
@@ -306,23 +283,10 @@ mod tests {
 
     #[test]
     fn folders_have_parts_and_the_root_has_none() {
-        for (given, kept) in [
-            ("", ""),
-            ("/", ""),
-            ("a", "a"),
-            ("/a/b", "a/b"),
-            ("a/b/", "a/b"),
-            ("ä/日", "ä/日"),
-        ] {
-            assert_eq!(
-                FolderPath::parse(given).unwrap().as_str(),
-                kept,
-                "{given:?}"
-            );
+        for (given, kept) in [("", ""), ("/", ""), ("a", "a"), ("/a/b", "a/b"), ("a/b/", "a/b"), ("ä/日", "ä/日")] {
+            assert_eq!(FolderPath::parse(given).unwrap().as_str(), kept, "{given:?}");
         }
-        for folder in [
-            "//", "a//b", "//a", "a/../b", "..", "./a", "a\\b", "a/\u{1}",
-        ] {
+        for folder in ["//", "a//b", "//a", "a/../b", "..", "./a", "a\\b", "a/\u{1}"] {
             assert!(FolderPath::parse(folder).is_err(), "{folder:?}");
         }
         assert!(FolderPath::parse(&"a/".repeat(130)).is_err());
@@ -333,28 +297,16 @@ mod tests {
 
     #[test]
     fn extensions_stand_behind_the_last_dot() {
-        for (name, extension) in [
-            ("a.PNG", Some("png")),
-            ("a.tar.gz", Some("gz")),
-            ("a", None),
-            (".a", None),
-            ("a.", None),
-        ] {
-            assert_eq!(
-                MediaName::parse(name).unwrap().extension().as_deref(),
-                extension
-            );
+        for (name, extension) in
+            [("a.PNG", Some("png")), ("a.tar.gz", Some("gz")), ("a", None), (".a", None), ("a.", None)]
+        {
+            assert_eq!(MediaName::parse(name).unwrap().extension().as_deref(), extension);
         }
     }
 
     #[test]
     fn a_file_is_found_by_the_url_that_names_it() {
-        for (folder, name) in [
-            ("", "a.png"),
-            ("a/b", "ü ?#%2f.png"),
-            ("日", "🦭"),
-            ("a b", "c+d&e=f"),
-        ] {
+        for (folder, name) in [("", "a.png"), ("a/b", "ü ?#%2f.png"), ("日", "🦭"), ("a b", "c+d&e=f")] {
             let file = FilePath {
                 project: ProjectName::parse("default").unwrap(),
                 folder: FolderPath::parse(folder).unwrap(),
@@ -383,11 +335,7 @@ mod tests {
             "/media/default/a%5Cb",
             "/media/default/%00",
         ] {
-            assert_eq!(
-                FilePath::parse(path).unwrap_err().code(),
-                ErrorCode::MediaNotFound,
-                "{path}"
-            );
+            assert_eq!(FilePath::parse(path).unwrap_err().code(), ErrorCode::MediaNotFound, "{path}");
         }
     }
 }

@@ -56,10 +56,7 @@ impl RecordId {
             .split(',')
             .map(|part| route::decode_segment(part).map(Cow::into_owned))
             .collect::<Result<_, _>>()?;
-        Ok(Self {
-            whole: route::decode_segment(segment)?.into_owned(),
-            parts,
-        })
+        Ok(Self { whole: route::decode_segment(segment)?.into_owned(), parts })
     }
 
     /// The id of a key of one field.
@@ -269,23 +266,18 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let (action, step) = match (resource, head.method) {
         (Resource::Table(table), "GET" | "HEAD") => {
             let operation = Operation::Read(Read::from_pairs(table, format, pairs)?);
-            (
-                operation.further_action().unwrap_or(Action::Read),
-                ready(operation),
-            )
+            (operation.further_action().unwrap_or(Action::Read), ready(operation))
         }
-        (Resource::Table(table), "POST") => (
-            Action::Insert,
-            Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?),
-        ),
+        (Resource::Table(table), "POST") => {
+            (Action::Insert, Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?))
+        }
         (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
             (Action::Update, Step::UpdateMany(table))
         }
-        (Resource::Table(table), "DELETE") => (
-            Action::Delete,
-            Step::Delete(table, write::DeleteHead::from_pairs(None, pairs)?),
-        ),
+        (Resource::Table(table), "DELETE") => {
+            (Action::Delete, Step::Delete(table, write::DeleteHead::from_pairs(None, pairs)?))
+        }
         (Resource::Table(table) | Resource::Schema(table), _) => {
             options::none(&pairs)?;
             (Action::Describe, ready(Operation::Describe(table)))
@@ -296,15 +288,11 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Record(table, id), "GET" | "HEAD") => {
             let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
-            (
-                operation.further_action().unwrap_or(Action::ReadOne),
-                ready(operation),
-            )
+            (operation.further_action().unwrap_or(Action::ReadOne), ready(operation))
         }
-        (Resource::Record(table, id), "DELETE") => (
-            Action::Delete,
-            Step::Delete(table, write::DeleteHead::from_pairs(Some(id), pairs)?),
-        ),
+        (Resource::Record(table, id), "DELETE") => {
+            (Action::Delete, Step::Delete(table, write::DeleteHead::from_pairs(Some(id), pairs)?))
+        }
         (Resource::Record(table, id), _) => {
             options::none(&pairs)?;
             (Action::Update, Step::Update(table, id))
@@ -329,12 +317,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     };
     refuse_idle_headers(head, action)?;
     let unreadable = check_content(head, step.body()).err();
-    Ok(Pending {
-        action,
-        step,
-        unreadable,
-        access: Access::Full,
-    })
+    Ok(Pending { action, step, unreadable, access: Access::Full })
 }
 
 /// Checks that the headers announce a body of the form that an operation takes.
@@ -357,11 +340,7 @@ fn texts(resource: &Resource) -> &'static [&'static str] {
 }
 
 /// What is asked of the media library.
-fn in_library(
-    method: &str,
-    resource: Resource,
-    pairs: options::Options,
-) -> Result<(Action, Step), Problem> {
+fn in_library(method: &str, resource: Resource, pairs: options::Options) -> Result<(Action, Step), Problem> {
     let media = |call| ready(Operation::Media(call));
     if let (Resource::Library, "GET" | "HEAD") = (&resource, method) {
         let list = MediaList::from_pairs(pairs)?;
@@ -403,11 +382,10 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Pro
     ];
     match idle.into_iter().find(|(_, value)| value.is_some()) {
         None => Ok(()),
-        Some((name, _)) => Err(Problem::new(
-            ErrorCode::InvalidQueryOption,
-            format!("The header {name} is not available here."),
-        )
-        .with_hint("Leave it out; nothing was done.")),
+        Some((name, _)) => {
+            Err(Problem::new(ErrorCode::InvalidQueryOption, format!("The header {name} is not available here."))
+                .with_hint("Leave it out; nothing was done."))
+        }
     }
 }
 
@@ -418,10 +396,7 @@ fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
     };
     Err(Problem::new(
         ErrorCode::UnsupportedMediaType,
-        format!(
-            "The Content-Type {} is not read here.",
-            crate::ident::shown(essence)
-        ),
+        format!("The Content-Type {} is not read here.", crate::ident::shown(essence)),
     )
     .with_hint("Send Content-Type: application/json."))
 }
@@ -432,10 +407,7 @@ fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
         None | Some("" | "identity") => Ok(()),
         Some(encoding) => Err(Problem::new(
             ErrorCode::UnsupportedMediaType,
-            format!(
-                "The Content-Encoding {} is not read here.",
-                crate::ident::shown(encoding)
-            ),
+            format!("The Content-Encoding {} is not read here.", crate::ident::shown(encoding)),
         )
         .with_hint("Send the body as it is, without Content-Encoding.")),
     }
@@ -446,8 +418,7 @@ pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
     let essence = content_type?.split(';').next().unwrap_or_default().trim();
     let is_json = essence.is_empty()
         || essence.eq_ignore_ascii_case("application/json")
-        || (essence.len() > 5
-            && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
+        || (essence.len() > 5 && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
     (!is_json).then_some(essence)
 }
 

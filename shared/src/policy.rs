@@ -99,9 +99,7 @@ impl Action {
     #[must_use]
     pub const fn route(self) -> &'static str {
         match self {
-            Self::Read | Self::Explain | Self::Insert | Self::Describe => {
-                "/api/v1/crud/{db}/{table}"
-            }
+            Self::Read | Self::Explain | Self::Insert | Self::Describe => "/api/v1/crud/{db}/{table}",
             Self::Query => "/api/v1/crud/{db}/{table}/query",
             Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
             Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
@@ -150,11 +148,10 @@ pub fn method_label(method: &str) -> &'static str {
 pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
     match (action.needs(), access) {
         (_, Access::Full) | (Access::Read, Access::Read) => Ok(()),
-        (Access::Full, Access::Read) => Err(Problem::new(
-            ErrorCode::FullAccessRequired,
-            format!("A read-only key may not {}.", action.described()),
-        )
-        .with_hint("Use a key issued with full access.")),
+        (Access::Full, Access::Read) => {
+            Err(Problem::new(ErrorCode::FullAccessRequired, format!("A read-only key may not {}.", action.described()))
+                .with_hint("Use a key issued with full access."))
+        }
     }
 }
 
@@ -176,19 +173,12 @@ mod tests {
 
     #[test]
     fn a_full_key_may_do_everything() {
-        assert!(
-            Action::ALL
-                .iter()
-                .all(|action| permit(*action, Access::Full).is_ok())
-        );
+        assert!(Action::ALL.iter().all(|action| permit(*action, Access::Full).is_ok()));
     }
 
     #[test]
     fn a_read_key_may_only_read() {
-        let allowed: Vec<_> = Action::ALL
-            .into_iter()
-            .filter(|action| permit(*action, Access::Read).is_ok())
-            .collect();
+        let allowed: Vec<_> = Action::ALL.into_iter().filter(|action| permit(*action, Access::Read).is_ok()).collect();
         assert_eq!(
             allowed,
             [

@@ -56,10 +56,7 @@ pub fn extent(range: &str, size: u64) -> Extent {
 /// What is said of a range behind the end.
 #[must_use]
 pub fn beyond(size: u64) -> Problem {
-    Problem::new(
-        ErrorCode::RangeNotSatisfiable,
-        format!("The file has {size} bytes; the range begins behind them."),
-    )
+    Problem::new(ErrorCode::RangeNotSatisfiable, format!("The file has {size} bytes; the range begins behind them."))
 }
 
 /// Digits; more than 64 bits of them are as many as can be.
@@ -88,24 +85,16 @@ mod tests {
             ("Bytes= 2-4 ", 2..5),
             ("bytes=18446744073709551615-", 10..10),
         ] {
-            let expected = if part.is_empty() {
-                Extent::Beyond
-            } else {
-                Extent::Part(part)
-            };
+            let expected = if part.is_empty() { Extent::Beyond } else { Extent::Part(part) };
             assert_eq!(extent(range, 10), expected, "{range}");
         }
     }
 
     #[test]
     fn what_begins_behind_the_end_is_beyond_it() {
-        for (range, size) in [
-            ("bytes=10-", 10),
-            ("bytes=10-20", 10),
-            ("bytes=-0", 10),
-            ("bytes=0-", 0),
-            ("bytes=0-0", 0),
-        ] {
+        for (range, size) in
+            [("bytes=10-", 10), ("bytes=10-20", 10), ("bytes=-0", 10), ("bytes=0-", 0), ("bytes=0-0", 0)]
+        {
             assert_eq!(extent(range, size), Extent::Beyond, "{range}");
         }
         assert_eq!(extent("bytes=-5", 0), Extent::Whole);

@@ -20,8 +20,7 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// How it is spelled, for messages.
-    pub const EXPECTED: &'static str =
-        "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
+    pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
     /// Reads `100/1s`, `6000/1m` or `50000/1h`.
     #[must_use]
@@ -35,8 +34,8 @@ impl RateLimit {
         };
         let seconds = digits(&time[..time.len() - 1])?.checked_mul(unit)?;
         let requests = digits(requests)?;
-        let fits = (1..=RATE_REQUESTS_MAX_COUNT).contains(&requests)
-            && (1..=RATE_PERIOD_MAX_SECONDS).contains(&seconds);
+        let fits =
+            (1..=RATE_REQUESTS_MAX_COUNT).contains(&requests) && (1..=RATE_PERIOD_MAX_SECONDS).contains(&seconds);
         fits.then_some(Self { requests, seconds })
     }
 
@@ -55,22 +54,14 @@ impl RateLimit {
     /// What a caller has left of it, which is whole again after `restored`.
     #[must_use]
     pub fn left(self, requests: u32, restored: Duration) -> Allowance {
-        Allowance {
-            limit: self,
-            remaining: requests,
-            seconds: whole_seconds(restored),
-        }
+        Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
     }
 
     /// What a caller is told who has used it up, and may call again after `wait`.
     #[must_use]
     pub fn exceeded(self, wait: Duration) -> Problem {
         let message = format!("This key may make {self}, and has made them.");
-        let allowance = Allowance {
-            limit: self,
-            remaining: 0,
-            seconds: whole_seconds(wait).max(1),
-        };
+        let allowance = Allowance { limit: self, remaining: 0, seconds: whole_seconds(wait).max(1) };
         Problem::new(ErrorCode::RateLimited, message)
             .with_hint(
                 "Wait for as many seconds as Retry-After says. Many records go in one request: batchData, /batch.",
@@ -83,12 +74,7 @@ impl fmt::Display for RateLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |count| if count == 1 { "" } else { "s" };
         let (requests, seconds) = (self.requests, self.seconds);
-        write!(
-            f,
-            "{requests} request{} in {seconds} second{}",
-            plural(requests),
-            plural(seconds)
-        )
+        write!(f, "{requests} request{} in {seconds} second{}", plural(requests), plural(seconds))
     }
 }
 
@@ -107,10 +93,7 @@ impl Allowance {
         let RateLimit { requests, seconds } = self.limit;
         let (remaining, wait) = (self.remaining, self.seconds);
         [
-            (
-                "ratelimit-policy",
-                format!("\"{POLICY}\";q={requests};w={seconds}"),
-            ),
+            ("ratelimit-policy", format!("\"{POLICY}\";q={requests};w={seconds}")),
             ("ratelimit", format!("\"{POLICY}\";r={remaining};t={wait}")),
         ]
     }
@@ -124,9 +107,7 @@ impl Allowance {
 
 fn digits(text: &str) -> Option<u32> {
     // `parse` would take a sign.
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then_some(())?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
     text.parse().ok()
 }
 
@@ -142,17 +123,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_read_as_it_is_written() {
-        for (text, requests, seconds) in [
-            ("100/1s", 100, 1),
-            ("6000/1m", 6_000, 60),
-            ("1/1h", 1, 3_600),
-            ("10000/10s", 10_000, 10),
-        ] {
-            assert_eq!(
-                RateLimit::parse(text),
-                Some(RateLimit { requests, seconds }),
-                "{text}"
-            );
+        for (text, requests, seconds) in
+            [("100/1s", 100, 1), ("6000/1m", 6_000, 60), ("1/1h", 1, 3_600), ("10000/10s", 10_000, 10)]
+        {
+            assert_eq!(RateLimit::parse(text), Some(RateLimit { requests, seconds }), "{text}");
         }
     }
 
@@ -187,30 +161,16 @@ mod tests {
     fn who_is_refused_is_told_when_to_come_back() {
         let limit = RateLimit::parse("2/1m").unwrap();
         let problem = limit.exceeded(Duration::from_millis(12_001));
-        let headers: Vec<(&str, String)> = problem
-            .headers()
-            .map(|(name, value)| (name, value.into_owned()))
-            .collect();
-        let expected = [
-            ("retry-after", "13"),
-            ("ratelimit-policy", "\"key\";q=2;w=60"),
-            ("ratelimit", "\"key\";r=0;t=13"),
-        ];
-        assert_eq!(
-            headers,
-            expected.map(|(name, value)| (name, value.to_owned()))
-        );
-        assert_eq!(
-            problem.message(),
-            "This key may make 2 requests in 60 seconds, and has made them."
-        );
+        let headers: Vec<(&str, String)> = problem.headers().map(|(name, value)| (name, value.into_owned())).collect();
+        let expected =
+            [("retry-after", "13"), ("ratelimit-policy", "\"key\";q=2;w=60"), ("ratelimit", "\"key\";r=0;t=13")];
+        assert_eq!(headers, expected.map(|(name, value)| (name, value.to_owned())));
+        assert_eq!(problem.message(), "This key may make 2 requests in 60 seconds, and has made them.");
     }
 
     #[test]
     fn what_is_left_is_told_in_whole_seconds() {
-        let left = RateLimit::parse("100/1s")
-            .unwrap()
-            .left(42, Duration::from_millis(580));
+        let left = RateLimit::parse("100/1s").unwrap().left(42, Duration::from_millis(580));
         assert_eq!(left.headers()[1].1, "\"key\";r=42;t=1");
     }
 }

@@ -120,11 +120,7 @@ where
 {
     let mut size = Size::default();
     for (name, value) in headers() {
-        if !name.is_ascii()
-            || value
-                .iter()
-                .fold(false, |found, byte| found | is_control(*byte))
-        {
+        if !name.is_ascii() || value.iter().fold(false, |found, byte| found | is_control(*byte)) {
             return Err(malformed());
         }
         if name == "trailer" && !value.is_empty() {
@@ -152,11 +148,7 @@ where
 /// The answer to a head that is not HTTP.
 #[must_use]
 pub fn malformed() -> Problem {
-    Problem::new(
-        ErrorCode::InvalidRequest,
-        "The head of the request is not valid HTTP.",
-    )
-    .with_hint(
+    Problem::new(ErrorCode::InvalidRequest, "The head of the request is not valid HTTP.").with_hint(
         "Percent-encode the URL; header names are ASCII; header values hold no control character but the tab.",
     )
 }
@@ -176,13 +168,8 @@ pub fn headers_too_large() -> Problem {
 /// The answer to a URL that is longer than what is read.
 #[must_use]
 pub fn url_too_long() -> Problem {
-    Problem::new(
-        ErrorCode::UriTooLong,
-        format!("The URL has more than {URL_MAX_BYTES} bytes."),
-    )
-    .with_hint(
-        "Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.",
-    )
+    Problem::new(ErrorCode::UriTooLong, format!("The URL has more than {URL_MAX_BYTES} bytes."))
+        .with_hint("Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.")
 }
 
 /// How much of the limits a request's headers take.
@@ -219,8 +206,7 @@ const fn is_control(byte: u8) -> bool {
 /// Whether a part of a URL holds what must be percent-encoded. The replacement character stands for bytes that are not
 /// UTF-8.
 fn has_forbidden_character(part: &str) -> bool {
-    let is_forbidden =
-        |byte: u8| byte <= b' ' || matches!(byte, 0x7f | b'"' | b'<' | b'>' | b'\\' | b'`');
+    let is_forbidden = |byte: u8| byte <= b' ' || matches!(byte, 0x7f | b'"' | b'<' | b'>' | b'\\' | b'`');
     part.bytes().any(is_forbidden) || (!part.is_ascii() && part.contains('\u{fffd}'))
 }
 
@@ -241,10 +227,7 @@ mod tests {
     fn a_url_is_percent_encoded() {
         for (path, query) in [
             ("/", None),
-            (
-                "/api/v1/crud/demo/caf\u{e9}/%2e%2e%2fposts",
-                Some("a={}|^[]'~"),
-            ),
+            ("/api/v1/crud/demo/caf\u{e9}/%2e%2e%2fposts", Some("a={}|^[]'~")),
             ("/media/default/..a/...", Some("../..")),
             ("/.well-known/x", None),
         ] {
@@ -269,15 +252,7 @@ mod tests {
 
     #[test]
     fn dot_segments_are_resolved_as_a_url_parser_does() {
-        for path in [
-            "/",
-            "/a/b",
-            "/a//b",
-            "/.a/..b/...",
-            "/%2e%2e%2f",
-            "/a/%2ea",
-            "",
-        ] {
+        for path in ["/", "/a/b", "/a//b", "/.a/..b/...", "/%2e%2e%2f", "/a/%2ea", ""] {
             assert_eq!(resolve_dot_segments(path), path);
         }
         for (path, resolved) in [
@@ -318,8 +293,7 @@ mod tests {
     #[test]
     fn headers_have_limits_that_proxies_do_not_use_up() {
         let names: Vec<String> = (0..=HEADERS_MAX_COUNT).map(|n| format!("x-{n}")).collect();
-        let mut headers: Vec<(&str, &[u8])> =
-            names.iter().map(|name| (&**name, &b"1"[..])).collect();
+        let mut headers: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b"1"[..])).collect();
         let too_large = Some(ErrorCode::HeadersTooLarge);
         assert_eq!(headers_code(&headers), too_large);
         headers.pop();

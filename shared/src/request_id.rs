@@ -17,8 +17,7 @@ impl RequestId {
     #[must_use]
     pub fn from_incoming(header: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.~:+/=@".contains(&b);
-        let well_formed =
-            (1..=REQUEST_ID_MAX_BYTES).contains(&header.len()) && header.bytes().all(allowed);
+        let well_formed = (1..=REQUEST_ID_MAX_BYTES).contains(&header.len()) && header.bytes().all(allowed);
         well_formed.then(|| Self(header.into()))
     }
 
@@ -55,28 +54,14 @@ mod tests {
 
     #[test]
     fn a_well_formed_incoming_id_is_kept() {
-        for id in [
-            "1",
-            "abc-DEF_0.1",
-            "019c9a4e-7b5a-7000-8000-000000000000",
-            &"x".repeat(128),
-        ] {
+        for id in ["1", "abc-DEF_0.1", "019c9a4e-7b5a-7000-8000-000000000000", &"x".repeat(128)] {
             assert_eq!(RequestId::from_incoming(id).unwrap().as_str(), id);
         }
     }
 
     #[test]
     fn an_id_that_could_forge_a_log_line_or_a_header_is_not_kept() {
-        for id in [
-            "",
-            "a b",
-            "a\nb",
-            "a\"b",
-            "é",
-            "a,b",
-            "<x>",
-            &"x".repeat(129),
-        ] {
+        for id in ["", "a b", "a\nb", "a\"b", "é", "a,b", "<x>", &"x".repeat(129)] {
             assert_eq!(RequestId::from_incoming(id), None, "{id:?}");
         }
     }

@@ -41,10 +41,7 @@ pub struct UploadLimits {
 
 impl Default for UploadLimits {
     fn default() -> Self {
-        Self {
-            body_bytes: UPLOAD_BODY_MAX_BYTES,
-            items: UPLOAD_MAX_ITEMS,
-        }
+        Self { body_bytes: UPLOAD_BODY_MAX_BYTES, items: UPLOAD_MAX_ITEMS }
     }
 }
 
@@ -54,10 +51,7 @@ impl UploadLimits {
     pub fn body_too_large(&self) -> Problem {
         Problem::new(
             ErrorCode::BodyTooLarge,
-            format!(
-                "The body of an upload is larger than {} bytes.",
-                self.body_bytes
-            ),
+            format!("The body of an upload is larger than {} bytes.", self.body_bytes),
         )
         .with_hint("Send fewer files at once, or upload large ones in parts.")
     }
@@ -143,12 +137,7 @@ impl Parser {
                 Reader::Multipart(Box::new(multipart::Reader::new(content_type, limits)?))
             }
         };
-        Ok(Self {
-            reader,
-            limits,
-            taken: 0,
-            refused: None,
-        })
+        Ok(Self { reader, limits, taken: 0, refused: None })
     }
 
     /// Takes the next bytes of the body. They are read as the events are pulled: pull until there is none.
@@ -156,11 +145,7 @@ impl Parser {
         let room = usize::try_from(self.limits.body_bytes - self.taken).unwrap_or(usize::MAX);
         let rest = &input[..input.len().min(room)];
         self.taken += rest.len() as u64;
-        Feed {
-            is_cut: rest.len() < input.len(),
-            parser: self,
-            rest,
-        }
+        Feed { is_cut: rest.len() < input.len(), parser: self, rest }
     }
 
     /// What the body said, once all of it was fed.

@@ -14,12 +14,7 @@ pub(crate) fn cpu(pid: u32) -> Result<Duration> {
     // The second field is the command's name in parentheses and may hold anything, so count from its end.
     let after_name = stat.rsplit_once(')').context("stat without a name")?.1;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
-    let field = |index: usize| {
-        fields
-            .get(index)
-            .and_then(|text| text.parse::<u32>().ok())
-            .context("short stat")
-    };
+    let field = |index: usize| fields.get(index).and_then(|text| text.parse::<u32>().ok()).context("short stat");
     // Fields 14 and 15 of proc(5), of which the first two are gone.
     Ok(Duration::from_secs(1) * (field(11)? + field(12)?) / TICKS_PER_SECOND)
 }
@@ -36,20 +31,15 @@ pub(crate) fn peak(pid: u32) -> Result<u64> {
 
 /// Start anew to look for the peak.
 pub(crate) fn forget_peak(pid: u32) -> Result<()> {
-    fs::write(format!("/proc/{pid}/clear_refs"), "5")
-        .with_context(|| format!("resetting the peak of {pid}"))
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("resetting the peak of {pid}"))
 }
 
 fn read(pid: u32, file: &str) -> Result<String> {
-    fs::read_to_string(format!("/proc/{pid}/{file}"))
-        .with_context(|| format!("reading {file} of process {pid}"))
+    fs::read_to_string(format!("/proc/{pid}/{file}")).with_context(|| format!("reading {file} of process {pid}"))
 }
 
 fn kilobytes(text: &str, label: &str) -> Result<u64> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(label))
-        .with_context(|| format!("no {label}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(label)).with_context(|| format!("no {label}"))?;
     let number = line.trim().trim_end_matches("kB").trim().parse::<u64>()?;
     Ok(number * 1024)
 }

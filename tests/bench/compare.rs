@@ -30,9 +30,7 @@ const OPEN: [Workload; 3] = [Workload::W1, Workload::W2, Workload::W3];
 
 /// Run the whole comparison, print it and save it.
 pub(crate) async fn run(compare: Compare) -> Result<()> {
-    tokio::time::timeout(RUN_LIMIT, measure_all(&compare))
-        .await
-        .context("the comparison took too long")?
+    tokio::time::timeout(RUN_LIMIT, measure_all(&compare)).await.context("the comparison took too long")?
 }
 
 async fn measure_all(compare: &Compare) -> Result<()> {
@@ -75,27 +73,18 @@ struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     async fn run(&mut self) -> Result<()> {
-        let workloads = if self.compare.only.is_empty() {
-            Workload::ALL.to_vec()
-        } else {
-            self.compare.only.clone()
-        };
+        let workloads = if self.compare.only.is_empty() { Workload::ALL.to_vec() } else { self.compare.only.clone() };
         for subject in self.subjects {
             self.report.idle(&subject.name, subject.idle_bytes);
         }
         // All before anything is measured: who answers wrong is known at once.
         for &workload in &workloads {
             for subject in self.taking_part(workload) {
-                check(subject, workload)
-                    .await
-                    .with_context(|| format!("{}: {}", subject.name, workload.title()))?;
+                check(subject, workload).await.with_context(|| format!("{}: {}", subject.name, workload.title()))?;
             }
         }
         for &workload in &workloads {
-            let case = Case {
-                workload,
-                rate: self.compare.rate,
-            };
+            let case = Case { workload, rate: self.compare.rate };
             self.alternate(case, self.taking_part(workload)).await?;
         }
         if self.compare.closed || self.compare.rate.is_some() {
@@ -110,20 +99,14 @@ impl<'a> Comparison<'a> {
     }
 
     fn taking_part(&self, workload: Workload) -> Vec<&'a Subject> {
-        self.subjects
-            .iter()
-            .filter(|subject| subject.role.takes_part(workload))
-            .collect()
+        self.subjects.iter().filter(|subject| subject.role.takes_part(workload)).collect()
     }
 
     /// All of a league at one rate that each carries.
     async fn open(&mut self, workload: Workload, league: League) -> Result<()> {
         let mut members = self.taking_part(workload);
         members.retain(|subject| subject.role.league() == Some(league));
-        let closed = Case {
-            workload,
-            rate: None,
-        };
+        let closed = Case { workload, rate: None };
         let reached: Vec<f64> = members
             .iter()
             .filter_map(|subject| self.report.median(closed, &subject.name))
@@ -132,10 +115,7 @@ impl<'a> Comparison<'a> {
         let Some(rate) = rate::carried_by_all(&reached) else {
             return Ok(());
         };
-        let case = Case {
-            workload,
-            rate: Some(rate),
-        };
+        let case = Case { workload, rate: Some(rate) };
         self.alternate(case, members).await
     }
 
@@ -143,14 +123,9 @@ impl<'a> Comparison<'a> {
     async fn alternate(&mut self, case: Case, subjects: Vec<&Subject>) -> Result<()> {
         for round in 1..=self.compare.rounds {
             for subject in &subjects {
-                say(&format!(
-                    "{}, round {round}: {}",
-                    case.title(),
-                    subject.name
-                ))?;
+                say(&format!("{}, round {round}: {}", case.title(), subject.name))?;
                 self.administrator.query_drop(data::EMPTY_INBOX).await?;
-                let measured =
-                    measure::measure(self.compare, self.mariadb, subject, case, round).await;
+                let measured = measure::measure(self.compare, self.mariadb, subject, case, round).await;
                 match measured {
                     Ok(sample) => self.report.add(case, subject.role, &subject.name, sample),
                     Err(error) => {
@@ -166,10 +141,10 @@ impl<'a> Comparison<'a> {
 
 /// An answer that is wrong may be as fast as it likes.
 async fn check(subject: &Subject, workload: Workload) -> Result<()> {
-    let Kind::Server(door) = &subject.kind else {
+    let Kind::Server(endpoint) = &subject.kind else {
         return Ok(());
     };
-    let (status, body) = subject::ask(door, workload).await?;
+    let (status, body) = subject::ask(endpoint, workload).await?;
     let excerpt = || String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
     if status != 200 {
         bail!("answered {status}: {}", excerpt());
@@ -177,11 +152,7 @@ async fn check(subject: &Subject, workload: Workload) -> Result<()> {
     let answer: Answer = serde_json::from_slice(&body).with_context(excerpt)?;
     let rows = answer.payload.as_array().map(|rows| rows.len() as u64);
     if !answer.success || rows != workload.rows() {
-        bail!(
-            "{rows:?} rows in place of {:?}: {}",
-            workload.rows(),
-            excerpt()
-        );
+        bail!("{rows:?} rows in place of {:?}: {}", workload.rows(), excerpt());
     }
     Ok(())
 }

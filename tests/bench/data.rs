@@ -44,9 +44,7 @@ pub(crate) const EMPTY_INBOX: &str = "TRUNCATE TABLE inbox";
 
 /// Make the database over a connection with every right.
 pub(crate) async fn fill(connection: &mut Conn) -> Result<()> {
-    connection
-        .query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))
-        .await?;
+    connection.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).await?;
     connection.query_drop(format!("USE {DATABASE}")).await?;
     for statement in STATEMENTS {
         connection.query_drop(statement).await?;

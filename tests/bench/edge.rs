@@ -127,11 +127,7 @@ async fn fixed(asked: &Edge, report: &mut Report) -> Result<()> {
     if asked.briefly {
         return Ok(());
     }
-    let cold = Measure {
-        title: COLD,
-        keys,
-        callers: asked.connections,
-    };
+    let cold = Measure { title: COLD, keys, callers: asked.connections };
     alternate(asked, "fixed", &workers, &cold, report).await?;
     let large = Requests::new(origin::LARGE_PATH, &warm);
     for _ in 0..asked.rounds {
@@ -148,14 +144,14 @@ async fn own(asked: &Edge, report: &mut Report) -> Result<()> {
     let mut administrator = Conn::new(mariadb::options(&mariadb.socket(), None)).await?;
     data::fill(&mut administrator).await?;
     let binary = selkie::binary(None)?.context("no selkie beside this program")?;
-    let (_started, door) = selkie::start(&binary, &mariadb).await?;
+    let (_started, endpoint) = selkie::start(&binary, &mariadb).await?;
     let setting = Setting {
-        origin: door.address,
-        jwks: selkie::jwks(&binary, &mariadb, &door).await?,
+        origin: endpoint.address,
+        jwks: selkie::jwks(&binary, &mariadb, &endpoint).await?,
         log_requests: asked.log_requests(),
         directory: mariadb.directory().to_owned(),
     };
-    let keys = vec![door.requests.key.clone()];
+    let keys = vec![endpoint.requests.key.clone()];
     let workers = start(&setting, &keys, report).await?;
     measure(asked, "selkie", &workers, keys, report).await
 }
@@ -165,11 +161,7 @@ async fn start(setting: &Setting, keys: &[String], report: &mut Report) -> Resul
     let mut workers = Vec::new();
     for kind in Kind::BOTH {
         let worker = Worker::start(kind, setting, request.any()).await?;
-        report.add_start(
-            kind,
-            worker.first_answer,
-            accounting::resident(worker.pid())?,
-        );
+        report.add_start(kind, worker.first_answer, accounting::resident(worker.pid())?);
         workers.push(worker);
     }
     Ok(workers)
@@ -182,16 +174,8 @@ async fn measure(
     keys: Vec<String>,
     report: &mut Report,
 ) -> Result<()> {
-    let lone = Measure {
-        title: LONE,
-        keys: keys.clone(),
-        callers: 1,
-    };
-    let warm = Measure {
-        title: WARM,
-        keys,
-        callers: asked.connections,
-    };
+    let lone = Measure { title: LONE, keys: keys.clone(), callers: 1 };
+    let warm = Measure { title: WARM, keys, callers: asked.connections };
     alternate(asked, origin, workers, &warm, report).await?;
     if asked.briefly {
         return Ok(());
@@ -207,25 +191,14 @@ async fn alternate(
     measure: &Measure,
     report: &mut Report,
 ) -> Result<()> {
-    writeln!(
-        std::io::stderr().lock(),
-        "{origin} origin, {}",
-        measure.title
-    )?;
+    writeln!(std::io::stderr().lock(), "{origin} origin, {}", measure.title)?;
     // Each has its own turn of the keys: one must not skip what the other used.
-    let mut turns: Vec<(&Worker, Arc<Requests>)> = workers
-        .iter()
-        .map(|worker| (worker, Requests::new(RECORD_PATH, &measure.keys)))
-        .collect();
+    let mut turns: Vec<(&Worker, Arc<Requests>)> =
+        workers.iter().map(|worker| (worker, Requests::new(RECORD_PATH, &measure.keys))).collect();
     for (worker, requests) in &turns {
-        callers::drive(
-            worker.address,
-            Arc::clone(requests),
-            measure.callers,
-            WARM_UP,
-        )
-        .await
-        .with_context(|| worker.kind.title())?;
+        callers::drive(worker.address, Arc::clone(requests), measure.callers, WARM_UP)
+            .await
+            .with_context(|| worker.kind.title())?;
     }
     for _ in 0..asked.rounds {
         for (worker, requests) in &turns {
@@ -252,10 +225,7 @@ async fn download(worker: &Worker, request: &[u8]) -> Result<Download> {
     let before = accounting::resident(pid)?;
     accounting::forget_peak(pid)?;
     let (cpu, began) = (accounting::cpu(pid)?, Instant::now());
-    let answer = Connection::open(worker.address)
-        .await?
-        .call(request)
-        .await?;
+    let answer = Connection::open(worker.address).await?.call(request).await?;
     let elapsed = began.elapsed();
     anyhow::ensure!(answer.status == 200, "answered {}", answer.status);
     let cpu = accounting::cpu(pid)?.saturating_sub(cpu);

@@ -48,12 +48,7 @@ pub(crate) async fn run(
     Ok(outcome)
 }
 
-async fn caller(
-    mut connection: Conn,
-    workload: Workload,
-    number: u64,
-    clock: Arc<Clock>,
-) -> Result<Outcome> {
+async fn caller(mut connection: Conn, workload: Workload, number: u64, clock: Arc<Clock>) -> Result<Outcome> {
     let mut outcome = Outcome::new()?;
     let mut random = Random::new(number);
     while let Some(from) = clock.next().await? {
@@ -68,9 +63,7 @@ async fn caller(
 async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) -> Result<()> {
     match workload.next(random) {
         Workload::W1 | Workload::Lone | Workload::Mixed | Workload::Storm => {
-            let row: Option<Row> = connection
-                .exec_first(statement::BY_ID, (random.up_to(POSTS),))
-                .await?;
+            let row: Option<Row> = connection.exec_first(statement::BY_ID, (random.up_to(POSTS),)).await?;
             row.context("no such row")?;
         }
         Workload::W2 => {
@@ -83,9 +76,7 @@ async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) ->
         }
         Workload::Batch => {
             let values = Params::Positional((1..=BATCH_ROWS).flat_map(new_post).collect());
-            connection
-                .exec_drop(statement::INSERT_BATCH.as_str(), values)
-                .await?;
+            connection.exec_drop(statement::INSERT_BATCH.as_str(), values).await?;
         }
         Workload::W4 => drain(connection, statement::ALL_POSTS).await?,
         Workload::Million => drain(connection, statement::ALL_MILLION).await?,

@@ -89,9 +89,7 @@ impl Part {
     /// What it stands on: those that leave thousands of things behind have a MariaDB of their own.
     const fn ground(self) -> Contents {
         match self {
-            Self::Rows | Self::Columns | Self::Width | Self::Connections | Self::Keys => {
-                Contents::Posts
-            }
+            Self::Rows | Self::Columns | Self::Width | Self::Connections | Self::Keys => Contents::Posts,
             Self::Tables | Self::Projects | Self::InUse => Contents::Nothing,
         }
     }
@@ -114,19 +112,14 @@ impl Extent {
 
 /// Measure, print and save.
 pub(crate) async fn run(growth: &Growth) -> Result<()> {
-    tokio::time::timeout(RUN_LIMIT, measure(growth))
-        .await
-        .context("the curves took too long")?
+    tokio::time::timeout(RUN_LIMIT, measure(growth)).await.context("the curves took too long")?
 }
 
 async fn measure(growth: &Growth) -> Result<()> {
     let binary = selkie::binary(growth.selkie.as_deref())?
         .context("no `selkie` beside this program (cargo build --release -p origin)")?;
     let mut shared = None;
-    let extent = Extent {
-        duration: Duration::from_millis(growth.millis),
-        most: growth.most,
-    };
+    let extent = Extent { duration: Duration::from_millis(growth.millis), most: growth.most };
     let mut curves = Vec::new();
     for part in Part::ALL {
         if growth.only.is_empty() || growth.only.contains(&part) {
@@ -138,9 +131,7 @@ async fn measure(growth: &Growth) -> Result<()> {
                     Ground::prepare(&binary, part.ground()).await?
                 }
             };
-            let (found, ground) = one(part, ground, extent)
-                .await
-                .with_context(|| format!("{part:?}"))?;
+            let (found, ground) = one(part, ground, extent).await.with_context(|| format!("{part:?}"))?;
             if part.ground() == Contents::Posts {
                 shared = Some(ground);
             }

@@ -17,9 +17,7 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt as _,
 };
-use mysql_async::{
-    OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Value, prelude::Queryable as _,
-};
+use mysql_async::{OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Value, prelude::Queryable as _};
 use serde::Deserialize;
 use tokio::{net::TcpListener, process::Command};
 
@@ -29,7 +27,7 @@ use crate::{
     mariadb,
     process::Started,
     request::{Dialect, Requests},
-    selkie::Door,
+    selkie::Endpoint,
 };
 
 struct Server {
@@ -38,16 +36,12 @@ struct Server {
 }
 
 /// A server of this program's own, in a process of its own.
-pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Started, Door)> {
+pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Started, Endpoint)> {
     let mut process = Started::new(&std::env::current_exe()?, |command| {
         configure(command);
         command.stdout(Stdio::piped());
     })?;
-    let address: SocketAddr = process
-        .first_line()
-        .await?
-        .parse()
-        .context("the hand-written server's address")?;
+    let address: SocketAddr = process.first_line().await?.parse().context("the hand-written server's address")?;
     let requests = Requests {
         dialect: Dialect::Handwritten,
         host: format!("{address}"),
@@ -55,7 +49,7 @@ pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Start
         key: "x".repeat(300),
         database: DATABASE.to_owned(),
     };
-    Ok((process, Door { address, requests }))
+    Ok((process, Endpoint { address, requests }))
 }
 
 /// Serve until the process is ended.
@@ -81,26 +75,16 @@ async fn listen(address: SocketAddr, router: Router) -> Result<()> {
 }
 
 fn router(serve: &Serve) -> Result<Router> {
-    let Some(constraints) = PoolConstraints::new(usize::from(serve.pool), usize::from(serve.pool))
-    else {
+    let Some(constraints) = PoolConstraints::new(usize::from(serve.pool), usize::from(serve.pool)) else {
         bail!("a pool of none");
     };
     // Without the reset at every return, which costs half of the throughput: the better of the hand-written servers.
-    let pool_options = PoolOpts::default()
-        .with_constraints(constraints)
-        .with_reset_connection(false);
-    let options = OptsBuilder::from_opts(mariadb::options(&serve.socket, Some(DATABASE)))
-        .pool_opts(pool_options);
-    let server = Arc::new(Server {
-        pool: Pool::new(options),
-        style: serve.style,
-    });
+    let pool_options = PoolOpts::default().with_constraints(constraints).with_reset_connection(false);
+    let options = OptsBuilder::from_opts(mariadb::options(&serve.socket, Some(DATABASE))).pool_opts(pool_options);
+    let server = Arc::new(Server { pool: Pool::new(options), style: serve.style });
     Ok(Router::new()
         .route("/api/v1/crud/{database}/{table}/{id}", get(read_one))
-        .route(
-            "/api/v1/crud/{database}/{table}",
-            get(read_many).post(insert),
-        )
+        .route("/api/v1/crud/{database}/{table}", get(read_many).post(insert))
         .route("/api/v1/sql", post(sql))
         .with_state(server))
 }
@@ -157,12 +141,7 @@ impl<E: std::error::Error> From<E> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (
-            self.0,
-            [(CONTENT_TYPE, "application/json")],
-            r#"{"success":false,"payload":null}"#,
-        )
-            .into_response()
+        (self.0, [(CONTENT_TYPE, "application/json")], r#"{"success":false,"payload":null}"#).into_response()
     }
 }
 
@@ -177,9 +156,7 @@ async fn read_one(
             Some(row) => Ok(json(&serde_json::json!({"success": true, "payload": row}))),
             None => Err(Failure(StatusCode::NOT_FOUND)),
         },
-        Style::Streamed => Ok(json_body(
-            rows::streamed_record(connection, text, params).await?,
-        )),
+        Style::Streamed => Ok(json_body(rows::streamed_record(connection, text, params).await?)),
     }
 }
 
@@ -189,10 +166,7 @@ async fn read_many(
     Query(listing): Query<Listing>,
 ) -> Result<Response, Failure> {
     let (text, params) = match (listing.category, table.as_str()) {
-        (Some(category), "posts") => (
-            statement::LISTING,
-            Params::from((category, listing.limit.unwrap_or(20))),
-        ),
+        (Some(category), "posts") => (statement::LISTING, Params::from((category, listing.limit.unwrap_or(20)))),
         (None, "posts") => (statement::ALL_POSTS, Params::Empty),
         (None, "million") => (statement::ALL_MILLION, Params::Empty),
         _ => return Err(Failure(StatusCode::NOT_FOUND)),
@@ -203,9 +177,7 @@ async fn read_many(
             let rows = rows::values(connection, text, params).await?;
             Ok(json(&serde_json::json!({"success": true, "payload": rows})))
         }
-        Style::Streamed => Ok(json_body(
-            rows::streamed_list(connection, text, params).await?,
-        )),
+        Style::Streamed => Ok(json_body(rows::streamed_list(connection, text, params).await?)),
     }
 }
 
@@ -219,9 +191,7 @@ async fn insert(State(server): State<Arc<Server>>, body: Bytes) -> Result<Respon
     let mut connection = server.pool.get_conn().await?;
     let values = Params::Positional(new.values().into());
     connection.exec_drop(statement::INSERT, values).await?;
-    Ok(json(
-        &serde_json::json!({"success": true, "payload": connection.last_insert_id()}),
-    ))
+    Ok(json(&serde_json::json!({"success": true, "payload": connection.last_insert_id()})))
 }
 
 /// As many rows as the statement has places for, or none.
@@ -229,9 +199,7 @@ async fn insert_batch(server: &Server, rows: Vec<NewPost>) -> Result<Response, F
     let count = rows.len() as u64;
     let mut connection = server.pool.get_conn().await?;
     let values = rows.into_iter().flat_map(NewPost::values).collect();
-    connection
-        .exec_drop(statement::INSERT_BATCH.as_str(), Params::Positional(values))
-        .await?;
+    connection.exec_drop(statement::INSERT_BATCH.as_str(), Params::Positional(values)).await?;
     // InnoDB gives the rows of one such statement numbers that follow each other.
     let first = connection.last_insert_id().unwrap_or(0);
     let ids: Vec<u64> = (first..first + count).collect();

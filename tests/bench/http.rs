@@ -42,18 +42,11 @@ enum Length {
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> io::Result<Self> {
         if !address.ip().is_loopback() {
-            return Err(io::Error::other(format!(
-                "{address} is not on this machine"
-            )));
+            return Err(io::Error::other(format!("{address} is not on this machine")));
         }
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            start: 0,
-            end: 0,
-        })
+        Ok(Self { stream, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 })
     }
 
     /// Send a whole request, read the whole answer, forget its body.
@@ -64,17 +57,11 @@ impl Connection {
     /// Send a whole request, read the whole answer, keep its body.
     pub(crate) async fn fetch(&mut self, request: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let mut body = Vec::new();
-        let answer = self
-            .exchange(request, &mut |bytes| body.extend_from_slice(bytes))
-            .await?;
+        let answer = self.exchange(request, &mut |bytes| body.extend_from_slice(bytes)).await?;
         Ok((answer.status, body))
     }
 
-    async fn exchange(
-        &mut self,
-        request: &[u8],
-        keep: &mut impl FnMut(&[u8]),
-    ) -> io::Result<Answer> {
+    async fn exchange(&mut self, request: &[u8], keep: &mut impl FnMut(&[u8])) -> io::Result<Answer> {
         self.stream.write_all(request).await?;
         let (status, length) = self.head().await?;
         let began = Instant::now();
@@ -90,12 +77,7 @@ impl Connection {
             }
             Length::Chunked => (self.chunks(keep).await?, Instant::now()),
         };
-        Ok(Answer {
-            status,
-            bytes,
-            began,
-            ended,
-        })
+        Ok(Answer { status, bytes, began, ended })
     }
 
     async fn head(&mut self) -> io::Result<(u16, Length)> {
@@ -103,9 +85,7 @@ impl Connection {
             if self.start < self.end {
                 let mut headers = [httparse::EMPTY_HEADER; HEADERS];
                 let mut response = httparse::Response::new(&mut headers);
-                let parsed = response
-                    .parse(&self.buffer[self.start..self.end])
-                    .map_err(io::Error::other)?;
+                let parsed = response.parse(&self.buffer[self.start..self.end]).map_err(io::Error::other)?;
                 if let httparse::Status::Complete(head_bytes) = parsed {
                     let status = response.code.unwrap_or(0);
                     let length = length_of(response.headers)?;
@@ -149,8 +129,7 @@ impl Connection {
         loop {
             let ready = &self.buffer[self.start..self.end];
             if let httparse::Status::Complete((line_bytes, size)) =
-                httparse::parse_chunk_size(ready)
-                    .map_err(|_| io::Error::other("a chunk without a size"))?
+                httparse::parse_chunk_size(ready).map_err(|_| io::Error::other("a chunk without a size"))?
             {
                 self.start += line_bytes;
                 return Ok(size);
@@ -184,11 +163,7 @@ fn length_of(headers: &[httparse::Header<'_>]) -> io::Result<Length> {
     for header in headers {
         if header.name.eq_ignore_ascii_case("content-length") {
             let text = std::str::from_utf8(header.value).map_err(io::Error::other)?;
-            return text
-                .trim()
-                .parse()
-                .map(Length::Known)
-                .map_err(io::Error::other);
+            return text.trim().parse().map(Length::Known).map_err(io::Error::other);
         }
         if header.name.eq_ignore_ascii_case("transfer-encoding") {
             return Ok(Length::Chunked);

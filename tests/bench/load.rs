@@ -52,21 +52,14 @@ impl Outcome {
     pub(crate) fn new() -> Result<Self> {
         // Grows with what is recorded: room for the longest from the start would be 400 kB a caller.
         let histogram = || Histogram::new(3).context("histogram");
-        Ok(Self {
-            requests: 0,
-            bytes: 0,
-            elapsed: Duration::ZERO,
-            latency: histogram()?,
-            first_byte: histogram()?,
-        })
+        Ok(Self { requests: 0, bytes: 0, elapsed: Duration::ZERO, latency: histogram()?, first_byte: histogram()? })
     }
 
     pub(crate) fn record(&mut self, latency: Duration, first_byte: Duration, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
         let micros = |time: Duration| {
-            u64::try_from(time.as_micros())
-                .map_or(LATENCY_MAX_MICROS, |micros| micros.min(LATENCY_MAX_MICROS))
+            u64::try_from(time.as_micros()).map_or(LATENCY_MAX_MICROS, |micros| micros.min(LATENCY_MAX_MICROS))
         };
         // It has room for all up to that limit.
         let _ = self.latency.record(micros(latency));
@@ -85,14 +78,10 @@ impl Outcome {
 /// Run the load on a thread of its own. Any answer but a success ends it with an error.
 pub(crate) async fn run(load: Load) -> Result<Outcome> {
     let thread = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             // One wait for all: a timer for each request would be a tenth of what the load itself costs.
-            timeout(load.duration + ANSWER_TIMEOUT, callers(load))
-                .await
-                .context("no answer in time")?
+            timeout(load.duration + ANSWER_TIMEOUT, callers(load)).await.context("no answer in time")?
         })
     });
     thread.await.context("the load's thread")?
@@ -121,11 +110,8 @@ async fn callers(load: Load) -> Result<Outcome> {
     while let Some(opened) = opening.join_next().await {
         connections.push(opened?.context("connecting")?);
     }
-    let common = Arc::new(Common {
-        clock: Clock::start(load.pace, load.duration)?,
-        outcome: Mutex::new(Outcome::new()?),
-        load,
-    });
+    let common =
+        Arc::new(Common { clock: Clock::start(load.pace, load.duration)?, outcome: Mutex::new(Outcome::new()?), load });
     let mut callers = JoinSet::new();
     for (number, connection) in (0_u64..).zip(connections) {
         callers.spawn(caller(Arc::clone(&common), connection, number));

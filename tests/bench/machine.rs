@@ -20,25 +20,19 @@ pub(crate) struct Machine {
 impl Machine {
     /// The one that runs this program and the MariaDB of this connection.
     pub(crate) async fn of(connection: &mut Conn) -> Result<Self> {
-        let asked: Option<(String, String)> = connection
-            .query_first("SELECT VERSION(), CAST(CURDATE() AS CHAR)")
-            .await?;
+        let asked: Option<(String, String)> =
+            connection.query_first("SELECT VERSION(), CAST(CURDATE() AS CHAR)").await?;
         let (mariadb, date) = asked.context("MariaDB without a version")?;
         let processors = fs::read_to_string("/proc/cpuinfo")?;
         let processor = processors
             .lines()
             .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
-            .map_or_else(
-                || std::env::consts::ARCH.to_owned(),
-                |(_, name)| name.trim().to_owned(),
-            );
+            .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned());
         Ok(Self {
             date,
             processor,
             cores: std::thread::available_parallelism()?.get(),
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")?
-                .trim()
-                .to_owned(),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned(),
             mariadb,
         })
     }

@@ -5,10 +5,7 @@
 //! removed here. All contenders are measured in the same run, in turn (A B A B …), because absolute figures drift with
 //! whatever else the machine does; the medians are printed, and the ratios between them are what counts.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "an answer of another type ends a measurement, by a panic as well"
-)]
+#![allow(clippy::disallowed_methods, reason = "an answer of another type ends a measurement, by a panic as well")]
 
 mod accounting;
 mod arguments;
@@ -38,9 +35,7 @@ use arguments::{Arguments, Command};
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match arguments.command {
         Some(Command::ServeHandwritten(serve)) => runtime.block_on(handwritten::serve(serve)),
         Some(Command::ServeHello { listen }) => runtime.block_on(handwritten::serve_hello(listen)),

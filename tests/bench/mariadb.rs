@@ -35,11 +35,7 @@ impl MariaDb {
         let log = directory.path().join("mariadb.log");
         let user = user_of_this_process()?;
         let install = Command::new("mariadb-install-db")
-            .args([
-                "--no-defaults",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-            ])
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--tmpdir={}", temporary.display()))
             .arg(format!("--user={user}"))
@@ -51,20 +47,14 @@ impl MariaDb {
             .await
             .context("mariadb-install-db (Debian: apt install mariadb-server)")?;
         if !install.success() {
-            bail!(
-                "mariadb-install-db failed: {}",
-                fs::read_to_string(&log).unwrap_or_default()
-            );
+            bail!("mariadb-install-db failed: {}", fs::read_to_string(&log).unwrap_or_default());
         }
         let server = Started::new(&mariadbd()?, |command| {
             command
                 .arg("--no-defaults")
                 .arg(format!("--datadir={}", data.display()))
                 .arg(format!("--tmpdir={}", temporary.display()))
-                .arg(format!(
-                    "--socket={}",
-                    socket_in(directory.path()).display()
-                ))
+                .arg(format!("--socket={}", socket_in(directory.path()).display()))
                 .arg(format!("--user={user}"))
                 .arg("--skip-networking")
                 .stdout(Stdio::null());

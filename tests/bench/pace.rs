@@ -10,10 +10,7 @@ use std::{
 use anyhow::Result;
 use rustix::{
     fs::Timespec,
-    time::{
-        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create,
-        timerfd_settime,
-    },
+    time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime},
 };
 use tokio::{net::unix::pipe, sync::Mutex};
 
@@ -52,11 +49,7 @@ impl Clock {
             Pace::Closed => None,
             Pace::Open { per_second } => Some(Mutex::new(Schedule::new(per_second)?)),
         };
-        Ok(Self {
-            began: Instant::now(),
-            duration,
-            schedule,
-        })
+        Ok(Self { began: Instant::now(), duration, schedule })
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -84,11 +77,7 @@ impl Schedule {
     fn new(per_second: u32) -> Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer: OwnedFd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Self {
-            per_second,
-            next: 0,
-            timer: pipe::Receiver::from_owned_fd_unchecked(timer)?,
-        })
+        Ok(Self { per_second, next: 0, timer: pipe::Receiver::from_owned_fd_unchecked(timer)? })
     }
 
     /// Returns at once if that has passed.
@@ -100,10 +89,7 @@ impl Schedule {
             }
             let once = Itimerspec {
                 it_interval: Timespec::default(),
-                it_value: Timespec {
-                    tv_sec: i64::try_from(left.as_secs())?,
-                    tv_nsec: left.subsec_nanos().into(),
-                },
+                it_value: Timespec { tv_sec: i64::try_from(left.as_secs())?, tv_nsec: left.subsec_nanos().into() },
             };
             timerfd_settime(self.timer.as_fd(), TimerfdTimerFlags::empty(), &once)?;
             self.timer.readable().await?;

@@ -26,15 +26,9 @@ impl Started {
     /// program, so the process id is the program's).
     pub(crate) fn new(program: &Path, configure: impl FnOnce(&mut Command)) -> Result<Self> {
         let mut command = Command::new("setpriv");
-        command
-            .args(["--pdeathsig", "KILL", "--"])
-            .arg(program)
-            .kill_on_drop(true)
-            .stdin(Stdio::null());
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program).kill_on_drop(true).stdin(Stdio::null());
         configure(&mut command);
-        let child = command
-            .spawn()
-            .with_context(|| format!("starting {}", program.display()))?;
+        let child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
         let pid = child.id().context("the program has ended already")?;
         Ok(Self { child, pid })
     }
@@ -45,16 +39,10 @@ impl Started {
 
     /// The first line that the program prints, for which its standard output must be piped.
     pub(crate) async fn first_line(&mut self) -> Result<String> {
-        let output = self
-            .child
-            .stdout
-            .take()
-            .context("standard output is not piped")?;
+        let output = self.child.stdout.take().context("standard output is not piped")?;
         let mut line = String::new();
         let mut reader = BufReader::new(output);
-        timeout(Duration::from_secs(20), reader.read_line(&mut line))
-            .await
-            .context("the program prints nothing")??;
+        timeout(Duration::from_secs(20), reader.read_line(&mut line)).await.context("the program prints nothing")??;
         if line.is_empty() {
             bail!("the program ended without a line");
         }

@@ -91,16 +91,11 @@ impl Report {
             pool: compare.pool,
             machine,
         };
-        Self {
-            setting,
-            idle: Vec::new(),
-            entries: Vec::new(),
-        }
+        Self { setting, idle: Vec::new(), entries: Vec::new() }
     }
 
     pub(crate) fn idle(&mut self, contender: &str, bytes: Option<u64>) {
-        self.idle
-            .extend(bytes.map(|bytes| (contender.to_owned(), bytes)));
+        self.idle.extend(bytes.map(|bytes| (contender.to_owned(), bytes)));
     }
 
     pub(crate) fn add(&mut self, case: Case, role: Role, contender: &str, sample: Sample) {
@@ -172,13 +167,7 @@ impl Report {
 
     /// How it was measured, in a sentence.
     fn preamble(&self) -> String {
-        let Setting {
-            seconds,
-            connections,
-            rounds,
-            pool,
-            machine,
-        } = &self.setting;
+        let Setting { seconds, connections, rounds, pool, machine } = &self.setting;
         format!(
             "{rounds} rounds of {seconds} s, medians; {connections} connections, {pool} to MariaDB. {}: {}, {} cores, \
              Linux {}, MariaDB {}.",
@@ -189,16 +178,10 @@ impl Report {
     /// For the terminal.
     pub(crate) fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}", self.preamble())?;
-        writeln!(
-            out,
-            "µs are processor time for one request; × floor and × axum are ratios of req/s"
-        )?;
+        writeln!(out, "µs are processor time for one request; × floor and × axum are ratios of req/s")?;
         for (contender, bytes) in &self.idle {
             let megabytes = table::megabytes(*bytes);
-            writeln!(
-                out,
-                "  {contender:<24} {megabytes:>8.1} MB resident at start"
-            )?;
+            writeln!(out, "  {contender:<24} {megabytes:>8.1} MB resident at start")?;
         }
         for case in self.cases() {
             write!(out, "\n{}", Table::of(self, case).plain())?;

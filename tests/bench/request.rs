@@ -36,10 +36,7 @@ impl Requests {
         let tables = format_args!("/api/v1/crud/{}", self.database);
         match workload.next(random) {
             Workload::W1 | Workload::Lone | Workload::Mixed | Workload::Storm => {
-                self.get(
-                    format_args!("{tables}/posts/{}", random.up_to(POSTS)),
-                    buffer,
-                );
+                self.get(format_args!("{tables}/posts/{}", random.up_to(POSTS)), buffer);
             }
             Workload::W2 => {
                 let category = random.up_to(CATEGORIES) - 1;
@@ -57,11 +54,7 @@ impl Requests {
                     ),
                 }
             }
-            Workload::W3 => self.post(
-                format_args!("{tables}/inbox"),
-                &new_post(random.up_to(POSTS)),
-                buffer,
-            ),
+            Workload::W3 => self.post(format_args!("{tables}/inbox"), &new_post(random.up_to(POSTS)), buffer),
             Workload::Batch => self.post(format_args!("{tables}/inbox"), &BATCH, buffer),
             Workload::W4 => self.get(format_args!("{tables}/posts"), buffer),
             Workload::Million => self.get(format_args!("{tables}/million"), buffer),

@@ -18,7 +18,7 @@ pub(crate) enum Role {
     Origin,
     PassThrough,
     Edge,
-    /// A door of an installation that was not started here.
+    /// A endpoint of an installation that was not started here.
     Running,
 }
 
@@ -28,10 +28,7 @@ impl Role {
             // MariaDB has no room for a thousand connections.
             Self::Floor => workload != Workload::Storm,
             // Elsewhere there are fewer callers than connections, and it would be the other floor once more.
-            Self::WideFloor => matches!(
-                workload,
-                Workload::W1 | Workload::W2 | Workload::W3 | Workload::Mixed
-            ),
+            Self::WideFloor => matches!(workload, Workload::W1 | Workload::W2 | Workload::W3 | Workload::Mixed),
             Self::Hello => matches!(workload, Workload::W1 | Workload::Lone | Workload::Storm),
             // A million rows say nothing of a worker that a hundred thousand don't.
             Self::PassThrough | Self::Edge => workload != Workload::Million,
@@ -43,9 +40,7 @@ impl Role {
     pub(crate) const fn league(self) -> Option<League> {
         match self {
             Self::Floor | Self::Hello => None,
-            Self::WideFloor | Self::Values | Self::Streamed | Self::Origin | Self::Running => {
-                Some(League::Direct)
-            }
+            Self::WideFloor | Self::Values | Self::Streamed | Self::Origin | Self::Running => Some(League::Direct),
             Self::PassThrough | Self::Edge => Some(League::Workers),
         }
     }

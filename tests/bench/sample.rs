@@ -60,8 +60,7 @@ impl Sample {
     /// Each figure's middle one by itself.
     pub(crate) fn median(samples: &[Self]) -> Option<Self> {
         let of = |figure: fn(&Self) -> f64| middle(samples.iter().map(figure).collect());
-        let maybe =
-            |figure: fn(&Self) -> Option<f64>| middle(samples.iter().filter_map(figure).collect());
+        let maybe = |figure: fn(&Self) -> Option<f64>| middle(samples.iter().filter_map(figure).collect());
         let bytes = |figure: fn(&Self) -> Option<u64>| {
             let mut values: Vec<u64> = samples.iter().filter_map(figure).collect();
             values.sort_unstable();
@@ -117,10 +116,7 @@ mod tests {
     use super::{Sample, ratio};
 
     fn samples(rates: &[f64]) -> Vec<Sample> {
-        let sample = |rate: &f64| Sample {
-            requests_per_second: *rate,
-            ..Sample::default()
-        };
+        let sample = |rate: &f64| Sample { requests_per_second: *rate, ..Sample::default() };
         rates.iter().map(sample).collect()
     }
 
@@ -132,10 +128,7 @@ mod tests {
         }
         rounds[2].peak_bytes = Some(7);
         let median = Sample::median(&rounds).unwrap();
-        assert_eq!(
-            (median.requests_per_second, median.p99, median.peak_bytes),
-            (20.0, 2.0, Some(7))
-        );
+        assert_eq!((median.requests_per_second, median.p99, median.peak_bytes), (20.0, 2.0, Some(7)));
         assert!(Sample::median(&[]).is_none());
     }
 

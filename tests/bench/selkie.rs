@@ -26,7 +26,7 @@ const START_TRIES: u32 = 6_000;
 
 /// Where a Selkie listens and what it is asked with.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) requests: Requests,
 }
@@ -34,17 +34,14 @@ pub(crate) struct Door {
 /// The binary to use: the one asked for, or the one built beside this program.
 pub(crate) fn binary(asked: Option<&Path>) -> Result<Option<PathBuf>> {
     if let Some(path) = asked {
-        return Ok(Some(
-            path.canonicalize()
-                .with_context(|| path.display().to_string())?,
-        ));
+        return Ok(Some(path.canonicalize().with_context(|| path.display().to_string())?));
     }
     let beside = std::env::current_exe()?.with_file_name("selkie");
     Ok(beside.is_file().then_some(beside))
 }
 
 /// Start an origin on `mariadb`, whose database it may then use.
-pub(crate) async fn start(binary: &Path, mariadb: &MariaDb) -> Result<(Started, Door)> {
+pub(crate) async fn start(binary: &Path, mariadb: &MariaDb) -> Result<(Started, Endpoint)> {
     start_with(binary, mariadb, &[]).await
 }
 
@@ -53,24 +50,13 @@ pub(crate) async fn start_with(
     binary: &Path,
     mariadb: &MariaDb,
     settings: &[(&str, &str)],
-) -> Result<(Started, Door)> {
+) -> Result<(Started, Endpoint)> {
     let (started, address) = serve(binary, mariadb, settings).await?;
-    let text = printed(
-        binary,
-        mariadb,
-        address,
-        &["key", "create", "--access", "full"],
-    )
-    .await?;
-    let key = text
-        .split(|c: char| c.is_whitespace() || c == '"')
-        .find(|word| word.starts_with("eyJ"));
+    let text = printed(binary, mariadb, address, &["key", "create", "--access", "full"]).await?;
+    let key = text.split(|c: char| c.is_whitespace() || c == '"').find(|word| word.starts_with("eyJ"));
     let key = key.context("no key was printed")?;
-    let door = Door {
-        address,
-        requests: requests(address, key, data::DATABASE),
-    };
-    Ok((started, door))
+    let endpoint = Endpoint { address, requests: requests(address, key, data::DATABASE) };
+    Ok((started, endpoint))
 }
 
 /// Start an origin, without a key to ask it with; returns when it is ready.
@@ -83,40 +69,28 @@ pub(crate) async fn serve(
     let environment = environment(mariadb, address);
     let log = File::create(mariadb.directory().join("selkie.log"))?;
     let started = Started::new(binary, |command| {
-        command
-            .arg("serve")
-            .envs(environment.clone())
-            .envs(settings.iter().copied())
-            .current_dir(mariadb.directory());
+        command.arg("serve").envs(environment.clone()).envs(settings.iter().copied()).current_dir(mariadb.directory());
         // What a service pays for its log is part of what it costs, so the lines are written, if only to a file.
         if let Ok(other) = log.try_clone() {
             command.stdout(other);
         }
         command.stderr(log);
     })?;
-    wait_until_ready(address)
-        .await
-        .with_context(|| last_lines(mariadb))?;
+    wait_until_ready(address).await.with_context(|| last_lines(mariadb))?;
     Ok((started, address))
 }
 
 /// The public keys of the origin that was started on `mariadb`.
-pub(crate) async fn jwks(binary: &Path, mariadb: &MariaDb, door: &Door) -> Result<String> {
-    printed(binary, mariadb, door.address, &["key", "jwks"]).await
+pub(crate) async fn jwks(binary: &Path, mariadb: &MariaDb, endpoint: &Endpoint) -> Result<String> {
+    printed(binary, mariadb, endpoint.address, &["key", "jwks"]).await
 }
 
 /// The settings of every origin and command on `mariadb`.
 fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String); 4] {
     let socket = mariadb.socket();
     [
-        (
-            "SELKIE_DATABASE_URL",
-            format!("mysql://root@localhost?socket={}", socket.display()),
-        ),
-        (
-            "SELKIE_DATA_DIR",
-            mariadb.directory().join("selkie").display().to_string(),
-        ),
+        ("SELKIE_DATABASE_URL", format!("mysql://root@localhost?socket={}", socket.display())),
+        ("SELKIE_DATA_DIR", mariadb.directory().join("selkie").display().to_string()),
         ("SELKIE_LISTEN", address.to_string()),
         ("SELKIE_LOG_FORMAT", "json".to_owned()),
     ]
@@ -143,8 +117,8 @@ pub(crate) async fn printed(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The doors of an installation that already runs, its project's `<project>_bench` filled by SQL calls.
-pub(crate) async fn running(dev_env: &Path) -> Result<Vec<(&'static str, Door)>> {
+/// The endpoints of an installation that already runs, its project's `<project>_bench` filled by SQL calls.
+pub(crate) async fn running(dev_env: &Path) -> Result<Vec<(&'static str, Endpoint)>> {
     let text = fs::read_to_string(dev_env).with_context(|| dev_env.display().to_string())?;
     let values: HashMap<&str, &str> = text
         .lines()
@@ -154,53 +128,38 @@ pub(crate) async fn running(dev_env: &Path) -> Result<Vec<(&'static str, Door)>>
     let value = |name| values.get(name).copied().filter(|value| !value.is_empty());
     let key = value("SELKIE_FULL_KEY").context("no SELKIE_FULL_KEY in that file")?;
     let database = format!("{}_bench", value("SELKIE_PROJECT").unwrap_or("default"));
-    let mut doors = Vec::new();
-    for (name, variable) in [
-        ("running origin", "SELKIE_ORIGIN_URL"),
-        ("running edge", "SELKIE_EDGE_URL"),
-    ] {
+    let mut endpoints = Vec::new();
+    for (name, variable) in [("running origin", "SELKIE_ORIGIN_URL"), ("running edge", "SELKIE_EDGE_URL")] {
         if let Some(url) = value(variable) {
             let address = loopback(url)?;
-            doors.push((
-                name,
-                Door {
-                    address,
-                    requests: requests(address, key, &database),
-                },
-            ));
+            endpoints.push((name, Endpoint { address, requests: requests(address, key, &database) }));
         }
     }
-    let (_, door) = doors.first().context("no address in that file")?;
-    fill(door).await?;
-    Ok(doors)
+    let (_, endpoint) = endpoints.first().context("no address in that file")?;
+    fill(endpoint).await?;
+    Ok(endpoints)
 }
 
 /// One SQL call; the answer's body.
-pub(crate) async fn sql(door: &Door, query: &str) -> Result<(u16, String)> {
+pub(crate) async fn sql(endpoint: &Endpoint, query: &str) -> Result<(u16, String)> {
     let mut request = Vec::new();
-    door.requests.sql(query, &mut request);
-    let (status, body) = Connection::open(door.address)
-        .await?
-        .fetch(&request)
-        .await?;
+    endpoint.requests.sql(query, &mut request);
+    let (status, body) = Connection::open(endpoint.address).await?.fetch(&request).await?;
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
-async fn fill(door: &Door) -> Result<()> {
-    let database = &door.requests.database;
-    let (status, _) = sql(door, "SELECT 1 FROM million LIMIT 1").await?;
+async fn fill(endpoint: &Endpoint) -> Result<()> {
+    let database = &endpoint.requests.database;
+    let (status, _) = sql(endpoint, "SELECT 1 FROM million LIMIT 1").await?;
     if status == 200 {
         return Ok(());
     }
     let mut request = Vec::new();
-    door.requests.create_database(&mut request);
+    endpoint.requests.create_database(&mut request);
     // It may be there already, half filled or not: the statements tell.
-    Connection::open(door.address)
-        .await?
-        .fetch(&request)
-        .await?;
+    Connection::open(endpoint.address).await?.fetch(&request).await?;
     for statement in data::STATEMENTS {
-        let (status, body) = sql(door, statement).await?;
+        let (status, body) = sql(endpoint, statement).await?;
         if status != 200 {
             bail!("filling {database}: {body}");
         }
@@ -209,12 +168,7 @@ async fn fill(door: &Door) -> Result<()> {
 }
 
 fn requests(address: SocketAddr, key: &str, database: &str) -> Requests {
-    Requests {
-        dialect: Dialect::Selkie,
-        host: address.to_string(),
-        key: key.to_owned(),
-        database: database.to_owned(),
-    }
+    Requests { dialect: Dialect::Selkie, host: address.to_string(), key: key.to_owned(), database: database.to_owned() }
 }
 
 async fn wait_until_ready(address: SocketAddr) -> Result<()> {
@@ -238,13 +192,8 @@ fn last_lines(mariadb: &MariaDb) -> String {
 }
 
 fn loopback(url: &str) -> Result<SocketAddr> {
-    let authority = url
-        .strip_prefix("http://")
-        .context("only plain http on this machine")?
-        .trim_end_matches('/');
-    let address = authority
-        .to_socket_addrs()?
-        .find(|address| address.ip().is_loopback());
+    let authority = url.strip_prefix("http://").context("only plain http on this machine")?.trim_end_matches('/');
+    let address = authority.to_socket_addrs()?.find(|address| address.ip().is_loopback());
     address.with_context(|| format!("{authority} is not on this machine"))
 }
 

@@ -2,10 +2,7 @@
 //!
 //! Each measurement is a process of its own, so that its peak of memory is its own as well. CPU is the
 //! kernel's accounting of that process, after one thumbnail that is not counted.
-#![allow(
-    clippy::print_stdout,
-    reason = "a program whose product is what it prints"
-)]
+#![allow(clippy::print_stdout, reason = "a program whose product is what it prints")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,18 +70,14 @@ fn main() -> anyhow::Result<()> {
         "thumbnails within 256 × 256, JPEG of quality 80, one thread; medians of {} rounds of {}",
         arguments.rounds, arguments.count
     );
-    println!(
-        "| picture | size KB | selkie CPU ms | sharp CPU ms | ratio | selkie peak MB | sharp peak MB | bytes |"
-    );
+    println!("| picture | size KB | selkie CPU ms | sharp CPU ms | ratio | selkie peak MB | sharp peak MB | bytes |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let this = std::env::current_exe()?;
     for picture in pictures {
         let count = arguments.count.to_string();
         let (mut selkie, mut sharp) = (Vec::new(), Vec::new());
         for _ in 0..arguments.rounds {
-            selkie.push(measure(
-                Command::new(&this).arg("ours").arg(&picture).arg(&count),
-            )?);
+            selkie.push(measure(Command::new(&this).arg("ours").arg(&picture).arg(&count))?);
             sharp.push(measure(node().arg("run").arg(&picture).arg(&count))?);
         }
         let (ours, theirs) = (median(&mut selkie), median(&mut sharp));
@@ -112,9 +105,7 @@ fn node() -> Command {
 
 fn ours(file: &Path, count: u32) -> anyhow::Result<Measured> {
     let head = std::fs::read(file)?;
-    let format = sniff(&head)
-        .and_then(|sniffed| sniffed.image)
-        .context("no picture")?;
+    let format = sniff(&head).and_then(|sniffed| sniffed.image).context("no picture")?;
     drop(head);
     let once = || -> anyhow::Result<usize> {
         let picture = examine(file, format, &Limits::default())?;
@@ -132,11 +123,7 @@ fn ours(file: &Path, count: u32) -> anyhow::Result<Measured> {
         .find_map(|line| line.strip_prefix("VmHWM:"))
         .and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
         .context("no VmHWM")?;
-    Ok(Measured {
-        cpu_ms,
-        peak_mb: peak_kb / 1024.0,
-        bytes,
-    })
+    Ok(Measured { cpu_ms, peak_mb: peak_kb / 1024.0, bytes })
 }
 
 /// Nanoseconds that this thread, the only one, has run for.
@@ -151,14 +138,8 @@ fn measure(command: &mut Command) -> anyhow::Result<Measured> {
 }
 
 fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
-    let output = command
-        .output()
-        .with_context(|| format!("{command:?} did not start"))?;
-    anyhow::ensure!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = command.output().with_context(|| format!("{command:?} did not start"))?;
+    anyhow::ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(output.stdout)
 }
 

@@ -22,7 +22,7 @@ use crate::{
     load::{self, Load, Pace},
     mariadb::{self, MariaDb},
     process::Started,
-    selkie::{self, Door},
+    selkie::{self, Endpoint},
     workload::{Random, Workload},
 };
 
@@ -51,36 +51,29 @@ pub(crate) async fn run(asked: &Uploads) -> Result<()> {
     data::fill(&mut administrator).await?;
     let binary = selkie::binary(None)?.context("no selkie beside this program")?;
     let settings = [("SELKIE_MEDIA_FSYNC", "off")];
-    let (started, door) = selkie::start_with(&binary, &mariadb, &settings).await?;
-    large(asked, &started, &door).await?;
-    pictures(asked, &started, &door).await
+    let (started, endpoint) = selkie::start_with(&binary, &mariadb, &settings).await?;
+    large(asked, &started, &endpoint).await?;
+    pictures(asked, &started, &endpoint).await
 }
 
 /// One file after the other, each replacing the last.
-async fn large(asked: &Uploads, started: &Started, door: &Door) -> Result<()> {
+async fn large(asked: &Uploads, started: &Started, endpoint: &Endpoint) -> Result<()> {
     let pid = started.pid();
     let file = noise(usize::from(asked.megabytes) * MEBIBYTE * 3 / 4);
-    let request = upload(door, "large.bin", "file", "application/octet-stream", &file);
+    let request = upload(endpoint, "large.bin", "file", "application/octet-stream", &file);
     // The first one makes threads and connections.
-    send(
-        door.address,
-        &upload(door, "small.bin", "file", "application/octet-stream", b"x"),
-    )
-    .await?;
+    send(endpoint.address, &upload(endpoint, "small.bin", "file", "application/octet-stream", b"x")).await?;
     let before = accounting::resident(pid)?;
     let (mut rates, mut growth) = (Vec::new(), 0);
     for _ in 0..asked.rounds {
         accounting::forget_peak(pid)?;
         let (cpu, began) = (accounting::cpu(pid)?, Instant::now());
-        send(door.address, &request).await?;
+        send(endpoint.address, &request).await?;
         let elapsed = began.elapsed();
         let cpu = accounting::cpu(pid)?.saturating_sub(cpu);
         growth = growth.max(accounting::peak(pid)?.saturating_sub(before));
         let megabytes = request.len() as f64 / 1e6;
-        rates.push((
-            megabytes / cpu.as_secs_f64(),
-            megabytes / elapsed.as_secs_f64(),
-        ));
+        rates.push((megabytes / cpu.as_secs_f64(), megabytes / elapsed.as_secs_f64()));
     }
     rates.sort_by(|one, other| one.0.total_cmp(&other.0));
     let (by_cpu, by_time) = rates[rates.len() / 2];
@@ -94,27 +87,17 @@ async fn large(asked: &Uploads, started: &Started, door: &Door) -> Result<()> {
 }
 
 /// All pictures at once, beside reads by id at a steady pace.
-async fn pictures(asked: &Uploads, started: &Started, door: &Door) -> Result<()> {
+async fn pictures(asked: &Uploads, started: &Started, endpoint: &Endpoint) -> Result<()> {
     let picture = photograph()?;
     let requests: Vec<Vec<u8>> = (0..asked.pictures)
-        .map(|number| {
-            upload(
-                door,
-                &format!("{number}.jpg"),
-                "image",
-                "image/jpeg",
-                &picture,
-            )
-        })
+        .map(|number| upload(endpoint, &format!("{number}.jpg"), "image", "image/jpeg", &picture))
         .collect();
     let reads = |seconds| Load {
-        address: door.address,
-        requests: door.requests.clone(),
+        address: endpoint.address,
+        requests: endpoint.requests.clone(),
         workload: Workload::W1,
         callers: 8,
-        pace: Pace::Open {
-            per_second: asked.rate,
-        },
+        pace: Pace::Open { per_second: asked.rate },
         duration: Duration::from_secs(seconds),
     };
     let alone = load::run(reads(3)).await?;
@@ -123,7 +106,7 @@ async fn pictures(asked: &Uploads, started: &Started, door: &Door) -> Result<()>
     let began = Instant::now();
     let mut uploads = JoinSet::new();
     for request in requests {
-        let address = door.address;
+        let address = endpoint.address;
         uploads.spawn(async move { send(address, &request).await });
     }
     while let Some(done) = uploads.join_next().await {
@@ -158,7 +141,7 @@ async fn send(address: SocketAddr, request: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn upload(door: &Door, name: &str, kind: &str, mime: &str, file: &[u8]) -> Vec<u8> {
+fn upload(endpoint: &Endpoint, name: &str, kind: &str, mime: &str, file: &[u8]) -> Vec<u8> {
     let body = format!(
         "{{\"type\":\"{kind}\",\"folder\":\"bench\",\"update\":true,\"media\":[{{\"name\":\"{name}\",\
          \"base64\":\"data:{mime};base64,{}\"}}]}}",
@@ -167,8 +150,8 @@ fn upload(door: &Door, name: &str, kind: &str, mime: &str, file: &[u8]) -> Vec<u
     let mut request = format!(
         "POST /api/v1/media HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        door.requests.host,
-        door.requests.key,
+        endpoint.requests.host,
+        endpoint.requests.key,
         body.len()
     )
     .into_bytes();
@@ -179,9 +162,7 @@ fn upload(door: &Door, name: &str, kind: &str, mime: &str, file: &[u8]) -> Vec<u
 /// Bytes that no signature begins with.
 fn noise(length: usize) -> Vec<u8> {
     let mut random = Random::new(1);
-    (0..length)
-        .map(|_| u8::try_from(random.up_to(255)).unwrap_or(0))
-        .collect()
+    (0..length).map(|_| u8::try_from(random.up_to(255)).unwrap_or(0)).collect()
 }
 
 /// Three megapixels of waves with some grain.

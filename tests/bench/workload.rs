@@ -125,9 +125,7 @@ mod tests {
     #[test]
     fn a_tenth_of_a_mixed_load_inserts() {
         let mut random = Random::new(7);
-        let inserts = (0..100_000)
-            .filter(|_| Workload::Mixed.next(&mut random) == Workload::W3)
-            .count();
+        let inserts = (0..100_000).filter(|_| Workload::Mixed.next(&mut random) == Workload::W3).count();
         assert!((9_700..10_300).contains(&inserts), "{inserts}");
     }
 }

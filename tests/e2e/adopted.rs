@@ -2,9 +2,9 @@
 //! that is removed: nothing.
 
 use crate::case::eventually;
-use crate::door::{Door, enc};
-use crate::room::{Room, unique};
+use crate::host::{Host, enc};
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::time::Duration;
@@ -57,10 +57,10 @@ impl Adopted {
     }
 }
 
-async fn no_key_drops_an_adopted_database(door: Door) {
+async fn no_key_drops_an_adopted_database(host: Host) {
     let adopted = Adopted::new();
     let name = &adopted.name;
-    let run = |body: Value| door.sql(&body).key(&adopted.key).send();
+    let run = |body: Value| host.sql(&body).key(&adopted.key).send();
     let statements = [
         format!("DROP DATABASE {name}"),
         format!("drop /* x */ schema if exists `{name}`"),
@@ -74,14 +74,10 @@ async fn no_key_drops_an_adopted_database(door: Door) {
     for query in statements {
         let answer = run(json!({"query": query})).await;
         let error = answer.refused(ErrorCode::PermissionDenied);
-        assert!(
-            error["message"].as_str().unwrap().contains(name),
-            "{answer}"
-        );
+        assert!(error["message"].as_str().unwrap().contains(name), "{answer}");
         assert!(adopted.exists(), "{query}");
     }
-    let by_parameter =
-        json!({"query": "EXECUTE IMMEDIATE ?", "params": [format!("DROP DATABASE {name}")]});
+    let by_parameter = json!({"query": "EXECUTE IMMEDIATE ?", "params": [format!("DROP DATABASE {name}")]});
     run(by_parameter).await.refused(ErrorCode::PermissionDenied);
     // All else is as in a database that Selkie made.
     for query in [
@@ -93,60 +89,47 @@ async fn no_key_drops_an_adopted_database(door: Door) {
         run(json!({"query": query})).await.payload();
     }
     adopted.cli(&["database", "adopt", name, "--allow-drop", "database"]);
-    run(json!({"query": format!("DROP DATABASE {name}")}))
-        .await
-        .payload();
+    run(json!({"query": format!("DROP DATABASE {name}")})).await.payload();
     assert!(!adopted.exists());
 }
 
-async fn a_missing_definer_is_told_as_such(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
-    room.behind(
+async fn a_missing_definer_is_told_as_such(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
+    db.behind(
         "CREATE DEFINER = 'nobody-any-more'@'%' VIEW v AS SELECT id FROM t; \
          CREATE DEFINER = 'nobody-any-more'@'%' FUNCTION f() RETURNS INT RETURN 1",
     );
     let answers = [
-        room.get("v").await,
-        room.sql("SELECT * FROM v").send().await,
-        room.sql("INSERT INTO t SELECT id FROM v").send().await,
-        room.sql("SELECT f()").send().await,
+        db.get("v").await,
+        db.sql("SELECT * FROM v").send().await,
+        db.sql("INSERT INTO t SELECT id FROM v").send().await,
+        db.sql("SELECT f()").send().await,
     ];
     for answer in answers {
         let error = answer.refused(ErrorCode::SqlError);
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("definer"), "{answer}");
-        assert!(
-            !message.contains("password") && !message.contains("nobody-any-more"),
-            "{answer}"
-        );
-        assert!(
-            error["hint"].as_str().unwrap().contains("INVOKER"),
-            "{answer}"
-        );
+        assert!(!message.contains("password") && !message.contains("nobody-any-more"), "{answer}");
+        assert!(error["hint"].as_str().unwrap().contains("INVOKER"), "{answer}");
     }
 }
 
-async fn an_adopted_database_is_released_by_the_cli_and_not_dropped(door: Door) {
+async fn an_adopted_database_is_released_by_the_cli_and_not_dropped(host: Host) {
     let adopted = Adopted::new();
     let name = &adopted.name;
     let path = format!("/api/v1/crud/{}/t", enc(name));
-    let read = || door.get(&path).key(&adopted.key).send();
+    let read = || host.get(&path).key(&adopted.key).send();
     assert_eq!(read().await.payload(), json!([{"id": 1}]));
     let (code, told) = adopted.cli(&["database", "drop", name, "--yes"]);
     assert_eq!(code, Some(1), "{told}");
-    assert!(
-        told.contains("can be released, not dropped") && told.contains("database release"),
-        "{told}"
-    );
+    assert!(told.contains("can be released, not dropped") && told.contains("database release"), "{told}");
     assert!(adopted.exists());
     let (code, told) = adopted.cli(&["database", "release", name]);
     assert_eq!(code, Some(0), "{told}");
     assert!(adopted.exists(), "a release drops nothing");
-    eventually(
-        "the released database is out of reach",
-        CHANGE_MAX,
-        || async { (read().await.code() == "database_not_found").then_some(()) },
-    )
+    eventually("the released database is out of reach", CHANGE_MAX, || async {
+        (read().await.code() == "database_not_found").then_some(())
+    })
     .await;
     // One that Selkie made is dropped, but not without a word.
     let made = unique("made");
@@ -154,25 +137,17 @@ async fn an_adopted_database_is_released_by_the_cli_and_not_dropped(door: Door) 
     let (code, told) = adopted.cli(&["database", "drop", &made]);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("--yes"), "{told}");
-    assert_eq!(
-        adopted.cli(&["database", "drop", &made, "--yes"]).0,
-        Some(0)
-    );
+    assert_eq!(adopted.cli(&["database", "drop", &made, "--yes"]).0, Some(0));
 }
 
-async fn a_project_is_removed_with_all_that_it_owns(door: Door) {
+async fn a_project_is_removed_with_all_that_it_owns(host: Host) {
     let adopted = Adopted::new();
     let project = &adopted.project;
     let upload = json!({"type": "file", "media": [{"name": "a.txt", "base64": "data:text/plain;base64,YQ=="}]});
-    let call = door
-        .call(reqwest::Method::POST, "/api/v1/media")
-        .key(&adopted.key);
+    let call = host.call(reqwest::Method::POST, "/api/v1/media").key(&adopted.key);
     let uploaded = call.json(&upload).send().await.payload();
     let url = uploaded[0]["url"].as_str().expect("a URL");
-    let path = url
-        .find("/media/")
-        .map(|at| url[at..].to_owned())
-        .expect("a path");
+    let path = url.find("/media/").map(|at| url[at..].to_owned()).expect("a path");
     let remove = |more: &[&str]| {
         let output = shared().cli(&[&["project", "remove", project], more].concat());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -191,25 +166,19 @@ async fn a_project_is_removed_with_all_that_it_owns(door: Door) {
     assert_eq!(code, Some(0), "{told}");
     assert!(adopted.exists(), "an adopted database was dropped");
     let refused = eventually("the project's key ends", CHANGE_MAX, || async {
-        let answer = door
-            .get("/api/v1/crud/demo/posts/1")
-            .key(&adopted.key)
-            .send()
-            .await;
+        let answer = host.get("/api/v1/crud/demo/posts/1").key(&adopted.key).send().await;
         (answer.code() == "invalid_key").then_some(answer)
     });
     refused.await.refused(ErrorCode::InvalidKey);
     eventually("the project's file ends", CHANGE_MAX, || async {
-        let answer = door.get(&path).no_key().send().await;
+        let answer = host.get(&path).no_key().send().await;
         (answer.status == 404).then_some(())
     })
     .await;
     let (code, told) = remove(&["--yes"]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("there is no project"), "{told}");
-    let users = shared().root_sql(&format!(
-        "SELECT User FROM mysql.user WHERE User LIKE 'selkie-{project}-%'"
-    ));
+    let users = shared().root_sql(&format!("SELECT User FROM mysql.user WHERE User LIKE 'selkie-{project}-%'"));
     assert_eq!(users.expect("an answer"), "");
     // Its name is free again.
     shared().create_project(project);

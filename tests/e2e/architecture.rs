@@ -2,7 +2,7 @@
 //!
 //! The only module here that looks at the code. The rules stand in `docs/architecture.md`.
 
-use crate::door::Door;
+use crate::host::Host;
 use crate::service::workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,26 +57,15 @@ fn sources(folders: &[&str]) -> Vec<Source> {
 }
 
 fn collect(dir: &Path, root: &Path, found: &mut Vec<Source>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
             collect(&path, root, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let relative = path
-                .strip_prefix(root)
-                .expect("inside")
-                .to_string_lossy()
-                .replace('\\', "/");
-            found.push(Source {
-                path: relative,
-                text: fs::read_to_string(&path).expect("a readable source"),
-            });
+            let relative = path.strip_prefix(root).expect("inside").to_string_lossy().replace('\\', "/");
+            found.push(Source { path: relative, text: fs::read_to_string(&path).expect("a readable source") });
         }
     }
 }
@@ -129,27 +118,23 @@ fn raw_literal(text: &str) -> Option<usize> {
     after[hashes..].strip_prefix('"')?;
     let end = format!("\"{}", "#".repeat(hashes));
     let start = 1 + hashes + 1;
-    text[start..]
-        .find(&end)
-        .map(|index| start + index + end.len())
+    text[start..].find(&end).map(|index| start + index + end.len())
 }
 
 /// Whether `name` stands in the code as a word of its own.
 fn mentions(code: &str, name: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
-    code.match_indices(name).any(|(index, _)| {
-        !code[..index].ends_with(inside) && !code[index + name.len()..].starts_with(inside)
-    })
+    code.match_indices(name)
+        .any(|(index, _)| !code[..index].ends_with(inside) && !code[index + name.len()..].starts_with(inside))
 }
 
 fn must_be_empty(rule: &str, breaches: &[String]) {
     assert!(breaches.is_empty(), "{rule}:\n  {}", breaches.join("\n  "));
 }
 
-async fn only_the_edges_host_knows_the_worker_crate(_: Door) {
-    let inside = |path: &str| {
-        matches!(path, "edge/src/lib.rs" | "edge/src/host.rs") || path.starts_with("edge/src/host/")
-    };
+async fn only_the_edges_host_knows_the_worker_crate(_: Host) {
+    let inside =
+        |path: &str| matches!(path, "edge/src/lib.rs" | "edge/src/host.rs") || path.starts_with("edge/src/host/");
     let knows = |source: &Source| {
         let (code, _) = source.split();
         code.contains("worker::")
@@ -158,61 +143,33 @@ async fn only_the_edges_host_knows_the_worker_crate(_: Door) {
             || mentions(&code, "wasm_bindgen")
     };
     let others = sources(&["shared/src", "edge/src", "origin/src"]);
-    let breaches: Vec<String> = others
-        .into_iter()
-        .filter(|source| !inside(&source.path) && knows(source))
-        .map(|s| s.path)
-        .collect();
+    let breaches: Vec<String> =
+        others.into_iter().filter(|source| !inside(&source.path) && knows(source)).map(|s| s.path).collect();
     must_be_empty("only the edge's host knows `worker`", &breaches);
 }
 
-async fn only_the_database_stage_knows_the_driver(_: Door) {
-    let inside =
-        |path: &str| path == "origin/src/database.rs" || path.starts_with("origin/src/database/");
-    let knows = |source: &Source| {
-        ["mysql_async", "mysql_common"]
-            .iter()
-            .any(|name| mentions(&source.split().0, name))
-    };
+async fn only_the_database_stage_knows_the_driver(_: Host) {
+    let inside = |path: &str| path == "origin/src/database.rs" || path.starts_with("origin/src/database/");
+    let knows = |source: &Source| ["mysql_async", "mysql_common"].iter().any(|name| mentions(&source.split().0, name));
     let others = sources(&["shared/src", "edge/src", "origin/src"]);
-    let breaches: Vec<String> = others
-        .into_iter()
-        .filter(|s| !inside(&s.path) && knows(s))
-        .map(|s| s.path)
-        .collect();
+    let breaches: Vec<String> = others.into_iter().filter(|s| !inside(&s.path) && knows(s)).map(|s| s.path).collect();
     must_be_empty("only origin/src/database knows the driver", &breaches);
 }
 
-async fn only_media_know_the_object_store_and_images(_: Door) {
-    let crates = [
-        "object_store",
-        "image",
-        "turbojpeg",
-        "fast_image_resize",
-        "webp",
-        "gif",
-        "png",
-        "moxcms",
-        "infer",
-    ];
-    let inside =
-        |path: &str| path == "origin/src/media.rs" || path.starts_with("origin/src/media/");
+async fn only_media_know_the_object_store_and_images(_: Host) {
+    let crates = ["object_store", "image", "turbojpeg", "fast_image_resize", "webp", "gif", "png", "moxcms", "infer"];
+    let inside = |path: &str| path == "origin/src/media.rs" || path.starts_with("origin/src/media/");
     let knows = |source: &Source| {
         let (code, _) = source.split();
         // `image` is also a word of ours: what counts is a path that begins with it.
-        crates.iter().any(|name| {
-            code.contains(&format!("use {name}::")) || code.contains(&format!(" {name}::"))
-        })
+        crates.iter().any(|name| code.contains(&format!("use {name}::")) || code.contains(&format!(" {name}::")))
     };
     let breaches: Vec<String> = sources(&["shared/src", "edge/src", "origin/src"])
         .into_iter()
         .filter(|s| !inside(&s.path) && knows(s))
         .map(|s| s.path)
         .collect();
-    must_be_empty(
-        "only origin/src/media knows the object store and the image crates",
-        &breaches,
-    );
+    must_be_empty("only origin/src/media knows the object store and the image crates", &breaches);
 }
 
 /// The folders (and single files) of `origin/src`, the highest first: each imports only from those behind it. Names on one
@@ -238,7 +195,7 @@ const LAYERS: [&[&str]; 18] = [
     &["clock", "fault", "files"],
 ];
 
-async fn no_folder_of_the_origin_imports_upwards(_: Door) {
+async fn no_folder_of_the_origin_imports_upwards(_: Host) {
     let layer = |name: &str| LAYERS.iter().position(|names| names.contains(&name));
     let mut breaches = Vec::new();
     for source in sources(&["origin/src"]) {
@@ -250,37 +207,22 @@ async fn no_folder_of_the_origin_imports_upwards(_: Door) {
         }
         let own = layer(folder);
         let (code, _) = source.split();
-        let imports = code
-            .split("crate::")
-            .skip(1)
-            .flat_map(|path| match path.strip_prefix('{') {
-                Some(list) => list
-                    .split('}')
-                    .next()
-                    .unwrap_or_default()
-                    .split(',')
-                    .collect(),
-                None => vec![path],
-            });
+        let imports = code.split("crate::").skip(1).flat_map(|path| match path.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default().split(',').collect(),
+            None => vec![path],
+        });
         for path in imports {
             let is_part = |c: char| c.is_alphanumeric() || c == '_';
-            let name = path
-                .trim()
-                .split(|c| !is_part(c))
-                .next()
-                .unwrap_or_default();
+            let name = path.trim().split(|c| !is_part(c)).next().unwrap_or_default();
             if own.is_none() || layer(name) < own {
                 breaches.push(format!("{} imports {name}", source.path));
             }
         }
     }
-    must_be_empty(
-        "a folder of origin/src imports only from those behind it in LAYERS",
-        &breaches,
-    );
+    must_be_empty("a folder of origin/src imports only from those behind it in LAYERS", &breaches);
 }
 
-async fn the_shared_crate_does_no_io(_: Door) {
+async fn the_shared_crate_does_no_io(_: Host) {
     let foreign = [
         "std::fs",
         "std::net",
@@ -310,10 +252,7 @@ async fn the_shared_crate_does_no_io(_: Door) {
                 .map(|name| format!("{}: {name}", source.path)),
         );
     }
-    must_be_empty(
-        "shared has no clock, randomness, environment, runtime or I/O",
-        &breaches,
-    );
+    must_be_empty("shared has no clock, randomness, environment, runtime or I/O", &breaches);
 }
 
 /// Where SQL may stand: the stage that writes it, constant statements of the stage that runs it, and two places where
@@ -327,11 +266,7 @@ const MAY_HOLD_SQL: [&str; 5] = [
 ];
 
 /// Statements outside `origin/src/query/sql/` that are put together: numbers and quoted names of our own only.
-const PUT_TOGETHER: [&str; 3] = [
-    "origin/src/database/admin",
-    "origin/src/database/media",
-    "KILL CONNECTION {id}",
-];
+const PUT_TOGETHER: [&str; 3] = ["origin/src/database/admin", "origin/src/database/media", "KILL CONNECTION {id}"];
 
 fn is_sql(literal: &str) -> bool {
     let verbs = [
@@ -349,32 +284,21 @@ fn is_sql(literal: &str) -> bool {
         "REPLACE INTO",
         "TRUNCATE ",
     ];
-    let text = literal
-        .trim_start_matches(['r', '#'])
-        .trim_matches(['"', '#']);
+    let text = literal.trim_start_matches(['r', '#']).trim_matches(['"', '#']);
     verbs.iter().any(|verb| text.starts_with(verb))
-        || [" WHERE ", " FROM `", " ORDER BY "]
-            .iter()
-            .any(|part| text.contains(part))
+        || [" WHERE ", " FROM `", " ORDER BY "].iter().any(|part| text.contains(part))
 }
 
-async fn only_the_builder_writes_sql(_: Door) {
+async fn only_the_builder_writes_sql(_: Host) {
     let mut breaches = Vec::new();
-    for source in sources(&["shared/src", "edge/src", "origin/src"])
-        .iter()
-        .filter(|source| !is_test(&source.path))
-    {
+    for source in sources(&["shared/src", "edge/src", "origin/src"]).iter().filter(|source| !is_test(&source.path)) {
         let (_, literals) = source.split();
-        let inside = MAY_HOLD_SQL
-            .iter()
-            .any(|place| source.path.starts_with(place));
+        let inside = MAY_HOLD_SQL.iter().any(|place| source.path.starts_with(place));
         for literal in literals.iter().filter(|literal| is_sql(literal)) {
             let constant = !literal.contains('{')
                 || source.path.starts_with("origin/src/query/sql/")
                 || source.path.starts_with("origin/src/demo");
-            let known = PUT_TOGETHER
-                .iter()
-                .any(|place| source.path.starts_with(place) || literal.contains(place));
+            let known = PUT_TOGETHER.iter().any(|place| source.path.starts_with(place) || literal.contains(place));
             if !inside || !(constant || known) {
                 breaches.push(format!("{}: {literal}", source.path));
             }
@@ -391,11 +315,10 @@ fn is_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.ends_with("/golden.rs") || path.contains("/tests/")
 }
 
-async fn nothing_unwraps_outside_tests(_: Door) {
+async fn nothing_unwraps_outside_tests(_: Host) {
     let mut breaches = Vec::new();
-    for source in sources(&["shared/src", "edge/src", "origin/src", "tests/bench"])
-        .iter()
-        .filter(|source| !is_test(&source.path))
+    for source in
+        sources(&["shared/src", "edge/src", "origin/src", "tests/bench"]).iter().filter(|source| !is_test(&source.path))
     {
         let (code, _) = source.split();
         for word in [".unwrap()", "unsafe ", "todo!(", "unimplemented!(", "dbg!("] {
@@ -408,73 +331,47 @@ async fn nothing_unwraps_outside_tests(_: Door) {
 }
 
 /// `Problem::internal` takes it, and the log gets it.
-async fn a_500_has_a_cause(_: Door) {
+async fn a_500_has_a_cause(_: Host) {
     for source in sources(&["edge/src", "origin/src"]) {
         let (code, _) = source.split();
         assert!(!code.contains("ErrorCode::Internal"), "{}", source.path);
     }
 }
 
-async fn anyhow_stays_in_main(_: Door) {
-    let knows = |source: &Source| {
-        source.path != "origin/src/main.rs" && mentions(&source.split().0, "anyhow")
-    };
-    let breaches: Vec<String> = sources(&["shared/src", "edge/src", "origin/src"])
-        .into_iter()
-        .filter(knows)
-        .map(|s| s.path)
-        .collect();
+async fn anyhow_stays_in_main(_: Host) {
+    let knows = |source: &Source| source.path != "origin/src/main.rs" && mentions(&source.split().0, "anyhow");
+    let breaches: Vec<String> =
+        sources(&["shared/src", "edge/src", "origin/src"]).into_iter().filter(knows).map(|s| s.path).collect();
     must_be_empty("anyhow stays in main.rs and tests", &breaches);
 }
 
-async fn no_file_is_longer_than_500_lines(_: Door) {
+async fn no_file_is_longer_than_500_lines(_: Host) {
     let lines = |source: &Source| source.text.lines().count();
-    let long = sources(&CRATES)
-        .into_iter()
-        .filter(|source| lines(source) > LINES_MAX);
-    let breaches: Vec<String> = long
-        .map(|source| format!("{}: {} lines", source.path, lines(&source)))
-        .collect();
+    let long = sources(&CRATES).into_iter().filter(|source| lines(source) > LINES_MAX);
+    let breaches: Vec<String> = long.map(|source| format!("{}: {} lines", source.path, lines(&source))).collect();
     must_be_empty("500 lines to a file at most", &breaches);
 }
 
-async fn no_file_has_a_name_without_meaning(_: Door) {
-    let names = [
-        "mod.rs",
-        "utils.rs",
-        "util.rs",
-        "helpers.rs",
-        "helper.rs",
-        "common.rs",
-        "misc.rs",
-    ];
+async fn no_file_has_a_name_without_meaning(_: Host) {
+    let names = ["mod.rs", "utils.rs", "util.rs", "helpers.rs", "helper.rs", "common.rs", "misc.rs"];
     let folders = ["/utils/", "/util/", "/helpers/", "/common/", "/misc/"];
     let nameless = |path: &str| {
-        path.rsplit('/')
-            .next()
-            .is_some_and(|name| names.contains(&name))
+        path.rsplit('/').next().is_some_and(|name| names.contains(&name))
             || folders.iter().any(|folder| path.contains(folder))
     };
-    let breaches: Vec<String> = sources(&CRATES)
-        .into_iter()
-        .map(|source| source.path)
-        .filter(|path| nameless(path))
-        .collect();
+    let breaches: Vec<String> =
+        sources(&CRATES).into_iter().map(|source| source.path).filter(|path| nameless(path)).collect();
     must_be_empty("no mod.rs, utils, helpers or common", &breaches);
 }
 
-async fn each_file_says_what_it_is_for(_: Door) {
-    let silent = sources(&CRATES)
-        .into_iter()
-        .filter(|source| !source.text.starts_with("//!"));
+async fn each_file_says_what_it_is_for(_: Host) {
+    let silent = sources(&CRATES).into_iter().filter(|source| !source.text.starts_with("//!"));
     let breaches: Vec<String> = silent.map(|source| source.path).collect();
     must_be_empty("each file begins with what it is for", &breaches);
 }
 
-async fn every_crate_takes_the_workspaces_lints(_: Door) {
-    let manifest = |name: &&str| {
-        fs::read_to_string(workspace().join(name).join("Cargo.toml")).expect("a manifest")
-    };
+async fn every_crate_takes_the_workspaces_lints(_: Host) {
+    let manifest = |name: &&str| fs::read_to_string(workspace().join(name).join("Cargo.toml")).expect("a manifest");
     let loose: Vec<String> = CRATES
         .iter()
         .filter(|name| !manifest(name).contains("[lints]\nworkspace = true"))

@@ -1,13 +1,13 @@
-//! The authorisation matrix: every action of the interface with every kind of key, through both doors.
+//! The authorisation matrix: every action of the interface with every kind of key, through both hosts.
 //!
 //! `row` matches every `Action`, so an action without a row does not compile. Each request is held against the parser: it
 //! must be the action that its row is about.
 
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door, option};
+use crate::host::{Answer, Call, Host, option};
 use crate::media::shelf::{MEDIA, Shelf};
-use crate::room::{Room, unique};
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -71,14 +71,10 @@ struct Key {
 
 impl Key {
     /// One key of each kind, in the order of asking: those that must change nothing first.
-    async fn all(door: Door) -> Vec<Self> {
+    async fn all(host: Host) -> Vec<Self> {
         let project = unique("stranger");
         shared().create_project(&project);
-        let key = |name, kind, token: &str| Self {
-            name,
-            kind,
-            token: Some(token.to_owned()),
-        };
+        let key = |name, kind, token: &str| Self { name, kind, token: Some(token.to_owned()) };
         let full = &shared().full_key;
         let (signed, _) = full.rsplit_once('.').expect("a token");
         let expired = shared().create_key("default", "full", &["--expires", "1s"]);
@@ -86,48 +82,20 @@ impl Key {
         shared().cli_ok(&["key", "revoke", &revoked.id]);
         for token in [&expired.token, &revoked.token] {
             eventually("the key ends", KEY_END_MAX, || async {
-                let answer = door.get("/api/v1/crud/demo/posts/1").key(token);
+                let answer = host.get("/api/v1/crud/demo/posts/1").key(token);
                 (answer.send().await.status == 401).then_some(())
             })
             .await;
         }
         let foreign = |access| shared().create_key(&project, access, &[]).token;
         vec![
-            Self {
-                name: "no key",
-                kind: Kind::Nobody(ErrorCode::MissingKey),
-                token: None,
-            },
-            key(
-                "a malformed key",
-                Kind::Nobody(ErrorCode::InvalidKey),
-                "a.b.c",
-            ),
-            key(
-                "a forged key",
-                Kind::Nobody(ErrorCode::InvalidKey),
-                &format!("{signed}.A"),
-            ),
-            key(
-                "an expired key",
-                Kind::Nobody(ErrorCode::ExpiredKey),
-                &expired.token,
-            ),
-            key(
-                "a revoked key",
-                Kind::Nobody(ErrorCode::RevokedKey),
-                &revoked.token,
-            ),
-            key(
-                "another project's read key",
-                Kind::Foreign(Access::Read),
-                &foreign("read"),
-            ),
-            key(
-                "another project's full key",
-                Kind::Foreign(Access::Full),
-                &foreign("full"),
-            ),
+            Self { name: "no key", kind: Kind::Nobody(ErrorCode::MissingKey), token: None },
+            key("a malformed key", Kind::Nobody(ErrorCode::InvalidKey), "a.b.c"),
+            key("a forged key", Kind::Nobody(ErrorCode::InvalidKey), &format!("{signed}.A")),
+            key("an expired key", Kind::Nobody(ErrorCode::ExpiredKey), &expired.token),
+            key("a revoked key", Kind::Nobody(ErrorCode::RevokedKey), &revoked.token),
+            key("another project's read key", Kind::Foreign(Access::Read), &foreign("read")),
+            key("another project's full key", Kind::Foreign(Access::Full), &foreign("full")),
             key("a read key", Kind::Own(Access::Read), &shared().read_key),
             key("a full key", Kind::Own(Access::Full), full),
         ]
@@ -146,14 +114,7 @@ struct Request {
 
 impl Request {
     fn new(method: Method, path: impl Into<String>, own: u16, foreign: Outcome) -> Self {
-        Self {
-            method,
-            path: path.into(),
-            headers: Vec::new(),
-            body: None,
-            own: Done(own),
-            foreign,
-        }
+        Self { method, path: path.into(), headers: Vec::new(), body: None, own: Done(own), foreign }
     }
 
     fn json(mut self, body: &Value) -> Self {
@@ -166,8 +127,8 @@ impl Request {
         self
     }
 
-    fn call(&self, door: Door, token: Option<&str>) -> Call {
-        let mut call = Call::new(door.url(), self.method.clone(), &self.path);
+    fn call(&self, host: Host, token: Option<&str>) -> Call {
+        let mut call = Call::new(host.url(), self.method.clone(), &self.path);
         for (name, value) in &self.headers {
             call = call.header(name, value);
         }
@@ -192,57 +153,46 @@ impl Request {
         let pending = parse_head(&head).unwrap_or_else(|problem| panic!("{head:?}: {problem}"));
         let action = pending.action();
         let operation = pending.finish(self.body.as_deref().unwrap_or_default());
-        operation
-            .unwrap_or_else(|problem| panic!("{head:?}: {problem}"))
-            .further_action()
-            .unwrap_or(action)
+        operation.unwrap_or_else(|problem| panic!("{head:?}: {problem}")).further_action().unwrap_or(action)
     }
 }
 
 /// What the requests are about: a table of four records, three files, an upload that waits for its bytes.
 struct World {
-    room: Room,
+    db: TestDb,
     shelf: Shelf,
     files: [String; 2],
     upload: String,
 }
 
 impl World {
-    async fn new(door: Door) -> Self {
-        let room = Room::new(
-            door,
+    async fn new(host: Host) -> Self {
+        let db = TestDb::new(
+            host,
             &[
                 "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)",
                 "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')",
             ],
         )
         .await;
-        let shelf = Shelf::new(door);
+        let shelf = Shelf::new(host);
         let mut files = [const { String::new() }; 2];
         for (name, path) in ["kept.txt", "deleted.txt"].into_iter().zip(&mut files) {
             let file = shelf.put(name, "file", "text/plain", b"x").await;
             *path = format!("{MEDIA}/{}", file["id"]);
         }
-        let begun = creation(&shelf, "begun.txt")
-            .call(door, Some(&shared().full_key))
-            .send()
-            .await;
+        let begun = creation(&shelf, "begun.txt").call(host, Some(&shared().full_key)).send().await;
         let upload = begun.header("location").expect("a location").to_owned();
-        Self {
-            room,
-            shelf,
-            files,
-            upload,
-        }
+        Self { db, shelf, files, upload }
     }
 
     /// All that a refused request could have changed.
     async fn state(&self) -> (Value, Vec<String>, Option<String>) {
-        let head = Call::new(self.room.door.url(), Method::HEAD, &self.upload)
+        let head = Call::new(self.db.host.url(), Method::HEAD, &self.upload)
             .key(&shared().full_key)
             .header("tus-resumable", "1.0.0");
         (
-            self.room.exec("SELECT id, name FROM t ORDER BY id").await,
+            self.db.exec("SELECT id, name FROM t ORDER BY id").await,
             self.shelf.names().await,
             head.send().await.header("upload-offset").map(str::to_owned),
         )
@@ -251,8 +201,8 @@ impl World {
 
 /// The request that begins an upload of three bytes.
 fn creation(shelf: &Shelf, name: &str) -> Request {
-    let metadata = [("filename", name), ("folder", &shelf.folder)]
-        .map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
+    let metadata =
+        [("filename", name), ("folder", &shelf.folder)].map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
     Request::new(Method::POST, TUS, 201, Done(201))
         .header("tus-resumable", "1.0.0")
         .header("upload-length", "3")
@@ -264,46 +214,34 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
     const NO_DATABASE: Outcome = Refused(ErrorCode::DatabaseNotFound);
     const NO_FILE: Outcome = Refused(ErrorCode::MediaNotFound);
     let table = |method: Method, rest: &str| {
-        let path = format!("{}{rest}", world.room.path("t"));
+        let path = format!("{}{rest}", world.db.path("t"));
         Request::new(method, path, 200, NO_DATABASE)
     };
     let library = |method: Method, path: &str, foreign| Request::new(method, path, 200, foreign);
     let sql = |query: &str| {
-        let body = json!({"query": query, "database": world.room.db});
+        let body = json!({"query": query, "database": world.db.name});
         Request::new(Method::POST, "/api/v1/sql", 200, NO_DATABASE).json(&body)
     };
     let batch = |method: &str, body: Value| {
-        let path = world.room.path("t");
+        let path = world.db.path("t");
         let operation = match body {
             Value::Null => json!({"method": method, "path": path}),
             body => json!({"method": method, "path": path, "body": body}),
         };
-        Request::new(Method::POST, "/api/v1/batch", 200, NO_DATABASE)
-            .json(&json!({"operations": [operation]}))
+        Request::new(Method::POST, "/api/v1/batch", 200, NO_DATABASE).json(&json!({"operations": [operation]}))
     };
-    let resumed = |method: Method, done| {
-        Request::new(method, &world.upload, done, NO_FILE).header("tus-resumable", "1.0.0")
-    };
+    let resumed =
+        |method: Method, done| Request::new(method, &world.upload, done, NO_FILE).header("tus-resumable", "1.0.0");
     let by_id = |id: u32| json!([{"key": "id", "value": id}]);
     let many = json!({"updateKeyValues": by_id(1), "data": {"name": "z"}});
     let name = json!({"name": "z"});
     match action {
         Action::Read => (
             Access::Read,
-            vec![
-                table(Method::GET, ""),
-                table(Method::HEAD, ""),
-                table(Method::GET, "?limit=1&order[field]=id"),
-            ],
+            vec![table(Method::GET, ""), table(Method::HEAD, ""), table(Method::GET, "?limit=1&order[field]=id")],
         ),
-        Action::Query => (
-            Access::Read,
-            vec![table(Method::POST, "/query").json(&json!({"limit": 1}))],
-        ),
-        Action::ReadOne => (
-            Access::Read,
-            vec![table(Method::GET, "/1"), table(Method::HEAD, "/1")],
-        ),
+        Action::Query => (Access::Read, vec![table(Method::POST, "/query").json(&json!({"limit": 1}))]),
+        Action::ReadOne => (Access::Read, vec![table(Method::GET, "/1"), table(Method::HEAD, "/1")]),
         Action::Explain => (
             Access::Full,
             vec![
@@ -334,85 +272,54 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             vec![
                 table(Method::DELETE, "/2"),
                 table(Method::DELETE, "").json(&json!({"deleteKeyValues": by_id(3)})),
-                table(
-                    Method::DELETE,
-                    &format!("?{}", option("deleteKeyValues", &by_id(4))),
-                ),
+                table(Method::DELETE, &format!("?{}", option("deleteKeyValues", &by_id(4)))),
             ],
         ),
-        Action::Describe => (
-            Access::Read,
-            vec![table(Method::GET, "/_schema"), table(Method::OPTIONS, "")],
-        ),
+        Action::Describe => (Access::Read, vec![table(Method::GET, "/_schema"), table(Method::OPTIONS, "")]),
         Action::Sql => (
             Access::Full,
             vec![
                 sql("SELECT 1"),
                 sql("CREATE TABLE IF NOT EXISTS u (id INT)"),
                 // No database is named, and the other project has none.
-                Request::new(Method::POST, "/api/v1/sql", 200, Done(200))
-                    .json(&json!({"query": "SELECT 1"})),
+                Request::new(Method::POST, "/api/v1/sql", 200, Done(200)).json(&json!({"query": "SELECT 1"})),
             ],
         ),
-        Action::Batch => (
-            Access::Full,
-            vec![batch("POST", name), batch("GET", Value::Null)],
-        ),
+        Action::Batch => (Access::Full, vec![batch("POST", name), batch("GET", Value::Null)]),
         Action::Upload => (
             Access::Full,
-            vec![
-                library(Method::POST, MEDIA, Done(200)).json(&world.shelf.body(
-                    "new.txt",
-                    "file",
-                    "text/plain",
-                    b"x",
-                )),
-            ],
+            vec![library(Method::POST, MEDIA, Done(200)).json(&world.shelf.body(
+                "new.txt",
+                "file",
+                "text/plain",
+                b"x",
+            ))],
         ),
         // Another project's key lists its own project's files.
         Action::ListMedia => (Access::Read, vec![library(Method::GET, MEDIA, Done(200))]),
-        Action::DescribeMedia => (
-            Access::Read,
-            vec![library(Method::GET, &world.files[0], NO_FILE)],
-        ),
+        Action::DescribeMedia => (Access::Read, vec![library(Method::GET, &world.files[0], NO_FILE)]),
         Action::SignMedia => (
             Access::Full,
-            vec![
-                library(Method::POST, &format!("{}/sign", world.files[0]), NO_FILE)
-                    .json(&json!({"expiresIn": 60})),
-            ],
+            vec![library(Method::POST, &format!("{}/sign", world.files[0]), NO_FILE).json(&json!({"expiresIn": 60}))],
         ),
-        Action::DeleteMedia => (
-            Access::Full,
-            vec![library(Method::DELETE, &world.files[1], NO_FILE)],
-        ),
-        Action::DescribeUploads => (
-            Access::Read,
-            vec![Request::new(Method::OPTIONS, TUS, 204, Done(204))],
-        ),
+        Action::DeleteMedia => (Access::Full, vec![library(Method::DELETE, &world.files[1], NO_FILE)]),
+        Action::DescribeUploads => (Access::Read, vec![Request::new(Method::OPTIONS, TUS, 204, Done(204))]),
         Action::BeginUpload => (Access::Full, vec![creation(&world.shelf, "other.txt")]),
         Action::ResumeUpload => {
             let mut part = resumed(Method::PATCH, 204)
                 .header("upload-offset", "0")
                 .header("content-type", "application/offset+octet-stream");
             part.body = Some(b"x".to_vec());
-            (
-                Access::Full,
-                vec![
-                    resumed(Method::HEAD, 200),
-                    part,
-                    resumed(Method::DELETE, 204),
-                ],
-            )
+            (Access::Full, vec![resumed(Method::HEAD, 200), part, resumed(Method::DELETE, 204)])
         }
     }
 }
 
-async fn every_action_answers_every_kind_of_key_as_the_matrix_says(door: Door) {
-    let world = World::new(door).await;
+async fn every_action_answers_every_kind_of_key_as_the_matrix_says(host: Host) {
+    let world = World::new(host).await;
     let before = world.state().await;
     let mut wrong = Vec::new();
-    for key in Key::all(door).await {
+    for key in Key::all(host).await {
         if matches!(key.kind, Kind::Own(_)) {
             assert_eq!(world.state().await, before, "before {} comes", key.name);
         }
@@ -422,20 +329,16 @@ async fn every_action_answers_every_kind_of_key_as_the_matrix_says(door: Door) {
                 assert_eq!(request.action(), action, "{}", request.path);
                 let expected = match key.kind {
                     Kind::Nobody(code) => Refused(code),
-                    Kind::Own(Access::Read) | Kind::Foreign(Access::Read)
-                        if needs == Access::Full =>
-                    {
+                    Kind::Own(Access::Read) | Kind::Foreign(Access::Read) if needs == Access::Full => {
                         Refused(ErrorCode::FullAccessRequired)
                     }
                     Kind::Own(_) => request.own,
                     Kind::Foreign(_) => request.foreign,
                 };
-                let answer = request.call(door, key.token.as_deref()).send().await;
+                let answer = request.call(host, key.token.as_deref()).send().await;
                 if !expected.is(&answer) {
                     let name = key.name;
-                    wrong.push(format!(
-                        "{action:?} with {name}: expected {expected:?}\n    {answer}"
-                    ));
+                    wrong.push(format!("{action:?} with {name}: expected {expected:?}\n    {answer}"));
                 }
             }
         }
@@ -443,14 +346,11 @@ async fn every_action_answers_every_kind_of_key_as_the_matrix_says(door: Door) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-async fn what_needs_no_key_answers_every_kind_of_key_alike(door: Door) {
+async fn what_needs_no_key_answers_every_kind_of_key_alike(host: Host) {
     let preflight = Request::new(Method::OPTIONS, "/api/v1/crud/demo/posts", 204, Done(204))
         .header("origin", "https://example.com")
         .header("access-control-request-method", "GET");
-    let get = |path: &str, outcome| Request {
-        own: outcome,
-        ..Request::new(Method::GET, path, 200, outcome)
-    };
+    let get = |path: &str, outcome| Request { own: outcome, ..Request::new(Method::GET, path, 200, outcome) };
     let requests = [
         preflight,
         get("/healthz", Done(200)),
@@ -458,9 +358,9 @@ async fn what_needs_no_key_answers_every_kind_of_key_alike(door: Door) {
         get("/api/v1/nothing", Refused(ErrorCode::RouteNotFound)),
         get("/api/v2/crud/a/b", Refused(ErrorCode::RouteNotFound)),
     ];
-    for key in Key::all(door).await {
+    for key in Key::all(host).await {
         for request in &requests {
-            let answer = request.call(door, key.token.as_deref()).send().await;
+            let answer = request.call(host, key.token.as_deref()).send().await;
             assert!(request.own.is(&answer), "{}: {answer}", key.name);
         }
     }

@@ -7,29 +7,21 @@ mod refusals;
 mod together;
 
 use crate::case::Case;
-use crate::door::{Answer, Call, Door};
+use crate::host::{Answer, Call, Host};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 pub(crate) fn cases() -> Vec<Case> {
-    [
-        ending::cases(),
-        limits::cases(),
-        references::cases(),
-        refusals::cases(),
-        together::cases(),
-    ]
-    .concat()
+    [ending::cases(), limits::cases(), references::cases(), refusals::cases(), together::cases()].concat()
 }
 
 /// A batch with the full key, to be sent.
-fn call(door: Door, operations: &[Value]) -> Call {
-    door.call(Method::POST, "/api/v1/batch")
-        .json(&json!({"operations": operations}))
+fn call(host: Host, operations: &[Value]) -> Call {
+    host.call(Method::POST, "/api/v1/batch").json(&json!({"operations": operations}))
 }
 
-async fn batch(door: Door, operations: &[Value]) -> Answer {
-    call(door, operations).send().await
+async fn batch(host: Host, operations: &[Value]) -> Answer {
+    call(host, operations).send().await
 }
 
 fn post(path: &str, body: Value) -> Value {

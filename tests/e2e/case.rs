@@ -1,6 +1,6 @@
-//! A case: an async function of a door, and how it becomes one test for each door that is open.
+//! A case: an async function of a host, and how it becomes one test for each host that is open.
 
-use crate::door::Door;
+use crate::host::Host;
 use libtest_mimic::Trial;
 use std::future::Future;
 use std::pin::Pin;
@@ -14,16 +14,14 @@ const CASE_MAX: Duration = Duration::from_secs(150);
 /// How long a case may take: `SELKIE_TEST_CASE_SECONDS`, for those of which more rounds are asked.
 fn case_max() -> Duration {
     let asked = std::env::var("SELKIE_TEST_CASE_SECONDS").ok();
-    asked
-        .and_then(|text| text.parse().ok())
-        .map_or(CASE_MAX, Duration::from_secs)
+    asked.and_then(|text| text.parse().ok()).map_or(CASE_MAX, Duration::from_secs)
 }
 
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Through which doors a case goes.
+/// Through which hosts a case goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doors {
+pub(crate) enum Hosts {
     /// Through the origin and, as a second test, through the edge.
     Both,
     /// What only the origin promises.
@@ -39,65 +37,54 @@ pub(crate) enum Doors {
 pub(crate) struct Case {
     module: &'static str,
     name: &'static str,
-    doors: Doors,
-    body: fn(Door) -> Body,
+    hosts: Hosts,
+    body: fn(Host) -> Body,
 }
 
 impl Case {
-    pub(crate) const fn new(
-        module: &'static str,
-        name: &'static str,
-        doors: Doors,
-        body: fn(Door) -> Body,
-    ) -> Self {
-        Self {
-            module,
-            name,
-            doors,
-            body,
-        }
+    pub(crate) const fn new(module: &'static str, name: &'static str, hosts: Hosts, body: fn(Host) -> Body) -> Self {
+        Self { module, name, hosts, body }
     }
 }
 
 /// Lists a module's cases: `cases! { Both: [a, b], Origin: [c] }`. A case that is not listed is dead code, and warned of.
 macro_rules! cases {
-    ($($doors:ident: [$($name:ident),* $(,)?]),* $(,)?) => {
+    ($($hosts:ident: [$($name:ident),* $(,)?]),* $(,)?) => {
         pub(crate) fn cases() -> Vec<$crate::case::Case> {
             vec![$($($crate::case::Case::new(
                 module_path!(),
                 stringify!($name),
-                $crate::case::Doors::$doors,
-                |door| Box::pin($name(door)),
+                $crate::case::Hosts::$hosts,
+                |host| Box::pin($name(host)),
             ),)*)*]
         }
     };
 }
 
-/// Whether `SELKIE_TEST_DOORS` keeps the edge shut.
+/// Whether `SELKIE_TEST_HOSTS` keeps the edge shut.
 pub(crate) fn edge_is_open() -> bool {
-    std::env::var("SELKIE_TEST_DOORS").map_or(true, |doors| doors != "origin")
+    std::env::var("SELKIE_TEST_HOSTS").map_or(true, |hosts| hosts != "origin")
 }
 
 /// The tests that a case becomes: named `origin::records::read::…` and `edge::records::read::…`.
 pub(crate) fn trials(case: Case) -> Vec<Trial> {
-    let doors: &[(&str, Door)] = match case.doors {
-        Doors::Both => &[("origin", Door::Origin), ("edge", Door::Edge)],
-        Doors::Origin => &[("origin", Door::Origin)],
-        Doors::Edge => &[("edge", Door::Edge)],
-        Doors::Own => &[("own", Door::Origin)],
+    let hosts: &[(&str, Host)] = match case.hosts {
+        Hosts::Both => &[("origin", Host::Origin), ("edge", Host::Edge)],
+        Hosts::Origin => &[("origin", Host::Origin)],
+        Hosts::Edge => &[("edge", Host::Edge)],
+        Hosts::Own => &[("own", Host::Origin)],
     };
     let module = case.module.trim_start_matches("e2e::");
-    doors
+    hosts
         .iter()
-        .map(|&(prefix, door)| {
-            let shut = door == Door::Edge && !edge_is_open();
+        .map(|&(prefix, host)| {
+            let shut = host == Host::Edge && !edge_is_open();
             let name = format!("{prefix}::{module}::{}", case.name);
             Trial::test(name, move || {
                 runtime().block_on(async {
                     let most = case_max();
-                    let body = tokio::time::timeout(most, (case.body)(door));
-                    body.await
-                        .map_err(|_| format!("still running after {most:?}").into())
+                    let body = tokio::time::timeout(most, (case.body)(host));
+                    body.await.map_err(|_| format!("still running after {most:?}").into())
                 })
             })
             .with_ignored_flag(shut)
@@ -122,10 +109,7 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
         if let Some(value) = probe().await {
             return value;
         }
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "not within {limit:?}: {what}"
-        );
+        assert!(tokio::time::Instant::now() < deadline, "not within {limit:?}: {what}");
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -1,7 +1,7 @@
 //! The table of codes, transcribed from the interface and held against the enum; that each is produced, the ledger
 //! says at the end of a whole run.
 
-use crate::door::Door;
+use crate::host::Host;
 use shared::error::ErrorCode;
 use std::collections::BTreeSet;
 
@@ -25,21 +25,9 @@ const TABLE: &[(u16, &[&str])] = &[
             "invalid_media",
         ],
     ),
-    (
-        401,
-        &["missing_key", "invalid_key", "expired_key", "revoked_key"],
-    ),
+    (401, &["missing_key", "invalid_key", "expired_key", "revoked_key"]),
     (403, &["full_access_required", "permission_denied"]),
-    (
-        404,
-        &[
-            "route_not_found",
-            "database_not_found",
-            "table_not_found",
-            "record_not_found",
-            "media_not_found",
-        ],
-    ),
+    (404, &["route_not_found", "database_not_found", "table_not_found", "record_not_found", "media_not_found"]),
     (405, &["method_not_allowed"]),
     (
         409,
@@ -64,33 +52,19 @@ const TABLE: &[(u16, &[&str])] = &[
     (431, &["headers_too_large"]),
     (500, &["internal"]),
     (502, &["bad_origin_answer", "origin_unreachable"]),
-    (
-        503,
-        &[
-            "origin_unavailable",
-            "database_unavailable",
-            "overloaded",
-            "lock_timeout",
-            "storage_unavailable",
-        ],
-    ),
+    (503, &["origin_unavailable", "database_unavailable", "overloaded", "lock_timeout", "storage_unavailable"]),
     (504, &["query_timeout", "origin_timeout"]),
     (507, &["storage_full"]),
 ];
 
-async fn the_enum_is_the_interfaces_table(_: Door) {
-    let documented: BTreeSet<(u16, &str)> = TABLE
-        .iter()
-        .flat_map(|(status, codes)| codes.iter().map(|code| (*status, *code)))
-        .collect();
-    let known: BTreeSet<(u16, &str)> = ErrorCode::ALL
-        .iter()
-        .map(|code| (code.status(), code.as_str()))
-        .collect();
+async fn the_enum_is_the_interfaces_table(_: Host) {
+    let documented: BTreeSet<(u16, &str)> =
+        TABLE.iter().flat_map(|(status, codes)| codes.iter().map(|code| (*status, *code))).collect();
+    let known: BTreeSet<(u16, &str)> = ErrorCode::ALL.iter().map(|code| (code.status(), code.as_str())).collect();
     assert_eq!(known, documented);
 }
 
-async fn what_is_retryable_is_what_passes_by_itself(_: Door) {
+async fn what_is_retryable_is_what_passes_by_itself(_: Host) {
     for code in ErrorCode::ALL {
         let passes = match code {
             // The caller's own statement is too slow: it will be the next time.

@@ -16,8 +16,8 @@ mod spell;
 mod verdict;
 mod world;
 
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use dice::Dice;
 use read::Read;
 use spell::{STYLES, Style};
@@ -33,7 +33,7 @@ cases! {
 }
 
 /// Schemas that are drawn where nothing else is asked for; the edge hands on what the origin answers.
-const ROUNDS: [(Door, usize); 2] = [(Door::Origin, 25), (Door::Edge, 6)];
+const ROUNDS: [(Host, usize); 2] = [(Host::Origin, 25), (Host::Edge, 6)];
 
 /// Reads of each schema.
 const READS: usize = 40;
@@ -43,74 +43,62 @@ const PAGED: usize = 12;
 
 fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text} is no number")),
-    )
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
 /// The seeds of a run, one for each schema.
-fn seeds(door: Door) -> impl Iterator<Item = u64> {
-    let now = || {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |now| now.as_nanos())
-    };
+fn seeds(host: Host) -> impl Iterator<Item = u64> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
     let first = setting("SELKIE_DIFFERENTIAL_SEED")
         .unwrap_or_else(|| u64::try_from(now() % 1_000_000_000).expect("a small number") * 10_000);
-    let usual = ROUNDS.iter().find(|(known, _)| *known == door);
-    let rounds = setting("SELKIE_DIFFERENTIAL_ROUNDS")
-        .unwrap_or_else(|| usual.map_or(1, |(_, rounds)| *rounds as u64));
+    let usual = ROUNDS.iter().find(|(known, _)| *known == host);
+    let rounds = setting("SELKIE_DIFFERENTIAL_ROUNDS").unwrap_or_else(|| usual.map_or(1, |(_, rounds)| *rounds as u64));
     first..first + rounds
 }
 
 /// A schema with its records, in a database of its own.
 struct Stage {
-    room: Room,
+    db: TestDb,
     world: World,
     seed: u64,
 }
 
 impl Stage {
-    async fn set(door: Door, seed: u64, dice: &mut Dice) -> Self {
+    async fn set(host: Host, seed: u64, dice: &mut Dice) -> Self {
         let world = World::draw(dice);
         let statements: Vec<String> = world.tables.iter().flat_map(world::Table::sql).collect();
         let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
-        let room = Room::new(door, &statements).await;
-        Self { room, world, seed }
+        let db = TestDb::new(host, &statements).await;
+        Self { db, world, seed }
     }
 
     /// Puts the records of one table that the world now has into the database.
     async fn refill(&self, table: usize) {
         let table = &self.world.tables[table];
-        self.room.exec(&format!("DELETE FROM {}", table.name)).await;
+        self.db.exec(&format!("DELETE FROM {}", table.name)).await;
         for insert in table.sql().iter().skip(1) {
-            self.room.exec(insert).await;
+            self.db.exec(insert).await;
         }
     }
 
     async fn strike(self) {
-        let drop = format!("DROP DATABASE {}", self.room.db);
-        self.room.exec(&drop).await;
+        let drop = format!("DROP DATABASE {}", self.db.name);
+        self.db.exec(&drop).await;
     }
 
     /// Asks in one style, and says what is wrong with the answer.
     async fn disagreement(&self, read: &Read, style: Style, dice: &mut Dice) -> Option<String> {
         let options = spell::options(read, &self.world);
         let table = read.table(&self.world, 0);
-        let answer = spell::request(&self.room, table, &options, style, dice)
-            .send()
-            .await;
+        let answer = spell::request(&self.db, table, &options, style, dice).send().await;
         verdict::fault(read, &self.world, &answer).map(|fault| format!("{fault}\n{answer}"))
     }
 
     /// What a person needs to see the fault: the smallest read that shows it, and the tables it reads.
     async fn report(mut self, read: Read, style: Style, fault: String, dice: &mut Dice) -> String {
         let (read, fault) = shrink::smallest(&mut self, read, style, fault, dice).await;
-        let mut report = format!(
-            "SELKIE_DIFFERENTIAL_SEED={} SELKIE_DIFFERENTIAL_ROUNDS=1, {style:?}: {fault}\n",
-            self.seed
-        );
+        let mut report =
+            format!("SELKIE_DIFFERENTIAL_SEED={} SELKIE_DIFFERENTIAL_ROUNDS=1, {style:?}: {fault}\n", self.seed);
         for (name, value) in spell::options(&read, &self.world) {
             writeln!(report, "  {name} = {value}").expect("a text");
         }
@@ -126,10 +114,10 @@ impl Stage {
     }
 }
 
-async fn reads_answer_what_a_plain_evaluation_answers(door: Door) {
-    for seed in seeds(door) {
+async fn reads_answer_what_a_plain_evaluation_answers(host: Host) {
+    for seed in seeds(host) {
         let mut dice = Dice::new(seed);
-        let stage = Stage::set(door, seed, &mut dice).await;
+        let stage = Stage::set(host, seed, &mut dice).await;
         for _ in 0..READS {
             let read = generate::read(&mut dice, &stage.world);
             // Two spellings of each read: the answer is the same.
@@ -144,10 +132,10 @@ async fn reads_answer_what_a_plain_evaluation_answers(door: Door) {
     }
 }
 
-async fn pages_by_next_make_up_the_whole_answer(door: Door) {
-    for seed in seeds(door) {
+async fn pages_by_next_make_up_the_whole_answer(host: Host) {
+    for seed in seeds(host) {
         let mut dice = Dice::new(seed);
-        let stage = Stage::set(door, seed, &mut dice).await;
+        let stage = Stage::set(host, seed, &mut dice).await;
         if stage.world.tables.iter().any(|table| !table.key.is_empty()) {
             for _ in 0..PAGED {
                 let read = generate::pageable(&mut dice, &stage.world);

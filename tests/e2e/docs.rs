@@ -1,4 +1,4 @@
-//! The pages for users, held against the service: every call on them is run in their order, through one door after the
+//! The pages for users, held against the service: every call on them is run in their order, through one host after the
 //! other, and must give the answer that stands under it.
 //!
 //! How a page says so is in `docs/page.rs`, what an answer may leave open in `docs/pattern.rs`. With `SELKIE_BLESS=1`
@@ -11,7 +11,7 @@ mod page;
 mod pattern;
 mod rules;
 
-use crate::door::Door;
+use crate::host::Host;
 use crate::service::{Edge, Service};
 use desk::{Desk, Ran};
 use page::{Example, Page};
@@ -31,14 +31,14 @@ cases! {
 }
 
 /// A service of its own: the calls write, and their answers hold for the demo as it was filled.
-async fn every_call_on_the_pages_gives_the_answer_under_it(door: Door) {
+async fn every_call_on_the_pages_gives_the_answer_under_it(host: Host) {
     let work = move || {
-        let edge = match door {
-            Door::Origin => Edge::Without,
-            Door::Edge => Edge::With,
+        let edge = match host {
+            Host::Origin => Edge::Without,
+            Host::Edge => Edge::With,
         };
         let service = Service::start(edge, &[]).expect("a service");
-        let desk = Desk::new(&service, door);
+        let desk = Desk::new(&service, host);
         let (mut faults, mut as_filled) = (Vec::new(), true);
         for page in page::all() {
             if !as_filled {
@@ -61,7 +61,7 @@ async fn every_call_on_the_pages_gives_the_answer_under_it(door: Door) {
 /// Runs a page's calls; says which answers differ.
 fn faults_of(page: &Page, desk: &Desk<'_>) -> Vec<String> {
     let ran = desk.run(&page.examples);
-    let blessing = desk.door == Door::Origin && bless::wanted();
+    let blessing = desk.host == Host::Origin && bless::wanted();
     if blessing {
         bless::mend(page, &ran);
     }
@@ -100,44 +100,41 @@ fn indented(script: &str) -> String {
     lines.join("\n")
 }
 
-async fn every_option_stands_in_a_call_on_the_pages(door: Door) {
-    coverage::every_option_stands_in_a_call(door).await;
+async fn every_option_stands_in_a_call_on_the_pages(host: Host) {
+    coverage::every_option_stands_in_a_call(host).await;
 }
 
-async fn every_operator_on_the_page_is_known(door: Door) {
-    coverage::every_operator_on_the_page_is_known(door).await;
+async fn every_operator_on_the_page_is_known(host: Host) {
+    coverage::every_operator_on_the_page_is_known(host).await;
 }
 
-async fn every_shell_block_has_an_answer_or_a_reason(_: Door) {
-    let faults: Vec<String> = page::all()
-        .iter()
-        .flat_map(|page| page.faults.clone())
-        .collect();
+async fn every_shell_block_has_an_answer_or_a_reason(_: Host) {
+    let faults: Vec<String> = page::all().iter().flat_map(|page| page.faults.clone()).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let run: usize = page::all().iter().map(|page| page.examples.len()).sum();
     assert!(run > 10, "only {run} calls were found");
 }
 
-async fn every_error_code_stands_in_the_interface(_: Door) {
+async fn every_error_code_stands_in_the_interface(_: Host) {
     rules::codes_stand_with_their_status();
 }
 
-async fn every_link_leads_somewhere(_: Door) {
+async fn every_link_leads_somewhere(_: Host) {
     rules::links_lead_somewhere();
 }
 
-async fn every_page_is_reached_from_the_readme(_: Door) {
+async fn every_page_is_reached_from_the_readme(_: Host) {
     rules::pages_are_reached();
 }
 
-async fn a_page_is_read_as_its_fences_and_marks_say(_: Door) {
+async fn a_page_is_read_as_its_fences_and_marks_say(_: Host) {
     page::tests();
 }
 
-async fn an_answer_fits_where_only_what_is_left_open_differs(_: Door) {
+async fn an_answer_fits_where_only_what_is_left_open_differs(_: Host) {
     pattern::tests();
 }
 
-async fn an_answer_that_is_written_reads_as_the_same(_: Door) {
+async fn an_answer_that_is_written_reads_as_the_same(_: Host) {
     bless::tests();
 }

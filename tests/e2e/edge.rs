@@ -8,24 +8,24 @@ pub(crate) mod media_cache;
 pub(crate) mod no_database;
 pub(crate) mod origins;
 pub(crate) mod read_cache;
+mod recording_proxy;
 pub(crate) mod refusals;
-mod tap;
 
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door, option};
+use crate::host::{Answer, Call, Host, option};
 use crate::raw::Wire;
-use crate::room::Room;
 use crate::service::{Edge, Service, shared, workspace};
+use crate::test_db::TestDb;
 use crate::worker::Worker;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use recording_proxy::RecordingProxy;
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::io::Write as _;
 use std::time::Duration;
-use tap::Tap;
 
 cases! {
     Own: [
@@ -38,17 +38,17 @@ cases! {
     Edge: [both_doors_give_the_same_answers, the_edge_refuses_by_itself_and_says_when_the_origin_is_silent],
 }
 
-async fn both_doors_give_the_same_answers(_: Door) {
-    let room = Room::new(
-        Door::Origin,
+async fn both_doors_give_the_same_answers(_: Host) {
+    let db = TestDb::new(
+        Host::Origin,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, v JSON, d DECIMAL(10,2), s TEXT)",
             r#"INSERT INTO t VALUES (1, '{"a":[1]}', 1.5, 'é🦭')"#,
         ],
     )
     .await;
-    let t = room.path("t");
-    let sql = |query: &str| Some(json!({"query": query, "database": room.db}));
+    let t = db.path("t");
+    let sql = |query: &str| Some(json!({"query": query, "database": db.name}));
     let batch = |operations: Value| {
         let body = Some(json!({"operations": operations}));
         (Method::POST, "/api/v1/batch".to_owned(), body)
@@ -59,26 +59,11 @@ async fn both_doors_give_the_same_answers(_: Door) {
         (Method::GET, format!("{t}/2"), None),
         (Method::GET, format!("{t}?limit=x"), None),
         (Method::GET, format!("{t}?selectFields=nope"), None),
-        (
-            Method::GET,
-            format!(
-                "{t}?{}",
-                option("query", &json!({"id": {"value": 1, "equality": "~"}}))
-            ),
-            None,
-        ),
-        (
-            Method::GET,
-            format!("{t}?{}", option("query", &json!({"s": "é🦭"}))),
-            None,
-        ),
+        (Method::GET, format!("{t}?{}", option("query", &json!({"id": {"value": 1, "equality": "~"}}))), None),
+        (Method::GET, format!("{t}?{}", option("query", &json!({"s": "é🦭"}))), None),
         (Method::GET, format!("{t}/_schema"), None),
         (Method::OPTIONS, t.clone(), None),
-        (
-            Method::POST,
-            format!("{t}/query"),
-            Some(json!({"limit": 1})),
-        ),
+        (Method::POST, format!("{t}/query"), Some(json!({"limit": 1}))),
         (Method::POST, t.clone(), Some(json!([]))),
         (Method::POST, t.clone(), Some(json!({"nope": 1}))),
         (Method::POST, t.clone(), Some(json!({"id": 1}))),
@@ -88,22 +73,16 @@ async fn both_doors_give_the_same_answers(_: Door) {
         (Method::DELETE, t.clone(), None),
         (Method::POST, "/api/v1/sql".into(), sql("SELECT * FROM t")),
         (Method::POST, "/api/v1/sql".into(), sql("SELEKT")),
-        (
-            Method::POST,
-            "/api/v1/sql".into(),
-            Some(json!({"query": 5})),
-        ),
+        (Method::POST, "/api/v1/sql".into(), Some(json!({"query": 5}))),
         (Method::GET, "/api/v1/sql".into(), None),
         batch(json!([{"method": "GET", "path": t}, {"method": "GET", "path": format!("{t}/1")}])),
         batch(json!([{"method": "POST", "path": t, "body": {"id": 1}}])),
         batch(json!([{"method": "GET", "path": t}, {"method": "GET", "path": format!("{t}/2")}])),
-        batch(
-            json!([{"method": "GET", "path": t}, {"method": "GET", "path": format!("{t}?limit=x")}]),
-        ),
+        batch(json!([{"method": "GET", "path": t}, {"method": "GET", "path": format!("{t}?limit=x")}])),
         batch(json!([{"method": "PUT", "path": format!("{t}/1"), "body": {"d": {"$ref": 0}}}])),
         batch(json!(5)),
         (Method::GET, "/api/v1/crud/nope/t".into(), None),
-        (Method::GET, room.path("nope"), None),
+        (Method::GET, db.path("nope"), None),
         (Method::GET, "/nowhere".into(), None),
     ];
     let comparable = |answer: &Answer| {
@@ -120,16 +99,13 @@ async fn both_doors_give_the_same_answers(_: Door) {
             "cache-control",
             "vary",
         ];
-        let headers: Vec<Option<String>> = kept
-            .iter()
-            .map(|name| answer.header(name).map(str::to_owned))
-            .collect();
+        let headers: Vec<Option<String>> = kept.iter().map(|name| answer.header(name).map(str::to_owned)).collect();
         (answer.status, body, headers)
     };
     for (method, path, body) in requests {
         for key in [Some(&shared().full_key), Some(&shared().read_key), None] {
-            let send = |door: Door| {
-                let mut call = Call::new(door.url(), method.clone(), &path);
+            let send = |host: Host| {
+                let mut call = Call::new(host.url(), method.clone(), &path);
                 if let Some(key) = key {
                     call = call.key(key);
                 }
@@ -138,81 +114,50 @@ async fn both_doors_give_the_same_answers(_: Door) {
                 }
                 call.send()
             };
-            let (direct, through) = (send(Door::Origin).await, send(Door::Edge).await);
-            assert_eq!(
-                comparable(&direct),
-                comparable(&through),
-                "\n{direct}\n{through}"
-            );
+            let (direct, through) = (send(Host::Origin).await, send(Host::Edge).await);
+            assert_eq!(comparable(&direct), comparable(&through), "\n{direct}\n{through}");
         }
     }
 }
 
 /// The process that listens on the origin's port is stopped, so that connections are taken, and nothing is answered.
-async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Door) {
+async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Host) {
     let start = || Service::start(Edge::With, &[]);
-    let service = tokio::task::spawn_blocking(start)
-        .await
-        .unwrap()
-        .expect("a service");
+    let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");
     let edge = service.edge.clone().expect("an edge");
     let call = |method: Method, path: &str| Call::new(&edge, method, path).key(&service.full_key);
-    call(Method::GET, "/api/v1/crud/demo/posts/1")
-        .send()
-        .await
-        .payload();
+    call(Method::GET, "/api/v1/crud/demo/posts/1").send().await.payload();
     service.signal(Signal::STOP);
     let posts = "/api/v1/crud/demo/posts";
     for (refused, code) in [
         (call(Method::GET, posts).no_key(), ErrorCode::MissingKey),
         (call(Method::GET, posts).key("a.b.c"), ErrorCode::InvalidKey),
-        (
-            call(Method::DELETE, "/api/v1/crud/demo/posts/1").key(&service.read_key),
-            ErrorCode::FullAccessRequired,
-        ),
+        (call(Method::DELETE, "/api/v1/crud/demo/posts/1").key(&service.read_key), ErrorCode::FullAccessRequired),
         (call(Method::GET, "/nowhere"), ErrorCode::RouteNotFound),
-        (
-            call(Method::GET, "/api/v1/sql"),
-            ErrorCode::MethodNotAllowed,
-        ),
-        (
-            call(Method::GET, "/api/v1/crud/demo/posts?limit=x"),
-            ErrorCode::InvalidQueryOption,
-        ),
+        (call(Method::GET, "/api/v1/sql"), ErrorCode::MethodNotAllowed),
+        (call(Method::GET, "/api/v1/crud/demo/posts?limit=x"), ErrorCode::InvalidQueryOption),
         (call(Method::POST, posts).bytes("{"), ErrorCode::InvalidJson),
         (
             call(Method::POST, "/api/v1/batch")
                 .json(&json!({"operations": [{"method": "POST", "path": "/api/v1/sql"}]})),
             ErrorCode::InvalidBody,
         ),
-        (
-            call(Method::POST, posts)
-                .bytes("{}")
-                .header("content-type", "text/plain"),
-            ErrorCode::UnsupportedMediaType,
-        ),
+        (call(Method::POST, posts).bytes("{}").header("content-type", "text/plain"), ErrorCode::UnsupportedMediaType),
     ] {
         refused.send().await.refused(code);
     }
     let silent = call(Method::GET, "/api/v1/crud/demo/posts/1").send().await;
     silent.refused(ErrorCode::OriginTimeout);
     service.signal(Signal::CONT);
-    let works = eventually(
-        "the origin answers again",
-        Duration::from_secs(20),
-        || async {
-            let answer = call(Method::GET, "/api/v1/crud/demo/posts/1").send().await;
-            (answer.code() == "ok").then_some(())
-        },
-    );
+    let works = eventually("the origin answers again", Duration::from_secs(20), || async {
+        let answer = call(Method::GET, "/api/v1/crud/demo/posts/1").send().await;
+        (answer.code() == "ok").then_some(())
+    });
     works.await;
-    tokio::task::spawn_blocking(move || service.stop())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(move || service.stop()).await.unwrap().unwrap();
 }
 
-async fn the_worker_runs_under_plain_workerd(_: Door) {
+async fn the_worker_runs_under_plain_workerd(_: Host) {
     let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     let posts = "/api/v1/crud/demo/posts";
     let call = Call::new(&worker.url, Method::GET, &format!("{posts}/1"));
@@ -224,7 +169,7 @@ async fn the_worker_runs_under_plain_workerd(_: Door) {
 /// Bytes of the worker's wasm, compressed: what an isolate loads at its start.
 const WORKER_MAX_BYTES: usize = 300_000;
 
-async fn the_worker_is_small(_: Door) {
+async fn the_worker_is_small(_: Host) {
     let wasm = std::fs::read(workspace().join("edge/build/index_bg.wasm")).expect("`make edge`");
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&wasm).unwrap();
@@ -232,12 +177,10 @@ async fn the_worker_is_small(_: Door) {
     assert!(bytes < WORKER_MAX_BYTES, "{bytes} bytes");
 }
 
-async fn each_request_gets_one_line_in_the_workers_log(_: Door) {
+async fn each_request_gets_one_line_in_the_workers_log(_: Host) {
     let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     let call = |method: Method, path: &str, id: &str| {
-        Call::new(&worker.url, method, path)
-            .key(&shared().read_key)
-            .header("x-request-id", id)
+        Call::new(&worker.url, method, path).key(&shared().read_key).header("x-request-id", id)
     };
     let record = "/api/v1/crud/demo/posts/1";
     call(Method::GET, record, "line-1").send().await.payload();
@@ -266,8 +209,8 @@ async fn each_request_gets_one_line_in_the_workers_log(_: Door) {
 }
 
 /// What every count of requests at the origin stands on.
-async fn a_tap_sees_what_the_origin_is_asked(_: Door) {
-    let tap = Tap::before(&shared().origin).await;
+async fn a_tap_sees_what_the_origin_is_asked(_: Host) {
+    let tap = RecordingProxy::before(&shared().origin).await;
     let call = |method, path: &str| Call::new(&tap.url, method, path).key(&shared().full_key);
     let read = call(Method::GET, "/api/v1/crud/demo/posts/1").send().await;
     assert_eq!(read.payload()["id"], 1);
@@ -275,34 +218,21 @@ async fn a_tap_sees_what_the_origin_is_asked(_: Door) {
     let sql = || call(Method::POST, "/api/v1/sql");
     let counted = sql().json(&large).send().await;
     let pieces = large.to_string().into_bytes();
-    let pieces: Vec<_> = pieces
-        .chunks(30_000)
-        .map(|piece| Ok::<_, std::io::Error>(piece.to_vec()))
-        .collect();
+    let pieces: Vec<_> = pieces.chunks(30_000).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect();
     let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
     let chunked = sql().request().body(chunked).send().await.unwrap();
     assert_eq!(chunked.status(), 200);
     assert_eq!(counted.payload(), json!([{"v": 200_000}]));
     let mut cut = Wire::open(&tap.url).await;
-    cut.send(b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-        .await;
+    cut.send(b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").await;
     drop(cut);
     let seen = eventually("the last one is seen", Duration::from_secs(10), || async {
         Some(tap.requests()).filter(|seen| seen.len() == 4)
     })
     .await;
     let bytes = large.to_string().len() as u64;
-    let told: Vec<_> = seen
-        .iter()
-        .map(|one| {
-            (
-                one.method.as_str(),
-                one.target.as_str(),
-                one.body_bytes,
-                one.is_complete,
-            )
-        })
-        .collect();
+    let told: Vec<_> =
+        seen.iter().map(|one| (one.method.as_str(), one.target.as_str(), one.body_bytes, one.is_complete)).collect();
     assert_eq!(
         told,
         [
@@ -314,26 +244,16 @@ async fn a_tap_sees_what_the_origin_is_asked(_: Door) {
     );
     assert_eq!(seen[3].header("content-length"), Some("100"));
     assert_eq!(tap.complete(), 3);
-    assert!(
-        (2..=4).contains(&tap.connections()),
-        "{}",
-        tap.connections()
-    );
+    assert!((2..=4).contains(&tap.connections()), "{}", tap.connections());
     tap.forget();
     assert_eq!(tap.requests().len(), 0);
 }
 
 /// The origin of the suite lets any page read.
-async fn the_edge_alone_says_which_pages_may_read(_: Door) {
-    let variables = [
-        ("ORIGINS", shared().origin.as_str()),
-        ("CORS_ORIGINS", "https://a.test"),
-    ];
+async fn the_edge_alone_says_which_pages_may_read(_: Host) {
+    let variables = [("ORIGINS", shared().origin.as_str()), ("CORS_ORIGINS", "https://a.test")];
     let worker = Worker::start(&variables);
-    for (page, allowed) in [
-        ("https://a.test", Some("https://a.test")),
-        ("https://b.test", None),
-    ] {
+    for (page, allowed) in [("https://a.test", Some("https://a.test")), ("https://b.test", None)] {
         for path in ["/api/v1/crud/demo/posts/1", "/readyz", "/nowhere"] {
             let call = Call::new(&worker.url, Method::GET, path).key(&shared().read_key);
             let answer = call.header("origin", page).send().await;
@@ -341,10 +261,7 @@ async fn the_edge_alone_says_which_pages_may_read(_: Door) {
             assert_eq!(named, allowed, "{answer}");
             let exposed = answer.header("access-control-expose-headers");
             assert_eq!(exposed.is_some(), allowed.is_some(), "{answer}");
-            assert!(
-                answer.header("vary").unwrap().contains("Origin"),
-                "{answer}"
-            );
+            assert!(answer.header("vary").unwrap().contains("Origin"), "{answer}");
         }
     }
 }

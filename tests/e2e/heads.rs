@@ -1,7 +1,7 @@
-//! What no request's head may hold, whatever the request asks for: the caller is told so in an envelope, alike at both doors,
+//! What no request's head may hold, whatever the request asks for: the caller is told so in an envelope, alike at both hosts,
 //! and never to try again.
 
-use crate::door::Door;
+use crate::host::Host;
 use crate::raw::{RawAnswer, exchange, parse};
 use crate::service::shared;
 use crate::worker::Worker;
@@ -25,12 +25,12 @@ cases! {
     ],
 }
 
-/// Both doors; the edge under plain workerd, as a proxy before it would refuse some of these requests by itself.
-struct Doors {
+/// Both hosts; the edge under plain workerd, as a proxy before it would refuse some of these requests by itself.
+struct Hosts {
     worker: Worker,
 }
 
-impl Doors {
+impl Hosts {
     async fn open() -> Self {
         let start = || Worker::start(&[("ORIGINS", &shared().origin)]);
         let worker = tokio::task::spawn_blocking(start).await.expect("a worker");
@@ -47,18 +47,8 @@ const POSTS: &str = "/api/v1/crud/demo/posts";
 /// A request with a key; its target and its further headers go out as they are.
 fn request(method: &str, target: &[u8], headers: &[u8], body: &[u8]) -> Vec<u8> {
     let key = &shared().read_key;
-    let head =
-        format!(" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n");
-    [
-        method.as_bytes(),
-        b" ",
-        target,
-        head.as_bytes(),
-        headers,
-        b"\r\n",
-        body,
-    ]
-    .concat()
+    let head = format!(" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n");
+    [method.as_bytes(), b" ", target, head.as_bytes(), headers, b"\r\n", body].concat()
 }
 
 fn get(target: &[u8], headers: &[u8]) -> Vec<u8> {
@@ -81,8 +71,8 @@ fn crowd(count: usize) -> Vec<u8> {
 
 #[track_caller]
 fn is_refused(answer: &RawAnswer, code: ErrorCode, what: &str) {
-    let body: Value = serde_json::from_slice(&answer.body)
-        .unwrap_or_else(|_| panic!("{what}: no envelope, but {}", answer.head));
+    let body: Value =
+        serde_json::from_slice(&answer.body).unwrap_or_else(|_| panic!("{what}: no envelope, but {}", answer.head));
     let error = &body["error"];
     assert_eq!(
         (answer.status, error["code"].as_str(), &error["retryable"]),
@@ -102,27 +92,16 @@ fn is_refused(answer: &RawAnswer, code: ErrorCode, what: &str) {
     }
 }
 
-async fn a_head_that_is_not_http_is_the_callers_fault(_: Door) {
+async fn a_head_that_is_not_http_is_the_callers_fault(_: Host) {
     let record = format!("{POSTS}/1");
     let record = record.as_bytes();
     let twin = format!("{POSTS}/query");
     let mut requests = vec![
-        (
-            "101 headers".to_owned(),
-            get(record, &crowd(101)),
-            HeadersTooLarge,
-        ),
-        (
-            "90 headers".to_owned(),
-            get(record, &crowd(90)),
-            HeadersTooLarge,
-        ),
+        ("101 headers".to_owned(), get(record, &crowd(101)), HeadersTooLarge),
+        ("90 headers".to_owned(), get(record, &crowd(90)), HeadersTooLarge),
         (
             "a header of 70 kB".to_owned(),
-            get(
-                record,
-                &[b"Cookie: ", &[b'a'; 70_000][..], b"\r\n"].concat(),
-            ),
+            get(record, &[b"Cookie: ", &[b'a'; 70_000][..], b"\r\n"].concat()),
             HeadersTooLarge,
         ),
         (
@@ -136,22 +115,10 @@ async fn a_head_that_is_not_http_is_the_callers_fault(_: Door) {
             InvalidBody,
         ),
     ];
-    for byte in (1..=0x1f_u8)
-        .chain([0x7f])
-        .filter(|byte| !b"\t\r\n".contains(byte))
-    {
+    for byte in (1..=0x1f_u8).chain([0x7f]).filter(|byte| !b"\t\r\n".contains(byte)) {
         for method in ["GET", "POST", "DELETE"] {
-            let request = request(
-                method,
-                record,
-                &[b"X-A: a", &[byte][..], b"b\r\n"].concat(),
-                b"",
-            );
-            requests.push((
-                format!("{method}: {byte:#x} in a value"),
-                request,
-                InvalidRequest,
-            ));
+            let request = request(method, record, &[b"X-A: a", &[byte][..], b"b\r\n"].concat(), b"");
+            requests.push((format!("{method}: {byte:#x} in a value"), request, InvalidRequest));
         }
     }
     for byte in [0x80_u8, 0xc3, 0xff] {
@@ -159,12 +126,7 @@ async fn a_head_that_is_not_http_is_the_callers_fault(_: Door) {
         requests.push((format!("{byte:#x} in a name"), request, InvalidRequest));
     }
     for byte in [0x01_u8, 0x7f, b'"', b'<', b'>', b'\\', b'`', 0x80, 0xff] {
-        for start in [
-            record,
-            &[record, b"?limit="].concat(),
-            b"/readyz?",
-            b"/nowhere",
-        ] {
+        for start in [record, &[record, b"?limit="].concat(), b"/readyz?", b"/nowhere"] {
             let request = get(&[start, &[byte], b"x"].concat(), b"");
             let what = format!("{byte:#x} behind {}", String::from_utf8_lossy(start));
             requests.push((what, request, InvalidRequest));
@@ -177,17 +139,17 @@ async fn a_head_that_is_not_http_is_the_callers_fault(_: Door) {
             requests.push((what, get(target.as_bytes(), b""), UriTooLong));
         }
     }
-    let doors = Doors::open().await;
+    let hosts = Hosts::open().await;
     for (what, request, code) in requests {
-        for url in doors.urls() {
+        for url in hosts.urls() {
             let answer = answered(url, &request).await;
             is_refused(&answer, code, &format!("{url}: {what}"));
         }
     }
 }
 
-async fn headers_up_to_the_limit_are_taken(_: Door) {
-    let doors = Doors::open().await;
+async fn headers_up_to_the_limit_are_taken(_: Host) {
+    let hosts = Hosts::open().await;
     let record = format!("{POSTS}/1");
     for headers in [
         crowd(70),
@@ -196,15 +158,15 @@ async fn headers_up_to_the_limit_are_taken(_: Door) {
         [b"Cookie: ", &[b'a'; 60_000][..], b"\r\n"].concat(),
         b"X-A: \xff\t\r\nTrailer:\r\n".to_vec(),
     ] {
-        for url in doors.urls() {
+        for url in hosts.urls() {
             let answer = answered(url, &get(record.as_bytes(), &headers)).await;
             assert_eq!(answer.status, 200, "{url}: {}", answer.head);
         }
     }
 }
 
-async fn dot_segments_are_resolved(_: Door) {
-    let doors = Doors::open().await;
+async fn dot_segments_are_resolved(_: Host) {
+    let hosts = Hosts::open().await;
     for (target, status) in [
         ("/./api/v1/crud/demo/posts/1", 200),
         ("/api/v1/crud/demo/posts/./1", 200),
@@ -220,7 +182,7 @@ async fn dot_segments_are_resolved(_: Door) {
         ("/api/v1/crud/demo/posts/%2e%2e%2fposts", 404),
         ("/media/default/../../readyz", 200),
     ] {
-        for url in doors.urls() {
+        for url in hosts.urls() {
             let answer = answered(url, &get(target.as_bytes(), b"")).await;
             let body = String::from_utf8_lossy(&answer.body);
             assert_eq!(answer.status, status, "{url}{target}: {body}");
@@ -228,19 +190,11 @@ async fn dot_segments_are_resolved(_: Door) {
     }
 }
 
-async fn an_odd_origin_makes_a_preflight_too(_: Door) {
-    let doors = Doors::open().await;
+async fn an_odd_origin_makes_a_preflight_too(_: Host) {
+    let hosts = Hosts::open().await;
     let preflight = |origin: &[u8], method: &[u8]| {
         let start = format!("OPTIONS {POSTS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
-        [
-            start.as_bytes(),
-            b"Origin: ",
-            origin,
-            b"\r\nAccess-Control-Request-Method: ",
-            method,
-            b"\r\n\r\n",
-        ]
-        .concat()
+        [start.as_bytes(), b"Origin: ", origin, b"\r\nAccess-Control-Request-Method: ", method, b"\r\n\r\n"].concat()
     };
     for (origin, method, status) in [
         (&b"https://a.test"[..], &b"PUT"[..], 204),
@@ -255,7 +209,7 @@ async fn an_odd_origin_makes_a_preflight_too(_: Door) {
         (b"", b"PUT", 401),
         (b"\x01", b"PUT", 400),
     ] {
-        for url in doors.urls() {
+        for url in hosts.urls() {
             let answer = answered(url, &preflight(origin, method)).await;
             let origin = String::from_utf8_lossy(origin);
             assert_eq!(answer.status, status, "{url} {origin}: {}", answer.head);
@@ -263,8 +217,8 @@ async fn an_odd_origin_makes_a_preflight_too(_: Door) {
     }
 }
 
-async fn an_index_in_brackets_is_written_as_digits(door: Door) {
-    let read = |query: &str| door.get(&format!("{POSTS}?limit=1&{query}")).send();
+async fn an_index_in_brackets_is_written_as_digits(host: Host) {
+    let read = |query: &str| host.get(&format!("{POSTS}?limit=1&{query}")).send();
     read("selectFields[0]=id").await.payload();
     for query in ["%2B0", "00", "-0", "%200", "0x0"] {
         let answer = read(&format!("selectFields[{query}]=id")).await;
@@ -272,51 +226,34 @@ async fn an_index_in_brackets_is_written_as_digits(door: Door) {
     }
 }
 
-async fn what_hyper_refuses_by_itself_has_an_envelope(door: Door) {
-    let large = [
-        b"GET / HTTP/1.1\r\nX-A: ",
-        &[b'a'; 400_000][..],
-        b"\r\n\r\n",
-    ]
-    .concat();
+async fn what_hyper_refuses_by_itself_has_an_envelope(host: Host) {
+    let large = [b"GET / HTTP/1.1\r\nX-A: ", &[b'a'; 400_000][..], b"\r\n\r\n"].concat();
     let requests: [(&[u8], ErrorCode); 9] = [
         (b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", InvalidRequest),
         (b"GET\r\n\r\n", InvalidRequest),
         (b"GET /a b HTTP/1.1\r\n\r\n", InvalidRequest),
         (b"GET / HTTP/1.1\r\nX : y\r\n\r\n", InvalidRequest),
-        (
-            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-            InvalidRequest,
-        ),
-        (
-            b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-            InvalidRequest,
-        ),
-        (
-            b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-            InvalidRequest,
-        ),
-        (
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
-            InvalidRequest,
-        ),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", InvalidRequest),
+        (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", InvalidRequest),
+        (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", InvalidRequest),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", InvalidRequest),
         (&large, HeadersTooLarge),
     ];
     for (request, code) in requests {
         let what = String::from_utf8_lossy(&request[..request.len().min(60)]).into_owned();
-        let answer = answered(door.url(), request).await;
+        let answer = answered(host.url(), request).await;
         is_refused(&answer, code, &what);
         assert!(answer.head.contains("connection: close"), "{}", answer.head);
     }
 }
 
-async fn a_refusal_behind_an_answer_leaves_the_answer_whole(door: Door) {
+async fn a_refusal_behind_an_answer_leaves_the_answer_whole(host: Host) {
     let key = &shared().read_key;
     let good = format!("GET {POSTS}/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n");
     let bad = "GET / HTTP/9.9\r\n\r\n";
     // At once, and one after the other's answer.
     for pieces in [vec![format!("{good}{bad}")], vec![good, bad.to_owned()]] {
-        let address = door.url().trim_start_matches("http://");
+        let address = host.url().trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).await.expect("a connection");
         let mut bytes = Vec::new();
         let mut last = pieces.len();
@@ -330,10 +267,7 @@ async fn a_refusal_behind_an_answer_leaves_the_answer_whole(door: Door) {
         stream.read_to_end(&mut bytes).await.unwrap();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (first, second) = text.split_at(text.rfind("HTTP/1.1 ").expect("an answer"));
-        assert!(
-            first.starts_with("HTTP/1.1 200 ") && first.ends_with("}}"),
-            "{text}"
-        );
+        assert!(first.starts_with("HTTP/1.1 200 ") && first.ends_with("}}"), "{text}");
         let second = parse(second.as_bytes()).expect("a second answer");
         is_refused(&second, InvalidRequest, &text);
     }

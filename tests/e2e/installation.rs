@@ -1,7 +1,7 @@
 //! What may make an installation and what may not, and what a mistaken environment is answered. Each case has a
 //! directory of its own, and no running service.
 
-use crate::door::Door;
+use crate::host::Host;
 use crate::service::{binary, clear_settings};
 use serde_json::Value;
 use std::fs;
@@ -47,11 +47,7 @@ impl Desk {
     fn run(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
-        command
-            .args(arguments)
-            .envs(settings.iter().copied())
-            .current_dir(self.0.path())
-            .stdin(Stdio::null());
+        command.args(arguments).envs(settings.iter().copied()).current_dir(self.0.path()).stdin(Stdio::null());
         command.output().expect("it runs")
     }
 
@@ -86,17 +82,12 @@ fn tells(told: &str, parts: &[&str]) {
     }
 }
 
-async fn a_command_makes_no_installation(_: Door) {
+async fn a_command_makes_no_installation(_: Host) {
     let desk = Desk::new();
     let data_dir = desk.0.path().join(".selkie").display().to_string();
     for command in COMMANDS {
         let told = desk.misconfigured(command, &[]);
-        let parts = [
-            "SELKIE_DATABASE_URL",
-            &data_dir,
-            "selkie.toml",
-            "selkie init",
-        ];
+        let parts = ["SELKIE_DATABASE_URL", &data_dir, "selkie.toml", "selkie init"];
         tells(&told, &parts);
         assert!(desk.is_empty(), "{command:?} made something");
     }
@@ -105,48 +96,31 @@ async fn a_command_makes_no_installation(_: Door) {
     assert!(desk.is_empty(), "`edge secret` made something");
 }
 
-async fn a_command_without_the_secret_makes_none(_: Door) {
+async fn a_command_without_the_secret_makes_none(_: Host) {
     let desk = Desk::new();
-    let url = [(
-        "SELKIE_DATABASE_URL",
-        "mysql://admin:hush-hush-7@127.0.0.1:1",
-    )];
+    let url = [("SELKIE_DATABASE_URL", "mysql://admin:hush-hush-7@127.0.0.1:1")];
     for command in COMMANDS {
         let told = desk.misconfigured(command, &url);
-        tells(
-            &told,
-            &["SELKIE_SECRET", ".selkie/secret", "SELKIE_DATA_DIR"],
-        );
+        tells(&told, &["SELKIE_SECRET", ".selkie/secret", "SELKIE_DATA_DIR"]);
         assert!(!told.contains("hush-hush-7"), "{told}");
         assert!(desk.is_empty(), "{command:?} made something");
     }
 }
 
-async fn init_makes_an_installation_once(_: Door) {
+async fn init_makes_an_installation_once(_: Host) {
     let desk = Desk::new();
     let init = || -> Value { serde_json::from_str(&desk.ok(&["init", "--json"])).expect("JSON") };
     assert_eq!(init()["created"], true);
     let key_sets = desk.ok(&["key", "jwks"]);
     assert_eq!(init()["created"], false);
-    assert_eq!(
-        desk.ok(&["key", "jwks"]),
-        key_sets,
-        "a second init changed the keys"
-    );
-    assert!(
-        desk.ok(&["key", "create", "--access", "read"])
-            .starts_with("ey")
-    );
+    assert_eq!(desk.ok(&["key", "jwks"]), key_sets, "a second init changed the keys");
+    assert!(desk.ok(&["key", "create", "--access", "read"]).starts_with("ey"));
     // An installation never gets a second secret, whoever asks.
     let secret = desk.0.path().join(".selkie/secret");
     let kept = fs::read(&secret).expect("a secret");
     fs::remove_file(&secret).expect("a secret");
     let listen = "127.0.0.1:0";
-    let makers: [&[&str]; 3] = [
-        &["init"],
-        &["serve", "--listen", listen],
-        &["dev", "--no-edge", "--listen", listen],
-    ];
+    let makers: [&[&str]; 3] = [&["init"], &["serve", "--listen", listen], &["dev", "--no-edge", "--listen", listen]];
     for command in makers {
         let output = desk.run(command, &[]);
         let told = String::from_utf8_lossy(&output.stderr);
@@ -160,15 +134,10 @@ async fn init_makes_an_installation_once(_: Door) {
     assert_eq!(desk.ok(&["key", "jwks"]), key_sets);
 }
 
-async fn a_misspelt_variable_is_refused_and_another_is_named(_: Door) {
+async fn a_misspelt_variable_is_refused_and_another_is_named(_: Host) {
     let desk = Desk::new();
     let listen = "127.0.0.1:0";
-    let commands: [&[&str]; 4] = [
-        &["serve", "--listen", listen],
-        &["init"],
-        &["key", "list"],
-        &["config"],
-    ];
+    let commands: [&[&str]; 4] = [&["serve", "--listen", listen], &["init"], &["key", "list"], &["config"]];
     for command in commands {
         let told = desk.misconfigured(command, &[("SELKIE_DATABSE_URL", "mysql://a:hush-7@h")]);
         tells(&told, &["SELKIE_DATABSE_URL", "SELKIE_DATABASE_URL"]);
@@ -177,23 +146,15 @@ async fn a_misspelt_variable_is_refused_and_another_is_named(_: Door) {
     }
     let output = desk.run(&["config"], &[("SELKIE_IMAGE", "1.2")]);
     assert!(output.status.success());
-    tells(
-        &String::from_utf8_lossy(&output.stderr),
-        &["warning", "SELKIE_IMAGE is no setting"],
-    );
+    tells(&String::from_utf8_lossy(&output.stderr), &["warning", "SELKIE_IMAGE is no setting"]);
     // What `selkie dev` wrote for a shell is no mistake.
     let output = desk.run(&["config"], &[("SELKIE_FULL_KEY", "x")]);
     assert!(output.stderr.is_empty());
 }
 
-async fn no_flag_takes_a_secret(_: Door) {
+async fn no_flag_takes_a_secret(_: Host) {
     let desk = Desk::new();
-    for setting in [
-        "database_url",
-        "secret",
-        "media_s3_access_key",
-        "media_s3_secret_key",
-    ] {
+    for setting in ["database_url", "secret", "media_s3_access_key", "media_s3_secret_key"] {
         let flag = format!("--{}", setting.replace('_', "-"));
         let variable = format!("SELKIE_{}", setting.to_uppercase());
         let told = desk.misconfigured(&["key", "list", &flag, "hush-hush-7"], &[]);

@@ -3,10 +3,10 @@
 
 pub(crate) mod stored_code;
 
-use crate::door::{Answer, Call, Door};
-use crate::room::{Room, unique};
-use crate::second::{Second, Through};
+use crate::host::{Answer, Call, Host};
+use crate::second_origin::{SecondOrigin, Through};
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -41,55 +41,48 @@ cases! {
     Own: [a_session_that_can_not_be_reset_is_not_used],
 }
 
-async fn probes(room: &Room, query: &str) -> Vec<Answer> {
-    let mut answers = join_all((0..PROBES).map(|_| room.sql(query).send())).await;
+async fn probes(db: &TestDb, query: &str) -> Vec<Answer> {
+    let mut answers = join_all((0..PROBES).map(|_| db.sql(query).send())).await;
     for _ in 0..4 {
-        answers.push(room.sql(query).send().await);
+        answers.push(db.sql(query).send().await);
     }
     answers
 }
 
 /// Runs each statement and expects all sessions to look as before.
-async fn leave_no_trace(room: &Room, statements: &[&str]) {
-    let before = room.exec(PROBE).await;
+async fn leave_no_trace(db: &TestDb, statements: &[&str]) {
+    let before = db.exec(PROBE).await;
     for statement in statements {
-        let done = room.sql(statement).send().await;
+        let done = db.sql(statement).send().await;
         assert!(done.code() != "internal", "{done}");
-        for answer in probes(room, PROBE).await {
-            assert_eq!(
-                answer.payload(),
-                before,
-                "{statement} is seen by the next request"
-            );
+        for answer in probes(db, PROBE).await {
+            assert_eq!(answer.payload(), before, "{statement} is seen by the next request");
         }
     }
 }
 
 /// The driver resets no session of a MariaDB before 10.2.4, and reports that as a success.
-async fn a_session_that_can_not_be_reset_is_not_used(_: Door) {
+async fn a_session_that_can_not_be_reset_is_not_used(_: Host) {
     let rows = "CREATE TABLE t SELECT 1 AS n UNION SELECT 2 UNION SELECT 3";
-    let room = Room::new(Door::Origin, &[rows]).await;
+    let db = TestDb::new(Host::Origin, &[rows]).await;
     let through = Through::announcing(shared(), "10.01.19");
     let url = through.database_url();
     let start = move || {
-        let settings = [
-            ("SELKIE_DATABASE_URL", url.as_str()),
-            ("SELKIE_POOL_SIZE", "1"),
-        ];
-        let mut second = Second::launch(shared(), &settings)?;
+        let settings = [("SELKIE_DATABASE_URL", url.as_str()), ("SELKIE_POOL_SIZE", "1")];
+        let mut second = SecondOrigin::launch(shared(), &settings)?;
         second.wait_until_ready().map(|()| second)
     };
     let second = tokio::task::spawn_blocking(start).await.unwrap().unwrap();
     let call = |method, path: &str| Call::new(&second.origin, method, path).key(&shared().full_key);
-    let limit = json!({"query": "SET SESSION sql_select_limit = 1", "database": room.db});
+    let limit = json!({"query": "SET SESSION sql_select_limit = 1", "database": db.name});
     let set = call(Method::POST, "/api/v1/sql").json(&limit).send();
     set.await.payload();
-    let rows = call(Method::GET, &room.path("t")).send().await.payload();
+    let rows = call(Method::GET, &db.path("t")).send().await.payload();
     assert_eq!(rows.as_array().map(Vec::len), Some(3));
 }
 
-async fn session_settings_do_not_leak(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn session_settings_do_not_leak(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     let statements = [
         "SET @leak = 'seen'",
         "SELECT @leak := 5",
@@ -108,12 +101,12 @@ async fn session_settings_do_not_leak(door: Door) {
         "SET SESSION group_concat_max_len = 4",
         "SET lc_time_names = 'de_DE'",
     ];
-    leave_no_trace(&room, &statements).await;
+    leave_no_trace(&db, &statements).await;
 }
 
-async fn settings_made_in_disguise_do_not_leak(door: Door) {
-    let room = Room::new(
-        door,
+async fn settings_made_in_disguise_do_not_leak(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
             "CREATE PROCEDURE dirty() BEGIN SET @leak = 1; SET SESSION sql_mode = ''; END",
@@ -140,131 +133,95 @@ async fn settings_made_in_disguise_do_not_leak(door: Door) {
         "SELECT /*! @leak := 9 */",
         "INSERT INTO t (n) VALUES (1)",
     ];
-    leave_no_trace(&room, &statements).await;
+    leave_no_trace(&db, &statements).await;
     // By records: a view and a filter that run the function.
-    let before = room.exec(PROBE).await;
-    room.get("v").await.payload();
-    for answer in probes(&room, PROBE).await {
-        assert_eq!(
-            answer.payload(),
-            before,
-            "reading a view is seen by the next request"
-        );
+    let before = db.exec(PROBE).await;
+    db.get("v").await.payload();
+    for answer in probes(&db, PROBE).await {
+        assert_eq!(answer.payload(), before, "reading a view is seen by the next request");
     }
 }
 
-async fn temporary_tables_do_not_leak(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)"],
-    )
-    .await;
+async fn temporary_tables_do_not_leak(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)"]).await;
     for statement in [
         "CREATE TEMPORARY TABLE gone (n INT)",
         "CREATE /* x */ TEMPORARY TABLE gone AS SELECT 1 AS n",
         "CREATE OR REPLACE TEMPORARY TABLE gone (n INT)",
     ] {
-        room.exec(statement).await;
-        for answer in probes(&room, "SELECT * FROM gone").await {
+        db.exec(statement).await;
+        for answer in probes(&db, "SELECT * FROM gone").await {
             answer.refused(shared::error::ErrorCode::TableNotFound);
         }
     }
     // One that hides a real table.
-    room.exec("CREATE TEMPORARY TABLE t (other INT)").await;
-    for answer in probes(&room, "SELECT * FROM t").await {
+    db.exec("CREATE TEMPORARY TABLE t (other INT)").await;
+    for answer in probes(&db, "SELECT * FROM t").await {
         assert_eq!(answer.payload(), json!([{"n": 1}]));
     }
     for _ in 0..PROBES {
-        assert_eq!(room.get("t").await.payload(), json!([{"n": 1}]));
+        assert_eq!(db.get("t").await.payload(), json!([{"n": 1}]));
     }
 }
 
-async fn open_transactions_do_not_leak(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"],
-    )
-    .await;
-    for opening in [
-        "BEGIN",
-        "START TRANSACTION",
-        "SET autocommit = 0",
-        "START TRANSACTION READ ONLY",
-    ] {
-        room.sql(opening).send().await;
-        let inserts =
-            join_all((0..PROBES).map(|_| room.sql("INSERT INTO t (n) VALUES (1)").send())).await;
+async fn open_transactions_do_not_leak(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"]).await;
+    for opening in ["BEGIN", "START TRANSACTION", "SET autocommit = 0", "START TRANSACTION READ ONLY"] {
+        db.sql(opening).send().await;
+        let inserts = join_all((0..PROBES).map(|_| db.sql("INSERT INTO t (n) VALUES (1)").send())).await;
         for answer in inserts {
             assert_eq!(answer.payload()["affectedRows"], 1, "after {opening}");
         }
-        room.post("t", &json!({"n": 2})).await.payload();
-        let seen = room.behind("SELECT COUNT(*) FROM t");
-        assert_eq!(
-            seen.trim(),
-            (PROBES + 1).to_string(),
-            "after {opening} all is committed"
-        );
-        room.exec("DELETE FROM t").await;
+        db.post("t", &json!({"n": 2})).await.payload();
+        let seen = db.behind("SELECT COUNT(*) FROM t");
+        assert_eq!(seen.trim(), (PROBES + 1).to_string(), "after {opening} all is committed");
+        db.exec("DELETE FROM t").await;
     }
     // What a statement left uncommitted is rolled back.
-    room.exec("BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t (n) VALUES (5); END")
-        .await;
-    for answer in probes(&room, "SELECT COUNT(*) AS c FROM t").await {
+    db.exec("BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t (n) VALUES (5); END").await;
+    for answer in probes(&db, "SELECT COUNT(*) AS c FROM t").await {
         assert_eq!(answer.payload(), json!([{"c": 0}]));
     }
 }
 
-async fn locks_do_not_leak(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn locks_do_not_leak(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     let lock = unique("lock");
     for query in [
         format!("SELECT GET_LOCK('{lock}', 5) AS v"),
         format!("DO GET_LOCK('{lock}', 5)"),
         format!("SELECT /* */ get_lock('{lock}', 5)"),
     ] {
-        room.exec(&query).await;
-        let free = crate::case::eventually(
-            "the lock is free",
-            std::time::Duration::from_secs(5),
-            || async {
-                (room.value(&format!("SELECT IS_FREE_LOCK('{lock}')")).await == 1).then_some(())
-            },
-        );
+        db.exec(&query).await;
+        let free = crate::case::eventually("the lock is free", std::time::Duration::from_secs(5), || async {
+            (db.value(&format!("SELECT IS_FREE_LOCK('{lock}')")).await == 1).then_some(())
+        });
         free.await;
     }
 }
 
 /// Seen from outside: no later use of the same connection may be what frees them.
-async fn locks_are_gone_with_the_answer(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
-            "INSERT INTO t VALUES (1, 1)",
-        ],
-    )
-    .await;
+async fn locks_are_gone_with_the_answer(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)"]).await;
     let lock = unique("lock");
-    room.exec(&format!("SELECT GET_LOCK('{lock}', 5)")).await;
-    let free = room.behind(&format!("SELECT IS_FREE_LOCK('{lock}')"));
+    db.exec(&format!("SELECT GET_LOCK('{lock}', 5)")).await;
+    let free = db.behind(&format!("SELECT IS_FREE_LOCK('{lock}')"));
     assert_eq!(free.trim(), "1");
-    for statement in [
-        "LOCK TABLES t WRITE",
-        "BEGIN NOT ATOMIC START TRANSACTION; UPDATE t SET n = 2 WHERE id = 1; END",
-    ] {
-        room.exec(statement).await;
-        room.behind(&format!(
+    for statement in ["LOCK TABLES t WRITE", "BEGIN NOT ATOMIC START TRANSACTION; UPDATE t SET n = 2 WHERE id = 1; END"]
+    {
+        db.exec(statement).await;
+        db.behind(&format!(
             "SET lock_wait_timeout = 1, innodb_lock_wait_timeout = 1; UPDATE {}.t SET n = n + 10",
-            room.db
+            db.name
         ));
     }
-    assert_eq!(room.value("SELECT n FROM t").await, 21);
+    assert_eq!(db.value("SELECT n FROM t").await, 21);
 }
 
 /// Seen by records, for which no session is reset beforehand.
-async fn what_a_view_runs_does_not_leak(door: Door) {
-    let room = Room::new(
-        door,
+async fn what_a_view_runs_does_not_leak(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY)",
             "INSERT INTO t VALUES (1), (2), (3)",
@@ -272,167 +229,114 @@ async fn what_a_view_runs_does_not_leak(door: Door) {
         ],
     )
     .await;
-    room.exec(&format!(
-        "CREATE VIEW `V` AS SELECT {}.ABS(1) AS d",
-        room.db
-    ))
-    .await;
-    for reading in [
-        "SELECT * FROM V",
-        "SELECT d FROM t, `V` WHERE id < 3",
-        "SELECT {db}.ABS(1)",
-    ] {
-        room.exec(&reading.replace("{db}", &room.db)).await;
+    db.exec(&format!("CREATE VIEW `V` AS SELECT {}.ABS(1) AS d", db.name)).await;
+    for reading in ["SELECT * FROM V", "SELECT d FROM t, `V` WHERE id < 3", "SELECT {db}.ABS(1)"] {
+        db.exec(&reading.replace("{db}", &db.name)).await;
         for _ in 0..4 {
-            let rows = room.get("t").await.payload();
+            let rows = db.get("t").await.payload();
             assert_eq!(rows.as_array().map(Vec::len), Some(3), "after {reading}");
         }
     }
 }
 
-async fn table_locks_do_not_leak(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)", "CREATE TABLE u (n INT)"]).await;
-    for statement in [
-        "LOCK TABLES t WRITE",
-        "LOCK TABLES t READ",
-        "LOCK /* x */ TABLE t WRITE",
-    ] {
-        room.exec(statement).await;
-        for answer in probes(&room, "INSERT INTO t VALUES (1)").await {
+async fn table_locks_do_not_leak(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (n INT)", "CREATE TABLE u (n INT)"]).await;
+    for statement in ["LOCK TABLES t WRITE", "LOCK TABLES t READ", "LOCK /* x */ TABLE t WRITE"] {
+        db.exec(statement).await;
+        for answer in probes(&db, "INSERT INTO t VALUES (1)").await {
             assert_eq!(answer.payload()["affectedRows"], 1, "after {statement}");
         }
-        for answer in probes(&room, "SELECT COUNT(*) FROM u").await {
+        for answer in probes(&db, "SELECT COUNT(*) FROM u").await {
             answer.payload();
         }
     }
 }
 
-async fn the_default_schema_does_not_leak(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
-    let other = Room::new(door, &["CREATE TABLE elsewhere (n INT)"]).await;
-    room.exec(&format!("USE {}", other.db)).await;
-    room.exec(&format!("/* x */ use {}", other.db)).await;
-    for answer in probes(&room, "SELECT DATABASE() AS d").await {
-        assert_eq!(answer.payload(), json!([{"d": room.db}]));
+async fn the_default_schema_does_not_leak(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (n INT)"]).await;
+    let other = TestDb::new(host, &["CREATE TABLE elsewhere (n INT)"]).await;
+    db.exec(&format!("USE {}", other.db)).await;
+    db.exec(&format!("/* x */ use {}", other.db)).await;
+    for answer in probes(&db, "SELECT DATABASE() AS d").await {
+        assert_eq!(answer.payload(), json!([{"d": db.name}]));
     }
-    let unnamed = || door.sql(&json!({"query": "SELECT DATABASE() AS d"})).send();
+    let unnamed = || host.sql(&json!({"query": "SELECT DATABASE() AS d"})).send();
     for answer in join_all((0..PROBES).map(|_| unnamed())).await {
-        assert_eq!(
-            answer.payload(),
-            json!([{"d": Value::Null}]),
-            "without `database` there is no default schema"
-        );
+        assert_eq!(answer.payload(), json!([{"d": Value::Null}]), "without `database` there is no default schema");
     }
-    let dropped = Room::new(door, &[]).await;
+    let dropped = TestDb::new(host, &[]).await;
     dropped.exec(&format!("DROP DATABASE {}", dropped.db)).await;
-    for answer in probes(&room, "SELECT DATABASE() AS d").await {
-        assert_eq!(answer.payload(), json!([{"d": room.db}]));
+    for answer in probes(&db, "SELECT DATABASE() AS d").await {
+        assert_eq!(answer.payload(), json!([{"d": db.name}]));
     }
 }
 
-async fn prepared_statements_do_not_leak(door: Door) {
-    let room = Room::new(door, &[]).await;
-    room.sql("PREPARE kept FROM 'SELECT 1'").send().await;
-    for answer in probes(&room, "EXECUTE kept").await {
+async fn prepared_statements_do_not_leak(host: Host) {
+    let db = TestDb::new(host, &[]).await;
+    db.sql("PREPARE kept FROM 'SELECT 1'").send().await;
+    for answer in probes(&db, "EXECUTE kept").await {
         assert_eq!(answer.code(), "sql_error", "{answer}");
     }
 }
 
-async fn a_trigger_that_dirties_the_session_does_not_leak_through_records(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"],
-    )
-    .await;
-    room.exec("CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @leak = NEW.n")
-        .await;
-    let before = room.exec(PROBE).await;
-    room.post("t", &json!({"n": 5})).await.payload();
-    room.post("t", &json!({"batchData": [{"n": 6}, {"n": 7}]}))
-        .await
-        .payload();
-    for answer in probes(&room, PROBE).await {
-        assert_eq!(
-            answer.payload(),
-            before,
-            "a trigger's variable is seen by the next request"
-        );
+async fn a_trigger_that_dirties_the_session_does_not_leak_through_records(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"]).await;
+    db.exec("CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @leak = NEW.n").await;
+    let before = db.exec(PROBE).await;
+    db.post("t", &json!({"n": 5})).await.payload();
+    db.post("t", &json!({"batchData": [{"n": 6}, {"n": 7}]})).await.payload();
+    for answer in probes(&db, PROBE).await {
+        assert_eq!(answer.payload(), before, "a trigger's variable is seen by the next request");
     }
 }
 
-async fn a_failed_statement_leaves_nothing_open(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)"]).await;
+async fn a_failed_statement_leaves_nothing_open(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)"]).await;
     let statements = [
         "BEGIN NOT ATOMIC SET @leak = 1; SELECT * FROM nope; END",
         "BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t VALUES (1, 1); SIGNAL SQLSTATE '45000'; END",
         "SELECT @leak := 1, (SELECT 1 UNION SELECT 2)",
     ];
-    leave_no_trace(&room, &statements).await;
+    leave_no_trace(&db, &statements).await;
     let batch = json!({"batchData": [{"id": 1}, {"id": 1}]});
-    room.post("t", &batch)
-        .await
-        .refused(shared::error::ErrorCode::DuplicateKey);
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
-    assert_eq!(room.post("t", &json!({"id": 1})).await.payload(), 1);
-    assert_eq!(room.behind("SELECT COUNT(*) FROM t").trim(), "1");
+    db.post("t", &batch).await.refused(shared::error::ErrorCode::DuplicateKey);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
+    assert_eq!(db.post("t", &json!({"id": 1})).await.payload(), 1);
+    assert_eq!(db.behind("SELECT COUNT(*) FROM t").trim(), "1");
 }
 
-async fn projects_do_not_share_sessions(door: Door) {
+async fn projects_do_not_share_sessions(host: Host) {
     let project = unique("apart");
     shared().create_project(&project);
     let full = shared().create_key(&project, "full", &[]).token;
     let body = json!({"query": "SELECT CURRENT_USER() AS u"});
-    let room = Room::new(door, &[]).await;
-    let own = room.exec("SELECT CURRENT_USER() AS u").await;
+    let db = TestDb::new(host, &[]).await;
+    let own = db.exec("SELECT CURRENT_USER() AS u").await;
     for _ in 0..8 {
-        let (theirs, ours) =
-            tokio::join!(door.sql(&body).key(&full).send(), door.sql(&body).send());
+        let (theirs, ours) = tokio::join!(host.sql(&body).key(&full).send(), host.sql(&body).send());
         assert_eq!(ours.payload(), own);
         assert_ne!(theirs.payload(), own);
     }
 }
 
 /// A statement that was prepared for one database must not be run for another that sends the same text.
-async fn one_text_means_each_databases_own_table(door: Door) {
-    let first = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (id INT, v INT)",
-            "INSERT INTO t VALUES (1, 1)",
-        ],
-    )
-    .await;
-    let second = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (id INT, v TEXT)",
-            "INSERT INTO t VALUES (1, 'two')",
-        ],
-    )
-    .await;
+async fn one_text_means_each_databases_own_table(host: Host) {
+    let first = TestDb::new(host, &["CREATE TABLE t (id INT, v INT)", "INSERT INTO t VALUES (1, 1)"]).await;
+    let second = TestDb::new(host, &["CREATE TABLE t (id INT, v TEXT)", "INSERT INTO t VALUES (1, 'two')"]).await;
     for _ in 0..3 {
-        for (room, expected) in [
-            (&first, json!([{"v": 1}])),
-            (&second, json!([{"v": "two"}])),
-        ] {
-            for answer in probes(room, "SELECT v FROM t WHERE id = 1").await {
+        for (db, expected) in [(&first, json!([{"v": 1}])), (&second, json!([{"v": "two"}]))] {
+            for answer in probes(db, "SELECT v FROM t WHERE id = 1").await {
                 assert_eq!(answer.payload(), expected, "rows of another database");
             }
-            let bound = (0..PROBES).map(|_| {
-                room.sql_with("SELECT v FROM t WHERE id = ?", json!([1]))
-                    .send()
-            });
+            let bound = (0..PROBES).map(|_| db.sql_with("SELECT v FROM t WHERE id = ?", json!([1])).send());
             for answer in join_all(bound).await {
                 assert_eq!(answer.payload(), expected, "rows of another database");
             }
         }
     }
-    for room in [&first, &second] {
-        room.sql_with("UPDATE t SET v = ? WHERE id = ?", json!([7, 1]))
-            .send()
-            .await
-            .payload();
-        assert_eq!(room.behind("SELECT v FROM t").trim(), "7");
+    for db in [&first, &second] {
+        db.sql_with("UPDATE t SET v = ? WHERE id = ?", json!([7, 1])).send().await.payload();
+        assert_eq!(db.behind("SELECT v FROM t").trim(), "7");
     }
     // The same when a database is made anew, or `USE` and `DROP` took the default schema away.
     first.exec("DROP TABLE t").await;
@@ -444,9 +348,9 @@ async fn one_text_means_each_databases_own_table(door: Door) {
 }
 
 /// Records requests run on the same connections as statements: no setting of a statement may change what they do.
-async fn records_run_in_clean_sessions(door: Door) {
-    let room = Room::new(
-        door,
+async fn records_run_in_clean_sessions(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE parent (id INT PRIMARY KEY)",
             "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, p INT, word VARCHAR(3), at TIMESTAMP NULL, FOREIGN KEY (p) REFERENCES parent (id))",
@@ -454,7 +358,7 @@ async fn records_run_in_clean_sessions(door: Door) {
         ],
     )
     .await;
-    let expected = room.get("t").await.payload();
+    let expected = db.get("t").await.payload();
     for statement in [
         "SET sql_select_limit = 1",
         "SET time_zone = '+05:00'",
@@ -471,30 +375,24 @@ async fn records_run_in_clean_sessions(door: Door) {
         "SET SESSION collation_connection = utf8mb4_bin",
         "SET last_insert_id = 77, insert_id = 99",
     ] {
-        room.sql(statement).send().await;
-        for answer in join_all((0..PROBES).map(|_| room.get("t"))).await {
+        db.sql(statement).send().await;
+        for answer in join_all((0..PROBES).map(|_| db.get("t"))).await {
             assert_eq!(answer.payload(), expected, "a list after {statement}");
         }
-        room.sql(statement).send().await;
+        db.sql(statement).send().await;
         let orphan = json!({"p": 99});
-        for answer in join_all((0..PROBES).map(|_| room.post("t", &orphan))).await {
+        for answer in join_all((0..PROBES).map(|_| db.post("t", &orphan))).await {
             answer.refused(shared::error::ErrorCode::ForeignKeyViolation);
         }
-        room.sql(statement).send().await;
+        db.sql(statement).send().await;
         let long = json!({"word": "far too long"});
-        for answer in join_all((0..PROBES).map(|_| room.post("t", &long))).await {
+        for answer in join_all((0..PROBES).map(|_| db.post("t", &long))).await {
             answer.refused(shared::error::ErrorCode::InvalidValue);
         }
-        room.sql(statement).send().await;
-        let inserted = room.post("t", &json!({"word": "new"})).await.payload();
-        let seen = room.behind(&format!(
-            "SELECT COUNT(*) FROM t WHERE word = 'new' AND id = {inserted}"
-        ));
-        assert_eq!(
-            seen.trim(),
-            "1",
-            "an insert after {statement} is committed, under the id that was answered"
-        );
-        room.delete(&format!("t/{inserted}")).await.payload();
+        db.sql(statement).send().await;
+        let inserted = db.post("t", &json!({"word": "new"})).await.payload();
+        let seen = db.behind(&format!("SELECT COUNT(*) FROM t WHERE word = 'new' AND id = {inserted}"));
+        assert_eq!(seen.trim(), "1", "an insert after {statement} is committed, under the id that was answered");
+        db.delete(&format!("t/{inserted}")).await.payload();
     }
 }

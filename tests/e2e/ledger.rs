@@ -3,7 +3,7 @@
 //! A rule that is broken everywhere is reported once, with an example, after the last case.
 
 use crate::case::edge_is_open;
-use crate::door::{Answer, Door, is_json};
+use crate::host::{Answer, Host, is_json};
 use reqwest::Method;
 use serde_json::Value;
 use shared::error::ErrorCode;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 static BROKEN: Mutex<BTreeMap<String, (usize, String)>> = Mutex::new(BTreeMap::new());
-static SEEN: Mutex<BTreeSet<(Door, &str)>> = Mutex::new(BTreeSet::new());
+static SEEN: Mutex<BTreeSet<(Host, &str)>> = Mutex::new(BTreeSet::new());
 static KEYS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A value that cases write into tables, and that no log line and no error may hold.
@@ -38,20 +38,13 @@ const LEAKS: &[&str] = &[
 ];
 
 /// What no error of a records request may hold: text of the statements that we made.
-const OUR_SQL: &[&str] = &[
-    "SELECT `",
-    "INSERT INTO",
-    "DELETE FROM",
-    "UPDATE `",
-    " WHERE `",
-    "' at line ",
-];
+const OUR_SQL: &[&str] = &["SELECT `", "INSERT INTO", "DELETE FROM", "UPDATE `", " WHERE `", "' at line "];
 
-/// Why no case brings a door to give a code.
-fn excuse(door: Door, code: ErrorCode) -> Option<&'static str> {
-    match (door, code) {
+/// Why no case brings a host to give a code.
+fn excuse(host: Host, code: ErrorCode) -> Option<&'static str> {
+    match (host, code) {
         (
-            Door::Origin,
+            Host::Origin,
             ErrorCode::BadOriginAnswer
             | ErrorCode::OriginUnreachable
             | ErrorCode::OriginUnavailable
@@ -66,9 +59,9 @@ pub(crate) fn keep_secret(key: &str) {
     KEYS.lock().unwrap().push(key.to_owned());
 }
 
-/// Notes a code that a door gave.
-pub(crate) fn note(door: Door, code: ErrorCode) {
-    SEEN.lock().unwrap().insert((door, code.as_str()));
+/// Notes a code that a host gave.
+pub(crate) fn note(host: Host, code: ErrorCode) {
+    SEEN.lock().unwrap().insert((host, code.as_str()));
 }
 
 /// Whether a `Server-Timing` holds the time that the edge adds.
@@ -86,9 +79,7 @@ pub(crate) fn enter(answer: &Answer) {
 /// Enters the breach of a rule that holds for every response.
 pub(crate) fn breach(rule: &str, example: &str) {
     let mut broken = BROKEN.lock().unwrap();
-    let entry = broken
-        .entry(rule.to_owned())
-        .or_insert_with(|| (0, example.to_owned()));
+    let entry = broken.entry(rule.to_owned()).or_insert_with(|| (0, example.to_owned()));
     entry.0 += 1;
 }
 
@@ -99,16 +90,8 @@ fn faults(answer: &Answer) -> Vec<String> {
             faults.push(rule.to_owned());
         }
     };
-    hold(
-        answer
-            .header("x-request-id")
-            .is_some_and(|id| !id.is_empty()),
-        "every response carries X-Request-Id",
-    );
-    hold(
-        answer.header("server-timing").is_some(),
-        "every response carries Server-Timing",
-    );
+    hold(answer.header("x-request-id").is_some_and(|id| !id.is_empty()), "every response carries X-Request-Id");
+    hold(answer.header("server-timing").is_some(), "every response carries Server-Timing");
     hold(
         // What a 304 says replaces what its caller keeps.
         answer.status == 304 || answer.header("x-content-type-options") == Some("nosniff"),
@@ -116,17 +99,12 @@ fn faults(answer: &Answer) -> Vec<String> {
     );
     hold(
         (answer.is_file() && answer.status.as_u16() < 400)
-            || answer.header("content-security-policy")
-                == Some("default-src 'none'; frame-ancestors 'none'"),
+            || answer.header("content-security-policy") == Some("default-src 'none'; frame-ancestors 'none'"),
         "every response but a file is no page",
     );
-    let bodiless =
-        answer.method == Method::HEAD || matches!(answer.status.as_u16(), 201 | 204 | 304);
+    let bodiless = answer.method == Method::HEAD || matches!(answer.status.as_u16(), 201 | 204 | 304);
     if bodiless {
-        hold(
-            answer.body.is_empty(),
-            "201, 204, 304 and answers to HEAD have no body",
-        );
+        hold(answer.body.is_empty(), "201, 204, 304 and answers to HEAD have no body");
         return faults;
     }
     if answer.what.contains("/metrics") && answer.status.is_success() {
@@ -148,10 +126,7 @@ fn faults(answer: &Answer) -> Vec<String> {
         return faults;
     };
     if answer.status.is_success() {
-        hold(
-            body["success"] == true && body.get("payload").is_some(),
-            "a success has success and payload",
-        );
+        hold(body["success"] == true && body.get("payload").is_some(), "a success has success and payload");
         hold(body.get("error").is_none(), "a success has no error");
         return faults;
     }
@@ -167,46 +142,14 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
         }
     };
     let error = &body["error"];
-    let keys = |value: &Value| {
-        value
-            .as_object()
-            .map(|map| map.keys().cloned().collect::<Vec<_>>())
-            .unwrap_or_default()
-    };
-    hold(
-        body["success"] == false && body.get("payload") == Some(&Value::Null),
-        "a refusal has success and payload",
-    );
-    hold(
-        keys(body).len() == 3,
-        "a refusal has success, payload and error only",
-    );
-    let known = [
-        "code",
-        "details",
-        "hint",
-        "message",
-        "requestId",
-        "retryable",
-    ];
-    hold(
-        keys(error).iter().all(|key| known.contains(&key.as_str())),
-        "an error has the documented fields only",
-    );
-    hold(
-        error["message"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty()),
-        "an error has a message",
-    );
-    hold(
-        error.get("hint").is_none_or(Value::is_string),
-        "a hint is text",
-    );
-    hold(
-        error["requestId"].as_str() == answer.header("x-request-id"),
-        "an error names its request id",
-    );
+    let keys = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    hold(body["success"] == false && body.get("payload") == Some(&Value::Null), "a refusal has success and payload");
+    hold(keys(body).len() == 3, "a refusal has success, payload and error only");
+    let known = ["code", "details", "hint", "message", "requestId", "retryable"];
+    hold(keys(error).iter().all(|key| known.contains(&key.as_str())), "an error has the documented fields only");
+    hold(error["message"].as_str().is_some_and(|text| !text.is_empty()), "an error has a message");
+    hold(error.get("hint").is_none_or(Value::is_string), "a hint is text");
+    hold(error["requestId"].as_str() == answer.header("x-request-id"), "an error names its request id");
     let code = error["code"].as_str().unwrap_or_default();
     let Some(code) = ErrorCode::ALL.iter().find(|known| known.as_str() == code) else {
         hold(false, "an error has a code of the table");
@@ -214,36 +157,16 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
     };
     let mut timings = answer.headers.get_all("server-timing").iter();
     let is_edge = timings.any(|timing| timing.to_str().is_ok_and(is_edges));
-    note(if is_edge { Door::Edge } else { Door::Origin }, *code);
-    hold(
-        answer.status.as_u16() == code.status(),
-        "an error has its code's status",
-    );
-    hold(
-        error["retryable"] == code.retryable(),
-        "an error is retryable as its code is",
-    );
-    let retry = answer
-        .header("retry-after")
-        .map(|seconds| seconds.parse::<u32>().is_ok());
-    hold(
-        retry == code.retryable().then_some(true),
-        "Retry-After goes with what is retryable, in seconds",
-    );
+    note(if is_edge { Host::Edge } else { Host::Origin }, *code);
+    hold(answer.status.as_u16() == code.status(), "an error has its code's status");
+    hold(error["retryable"] == code.retryable(), "an error is retryable as its code is");
+    let retry = answer.header("retry-after").map(|seconds| seconds.parse::<u32>().is_ok());
+    hold(retry == code.retryable().then_some(true), "Retry-After goes with what is retryable, in seconds");
     let challenge = answer.header("www-authenticate");
-    hold(
-        challenge == (code.status() == 401).then_some("Bearer"),
-        "WWW-Authenticate: Bearer goes with 401",
-    );
-    hold(
-        answer.header("allow").is_some() == (code.status() == 405),
-        "Allow goes with 405",
-    );
+    hold(challenge == (code.status() == 401).then_some("Bearer"), "WWW-Authenticate: Bearer goes with 401");
+    hold(answer.header("allow").is_some() == (code.status() == 405), "Allow goes with 405");
     if let Some(details) = error.get("details") {
-        let refusal = details["errno"].is_u64()
-            && details["sqlState"]
-                .as_str()
-                .is_some_and(|state| state.len() == 5);
+        let refusal = details["errno"].is_u64() && details["sqlState"].as_str().is_some_and(|state| state.len() == 5);
         let operation = details["operation"].is_u64() && answer.what.contains("/api/v1/batch");
         let count = 2 * usize::from(refusal) + usize::from(operation);
         hold(
@@ -259,35 +182,17 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
         let of_records = answer.what.contains("/crud/") || answer.what.contains("/api/v1/batch");
         of_records && text.contains(**leak)
     }) {
-        hold(
-            false,
-            &format!("no error of a records request holds {leak:?}"),
-        );
+        hold(false, &format!("no error of a records request holds {leak:?}"));
     }
-    hold(
-        !KEYS
-            .lock()
-            .unwrap()
-            .iter()
-            .any(|key| text.contains(key.as_str())),
-        "no error holds a key",
-    );
+    hold(!KEYS.lock().unwrap().iter().any(|key| text.contains(key.as_str())), "no error holds a key");
     faults
 }
 
 /// What the service wrote while it ran must hold no key and no value.
 pub(crate) fn read_log(log: &str) {
     // Answers of `dev` itself name its two keys on the terminal; those are not in `KEYS`.
-    if let Some(key) = KEYS
-        .lock()
-        .unwrap()
-        .iter()
-        .find(|key| log.contains(key.as_str()))
-    {
-        let line = log
-            .lines()
-            .find(|line| line.contains(key.as_str()))
-            .unwrap_or_default();
+    if let Some(key) = KEYS.lock().unwrap().iter().find(|key| log.contains(key.as_str())) {
+        let line = log.lines().find(|line| line.contains(key.as_str())).unwrap_or_default();
         breach("no key is logged", line);
     }
     if let Some(line) = log.lines().find(|line| line.contains(NEVER_LOGGED)) {
@@ -303,19 +208,17 @@ pub(crate) fn verdict(whole: bool) -> Vec<String> {
     let broken = BROKEN.lock().unwrap();
     let mut verdict: Vec<String> = broken
         .iter()
-        .map(|(rule, (times, example))| {
-            format!("rule broken {times} times: {rule}\n    first by {example}")
-        })
+        .map(|(rule, (times, example))| format!("rule broken {times} times: {rule}\n    first by {example}"))
         .collect();
-    let doors = [Door::Origin, Door::Edge].into_iter();
-    for door in doors.filter(|door| whole && (*door == Door::Origin || edge_is_open())) {
+    let hosts = [Host::Origin, Host::Edge].into_iter();
+    for host in hosts.filter(|host| whole && (*host == Host::Origin || edge_is_open())) {
         let seen = SEEN.lock().unwrap();
         for code in ErrorCode::ALL {
             let name = code.as_str();
-            match (excuse(door, *code), seen.contains(&(door, name))) {
-                (None, false) => verdict.push(format!("no case has {door:?} give {name}")),
+            match (excuse(host, *code), seen.contains(&(host, name))) {
+                (None, false) => verdict.push(format!("no case has {host:?} give {name}")),
                 (Some(reason), true) => {
-                    verdict.push(format!("{door:?} gives {name}, excused as: {reason}"));
+                    verdict.push(format!("{host:?} gives {name}, excused as: {reason}"));
                 }
                 (None, true) | (Some(_), false) => {}
             }

@@ -1,9 +1,9 @@
 //! The limits, from both sides: what is just allowed works, what is just beyond gets its code.
 
-use crate::door::{Answer, Call, Door, enc};
+use crate::host::{Answer, Call, Host, enc};
 use crate::raw;
-use crate::room::Room;
 use crate::service::shared;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -44,57 +44,30 @@ async fn send_large(call: &Call) -> Answer {
     call.clone().send().await
 }
 
-async fn a_body_of_16_mib_is_read_and_no_more(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT)"],
-    )
-    .await;
+async fn a_body_of_16_mib_is_read_and_no_more(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT)"]).await;
     // MariaDB's max_allowed_packet is 16 MiB too, and the statement is longer than the value.
-    let answer = room
-        .call(Method::POST, "t")
-        .bytes(insert_of(15 * MIB))
-        .send()
-        .await;
+    let answer = db.call(Method::POST, "t").bytes(insert_of(15 * MIB)).send().await;
     let id = answer.payload();
-    assert_eq!(
-        room.value(&format!("SELECT LENGTH(v) FROM t WHERE id = {id}"))
-            .await,
-        15 * MIB - 8
-    );
+    assert_eq!(db.value(&format!("SELECT LENGTH(v) FROM t WHERE id = {id}")).await, 15 * MIB - 8);
     // Exactly the limit is a body that is read; what MariaDB then says of the value is another matter.
-    let edge_case = room
-        .call(Method::POST, "t")
-        .bytes(insert_of(16 * MIB))
-        .send()
-        .await;
+    let edge_case = db.call(Method::POST, "t").bytes(insert_of(16 * MIB)).send().await;
     assert_ne!(edge_case.code(), "body_too_large", "{edge_case}");
     assert_ne!(edge_case.code(), "internal", "{edge_case}");
-    for (method, rest) in [
-        (Method::POST, "t"),
-        (Method::PUT, "t/1"),
-        (Method::DELETE, "t"),
-        (Method::POST, "t/query"),
-    ] {
-        let answer = send_large(&room.call(method, rest).bytes(insert_of(16 * MIB + 1))).await;
+    for (method, rest) in [(Method::POST, "t"), (Method::PUT, "t/1"), (Method::DELETE, "t"), (Method::POST, "t/query")]
+    {
+        let answer = send_large(&db.call(method, rest).bytes(insert_of(16 * MIB + 1))).await;
         answer.refused(ErrorCode::BodyTooLarge);
     }
     let mut sql = json!({"query": "SELECT 1"}).to_string().into_bytes();
     sql.resize(16 * MIB + 1, b' ');
-    let large = door.call(Method::POST, "/api/v1/sql").bytes(sql.clone());
+    let large = host.call(Method::POST, "/api/v1/sql").bytes(sql.clone());
     send_large(&large).await.refused(ErrorCode::BodyTooLarge);
     sql.truncate(16 * MIB);
-    assert_eq!(
-        door.call(Method::POST, "/api/v1/sql")
-            .bytes(sql)
-            .send()
-            .await
-            .code(),
-        "ok"
-    );
+    assert_eq!(host.call(Method::POST, "/api/v1/sql").bytes(sql).send().await.code(), "ok");
 }
 
-async fn a_body_without_a_length_is_limited_too(door: Door) {
+async fn a_body_without_a_length_is_limited_too(host: Host) {
     let key = &shared().full_key;
     let head = format!("Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n");
     let chunk = vec![b' '; MIB];
@@ -111,175 +84,108 @@ async fn a_body_without_a_length_is_limited_too(door: Door) {
     // local proxy then puts a text of its own in its place.
     let mut codes = Vec::new();
     while codes.len() < ATTEMPTS_MAX && codes.last().is_none_or(|code| code != "body_too_large") {
-        let answer = raw::exchange(door.url(), &request).await;
-        let envelope = answer
-            .as_ref()
-            .filter(|answer| answer.body.starts_with(b"{"));
+        let answer = raw::exchange(host.url(), &request).await;
+        let envelope = answer.as_ref().filter(|answer| answer.body.starts_with(b"{"));
         codes.push(envelope.map_or_else(|| "no envelope".to_owned(), raw::RawAnswer::code));
     }
-    assert_eq!(
-        codes.last().map(String::as_str),
-        Some("body_too_large"),
-        "{codes:?}"
-    );
+    assert_eq!(codes.last().map(String::as_str), Some("body_too_large"), "{codes:?}");
     // A small one in chunks is as good as one with a length.
     let small = format!("Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n");
     let mut request = raw::request("POST", b"/api/v1/sql", &small, b"");
-    request
-        .extend_from_slice(b"8\r\n{\"query\"\r\n12\r\n:\"SELECT 5 AS v\"  \r\n1\r\n}\r\n0\r\n\r\n");
-    let answer = raw::exchange(door.url(), &request)
-        .await
-        .expect("an answer");
-    assert_eq!(
-        answer.status,
-        200,
-        "{}",
-        String::from_utf8_lossy(&answer.body)
-    );
+    request.extend_from_slice(b"8\r\n{\"query\"\r\n12\r\n:\"SELECT 5 AS v\"  \r\n1\r\n}\r\n0\r\n\r\n");
+    let answer = raw::exchange(host.url(), &request).await.expect("an answer");
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
 }
 
-async fn a_url_of_16_kib_is_read_and_no_more(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY, v TEXT)"]).await;
+async fn a_url_of_16_kib_is_read_and_no_more(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, v TEXT)"]).await;
     let url = |length: usize| {
-        let start = format!("{}?query[v]=", room.path("t"));
+        let start = format!("{}?query[v]=", db.path("t"));
         let fill = "x".repeat(length - start.len());
         format!("{start}{fill}")
     };
-    assert_eq!(door.get(&url(16 * 1024)).send().await.payload(), json!([]));
+    assert_eq!(host.get(&url(16 * 1024)).send().await.payload(), json!([]));
     for length in [16 * 1024 + 1, 17 * 1024, 60_000] {
-        let answer = door.get(&url(length)).send().await;
+        let answer = host.get(&url(length)).send().await;
         let error = answer.refused(ErrorCode::UriTooLong);
         let text = format!("{} {}", error["message"], error["hint"]);
-        assert!(
-            text.contains("POST") && text.contains("/query"),
-            "the POST twin is not named: {answer}"
-        );
+        assert!(text.contains("POST") && text.contains("/query"), "the POST twin is not named: {answer}");
     }
     let body = json!({"query": {"v": "x".repeat(17 * 1024)}});
-    assert_eq!(room.post("t/query", &body).await.payload(), json!([]));
+    assert_eq!(db.post("t/query", &body).await.payload(), json!([]));
 }
 
 fn nested(levels: usize) -> Value {
-    (0..levels).fold(json!(1), |inner, level| {
-        if level % 2 == 0 {
-            json!([inner])
-        } else {
-            json!({"a": inner})
-        }
-    })
+    (0..levels).fold(json!(1), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"a": inner}) })
 }
 
-async fn nesting_ends_at_32_levels(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v JSON)"],
-    )
-    .await;
+async fn nesting_ends_at_32_levels(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v JSON)"]).await;
     // The body's own braces are the first level.
-    let id = room.post("t", &json!({"v": nested(31)})).await.payload();
-    assert_eq!(
-        room.get(&format!("t/{id}")).await.payload()["v"],
-        nested(31)
-    );
+    let id = db.post("t", &json!({"v": nested(31)})).await.payload();
+    assert_eq!(db.get(&format!("t/{id}")).await.payload()["v"], nested(31));
     for levels in [32, 33, 100] {
-        room.post("t", &json!({"v": nested(levels)}))
-            .await
-            .refused(ErrorCode::InvalidJson);
+        db.post("t", &json!({"v": nested(levels)})).await.refused(ErrorCode::InvalidJson);
     }
     let mut query = json!({"id": 1});
     for _ in 0..40 {
         query = json!({"g": {"__query": query}});
     }
-    let answer = room
-        .get(&format!("t?query={}", enc(&query.to_string())))
-        .await;
+    let answer = db.get(&format!("t?query={}", enc(&query.to_string()))).await;
     assert_eq!(answer.status, 400, "{answer}");
     let brackets = format!("t?query{}=1", "[a]".repeat(40));
-    assert_eq!(room.get(&brackets).await.status, 400);
+    assert_eq!(db.get(&brackets).await.status, 400);
     for text in ["[", "{\"a\":", "[{\"a\":["] {
         for levels in [1_000, 100_000, 1_000_000] {
-            let answer = room
-                .call(Method::POST, "t")
-                .bytes(text.repeat(levels))
-                .send()
-                .await;
+            let answer = db.call(Method::POST, "t").bytes(text.repeat(levels)).send().await;
             answer.refused(ErrorCode::InvalidJson);
         }
     }
 }
 
-async fn a_batch_of_10_000_rows_is_inserted_and_no_more(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)"],
-    )
-    .await;
+async fn a_batch_of_10_000_rows_is_inserted_and_no_more(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)"]).await;
     let batch = |count: usize| json!({"batchData": (0..count).map(|n| json!({"v": n})).collect::<Vec<_>>()});
-    let ids = room.post("t", &batch(10_000)).await.payload();
-    let ids: Vec<i64> = ids
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|id| id.as_i64().unwrap())
-        .collect();
+    let ids = db.post("t", &batch(10_000)).await.payload();
+    let ids: Vec<i64> = ids.as_array().unwrap().iter().map(|id| id.as_i64().unwrap()).collect();
     assert_eq!(ids.len(), 10_000);
     assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "in order");
-    assert_eq!(
-        room.get(&format!("t/{}", ids[9_999])).await.payload()["v"],
-        9_999
-    );
-    let answer = room.post("t", &batch(10_001)).await;
+    assert_eq!(db.get(&format!("t/{}", ids[9_999])).await.payload()["v"], 9_999);
+    let answer = db.post("t", &batch(10_001)).await;
     assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 10_000);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 10_000);
 }
 
-async fn many_parameters_are_bound(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn many_parameters_are_bound(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     let count = 20_000;
     let marks = vec!["?"; count].join(",");
     let params: Vec<usize> = (0..count).collect();
-    let answer = room
-        .sql_with(&format!("SELECT 5 IN ({marks}) AS v"), json!(params))
-        .send()
-        .await;
+    let answer = db.sql_with(&format!("SELECT 5 IN ({marks}) AS v"), json!(params)).send().await;
     assert_eq!(answer.payload(), json!([{"v": 1}]));
     let marks = vec!["?"; 65_536].join(",");
     let params: Vec<usize> = (0..65_536).collect();
-    let answer = room
-        .sql_with(&format!("SELECT 5 IN ({marks}) AS v"), json!(params))
-        .send()
-        .await;
+    let answer = db.sql_with(&format!("SELECT 5 IN ({marks}) AS v"), json!(params)).send().await;
     assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
-    assert_eq!(room.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
+    assert_eq!(db.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
 }
 
-async fn many_requests_at_once_are_answered(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)"],
-    )
-    .await;
-    let posts = (0..200).map(|n| room.call(Method::POST, "t").json(&json!({"v": n})).send());
+async fn many_requests_at_once_are_answered(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)"]).await;
+    let posts = (0..200).map(|n| db.call(Method::POST, "t").json(&json!({"v": n})).send());
     let mut ids = std::collections::HashSet::new();
     for answer in futures_util::future::join_all(posts).await {
         assert!(ids.insert(answer.payload().as_i64().unwrap()), "{answer}");
     }
-    assert_eq!(room.value("SELECT COUNT(DISTINCT v) FROM t").await, 200);
+    assert_eq!(db.value("SELECT COUNT(DISTINCT v) FROM t").await, 200);
 }
 
-async fn many_requests_on_one_connection_are_answered(door: Door) {
+async fn many_requests_on_one_connection_are_answered(host: Host) {
     let head = format!("Host: x\r\nAuthorization: Bearer {}\r\n", shared().read_key);
     let one = format!("GET /api/v1/crud/demo/posts/1 HTTP/1.1\r\n{head}\r\n");
     let last = format!("GET /api/v1/crud/demo/posts/1 HTTP/1.1\r\n{head}Connection: close\r\n\r\n");
     let pipelined = format!("{}{last}", one.repeat(20));
-    let answered = |bytes: &[u8]| {
-        String::from_utf8_lossy(bytes)
-            .matches("HTTP/1.1 200")
-            .count()
-    };
-    let all = raw::converse(door.url(), pipelined.as_bytes(), |bytes| {
-        answered(bytes) == 21
-    })
-    .await;
+    let answered = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches("HTTP/1.1 200").count();
+    let all = raw::converse(host.url(), pipelined.as_bytes(), |bytes| answered(bytes) == 21).await;
     assert_eq!(answered(&all), 21);
 }

@@ -1,4 +1,4 @@
-//! The end-to-end suite: every promise of the interface, through both doors, against a real MariaDB.
+//! The end-to-end suite: every promise of the interface, through both hosts, against a real MariaDB.
 //!
 //! One service is started for the whole run (see `service.rs`), each case makes its own tables in it, and
 //! when the last case is over the service is stopped and what it left behind is looked at. Cases know the
@@ -19,19 +19,18 @@
 
 #[macro_use]
 mod case;
-mod door;
+mod fake_origin;
+mod host;
 mod ledger;
 mod raw;
-mod room;
 mod scratch;
-mod second;
+mod second_origin;
 mod service;
-mod stand_in;
+mod test_db;
 mod worker;
 
 mod adopted;
 mod architecture;
-mod around;
 mod auth_matrix;
 mod batch;
 mod codes;
@@ -43,17 +42,18 @@ mod forged;
 mod formats;
 mod freshness;
 mod heads;
-mod hostile;
-mod input;
+mod health_cors;
 mod installation;
 mod isolation;
 mod keys;
 mod limits;
+mod malformed_input;
 mod media;
 mod pools;
 mod properties;
 mod protocol;
 mod records;
+mod reflected_input;
 mod shares;
 mod smuggling;
 mod sql;
@@ -138,24 +138,13 @@ fn main() -> ExitCode {
     ];
     // A case's message says what failed; a hundred lines of stack would hide it.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
-    let trials = groups
-        .into_iter()
-        .flatten()
-        .flat_map(case::trials)
-        .collect();
+    let trials = groups.into_iter().flatten().flat_map(case::trials).collect();
     let whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
     let conclusion = run(&arguments, trials);
-    let faults = service::stop_shared()
-        .into_iter()
-        .chain(ledger::verdict(whole))
-        .collect::<Vec<_>>();
+    let faults = service::stop_shared().into_iter().chain(ledger::verdict(whole)).collect::<Vec<_>>();
     drop(scratch);
     for fault in &faults {
         println!("after the last case: {fault}\n");
     }
-    if conclusion.has_failed() || !faults.is_empty() {
-        ExitCode::from(101)
-    } else {
-        ExitCode::SUCCESS
-    }
+    if conclusion.has_failed() || !faults.is_empty() { ExitCode::from(101) } else { ExitCode::SUCCESS }
 }

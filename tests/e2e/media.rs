@@ -1,4 +1,4 @@
-//! The media library through both doors: uploads in every shape, what they must be refused for, listing,
+//! The media library through both hosts: uploads in every shape, what they must be refused for, listing,
 //! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
 //! `parts.rs` and `private.rs`.
 

@@ -2,10 +2,10 @@
 //! nobody uses, or waits until somebody gives one back.
 
 use crate::case::eventually;
-use crate::door::{Call, Door};
 use crate::faults;
-use crate::room::unique;
+use crate::host::{Call, Host};
 use crate::service::{Edge, Service};
+use crate::test_db::unique;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -39,23 +39,18 @@ fn ask(service: &Service, query: &str, key: &str) -> Call {
 }
 
 fn connections(service: &Service) -> usize {
-    let count = service.root_sql(
-        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER LIKE 'selkie-%-r_'",
-    );
+    let count = service.root_sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER LIKE 'selkie-%-r_'");
     count.unwrap().trim().parse().unwrap()
 }
 
-async fn more_projects_than_connections_are_all_served(_: Door) {
+async fn more_projects_than_connections_are_all_served(_: Host) {
     let service = faults::start(Edge::Without, &[("SELKIE_POOL_TOTAL", "3")]).await;
     let projects = projects(&service, 7);
     for round in 0..3 {
         // One after the other, then all at once.
         for (name, key) in &projects {
             let answer = ask(&service, WHO, key).send().await;
-            assert_eq!(
-                answer.payload(),
-                json!([{"who": format!("selkie-{name}-rw@localhost")}])
-            );
+            assert_eq!(answer.payload(), json!([{"who": format!("selkie-{name}-rw@localhost")}]));
         }
         let all = projects.iter().cycle().take(42);
         let answers = join_all(all.clone().map(|(_, key)| ask(&service, WHO, key).send())).await;
@@ -72,11 +67,8 @@ async fn more_projects_than_connections_are_all_served(_: Door) {
     faults::stop(service).await;
 }
 
-async fn who_finds_all_connections_in_use_waits_for_one(_: Door) {
-    let settings = &[
-        ("SELKIE_POOL_TOTAL", "1"),
-        ("SELKIE_POOL_WAIT_TIMEOUT", "3s"),
-    ];
+async fn who_finds_all_connections_in_use_waits_for_one(_: Host) {
+    let settings = &[("SELKIE_POOL_TOTAL", "1"), ("SELKIE_POOL_WAIT_TIMEOUT", "3s")];
     let service = faults::start(Edge::Without, settings).await;
     let projects = projects(&service, 2);
     let (busy, other) = (&projects[0].1, &projects[1].1);
@@ -84,9 +76,8 @@ async fn who_finds_all_connections_in_use_waits_for_one(_: Door) {
         let query = format!("SELECT SLEEP({seconds}) AS busy");
         let sleeping = tokio::spawn(ask(&service, &query, busy).attempt());
         eventually("the only connection is in use", SOON, || async {
-            let running = service.root_sql(
-                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%) AS busy'",
-            );
+            let running =
+                service.root_sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%) AS busy'");
             (running.unwrap().trim() != "0").then_some(())
         })
         .await;

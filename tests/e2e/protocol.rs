@@ -1,9 +1,9 @@
 //! Requests whose address, method or headers make no sense: each gets its code, and the service goes on.
 
-use crate::door::{Call, Door};
+use crate::host::{Call, Host};
 use crate::raw::{RawAnswer, exchange, request};
-use crate::room::Room;
 use crate::service::shared;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use shared::error::ErrorCode;
 
@@ -20,27 +20,15 @@ cases! {
     ],
 }
 
-async fn raw(door: Door, method: &str, target: &[u8], body: &[u8]) -> Option<RawAnswer> {
-    let headers = format!(
-        "Authorization: Bearer {}\r\nContent-Type: application/json\r\n",
-        shared().full_key
-    );
-    exchange(door.url(), &request(method, target, &headers, body)).await
+async fn raw(host: Host, method: &str, target: &[u8], body: &[u8]) -> Option<RawAnswer> {
+    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", shared().full_key);
+    exchange(host.url(), &request(method, target, &headers, body)).await
 }
 
-async fn broken_percent_encoding_is_refused(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY, v TEXT)"]).await;
-    let base = format!("/api/v1/crud/{}", room.db);
-    for broken in [
-        "%",
-        "%4",
-        "%zz",
-        "%ff",
-        "%c3",
-        "%ed%a0%80",
-        "%F5%80%80%80",
-        "%c0%af",
-    ] {
+async fn broken_percent_encoding_is_refused(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, v TEXT)"]).await;
+    let base = format!("/api/v1/crud/{}", db.name);
+    for broken in ["%", "%4", "%zz", "%ff", "%c3", "%ed%a0%80", "%F5%80%80%80", "%c0%af"] {
         for target in [
             format!("{base}/t{broken}"),
             format!("{base}/t/{broken}"),
@@ -49,7 +37,7 @@ async fn broken_percent_encoding_is_refused(door: Door) {
             format!("{base}/t?{broken}=1"),
             format!("{base}/t?limit={broken}"),
         ] {
-            let answer = raw(door, "GET", target.as_bytes(), b"").await;
+            let answer = raw(host, "GET", target.as_bytes(), b"").await;
             let answer = answer.unwrap_or_else(|| panic!("no answer to {target}"));
             assert!(
                 (400..500).contains(&answer.status),
@@ -64,14 +52,14 @@ async fn broken_percent_encoding_is_refused(door: Door) {
         for place in [&b"/t"[..], b"/t/", b"/t?query[v]=", b"/t?"] {
             let target = [base.as_bytes(), place, bytes].concat();
             // Bytes beyond ASCII have no place in a request line: refused by anyone on the way.
-            if let Some(answer) = raw(door, "GET", &target, b"").await {
+            if let Some(answer) = raw(host, "GET", &target, b"").await {
                 assert!(answer.status < 500, "{target:?}: {}", answer.status);
             }
         }
     }
 }
 
-async fn paths_that_lead_nowhere_are_not_found(door: Door) {
+async fn paths_that_lead_nowhere_are_not_found(host: Host) {
     for path in [
         "/",
         "/api",
@@ -97,7 +85,7 @@ async fn paths_that_lead_nowhere_are_not_found(door: Door) {
         "/healthz/x",
         "/api/v1/nothing?x=1",
     ] {
-        let answer = door.get(path).send().await;
+        let answer = host.get(path).send().await;
         answer.refused(ErrorCode::RouteNotFound);
     }
     for target in [
@@ -106,24 +94,16 @@ async fn paths_that_lead_nowhere_are_not_found(door: Door) {
         "/./api/v1/sql",
         "/api/v1/crud/demo/posts/..%2f..%2f",
     ] {
-        if let Some(answer) = raw(door, "GET", target.as_bytes(), b"").await {
-            assert!(
-                (400..500).contains(&answer.status),
-                "{target}: {}",
-                answer.status
-            );
+        if let Some(answer) = raw(host, "GET", target.as_bytes(), b"").await {
+            assert!((400..500).contains(&answer.status), "{target}: {}", answer.status);
         }
     }
 }
 
-async fn wrong_methods_are_told_the_right_ones(door: Door) {
+async fn wrong_methods_are_told_the_right_ones(host: Host) {
     let table = "/api/v1/crud/demo/posts";
     for (method, path, allowed) in [
-        (
-            Method::POST,
-            "/api/v1/crud/demo/posts/1",
-            &["GET", "PUT", "PATCH", "DELETE"][..],
-        ),
+        (Method::POST, "/api/v1/crud/demo/posts/1", &["GET", "PUT", "PATCH", "DELETE"][..]),
         (Method::GET, "/api/v1/sql", &["POST"]),
         (Method::PUT, "/api/v1/sql", &["POST"]),
         (Method::DELETE, "/api/v1/sql", &["POST"]),
@@ -132,29 +112,19 @@ async fn wrong_methods_are_told_the_right_ones(door: Door) {
         (Method::DELETE, "/readyz", &["GET"]),
         (Method::PUT, "/api/v1/crud/demo/posts/_schema", &["GET"]),
         (Method::TRACE, table, &["GET"]),
-        (
-            Method::from_bytes(b"PROPFIND").unwrap(),
-            table,
-            &["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-        ),
+        (Method::from_bytes(b"PROPFIND").unwrap(), table, &["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
     ] {
-        let answer = door.call(method.clone(), path).send().await;
+        let answer = host.call(method.clone(), path).send().await;
         answer.refused(ErrorCode::MethodNotAllowed);
         let allow = answer.header("allow").unwrap_or_default().to_owned();
         for name in allowed {
-            assert!(
-                allow.split(',').any(|one| one.trim() == *name),
-                "{method} {path}: Allow: {allow}"
-            );
+            assert!(allow.split(',').any(|one| one.trim() == *name), "{method} {path}: Allow: {allow}");
         }
-        assert!(
-            !allow.split(',').any(|one| one.trim() == method.as_str()),
-            "{method} {path}: Allow: {allow}"
-        );
+        assert!(!allow.split(',').any(|one| one.trim() == method.as_str()), "{method} {path}: Allow: {allow}");
     }
 }
 
-async fn headers_that_make_no_sense_break_nothing(door: Door) {
+async fn headers_that_make_no_sense_break_nothing(host: Host) {
     let long = "x".repeat(6_000);
     for (name, value) in [
         ("accept", "nonsense"),
@@ -171,14 +141,10 @@ async fn headers_that_make_no_sense_break_nothing(door: Door) {
         ("user-agent", ""),
         ("accept-language", &long),
     ] {
-        let answer = door
-            .get("/api/v1/crud/demo/posts?limit=1")
-            .header(name, value)
-            .send()
-            .await;
+        let answer = host.get("/api/v1/crud/demo/posts?limit=1").header(name, value).send().await;
         assert!(answer.status.as_u16() < 500, "{name}: {value}: {answer}");
     }
-    let gzip = door
+    let gzip = host
         .call(Method::POST, "/api/v1/sql")
         .bytes("{\"query\":\"SELECT 1\"}")
         .header("content-encoding", "gzip")
@@ -187,7 +153,7 @@ async fn headers_that_make_no_sense_break_nothing(door: Door) {
     assert!(gzip.status.as_u16() < 500, "{gzip}");
 }
 
-async fn a_query_string_of_noise_is_refused(door: Door) {
+async fn a_query_string_of_noise_is_refused(host: Host) {
     for noise in [
         "&",
         "&&&",
@@ -208,42 +174,29 @@ async fn a_query_string_of_noise_is_refused(door: Door) {
         "limit[]=1",
         "limit[a]=1",
     ] {
-        let answer = door
-            .get(&format!("/api/v1/crud/demo/posts?{noise}"))
-            .send()
-            .await;
+        let answer = host.get(&format!("/api/v1/crud/demo/posts?{noise}")).send().await;
         let only_separators = noise.chars().all(|c| c == '&');
         let refused = answer.status == 400 || (only_separators && answer.code() == "ok");
         assert!(refused, "{answer}");
     }
 }
 
-async fn a_body_on_a_get_is_not_read(door: Door) {
-    let answer = door
-        .get("/api/v1/crud/demo/posts?limit=1")
-        .bytes("{\"limit\": 5")
-        .send()
-        .await;
+async fn a_body_on_a_get_is_not_read(host: Host) {
+    let answer = host.get("/api/v1/crud/demo/posts?limit=1").bytes("{\"limit\": 5").send().await;
     assert_eq!(answer.payload().as_array().unwrap().len(), 1);
 }
 
-async fn head_is_get_without_a_body(door: Door) {
-    for path in [
-        "/healthz",
-        "/api/v1/crud/demo/posts?limit=1",
-        "/api/v1/crud/demo/posts/1",
-    ] {
-        let answer = door.call(Method::HEAD, path).send().await;
+async fn head_is_get_without_a_body(host: Host) {
+    for path in ["/healthz", "/api/v1/crud/demo/posts?limit=1", "/api/v1/crud/demo/posts/1"] {
+        let answer = host.call(Method::HEAD, path).send().await;
         assert_eq!(answer.status, 200, "{path}");
         assert!(answer.body.is_empty(), "{path}");
     }
-    let refused = Call::new(door.url(), Method::HEAD, "/api/v1/crud/demo/posts")
-        .send()
-        .await;
+    let refused = Call::new(host.url(), Method::HEAD, "/api/v1/crud/demo/posts").send().await;
     assert_eq!(refused.status, 401);
 }
 
-async fn requests_that_are_no_http_break_nothing(door: Door) {
+async fn requests_that_are_no_http_break_nothing(host: Host) {
     let requests: [&[u8]; 8] = [
         b"\r\n\r\n",
         b"GET\r\n\r\n",
@@ -256,16 +209,10 @@ async fn requests_that_are_no_http_break_nothing(door: Door) {
     ];
     for request in requests {
         // Something that waits for more is as good as a refusal: so the connection is closed from here.
-        let exchange = exchange(door.url(), request);
-        if let Ok(Some(answer)) =
-            tokio::time::timeout(std::time::Duration::from_secs(2), exchange).await
-        {
-            assert!(
-                (400..=505).contains(&answer.status),
-                "{request:?}: {}",
-                answer.status
-            );
+        let exchange = exchange(host.url(), request);
+        if let Ok(Some(answer)) = tokio::time::timeout(std::time::Duration::from_secs(2), exchange).await {
+            assert!((400..=505).contains(&answer.status), "{request:?}: {}", answer.status);
         }
     }
-    door.get("/healthz").send().await.payload();
+    host.get("/healthz").send().await.payload();
 }

@@ -1,6 +1,6 @@
 //! HTTP written by hand, for requests that no client library would send, and answers that it would not show.
 
-use crate::door::Door;
+use crate::host::Host;
 use shared::error::ErrorCode;
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -22,16 +22,14 @@ impl RawAnswer {
     #[track_caller]
     pub(crate) fn code(&self) -> String {
         let text = String::from_utf8_lossy(&self.body).into_owned();
-        let body: serde_json::Value = serde_json::from_str(&text)
-            .unwrap_or_else(|_| panic!("no envelope, but {}: {text:?}", self.head));
+        let body: serde_json::Value =
+            serde_json::from_str(&text).unwrap_or_else(|_| panic!("no envelope, but {}: {text:?}", self.head));
         assert_eq!(body["success"], false, "{text}");
-        let code = body["error"]["code"]
-            .as_str()
-            .unwrap_or_else(|| panic!("no code: {text}"));
+        let code = body["error"]["code"].as_str().unwrap_or_else(|| panic!("no code: {text}"));
         let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code);
         let known = known.unwrap_or_else(|| panic!("no code of the table: {text}"));
         let is_edge = crate::ledger::is_edges(&self.head);
-        crate::ledger::note(if is_edge { Door::Edge } else { Door::Origin }, *known);
+        crate::ledger::note(if is_edge { Host::Edge } else { Host::Origin }, *known);
         code.to_owned()
     }
 }
@@ -42,11 +40,7 @@ pub(crate) async fn exchange(url: &str, request: &[u8]) -> Option<RawAnswer> {
 }
 
 /// Sends bytes and reads until `is_enough`, or until the other side closes. Not everyone heeds `Connection: close`.
-pub(crate) async fn converse(
-    url: &str,
-    request: &[u8],
-    is_enough: impl Fn(&[u8]) -> bool,
-) -> Vec<u8> {
+pub(crate) async fn converse(url: &str, request: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     // The other side may refuse, and close, before it has read all.
@@ -110,12 +104,7 @@ fn is_whole(answer: &[u8]) -> bool {
         return true;
     }
     let head = head.to_lowercase();
-    let length = head.lines().find_map(|line| {
-        line.strip_prefix("content-length:")?
-            .trim()
-            .parse::<usize>()
-            .ok()
-    });
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
     match length {
         Some(length) => body.len() >= length,
         None => head.contains("transfer-encoding: chunked") && answer.ends_with(b"0\r\n\r\n"),
@@ -143,11 +132,7 @@ pub(crate) fn parse(answer: &[u8]) -> Option<RawAnswer> {
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let rest = &answer[end + 4..];
     let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-    let body = if chunked {
-        dechunk(rest)
-    } else {
-        rest.to_vec()
-    };
+    let body = if chunked { dechunk(rest) } else { rest.to_vec() };
     Some(RawAnswer { status, head, body })
 }
 
@@ -155,9 +140,7 @@ pub(crate) fn parse(answer: &[u8]) -> Option<RawAnswer> {
 fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(line) = rest.windows(2).position(|window| window == b"\r\n") {
-        let size = std::str::from_utf8(&rest[..line])
-            .ok()
-            .and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
+        let size = std::str::from_utf8(&rest[..line]).ok().and_then(|text| usize::from_str_radix(text.trim(), 16).ok());
         let Some(size) = size.filter(|size| *size > 0 && rest.len() >= line + 2 + size) else {
             break;
         };

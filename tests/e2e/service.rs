@@ -43,11 +43,7 @@ static SHARED: OnceLock<Result<Service, String>> = OnceLock::new();
 
 /// The service that all cases share, started by the first that asks.
 pub(crate) fn shared() -> &'static Service {
-    let edge = if crate::case::edge_is_open() {
-        Edge::With
-    } else {
-        Edge::Without
-    };
+    let edge = if crate::case::edge_is_open() { Edge::With } else { Edge::Without };
     // Cases run side by side, on whatever machine: none is about who waits too long for the pool.
     let settings = [("SELKIE_POOL_WAIT_TIMEOUT", "60s")];
     match SHARED.get_or_init(|| Service::start(edge, &settings)) {
@@ -80,19 +76,12 @@ impl Service {
     }
 
     /// Starts one on a data directory that may have been used before.
-    pub(crate) fn start_in(
-        dir: TempDir,
-        edge: Edge,
-        settings: &[(&str, &str)],
-    ) -> Result<Self, String> {
+    pub(crate) fn start_in(dir: TempDir, edge: Edge, settings: &[(&str, &str)]) -> Result<Self, String> {
         let (origin_port, edge_port) = (free_port(), free_port());
         let mark = format!("{}-{}", std::process::id(), origin_port);
         let mut command = Self::command(dir.path(), origin_port, edge, edge_port)?;
         let output = File::create(dir.path().join("output.log")).map_err(|e| e.to_string())?;
-        command
-            .stdout(output.try_clone().map_err(|e| e.to_string())?)
-            .stderr(output)
-            .stdin(Stdio::null());
+        command.stdout(output.try_clone().map_err(|e| e.to_string())?).stderr(output).stdin(Stdio::null());
         command.env(MARK, &mark).envs(settings.iter().copied());
         let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
         let mut service = Self {
@@ -111,12 +100,7 @@ impl Service {
     }
 
     /// The command line of `selkie dev`, for cases that start it by themselves.
-    pub(crate) fn command(
-        dir: &Path,
-        origin_port: u16,
-        edge: Edge,
-        edge_port: u16,
-    ) -> Result<Command, String> {
+    pub(crate) fn command(dir: &Path, origin_port: u16, edge: Edge, edge_port: u16) -> Result<Command, String> {
         let mut command = Command::new(binary()?);
         clear_settings(&mut command);
         command.arg("dev").arg("--data-dir").arg(dir.join("data"));
@@ -132,35 +116,21 @@ impl Service {
     fn wait_until_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_MAX;
         loop {
-            if let Some(status) = self
-                .child
-                .lock()
-                .unwrap()
-                .try_wait()
-                .map_err(|e| e.to_string())?
-            {
-                return Err(format!(
-                    "it ended at once, {status}; it wrote:\n{}",
-                    self.log_tail()
-                ));
+            if let Some(status) = self.child.lock().unwrap().try_wait().map_err(|e| e.to_string())? {
+                return Err(format!("it ended at once, {status}; it wrote:\n{}", self.log_tail()));
             }
-            if self.read_env() && self.doors().all(is_alive) {
+            if self.read_env() && self.hosts().all(is_alive) {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(format!(
-                    "not ready after {START_MAX:?}; it wrote:\n{}",
-                    self.log_tail()
-                ));
+                return Err(format!("not ready after {START_MAX:?}; it wrote:\n{}", self.log_tail()));
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    fn doors(&self) -> impl Iterator<Item = &str> {
-        [Some(self.origin.as_str()), self.edge.as_deref()]
-            .into_iter()
-            .flatten()
+    fn hosts(&self) -> impl Iterator<Item = &str> {
+        [Some(self.origin.as_str()), self.edge.as_deref()].into_iter().flatten()
     }
 
     /// Reads `dev.env`; false while it is not there or not whole.
@@ -169,24 +139,16 @@ impl Service {
             return false;
         };
         let get = |name: &str| {
-            let value = text.lines().find_map(|line| {
-                line.trim_start_matches("export ")
-                    .strip_prefix(name)?
-                    .strip_prefix('=')
-            })?;
+            let value = text
+                .lines()
+                .find_map(|line| line.trim_start_matches("export ").strip_prefix(name)?.strip_prefix('='))?;
             Some(value.trim().trim_matches(['"', '\'']).to_owned())
         };
-        let all = (
-            get("SELKIE_FULL_KEY"),
-            get("SELKIE_READ_KEY"),
-            get("SELKIE_DATABASE"),
-            get("SELKIE_PROJECT"),
-        );
+        let all = (get("SELKIE_FULL_KEY"), get("SELKIE_READ_KEY"), get("SELKIE_DATABASE"), get("SELKIE_PROJECT"));
         let (Some(full), Some(read), Some(database), Some(project)) = all else {
             return false;
         };
-        (self.full_key, self.read_key, self.database, self.project) =
-            (full, read, database, project);
+        (self.full_key, self.read_key, self.database, self.project) = (full, read, database, project);
         if let Some(url) = get("SELKIE_ORIGIN_URL") {
             self.origin = url.trim_end_matches('/').to_owned();
         }
@@ -222,27 +184,15 @@ impl Service {
     pub(crate) fn cli_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
-        command
-            .arg("--data-dir")
-            .arg(self.data_dir())
-            .args(arguments)
-            .current_dir(workspace())
-            .stdin(Stdio::null());
+        command.arg("--data-dir").arg(self.data_dir()).args(arguments).current_dir(workspace()).stdin(Stdio::null());
         command
     }
 
     /// Runs the CLI and gives what it printed; panics if it failed.
     pub(crate) fn cli_ok(&self, arguments: &[&str]) -> String {
         let output = self.cli(arguments);
-        let (out, err) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        assert!(
-            output.status.success(),
-            "selkie {arguments:?} failed ({}):\n{out}{err}",
-            output.status
-        );
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "selkie {arguments:?} failed ({}):\n{out}{err}", output.status);
         out.into_owned()
     }
 
@@ -253,15 +203,7 @@ impl Service {
 
     /// Issues a key, with more arguments if wanted.
     pub(crate) fn create_key(&self, project: &str, access: &str, more: &[&str]) -> IssuedKey {
-        let mut arguments = vec![
-            "key",
-            "create",
-            "--access",
-            access,
-            "--project",
-            project,
-            "--json",
-        ];
+        let mut arguments = vec!["key", "create", "--access", access, "--project", project, "--json"];
         arguments.extend(more);
         let printed = self.cli_ok(&arguments);
         let token = printed
@@ -270,10 +212,7 @@ impl Service {
             .unwrap_or_else(|| panic!("`key create` printed no key:\n{printed}"))
             .to_owned();
         crate::ledger::keep_secret(&token);
-        let id = crate::forged::claims(&token)["sub"]
-            .as_str()
-            .expect("a sub")
-            .to_owned();
+        let id = crate::forged::claims(&token)["sub"].as_str().expect("a sub").to_owned();
         IssuedKey { id, token }
     }
 
@@ -281,21 +220,10 @@ impl Service {
     pub(crate) fn root_sql(&self, statements: &str) -> Result<String, String> {
         let socket = find_socket(&self.data_dir()).ok_or("no socket in the data directory")?;
         let mut command = Command::new("mariadb");
-        command.args([
-            "--no-defaults",
-            "--user=root",
-            "--batch",
-            "--raw",
-            "--skip-column-names",
-        ]);
+        command.args(["--no-defaults", "--user=root", "--batch", "--raw", "--skip-column-names"]);
         command.args(["--default-character-set=utf8mb4"]);
-        command
-            .arg(format!("--socket={}", socket.display()))
-            .arg(format!("--execute={statements}"));
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| e.to_string())?;
+        command.arg(format!("--socket={}", socket.display())).arg(format!("--execute={statements}"));
+        let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
@@ -317,20 +245,11 @@ impl Service {
     pub(crate) fn wait(&self) -> Result<ExitStatus, String> {
         let deadline = Instant::now() + STOP_MAX;
         loop {
-            if let Some(status) = self
-                .child
-                .lock()
-                .unwrap()
-                .try_wait()
-                .map_err(|e| e.to_string())?
-            {
+            if let Some(status) = self.child.lock().unwrap().try_wait().map_err(|e| e.to_string())? {
                 return Ok(status);
             }
             if Instant::now() > deadline {
-                return Err(format!(
-                    "it still runs {STOP_MAX:?} after the signal:\n{}",
-                    self.log_tail()
-                ));
+                return Err(format!("it still runs {STOP_MAX:?} after the signal:\n{}", self.log_tail()));
             }
             std::thread::sleep(PAUSE);
         }
@@ -361,10 +280,7 @@ impl Service {
         if status.success() {
             Ok(())
         } else {
-            Err(format!(
-                "after SIGTERM it ended with {status}:\n{}",
-                self.log_tail()
-            ))
+            Err(format!("after SIGTERM it ended with {status}:\n{}", self.log_tail()))
         }
     }
 
@@ -409,9 +325,7 @@ pub(crate) fn processes_marked(mark: &str) -> Vec<(i32, String)> {
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     ids.filter_map(|id| {
         let environment = fs::read(format!("/proc/{id}/environ")).ok()?;
-        environment
-            .split(|byte| *byte == 0)
-            .find(|entry| *entry == wanted.as_bytes())?;
+        environment.split(|byte| *byte == 0).find(|entry| *entry == wanted.as_bytes())?;
         let command = fs::read(format!("/proc/{id}/cmdline")).ok()?;
         Some((id, String::from_utf8_lossy(&command).replace('\0', " ")))
     })
@@ -423,28 +337,21 @@ pub(crate) fn mark(command: &mut Command, mark: &str) {
     command.env(MARK, mark);
 }
 
-pub(crate) fn is_alive(door: &str) -> bool {
-    let Some(address) = door.strip_prefix("http://") else {
+pub(crate) fn is_alive(host: &str) -> bool {
+    let Some(address) = host.strip_prefix("http://") else {
         return false;
     };
-    let Ok(answer) = crate::raw::status_line_blocking(
-        address,
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    ) else {
+    let Ok(answer) =
+        crate::raw::status_line_blocking(address, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    else {
         return false;
     };
     answer.starts_with(b"HTTP/1.1 200")
 }
 
 pub(crate) fn find_socket(dir: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(dir.join("mariadb"))
-        .ok()?
-        .flatten()
-        .chain(fs::read_dir(dir).ok()?.flatten());
-    entries.map(|entry| entry.path()).find(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "sock")
-    })
+    let entries = fs::read_dir(dir.join("mariadb")).ok()?.flatten().chain(fs::read_dir(dir).ok()?.flatten());
+    entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|extension| extension == "sock"))
 }
 
 /// The binary built with the same profile as these tests, which lie in `target/{profile}/deps`; or
@@ -464,10 +371,7 @@ pub(crate) fn binary() -> Result<PathBuf, String> {
 
 /// The root of the workspace.
 pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("a parent")
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent").to_owned()
 }
 
 /// Settings of the terminal that the tests run in must not reach the service.

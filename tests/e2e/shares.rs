@@ -1,12 +1,12 @@
 //! What all projects share: each has its share of it, and leaves the rest to the others.
 
 use crate::case::eventually;
-use crate::door::{Call, Door};
 use crate::faults;
+use crate::host::{Call, Host};
 use crate::raw::{self, Wire};
-use crate::room::{Room, unique};
 use crate::service::{Edge, Service, shared};
 use crate::streaming::thread_of;
+use crate::test_db::{TestDb, unique};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use reqwest::{Method, Response, StatusCode};
@@ -40,7 +40,7 @@ cases! {
 
 /// A project with a database of its own.
 struct Tenant {
-    door: String,
+    host: String,
     db: String,
     full: String,
     read: String,
@@ -48,12 +48,12 @@ struct Tenant {
 }
 
 impl Tenant {
-    async fn new(service: &Service, door: &str, statements: &[&str]) -> Self {
+    async fn new(service: &Service, host: &str, statements: &[&str]) -> Self {
         let project = unique("tenant");
         service.create_project(&project);
         let read = service.create_key(&project, "read", &[]);
         let tenant = Self {
-            door: door.to_owned(),
+            host: host.to_owned(),
             db: format!("{project}_d"),
             full: service.create_key(&project, "full", &[]).token,
             read: read.token,
@@ -68,9 +68,7 @@ impl Tenant {
     }
 
     fn post(&self, path: &str, body: &Value) -> Call {
-        Call::new(&self.door, Method::POST, path)
-            .key(&self.full)
-            .json(body)
+        Call::new(&self.host, Method::POST, path).key(&self.full).json(body)
     }
 
     fn sql(&self, query: &str) -> Call {
@@ -80,7 +78,7 @@ impl Tenant {
     /// A read by the project's read key.
     fn get(&self, rest: &str) -> Call {
         let path = format!("/api/v1/crud/{}/{rest}", self.db);
-        Call::new(&self.door, Method::GET, &path).key(&self.read)
+        Call::new(&self.host, Method::GET, &path).key(&self.read)
     }
 
     /// A read that has begun to stream, of which nothing was taken yet.
@@ -91,9 +89,9 @@ impl Tenant {
     }
 }
 
-async fn only_tables_and_views_are_tables(door: Door) {
-    let room = Room::new(
-        door,
+async fn only_tables_and_views_are_tables(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY)",
             "CREATE TABLE versioned (id INT PRIMARY KEY) WITH SYSTEM VERSIONING",
@@ -104,7 +102,7 @@ async fn only_tables_and_views_are_tables(door: Door) {
     )
     .await;
     for table in ["t", "versioned", "parted", "v"] {
-        room.get(table).await.payload();
+        db.get(table).await.payload();
     }
     let others = [
         "seq_1_to_5",
@@ -119,27 +117,20 @@ async fn only_tables_and_views_are_tables(door: Door) {
     ];
     for name in others {
         for rest in [name, &format!("{name}/1"), &format!("{name}/_schema")] {
-            room.get(rest).await.refused(ErrorCode::TableNotFound);
+            db.get(rest).await.refused(ErrorCode::TableNotFound);
         }
-        room.post(name, &json!({}))
-            .await
-            .refused(ErrorCode::TableNotFound);
-        room.delete(&format!("{name}/1"))
-            .await
-            .refused(ErrorCode::TableNotFound);
+        db.post(name, &json!({})).await.refused(ErrorCode::TableNotFound);
+        db.delete(&format!("{name}/1")).await.refused(ErrorCode::TableNotFound);
     }
     let join = json!([{"tableName": "seq_1_to_9", "joinType": "JOIN", "match": {"source": "id", "target": "seq"}}]);
-    room.get(&format!("t?{}", crate::door::option("join", &join)))
-        .await
-        .refused(ErrorCode::TableNotFound);
+    db.get(&format!("t?{}", crate::host::option("join", &join))).await.refused(ErrorCode::TableNotFound);
 }
 
-async fn streams_leave_half_of_the_connections_to_other_reads(door: Door) {
+async fn streams_leave_half_of_the_connections_to_other_reads(host: Host) {
     let statements = [ENDLESS, "CREATE TABLE t (id INT PRIMARY KEY)"];
-    let greedy = Tenant::new(shared(), door.url(), &statements).await;
-    let other = Tenant::new(shared(), door.url(), &statements).await;
-    let streams: Vec<_> =
-        join_all((0..STREAMS_OF_A_PROJECT).map(|_| greedy.stream("endless"))).await;
+    let greedy = Tenant::new(shared(), host.url(), &statements).await;
+    let other = Tenant::new(shared(), host.url(), &statements).await;
+    let streams: Vec<_> = join_all((0..STREAMS_OF_A_PROJECT).map(|_| greedy.stream("endless"))).await;
     for beyond in ["endless", "endless?limit=1000000"] {
         let answer = greedy.get(beyond).send().await;
         let error = answer.refused(ErrorCode::RateLimited);
@@ -160,23 +151,20 @@ async fn streams_leave_half_of_the_connections_to_other_reads(door: Door) {
     .await;
 }
 
-async fn a_stream_ends_when_its_key_is_revoked(door: Door) {
-    let tenant = Tenant::new(shared(), door.url(), &[ENDLESS]).await;
+async fn a_stream_ends_when_its_key_is_revoked(host: Host) {
+    let tenant = Tenant::new(shared(), host.url(), &[ENDLESS]).await;
     // One that nobody reads, and one that is read all the time.
     let unread = tenant.stream("endless").await;
     let read = tenant.stream("endless").await;
     let reading = tokio::spawn(read.bytes_stream().for_each(|_| async {}));
     assert!(thread_of(&tenant.db).is_some());
     shared().cli_ok(&["key", "revoke", &tenant.read_id]);
-    eventually("both statements end", SOON, || async {
-        thread_of(&tenant.db).is_none().then_some(())
-    })
-    .await;
+    eventually("both statements end", SOON, || async { thread_of(&tenant.db).is_none().then_some(()) }).await;
     reading.await.unwrap();
     drop(unread);
 }
 
-async fn a_stream_ends_when_its_time_is_over(_: Door) {
+async fn a_stream_ends_when_its_time_is_over(_: Host) {
     let service = faults::start(Edge::Without, &[("SELKIE_STREAM_TIMEOUT", "1s")]).await;
     let tenant = Tenant::new(&service, &service.origin, &[ENDLESS]).await;
     for format in ["application/json", "text/csv", "application/x-ndjson"] {
@@ -191,63 +179,43 @@ async fn a_stream_ends_when_its_time_is_over(_: Door) {
     faults::stop(service).await;
 }
 
-async fn reads_by_read_keys_do_not_wait_for_statements_of_full_keys(_: Door) {
-    let settings = &[
-        ("SELKIE_POOL_SIZE", "2"),
-        ("SELKIE_POOL_WAIT_TIMEOUT", "1s"),
-    ];
+async fn reads_by_read_keys_do_not_wait_for_statements_of_full_keys(_: Host) {
+    let settings = &[("SELKIE_POOL_SIZE", "2"), ("SELKIE_POOL_WAIT_TIMEOUT", "1s")];
     let service = faults::start(Edge::Without, settings).await;
     let tables = ["CREATE TABLE t (id INT PRIMARY KEY)"; 1];
     let tenant = Tenant::new(&service, &service.origin, &tables).await;
-    let busy: Vec<_> = (0..2)
-        .map(|_| tokio::spawn(tenant.sql("SELECT SLEEP(29) AS busy").attempt()))
-        .collect();
+    let busy: Vec<_> = (0..2).map(|_| tokio::spawn(tenant.sql("SELECT SLEEP(29) AS busy").attempt())).collect();
     eventually("all connections of the account are in use", SOON, || async {
-        let running = service.root_sql(
-            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(29) AS busy'",
-        );
+        let running = service
+            .root_sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(29) AS busy'");
         (running.unwrap().trim() == "2").then_some(())
     })
     .await;
-    tenant
-        .sql("SELECT 1 AS v")
-        .send()
-        .await
-        .refused(ErrorCode::Overloaded);
+    tenant.sql("SELECT 1 AS v").send().await.refused(ErrorCode::Overloaded);
     assert_eq!(tenant.get("t").send().await.payload(), json!([]));
     tenant.get("t/_schema").send().await.payload();
-    tenant
-        .get("u")
-        .send()
-        .await
-        .refused(ErrorCode::TableNotFound);
+    tenant.get("u").send().await.refused(ErrorCode::TableNotFound);
     for statement in busy {
         statement.abort();
     }
     faults::stop(service).await;
 }
 
-async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Door) {
+async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Host) {
     /// Longer than a description is used without asking MariaDB.
     const LONG_ENOUGH: Duration = Duration::from_secs(6);
     let service = faults::start(Edge::Without, &[]).await;
     let tables = ["CREATE TABLE t (id INT PRIMARY KEY)"];
     let tenant = Tenant::new(&service, &service.origin, &tables).await;
     tenant.get("t").send().await.payload();
-    let user = format!(
-        "'selkie-{}-rw'@'localhost'",
-        tenant.db.trim_end_matches("_d")
-    );
+    let user = format!("'selkie-{}-rw'@'localhost'", tenant.db.trim_end_matches("_d"));
     let root = |statements: String| service.root_sql(&statements).unwrap();
     root(format!("ALTER USER {user} ACCOUNT LOCK; KILL USER {user};"));
     let began = Instant::now();
     while began.elapsed() < LONG_ENOUGH {
         assert_eq!(tenant.get("t").send().await.payload(), json!([]));
     }
-    root(format!(
-        "ALTER USER {user} ACCOUNT UNLOCK; ALTER TABLE {}.t ADD COLUMN late INT;",
-        tenant.db
-    ));
+    root(format!("ALTER USER {user} ACCOUNT UNLOCK; ALTER TABLE {}.t ADD COLUMN late INT;", tenant.db));
     eventually("the description is read again", SOON, || async {
         let schema = tenant.get("t/_schema").send().await.payload();
         (schema["schema"].as_array().map(Vec::len) == Some(2)).then_some(())
@@ -256,7 +224,7 @@ async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Door) {
     faults::stop(service).await;
 }
 
-async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Door) {
+async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Host) {
     /// `UPLOADS_PER_PROJECT_MAX_COUNT`
     const UPLOADS_OF_A_PROJECT: usize = 128;
     let service = faults::start(Edge::Without, &[]).await;
@@ -267,12 +235,9 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Door) {
     let file = json!({"type": "file", "update": true,
         "media": [{"name": "a.txt", "base64": "data:text/plain;base64,aGk="}]});
     let begin = async |key: &str| {
-        let headers = format!(
-            "authorization: {key}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n"
-        );
+        let headers = format!("authorization: {key}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n");
         let mut wire = Wire::open(&service.origin).await;
-        wire.send(&raw::request("POST", b"/api/v1/media", &headers, b""))
-            .await;
+        wire.send(&raw::request("POST", b"/api/v1/media", &headers, b"")).await;
         wire
     };
     let mut wires = Vec::new();
@@ -287,14 +252,12 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Door) {
     }
     upload(&other).await.payload();
     drop(wires);
-    eventually("the share is given back", SOON, || async {
-        (upload(&greedy).await.code() == "ok").then_some(())
-    })
-    .await;
+    eventually("the share is given back", SOON, || async { (upload(&greedy).await.code() == "ok").then_some(()) })
+        .await;
     faults::stop(service).await;
 }
 
-async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Door) {
+async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Host) {
     /// Between two pieces; far less than the pause that is allowed.
     const PAUSE: Duration = Duration::from_millis(250);
     /// Together they take longer than that pause.
@@ -308,8 +271,7 @@ async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Door) {
             service.full_key
         );
         let mut wire = Wire::open(&service.origin).await;
-        wire.send(&raw::request("POST", b"/api/v1/sql", &headers, b""))
-            .await;
+        wire.send(&raw::request("POST", b"/api/v1/sql", &headers, b"")).await;
         for _ in 0..PIECES {
             tokio::time::sleep(PAUSE).await;
             wire.send(&vec![b' '; piece_bytes]).await;

@@ -1,7 +1,7 @@
-//! Requests whose end two readers would see in two places: the door sees one, answers once, or closes. What hides
+//! Requests whose end two readers would see in two places: the host sees one, answers once, or closes. What hides
 //! behind the first never becomes a request of its own.
 
-use crate::door::Door;
+use crate::host::Host;
 use crate::service::shared;
 use crate::worker::Worker;
 use std::time::Duration;
@@ -41,162 +41,48 @@ fn shapes() -> Vec<(&'static str, String)> {
     let chunked = "Transfer-Encoding: chunked";
     let many = (0..2_000).fold(String::new(), |lines, n| format!("{lines}X-{n}: 1\r\n"));
     vec![
-        (
-            "two lengths",
-            with(
-                &format!("Content-Length: 0\r\nContent-Length: {hidden}"),
-                HIDDEN,
-            ),
-        ),
-        (
-            "two lengths, the other way",
-            with(
-                &format!("Content-Length: {hidden}\r\nContent-Length: 0"),
-                HIDDEN,
-            ),
-        ),
-        (
-            "a list of lengths",
-            with(&format!("Content-Length: 0, {hidden}"), HIDDEN),
-        ),
+        ("two lengths", with(&format!("Content-Length: 0\r\nContent-Length: {hidden}"), HIDDEN)),
+        ("two lengths, the other way", with(&format!("Content-Length: {hidden}\r\nContent-Length: 0"), HIDDEN)),
+        ("a list of lengths", with(&format!("Content-Length: 0, {hidden}"), HIDDEN)),
         ("a length with a sign", with("Content-Length: +0", HIDDEN)),
         ("a negative length", with("Content-Length: -1", HIDDEN)),
-        (
-            "a length in hexadecimal",
-            with("Content-Length: 0x0", HIDDEN),
-        ),
+        ("a length in hexadecimal", with("Content-Length: 0x0", HIDDEN)),
         (
             "a length that is too long",
-            with(
-                "Content-Length: 00000000000000000000000000000000018446744073709551616",
-                HIDDEN,
-            ),
+            with("Content-Length: 00000000000000000000000000000000018446744073709551616", HIDDEN),
         ),
-        (
-            "length, then chunks",
-            with(&format!("Content-Length: {all}\r\n{chunked}"), &chunks),
-        ),
-        (
-            "chunks, then length",
-            with(&format!("{chunked}\r\nContent-Length: {all}"), &chunks),
-        ),
-        (
-            "chunks, then identity",
-            with("Transfer-Encoding: chunked, identity", &chunks),
-        ),
+        ("length, then chunks", with(&format!("Content-Length: {all}\r\n{chunked}"), &chunks)),
+        ("chunks, then length", with(&format!("{chunked}\r\nContent-Length: {all}"), &chunks)),
+        ("chunks, then identity", with("Transfer-Encoding: chunked, identity", &chunks)),
         (
             "identity, then chunks",
-            with(
-                "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\nContent-Length: 5",
-                &chunks,
-            ),
+            with("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\nContent-Length: 5", &chunks),
         ),
-        (
-            "an unknown coding",
-            with(
-                &format!("Transfer-Encoding: xchunked\r\nContent-Length: {all}"),
-                &chunks,
-            ),
-        ),
-        (
-            "a coding in quotes",
-            with(
-                &format!("Transfer-Encoding: \"chunked\"\r\nContent-Length: {all}"),
-                &chunks,
-            ),
-        ),
-        (
-            "a coding behind a tab",
-            with(
-                &format!("Transfer-Encoding:\x0bchunked\r\nContent-Length: {all}"),
-                &chunks,
-            ),
-        ),
-        (
-            "a folded length",
-            with(&format!("X-A: b\r\n Content-Length: {hidden}"), HIDDEN),
-        ),
-        (
-            "a folded coding",
-            with(
-                &format!("Transfer-Encoding:\r\n chunked\r\nContent-Length: {all}"),
-                &chunks,
-            ),
-        ),
-        (
-            "a space before the colon",
-            with(&format!("Content-Length : {hidden}"), HIDDEN),
-        ),
+        ("an unknown coding", with(&format!("Transfer-Encoding: xchunked\r\nContent-Length: {all}"), &chunks)),
+        ("a coding in quotes", with(&format!("Transfer-Encoding: \"chunked\"\r\nContent-Length: {all}"), &chunks)),
+        ("a coding behind a tab", with(&format!("Transfer-Encoding:\x0bchunked\r\nContent-Length: {all}"), &chunks)),
+        ("a folded length", with(&format!("X-A: b\r\n Content-Length: {hidden}"), HIDDEN)),
+        ("a folded coding", with(&format!("Transfer-Encoding:\r\n chunked\r\nContent-Length: {all}"), &chunks)),
+        ("a space before the colon", with(&format!("Content-Length : {hidden}"), HIDDEN)),
         (
             "a space before the coding's colon",
-            with(
-                &format!("Transfer-Encoding : chunked\r\nContent-Length: {all}"),
-                &chunks,
-            ),
+            with(&format!("Transfer-Encoding : chunked\r\nContent-Length: {all}"), &chunks),
         ),
-        (
-            "a line that ends in LF alone",
-            with(&format!("X-A: b\nContent-Length: {hidden}"), HIDDEN),
-        ),
-        (
-            "a line that ends in CR alone",
-            with(&format!("X-A: b\rContent-Length: {hidden}"), HIDDEN),
-        ),
-        (
-            "a NUL in a value",
-            with(&format!("X-A: b\0\r\nContent-Length: {hidden}"), HIDDEN),
-        ),
-        (
-            "a NUL in a name",
-            with(&format!("Content-Length\0: {hidden}"), HIDDEN),
-        ),
-        (
-            "a name without a colon",
-            with(&format!("Content-Length {hidden}"), HIDDEN),
-        ),
-        (
-            "a head that is too large",
-            with(&format!("X-A: {}", "a".repeat(300_000)), HIDDEN),
-        ),
-        (
-            "a head of too many lines",
-            with(&format!("{many}Content-Length: {hidden}"), HIDDEN),
-        ),
-        (
-            "a negative chunk",
-            with(chunked, &format!("-1\r\n\r\n{HIDDEN}")),
-        ),
-        (
-            "a chunk in C's hexadecimal",
-            with(chunked, &format!("0x0\r\n\r\n{HIDDEN}")),
-        ),
-        (
-            "a chunk of two numbers",
-            with(chunked, &format!("0 0\r\n\r\n{HIDDEN}")),
-        ),
-        (
-            "a chunk beyond counting",
-            with(chunked, &format!("10000000000000000\r\n\r\n{HIDDEN}")),
-        ),
-        (
-            "a chunk whose line ends in LF alone",
-            with(chunked, &format!("0\n\n{HIDDEN}")),
-        ),
-        (
-            "a chunk longer than it says",
-            with(chunked, &format!("1\r\nab\r\n0\r\n\r\n{HIDDEN}")),
-        ),
-        (
-            "a line break in a chunk's extension",
-            with(chunked, &format!("0;a\n\r\n{HIDDEN}")),
-        ),
-        (
-            "an endless extension",
-            with(
-                chunked,
-                &format!("0;{}\r\n\r\n{HIDDEN}", "a".repeat(300_000)),
-            ),
-        ),
+        ("a line that ends in LF alone", with(&format!("X-A: b\nContent-Length: {hidden}"), HIDDEN)),
+        ("a line that ends in CR alone", with(&format!("X-A: b\rContent-Length: {hidden}"), HIDDEN)),
+        ("a NUL in a value", with(&format!("X-A: b\0\r\nContent-Length: {hidden}"), HIDDEN)),
+        ("a NUL in a name", with(&format!("Content-Length\0: {hidden}"), HIDDEN)),
+        ("a name without a colon", with(&format!("Content-Length {hidden}"), HIDDEN)),
+        ("a head that is too large", with(&format!("X-A: {}", "a".repeat(300_000)), HIDDEN)),
+        ("a head of too many lines", with(&format!("{many}Content-Length: {hidden}"), HIDDEN)),
+        ("a negative chunk", with(chunked, &format!("-1\r\n\r\n{HIDDEN}"))),
+        ("a chunk in C's hexadecimal", with(chunked, &format!("0x0\r\n\r\n{HIDDEN}"))),
+        ("a chunk of two numbers", with(chunked, &format!("0 0\r\n\r\n{HIDDEN}"))),
+        ("a chunk beyond counting", with(chunked, &format!("10000000000000000\r\n\r\n{HIDDEN}"))),
+        ("a chunk whose line ends in LF alone", with(chunked, &format!("0\n\n{HIDDEN}"))),
+        ("a chunk longer than it says", with(chunked, &format!("1\r\nab\r\n0\r\n\r\n{HIDDEN}"))),
+        ("a line break in a chunk's extension", with(chunked, &format!("0;a\n\r\n{HIDDEN}"))),
+        ("an endless extension", with(chunked, &format!("0;{}\r\n\r\n{HIDDEN}", "a".repeat(300_000)))),
     ]
 }
 
@@ -211,15 +97,13 @@ async fn answers(url: &str, request: &[u8]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-async fn a_request_with_two_ends_hides_no_other_one(_: Door) {
+async fn a_request_with_two_ends_hides_no_other_one(_: Host) {
     let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     let mut wrong = Vec::new();
     for url in [&shared().origin, &worker.url] {
         let key = &shared().read_key;
         let starts = [
-            format!(
-                "POST /api/v1/crud/demo/posts/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
-            ),
+            format!("POST /api/v1/crud/demo/posts/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"),
             "POST /nowhere HTTP/1.1\r\nHost: x\r\n".to_owned(),
             "GET http://evil.example/healthz HTTP/1.1\r\nHost: x\r\n".to_owned(),
         ];
@@ -239,12 +123,7 @@ async fn a_request_with_two_ends_hides_no_other_one(_: Door) {
             };
             (!holds).then(|| format!("{url} {name}: {request:.20} → {count} answers, {text:.300}"))
         });
-        wrong.extend(
-            futures_util::future::join_all(asked)
-                .await
-                .into_iter()
-                .flatten(),
-        );
+        wrong.extend(futures_util::future::join_all(asked).await.into_iter().flatten());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }

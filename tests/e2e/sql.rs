@@ -7,8 +7,5 @@ mod refusals;
 use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [answers::cases(), refusals::cases(), ending::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [answers::cases(), refusals::cases(), ending::cases()].into_iter().flatten().collect()
 }

@@ -1,8 +1,8 @@
 //! Tags of single records, the answer to who has the record already, and answers without a body.
 
-use crate::door::{Answer, Call, Door};
-use crate::room::Room;
+use crate::host::{Answer, Call, Host};
 use crate::service::shared;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
@@ -24,9 +24,9 @@ cases! {
     Edge: [both_doors_give_the_same_tag],
 }
 
-async fn room(door: Door) -> Room {
-    Room::new(
-        door,
+async fn db(host: Host) -> TestDb {
+    TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), views INT)",
             "INSERT INTO t VALUES (1, 'one', 10), (2, 'two', 20)",
@@ -37,42 +37,29 @@ async fn room(door: Door) -> Room {
 
 #[track_caller]
 fn tag(answer: &Answer) -> String {
-    let tag = answer
-        .header("etag")
-        .unwrap_or_else(|| panic!("no tag: {answer}"));
-    assert!(
-        tag.starts_with('"') && tag.ends_with('"') && tag.len() > 16,
-        "no strong tag: {tag}"
-    );
+    let tag = answer.header("etag").unwrap_or_else(|| panic!("no tag: {answer}"));
+    assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 16, "no strong tag: {tag}");
     tag.to_owned()
 }
 
-async fn a_record_has_a_tag_that_changes_with_it(door: Door) {
-    let room = room(door).await;
-    let first = room.get("t/1").await;
+async fn a_record_has_a_tag_that_changes_with_it(host: Host) {
+    let db = db(host).await;
+    let first = db.get("t/1").await;
     first.payload();
     assert_eq!(first.header("cache-control"), Some("private, no-cache"));
-    assert_eq!(tag(&room.get("t/1").await), tag(&first));
-    assert_ne!(tag(&room.get("t/2").await), tag(&first));
-    room.put("t/1", &json!({"views": 11})).await.payload();
-    let changed = tag(&room.get("t/1").await);
+    assert_eq!(tag(&db.get("t/1").await), tag(&first));
+    assert_ne!(tag(&db.get("t/2").await), tag(&first));
+    db.put("t/1", &json!({"views": 11})).await.payload();
+    let changed = tag(&db.get("t/1").await);
     assert_ne!(changed, tag(&first));
-    room.put("t/1", &json!({"views": 10})).await.payload();
-    assert_eq!(
-        tag(&room.get("t/1").await),
-        tag(&first),
-        "the same record again"
-    );
+    db.put("t/1", &json!({"views": 10})).await.payload();
+    assert_eq!(tag(&db.get("t/1").await), tag(&first), "the same record again");
 }
 
-async fn what_the_caller_has_is_not_sent_again(door: Door) {
-    let room = room(door).await;
-    let tag = tag(&room.get("t/1").await);
-    let ask = |known: String| {
-        room.call(Method::GET, "t/1")
-            .header("if-none-match", &known)
-            .send()
-    };
+async fn what_the_caller_has_is_not_sent_again(host: Host) {
+    let db = db(host).await;
+    let tag = tag(&db.get("t/1").await);
+    let ask = |known: String| db.call(Method::GET, "t/1").header("if-none-match", &known).send();
     for known in [
         tag.clone(),
         format!("W/{tag}"),
@@ -87,21 +74,15 @@ async fn what_the_caller_has_is_not_sent_again(door: Door) {
         assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
         assert_eq!(answer.header("vary"), Some("Accept"));
     }
-    for known in [
-        "\"other\"",
-        "W/\"other\"",
-        "nonsense",
-        "",
-        tag.trim_matches('"'),
-    ] {
+    for known in ["\"other\"", "W/\"other\"", "nonsense", "", tag.trim_matches('"')] {
         ask(known.to_owned()).await.payload();
     }
-    room.put("t/1", &json!({"name": "uno"})).await.payload();
+    db.put("t/1", &json!({"name": "uno"})).await.payload();
     assert_eq!(ask(tag).await.payload()["name"], "uno");
 }
 
-async fn a_tag_belongs_to_one_form_and_selection(door: Door) {
-    let room = room(door).await;
+async fn a_tag_belongs_to_one_form_and_selection(host: Host) {
+    let db = db(host).await;
     let mut tags = std::collections::HashSet::new();
     for (rest, accept) in [
         ("t/1", "application/json"),
@@ -110,28 +91,20 @@ async fn a_tag_belongs_to_one_form_and_selection(door: Door) {
         ("t/1?selectFields=id,name", "application/json"),
         ("t/1?selectFields=name,id", "application/json"),
     ] {
-        let answer = room
-            .call(Method::GET, rest)
-            .header("accept", accept)
-            .send()
-            .await;
+        let answer = db.call(Method::GET, rest).header("accept", accept).send().await;
         assert!(tags.insert(tag(&answer)), "{answer}");
-        let again = room
-            .call(Method::GET, rest)
-            .header("accept", accept)
-            .header("if-none-match", &tag(&answer))
-            .send()
-            .await;
+        let again =
+            db.call(Method::GET, rest).header("accept", accept).header("if-none-match", &tag(&answer)).send().await;
         assert_eq!(again.status, 304, "{again}");
     }
 }
 
-async fn lists_have_no_tag_and_are_not_kept(door: Door) {
-    let room = room(door).await;
+async fn lists_have_no_tag_and_are_not_kept(host: Host) {
+    let db = db(host).await;
     for call in [
-        room.call(Method::GET, "t"),
-        room.call(Method::GET, "t?limit=1"),
-        room.call(Method::POST, "t/query").json(&json!({})),
+        db.call(Method::GET, "t"),
+        db.call(Method::GET, "t?limit=1"),
+        db.call(Method::POST, "t/query").json(&json!({})),
     ] {
         let answer = call.header("if-none-match", "*").send().await;
         answer.payload();
@@ -140,63 +113,44 @@ async fn lists_have_no_tag_and_are_not_kept(door: Door) {
     }
 }
 
-async fn a_record_that_is_gone_is_not_found_whatever_the_caller_has(door: Door) {
-    let room = room(door).await;
-    let tag = tag(&room.get("t/1").await);
-    room.delete("t/1").await.payload();
+async fn a_record_that_is_gone_is_not_found_whatever_the_caller_has(host: Host) {
+    let db = db(host).await;
+    let tag = tag(&db.get("t/1").await);
+    db.delete("t/1").await.payload();
     for known in [tag.as_str(), "*"] {
-        let answer = room
-            .call(Method::GET, "t/1")
-            .header("if-none-match", known)
-            .send()
-            .await;
+        let answer = db.call(Method::GET, "t/1").header("if-none-match", known).send().await;
         answer.refused(ErrorCode::RecordNotFound);
     }
 }
 
-async fn a_write_under_a_condition_is_refused_and_not_done(door: Door) {
-    let room = room(door).await;
-    let tag = tag(&room.get("t/1").await);
-    for (name, value) in [
-        ("if-match", tag.as_str()),
-        ("if-match", "*"),
-        ("if-none-match", "*"),
-    ] {
+async fn a_write_under_a_condition_is_refused_and_not_done(host: Host) {
+    let db = db(host).await;
+    let tag = tag(&db.get("t/1").await);
+    for (name, value) in [("if-match", tag.as_str()), ("if-match", "*"), ("if-none-match", "*")] {
         for call in [
-            room.call(Method::PUT, "t/1").json(&json!({"views": 99})),
-            room.call(Method::PATCH, "t/1").json(&json!({"views": 99})),
-            room.call(Method::DELETE, "t/1"),
-            room.call(Method::POST, "t").json(&json!({"id": 3})),
-            room.sql("DELETE FROM t"),
+            db.call(Method::PUT, "t/1").json(&json!({"views": 99})),
+            db.call(Method::PATCH, "t/1").json(&json!({"views": 99})),
+            db.call(Method::DELETE, "t/1"),
+            db.call(Method::POST, "t").json(&json!({"id": 3})),
+            db.sql("DELETE FROM t"),
         ] {
-            let error = call
-                .header(name, value)
-                .send()
-                .await
-                .refused(ErrorCode::InvalidQueryOption);
+            let error = call.header(name, value).send().await.refused(ErrorCode::InvalidQueryOption);
             let message = error["message"].as_str().unwrap_or_default().to_lowercase();
             assert!(message.contains(name), "{message}");
         }
     }
-    assert_eq!(room.value("SELECT SUM(views) FROM t").await, "30");
-    room.call(Method::GET, "t/1")
-        .header("if-match", "\"x\"")
-        .send()
-        .await
-        .payload();
+    assert_eq!(db.value("SELECT SUM(views) FROM t").await, "30");
+    db.call(Method::GET, "t/1").header("if-match", "\"x\"").send().await.payload();
 }
 
-async fn pages_may_read_tags(door: Door) {
-    let answer = door
+async fn pages_may_read_tags(host: Host) {
+    let answer = host
         .get("/api/v1/crud/demo/posts/1")
         .key(&shared().read_key)
         .header("origin", "https://shop.example")
         .send()
         .await;
-    let exposed = answer
-        .header("access-control-expose-headers")
-        .unwrap_or_default()
-        .to_lowercase();
+    let exposed = answer.header("access-control-expose-headers").unwrap_or_default().to_lowercase();
     assert!(exposed.contains("etag"), "{exposed}");
 }
 
@@ -208,131 +162,79 @@ fn of_the_body(answer: &Answer) -> Vec<Option<String>> {
         .collect()
 }
 
-async fn the_head_of_a_record_is_that_of_its_answer(door: Door) {
-    let room = room(door).await;
-    for (rest, accept) in [
-        ("t/1", "*/*"),
-        ("t/1?selectFields=id", "*/*"),
-        ("t/1", "text/csv"),
-    ] {
-        let call = |method| room.call(method, rest).header("accept", accept);
-        let (whole, head) = (
-            call(Method::GET).send().await,
-            call(Method::HEAD).send().await,
-        );
+async fn the_head_of_a_record_is_that_of_its_answer(host: Host) {
+    let db = db(host).await;
+    for (rest, accept) in [("t/1", "*/*"), ("t/1?selectFields=id", "*/*"), ("t/1", "text/csv")] {
+        let call = |method| db.call(method, rest).header("accept", accept);
+        let (whole, head) = (call(Method::GET).send().await, call(Method::HEAD).send().await);
         assert_eq!(head.status, 200, "{head}");
         assert!(head.body.is_empty());
         assert_eq!(of_the_body(&head), of_the_body(&whole));
-        if door == Door::Origin {
-            assert_eq!(
-                head.header("content-length"),
-                Some(whole.body.len().to_string().as_str())
-            );
+        if host == Host::Origin {
+            assert_eq!(head.header("content-length"), Some(whole.body.len().to_string().as_str()));
         }
-        let known = call(Method::HEAD)
-            .header("if-none-match", &tag(&whole))
-            .send()
-            .await;
+        let known = call(Method::HEAD).header("if-none-match", &tag(&whole)).send().await;
         assert_eq!(known.status, 304, "{known}");
     }
 }
 
-async fn the_head_of_a_list_is_that_of_its_answer(door: Door) {
-    let room = room(door).await;
-    for rest in [
-        "t",
-        "t?limit=0",
-        "t?limit=1&order[field]=views",
-        "t?limit=2&page=9",
-        "t/_schema",
-    ] {
+async fn the_head_of_a_list_is_that_of_its_answer(host: Host) {
+    let db = db(host).await;
+    for rest in ["t", "t?limit=0", "t?limit=1&order[field]=views", "t?limit=2&page=9", "t/_schema"] {
         for accept in ["*/*", "application/x-ndjson"] {
-            let call = |method| room.call(method, rest).header("accept", accept);
-            let (whole, head) = (
-                call(Method::GET).send().await,
-                call(Method::HEAD).send().await,
-            );
-            assert_eq!(
-                (head.status, whole.status.as_u16()),
-                (reqwest::StatusCode::OK, 200),
-                "{rest}"
-            );
+            let call = |method| db.call(method, rest).header("accept", accept);
+            let (whole, head) = (call(Method::GET).send().await, call(Method::HEAD).send().await);
+            assert_eq!((head.status, whole.status.as_u16()), (reqwest::StatusCode::OK, 200), "{rest}");
             assert_eq!(of_the_body(&head), of_the_body(&whole), "{rest}");
-            let length = head
-                .header("content-length")
-                .filter(|_| door == Door::Origin);
+            let length = head.header("content-length").filter(|_| host == Host::Origin);
             let length = length.map(|text| text.parse::<usize>().expect("a length"));
-            assert!(
-                length.is_none_or(|length| length == whole.body.len()),
-                "{rest}: {length:?}"
-            );
+            assert!(length.is_none_or(|length| length == whole.body.len()), "{rest}: {length:?}");
         }
     }
 }
 
-async fn the_head_of_a_refusal_has_its_status(door: Door) {
-    let room = room(door).await;
-    room.exec("CREATE VIEW broken AS SELECT (SELECT 1 UNION SELECT 2) AS id")
-        .await;
-    for (rest, status) in [
-        ("t/9", 404),
-        ("nope", 404),
-        ("t?selectFields=nope", 400),
-        ("t?limit=x", 400),
-        ("t?query[nope]=1", 400),
-    ] {
+async fn the_head_of_a_refusal_has_its_status(host: Host) {
+    let db = db(host).await;
+    db.exec("CREATE VIEW broken AS SELECT (SELECT 1 UNION SELECT 2) AS id").await;
+    for (rest, status) in
+        [("t/9", 404), ("nope", 404), ("t?selectFields=nope", 400), ("t?limit=x", 400), ("t?query[nope]=1", 400)]
+    {
         for method in [Method::GET, Method::HEAD] {
-            let answer = room.call(method, rest).send().await;
+            let answer = db.call(method, rest).send().await;
             assert_eq!(answer.status, status, "{answer}");
         }
     }
-    let whole = room.get("broken").await;
-    let head = room.call(Method::HEAD, "broken").send().await;
+    let whole = db.get("broken").await;
+    let head = db.call(Method::HEAD, "broken").send().await;
     assert_eq!(head.status, whole.status, "an error of MariaDB's own");
     assert!(head.status.is_client_error(), "{head}");
 }
 
-async fn the_head_of_a_long_list_reads_no_more_than_a_row(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE big (id INT PRIMARY KEY, name VARCHAR(100))"],
-    )
-    .await;
-    room.exec("INSERT INTO big SELECT seq, REPEAT('x', 80) FROM seq_1_to_50000")
-        .await;
+async fn the_head_of_a_long_list_reads_no_more_than_a_row(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE big (id INT PRIMARY KEY, name VARCHAR(100))"]).await;
+    db.exec("INSERT INTO big SELECT seq, REPEAT('x', 80) FROM seq_1_to_50000").await;
     let read = || {
-        let rows = room.behind(
+        let rows = db.behind(
             "SET GLOBAL userstat = 1; SELECT IFNULL(SUM(ROWS_READ), 0) FROM information_schema.TABLE_STATISTICS \
              WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'big'",
         );
-        rows.trim()
-            .parse::<u64>()
-            .unwrap_or_else(|_| panic!("no number: {rows:?}"))
+        rows.trim().parse::<u64>().unwrap_or_else(|_| panic!("no number: {rows:?}"))
     };
     let before = read();
-    let head = room.call(Method::HEAD, "big").send().await;
+    let head = db.call(Method::HEAD, "big").send().await;
     assert_eq!(head.status, 200);
     let for_the_head = read() - before;
-    assert_eq!(
-        room.get("big").await.payload().as_array().map(Vec::len),
-        Some(50_000)
-    );
+    assert_eq!(db.get("big").await.payload().as_array().map(Vec::len), Some(50_000));
     let for_all = read() - before - for_the_head;
     assert!(for_all >= 50_000, "the server counts rows: {for_all}");
-    assert!(
-        for_the_head <= 2,
-        "{for_the_head} rows were read for a head"
-    );
+    assert!(for_the_head <= 2, "{for_the_head} rows were read for a head");
 }
 
-async fn both_doors_give_the_same_tag(_: Door) {
+async fn both_doors_give_the_same_tag(_: Host) {
     let path = "/api/v1/crud/demo/posts/7";
     let mut tags = std::collections::HashSet::new();
-    for door in [Door::Origin, Door::Edge] {
-        let answer = Call::new(door.url(), Method::GET, path)
-            .key(&shared().read_key)
-            .send()
-            .await;
+    for host in [Host::Origin, Host::Edge] {
+        let answer = Call::new(host.url(), Method::GET, path).key(&shared().read_key).send().await;
         tags.insert(tag(&answer));
     }
     assert_eq!(tags.len(), 1, "{tags:?}");

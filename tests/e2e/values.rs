@@ -12,8 +12,8 @@ mod times;
 mod zones;
 
 use crate::case::Case;
-use crate::door::{Answer, Door, enc};
-use crate::room::Room;
+use crate::host::{Answer, Host, enc};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -47,85 +47,47 @@ enum Found {
 
 /// Inserts each input (an exact JSON text) into a column of `kind`, and expects this exact JSON text back: as a record,
 /// by SQL without and with parameters, and after an update.
-async fn round_trips(door: Door, kind: &str, found: Found, pairs: &[(&str, &str)]) {
-    let room = Room::new(
-        door,
-        &[&format!(
-            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
-        )],
-    )
-    .await;
+async fn round_trips(host: Host, kind: &str, found: Found, pairs: &[(&str, &str)]) {
+    let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for (input, expected) in pairs {
         let body = format!("{{\"v\":{input}}}");
-        let inserted = room
-            .call(Method::POST, "t")
-            .bytes(body.clone())
-            .send()
-            .await;
+        let inserted = db.call(Method::POST, "t").bytes(body.clone()).send().await;
         let id = inserted.payload();
         let one = format!("t/{id}");
-        let check = |how: &str, fields: crate::door::RawRecord| {
+        let check = |how: &str, fields: crate::host::RawRecord| {
             assert_eq!(fields["v"], *expected, "{kind} from {input}, {how}");
         };
-        check("as a record", room.get(&one).await.raw_record());
-        check(
-            "in a list",
-            room.get(&format!("t?query[id]={id}")).await.raw_row(),
-        );
-        let bare = room
-            .sql(&format!("SELECT v FROM t WHERE id = {id}"))
-            .send()
-            .await;
+        check("as a record", db.get(&one).await.raw_record());
+        check("in a list", db.get(&format!("t?query[id]={id}")).await.raw_row());
+        let bare = db.sql(&format!("SELECT v FROM t WHERE id = {id}")).send().await;
         check("by SQL", bare.raw_row());
-        let bound = room
-            .sql_with("SELECT v FROM t WHERE id = ?", json!([id]))
-            .send()
-            .await;
+        let bound = db.sql_with("SELECT v FROM t WHERE id = ?", json!([id])).send().await;
         check("by SQL with a parameter", bound.raw_row());
-        let updated = room.call(Method::PUT, &one).bytes(body).send().await;
+        let updated = db.call(Method::PUT, &one).bytes(body).send().await;
         assert_eq!(updated.payload(), 1, "{kind}: {input}");
-        check("after an update", room.get(&one).await.raw_record());
+        check("after an update", db.get(&one).await.raw_record());
         if found == Found::ByInput {
             let query = format!("t?query={}", enc(&format!("{{\"v\":{input}}}")));
-            let ids = room.column(&query, "id").await;
-            assert!(
-                ids.contains(&id),
-                "{kind}: the filter {input} finds {ids:?}, not {id}"
-            );
+            let ids = db.column(&query, "id").await;
+            assert!(ids.contains(&id), "{kind}: the filter {input} finds {ids:?}, not {id}");
         }
     }
 }
 
 /// Inserts that must be refused as `invalid_value`, naming the field, and leave nothing behind.
-async fn are_refused(door: Door, kind: &str, inputs: &[&str]) {
-    let room = Room::new(
-        door,
-        &[&format!(
-            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
-        )],
-    )
-    .await;
+async fn are_refused(host: Host, kind: &str, inputs: &[&str]) {
+    let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for input in inputs {
-        let answer = room
-            .call(Method::POST, "t")
-            .bytes(format!("{{\"v\":{input}}}"))
-            .send()
-            .await;
+        let answer = db.call(Method::POST, "t").bytes(format!("{{\"v\":{input}}}")).send().await;
         names(&answer, "v");
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0, "{kind}");
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0, "{kind}");
 }
 
 /// Conditions that must be refused as `invalid_filter`, naming the field, with every operator that
 /// compares.
-async fn are_no_filters(door: Door, kind: &str, inputs: &[&str]) {
-    let room = Room::new(
-        door,
-        &[&format!(
-            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
-        )],
-    )
-    .await;
+async fn are_no_filters(host: Host, kind: &str, inputs: &[&str]) {
+    let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for input in inputs {
         for condition in [
             format!("{{\"value\":{input}}}"),
@@ -134,7 +96,7 @@ async fn are_no_filters(door: Door, kind: &str, inputs: &[&str]) {
             format!("{{\"value\":[{input},{input}],\"equality\":\"BETWEEN\"}}"),
         ] {
             let query = enc(&format!("{{\"v\":{condition}}}"));
-            let answer = room.get(&format!("t?query={query}")).await;
+            let answer = db.get(&format!("t?query={query}")).await;
             let error = answer.refused(ErrorCode::InvalidFilter);
             assert!(is_named(&error, "v"), "{answer}");
         }
@@ -150,7 +112,5 @@ fn names(answer: &Answer, field: &str) {
 
 fn is_named(error: &Value, field: &str) -> bool {
     let message = error["message"].as_str().unwrap_or_default();
-    ['"', '\'', '`']
-        .iter()
-        .any(|quote| message.contains(&format!("{quote}{field}{quote}")))
+    ['"', '\'', '`'].iter().any(|quote| message.contains(&format!("{quote}{field}{quote}")))
 }

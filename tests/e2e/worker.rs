@@ -33,10 +33,7 @@ impl Worker {
 
     /// The same with another configuration file.
     pub(crate) fn serve(configuration: &str, variables: &[(&str, &str)]) -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("selkie-worker-")
-            .tempdir()
-            .expect("a directory");
+        let directory = tempfile::Builder::new().prefix("selkie-worker-").tempdir().expect("a directory");
         let log = File::create(directory.path().join("log")).expect("a log");
         let port = free_port();
         let mut command = Command::new(workerd());
@@ -58,10 +55,7 @@ impl Worker {
 
     /// Starts one as `selkie dev` does, with the simulations that wrangler brings along.
     pub(crate) fn in_wrangler(variables: &[(&str, &str)]) -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("selkie-worker-")
-            .tempdir()
-            .expect("a directory");
+        let directory = tempfile::Builder::new().prefix("selkie-worker-").tempdir().expect("a directory");
         let log = File::create(directory.path().join("log")).expect("a log");
         let port = free_port();
         let jwks = shared().cli_ok(&["key", "jwks"]);
@@ -89,14 +83,8 @@ impl Worker {
     }
 
     fn run(mut command: Command, directory: TempDir, port: u16) -> Self {
-        let child = command
-            .spawn()
-            .expect("workerd and node, which `make setup` installs");
-        let mut worker = Self {
-            child,
-            directory,
-            url: format!("http://127.0.0.1:{port}"),
-        };
+        let child = command.spawn().expect("workerd and node, which `make setup` installs");
+        let mut worker = Self { child, directory, url: format!("http://127.0.0.1:{port}") };
         worker.wait_until_alive();
         worker
     }
@@ -105,11 +93,7 @@ impl Worker {
         let deadline = Instant::now() + START_MAX;
         while !is_alive(&self.url) {
             let ended = self.child.try_wait().expect("a child");
-            assert!(
-                ended.is_none() && Instant::now() < deadline,
-                "workerd does not answer: {}",
-                self.log()
-            );
+            assert!(ended.is_none() && Instant::now() < deadline, "workerd does not answer: {}", self.log());
             std::thread::sleep(PAUSE);
         }
     }

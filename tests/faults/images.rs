@@ -1,7 +1,7 @@
 //! Images of 100 megapixels, hostile ones too, in a process that stays small. Each case starts a service of its own.
 
-use crate::door::{Answer, Call, Door};
 use crate::faults::{start, stop};
+use crate::host::{Answer, Call, Host};
 use crate::service::{Edge, Service};
 use crate::streams::Process;
 use base64::Engine as _;
@@ -35,7 +35,7 @@ enum Outcome {
     TooComplex,
 }
 
-async fn jpegs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
+async fn jpegs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Host) {
     let mut padded = jpeg(ColorType::L8, 0xC0);
     padded.resize(PADDED_BYTES, 0);
     walk([
@@ -47,7 +47,7 @@ async fn jpegs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
     .await;
 }
 
-async fn pngs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
+async fn pngs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Host) {
     walk([
         ("deep.png", png(16, 6, 0), Thumbnail),
         ("interlaced.png", png(8, 2, 1), Thumbnail),
@@ -56,15 +56,11 @@ async fn pngs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
     .await;
 }
 
-async fn tiffs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
-    walk([
-        ("deep.tiff", tiff(9_990, 16, 4), Refused),
-        ("plain.tiff", tiff(SIDE, 8, 3), Thumbnail),
-    ])
-    .await;
+async fn tiffs_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Host) {
+    walk([("deep.tiff", tiff(9_990, 16, 4), Refused), ("plain.tiff", tiff(SIDE, 8, 3), Thumbnail)]).await;
 }
 
-async fn other_images_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Door) {
+async fn other_images_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Host) {
     walk([
         ("runs.bmp", bmp(), Thumbnail),
         ("frame.gif", gif(), Thumbnail),
@@ -85,11 +81,7 @@ async fn walk<const COUNT: usize>(files: [(&str, Vec<u8>, Outcome); COUNT]) {
                 assert_eq!(answer.status, 204, "{name}: {answer}");
                 let id = answer.header("selkie-media-id").expect("an id");
                 let path = format!("/api/v1/media/{id}");
-                let row = Call::new(&service.origin, Method::GET, &path)
-                    .key(&service.full_key)
-                    .send()
-                    .await
-                    .payload();
+                let row = Call::new(&service.origin, Method::GET, &path).key(&service.full_key).send().await.payload();
                 assert_eq!(row["height"], Value::from(SIDE), "{name}");
                 assert!(row["thumbnailUrl"].is_string(), "{name}: {row}");
             }
@@ -112,9 +104,7 @@ async fn walk<const COUNT: usize>(files: [(&str, Vec<u8>, Outcome); COUNT]) {
 /// Uploads a file whole; the answer to its last byte.
 async fn upload(service: &Service, name: &str, bytes: &[u8]) -> Answer {
     let call = |method, path: &str| {
-        Call::new(&service.origin, method, path)
-            .key(&service.full_key)
-            .header("tus-resumable", "1.0.0")
+        Call::new(&service.origin, method, path).key(&service.full_key).header("tus-resumable", "1.0.0")
     };
     let metadata = format!("filename {},kind aW1hZ2U=", STANDARD.encode(name));
     let created = call(Method::POST, "/api/v1/media/tus")
@@ -134,11 +124,7 @@ async fn upload(service: &Service, name: &str, bytes: &[u8]) -> Answer {
 
 fn deflated_zeros(bytes: u64) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    std::io::copy(
-        &mut std::io::Read::take(std::io::repeat(0), bytes),
-        &mut encoder,
-    )
-    .unwrap();
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), bytes), &mut encoder).unwrap();
     encoder.finish().unwrap()
 }
 
@@ -167,11 +153,7 @@ fn tiff(width: u32, bits: u32, samples: u32) -> Vec<u8> {
     for (tag, value) in tags {
         file.extend(tag.to_le_bytes());
         // One number of 16 or 32 bits.
-        let kind = if matches!(tag, 258..=262 | 277 | 338) {
-            3
-        } else {
-            4
-        };
+        let kind = if matches!(tag, 258..=262 | 277 | 338) { 3 } else { 4 };
         file.extend([kind, 0, 1, 0, 0, 0]);
         file.extend(value.to_le_bytes());
     }
@@ -184,9 +166,7 @@ fn tiff(width: u32, bits: u32, samples: u32) -> Vec<u8> {
 fn jpeg(colours: ColorType, frame_marker: u8) -> Vec<u8> {
     let mut small = Vec::new();
     let pixels = vec![128; 64 * usize::from(colours.bytes_per_pixel())];
-    JpegEncoder::new(&mut small)
-        .write_image(&pixels, 8, 8, colours.into())
-        .unwrap();
+    JpegEncoder::new(&mut small).write_image(&pixels, 8, 8, colours.into()).unwrap();
     let find = |marker| {
         let at = small.windows(2).position(|pair| pair == [0xFF, marker]);
         at.expect("a segment")
@@ -216,21 +196,12 @@ fn png(depth: u8, colours: u8, interlace_method: u8) -> Vec<u8> {
     let side = u64::from(SIDE);
     let passes = if interlace_method == 1 {
         // The first pixel and the step of each pass, across and down.
-        vec![
-            (0, 8, 0, 8),
-            (4, 8, 0, 8),
-            (0, 4, 4, 8),
-            (2, 4, 0, 4),
-            (0, 2, 2, 4),
-            (1, 2, 0, 2),
-            (0, 1, 1, 2),
-        ]
+        vec![(0, 8, 0, 8), (4, 8, 0, 8), (0, 4, 4, 8), (2, 4, 0, 4), (0, 2, 2, 4), (1, 2, 0, 2), (0, 1, 1, 2)]
     } else {
         vec![(0, 1, 0, 1)]
     };
-    let bytes = passes
-        .into_iter()
-        .map(|(x, across, y, down)| row((side - x).div_ceil(across)) * (side - y).div_ceil(down));
+    let bytes =
+        passes.into_iter().map(|(x, across, y, down)| row((side - x).div_ceil(across)) * (side - y).div_ceil(down));
     let data = deflated_zeros(bytes.sum());
     let mut header = [SIDE.to_be_bytes(), SIDE.to_be_bytes()].concat();
     header.extend([depth, colours, 0, 0, interlace_method]);
@@ -360,11 +331,7 @@ fn webp_with_65_536_groups() -> Vec<u8> {
     add(&mut table, 1, 3);
     add(&mut table, 9, 4);
     for length in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10_u32] {
-        let (code, count) = if length <= 6 {
-            (length - 1, 3)
-        } else {
-            (0b1100 + length - 7, 4)
-        };
+        let (code, count) = if length <= 6 { (length - 1, 3) } else { (0b1100 + length - 7, 4) };
         add(&mut table, code.reverse_bits() >> (32 - count), count);
     }
     let tables = std::iter::repeat_n(table.iter().copied(), 65_536 * 5);

@@ -2,9 +2,9 @@
 //! rows that name whole objects, and nothing that a sweep does not find. The steps are the points of `origin/src/fault.rs`.
 
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door, enc};
 use crate::faults::{start, stop};
-use crate::second::Second;
+use crate::host::{Answer, Call, Host, enc};
+use crate::second_origin::SecondOrigin;
 use crate::service::{Edge, Service};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,13 +28,7 @@ cases! {
 }
 
 /// The steps of storing new files, and of replacing some.
-const BEFORE_ROWS: [&str; 5] = [
-    "arrived",
-    "announced",
-    "object_published",
-    "published",
-    "rows_written",
-];
+const BEFORE_ROWS: [&str; 5] = ["arrived", "announced", "object_published", "published", "rows_written"];
 const AFTER_ROWS: [&str; 1] = ["rows_committed"];
 const AFTER_REPLACED_ROWS: [&str; 3] = ["rows_committed", "objects_deleted", "settled"];
 const BEFORE_DELETION: [&str; 1] = ["row_deleted"];
@@ -58,15 +52,15 @@ enum State {
     New,
 }
 
-async fn whatever_step_an_upload_dies_at_it_is_there_whole_or_not_at_all(_: Door) {
+async fn whatever_step_an_upload_dies_at_it_is_there_whole_or_not_at_all(_: Host) {
     walk(Deed::Upload, &BEFORE_ROWS, &AFTER_ROWS).await;
 }
 
-async fn whatever_step_a_replacement_dies_at_the_old_files_are_there_or_the_new(_: Door) {
+async fn whatever_step_a_replacement_dies_at_the_old_files_are_there_or_the_new(_: Host) {
     walk(Deed::Replace, &BEFORE_ROWS, &AFTER_REPLACED_ROWS).await;
 }
 
-async fn whatever_step_a_deletion_dies_at_the_file_is_there_whole_or_gone(_: Door) {
+async fn whatever_step_a_deletion_dies_at_the_file_is_there_whole_or_gone(_: Host) {
     walk(Deed::Delete, &BEFORE_DELETION, &AFTER_DELETION).await;
 }
 
@@ -84,10 +78,7 @@ async fn walk(deed: Deed, old: &[&str], new: &[&str]) {
         }
         make_due(&service);
         let second = second(&service).await;
-        eventually("nothing is left over", SWEPT_MAX, || async {
-            is_clean(&service).then_some(())
-        })
-        .await;
+        eventually("nothing is left over", SWEPT_MAX, || async { is_clean(&service).then_some(()) }).await;
         drop(second);
         // And still as it was.
         assert_eq!(rows(&service, point).await, after, "{point}");
@@ -98,23 +89,20 @@ async fn walk(deed: Deed, old: &[&str], new: &[&str]) {
     stop(service).await;
 }
 
-async fn whatever_step_a_sweep_dies_at_the_next_one_ends_it(_: Door) {
+async fn whatever_step_a_sweep_dies_at_the_next_one_ends_it(_: Host) {
     let service = start(Edge::Without, &[]).await;
     for point in OF_A_SWEEP {
         let before = prepare(&service, Deed::Replace, point).await;
         die(&service, Deed::Replace, "published", &before).await;
         make_due(&service);
-        let mut sweeper = Second::launch(&service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
+        let mut sweeper = SecondOrigin::launch(&service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
         let died = tokio::task::spawn_blocking(move || sweeper.wait_until_dead());
         died.await.unwrap().unwrap();
         assert_eq!(rows(&service, point).await, before, "{point}");
         let left = ledger(&service);
         assert_eq!(left == 0, point == "settled", "{left} at {point}");
         let second = second(&service).await;
-        eventually("nothing is left over", SWEPT_MAX, || async {
-            is_clean(&service).then_some(())
-        })
-        .await;
+        eventually("nothing is left over", SWEPT_MAX, || async { is_clean(&service).then_some(()) }).await;
         drop(second);
         for row in &before {
             is_whole(&service, row).await;
@@ -124,41 +112,32 @@ async fn whatever_step_a_sweep_dies_at_the_next_one_ends_it(_: Door) {
 }
 
 /// A point that is added without a test is found here.
-async fn every_step_is_one_to_die_at(_: Door) {
+async fn every_step_is_one_to_die_at(_: Host) {
     let table = include_str!("../../origin/src/fault.rs");
     let known: BTreeSet<&str> = table
         .lines()
         .filter_map(|line| line.trim().strip_suffix("\";")?.rsplit_once(" = \""))
         .map(|(_, name)| name)
         .collect();
-    let walked: BTreeSet<&str> = [
-        &BEFORE_ROWS[..],
-        &AFTER_ROWS,
-        &AFTER_REPLACED_ROWS,
-        &BEFORE_DELETION,
-        &AFTER_DELETION,
-        &OF_A_SWEEP,
-    ]
-    .concat()
-    .into_iter()
-    .collect();
+    let walked: BTreeSet<&str> =
+        [&BEFORE_ROWS[..], &AFTER_ROWS, &AFTER_REPLACED_ROWS, &BEFORE_DELETION, &AFTER_DELETION, &OF_A_SWEEP]
+            .concat()
+            .into_iter()
+            .collect();
     assert_eq!(known, walked);
 }
 
 /// Brings a folder to its old state: empty for an upload, else two pictures.
 async fn prepare(service: &Service, deed: Deed, folder: &str) -> Vec<Value> {
     if deed != Deed::Upload {
-        upload(&service.origin, service, folder, 10, false)
-            .send()
-            .await
-            .payload();
+        upload(&service.origin, service, folder, 10, false).send().await.payload();
     }
     rows(service, folder).await
 }
 
 /// Has an origin do the deed that dies at the point.
 async fn die(service: &Service, deed: Deed, point: &str, before: &[Value]) {
-    let mut dying = Second::launch(service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
+    let mut dying = SecondOrigin::launch(service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
     let (mut dying, ready) = tokio::task::spawn_blocking(move || {
         let ready = dying.wait_until_ready();
         (dying, ready)
@@ -166,10 +145,7 @@ async fn die(service: &Service, deed: Deed, point: &str, before: &[Value]) {
     .await
     .unwrap();
     ready.unwrap();
-    let folder = before
-        .first()
-        .and_then(|row| row["folder"].as_str())
-        .unwrap_or(point);
+    let folder = before.first().and_then(|row| row["folder"].as_str()).unwrap_or(point);
     let call = match deed {
         Deed::Upload => upload(&dying.origin, service, folder, 90, false),
         Deed::Replace => upload(&dying.origin, service, folder, 90, true),
@@ -180,14 +156,11 @@ async fn die(service: &Service, deed: Deed, point: &str, before: &[Value]) {
     };
     let answered = call.attempt().await;
     assert!(answered.is_err(), "{deed:?} does not come to {point}");
-    tokio::task::spawn_blocking(move || dying.wait_until_dead())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(move || dying.wait_until_dead()).await.unwrap().unwrap();
 }
 
-async fn second(service: &Service) -> Second {
-    tokio::task::block_in_place(|| Second::start(service)).unwrap()
+async fn second(service: &Service) -> SecondOrigin {
+    tokio::task::block_in_place(|| SecondOrigin::start(service)).unwrap()
 }
 
 fn upload(origin: &str, service: &Service, folder: &str, shade: u8, update: bool) -> Call {
@@ -199,42 +172,28 @@ fn upload(origin: &str, service: &Service, folder: &str, shade: u8, update: bool
     if update {
         body["update"] = json!(true);
     }
-    Call::new(origin, Method::POST, "/api/v1/media")
-        .key(&service.full_key)
-        .json(&body)
+    Call::new(origin, Method::POST, "/api/v1/media").key(&service.full_key).json(&body)
 }
 
 /// A picture that is larger than its thumbnail.
 fn picture(shade: u8) -> Vec<u8> {
     let pixels = RgbImage::from_fn(400, 300, |x, y| {
-        Rgb([
-            shade,
-            u8::try_from(x % 251).unwrap(),
-            u8::try_from(y % 241).unwrap(),
-        ])
+        Rgb([shade, u8::try_from(x % 251).unwrap(), u8::try_from(y % 241).unwrap()])
     });
     let mut bytes = Cursor::new(Vec::new());
-    DynamicImage::from(pixels)
-        .write_to(&mut bytes, ImageFormat::Png)
-        .unwrap();
+    DynamicImage::from(pixels).write_to(&mut bytes, ImageFormat::Png).unwrap();
     bytes.into_inner()
 }
 
 /// The folder's files, by name.
 async fn rows(service: &Service, folder: &str) -> Vec<Value> {
-    let path = format!(
-        "/api/v1/media?folder={}&order={}",
-        enc(folder),
-        enc(r#"{"field":"name"}"#)
-    );
+    let path = format!("/api/v1/media?folder={}&order={}", enc(folder), enc(r#"{"field":"name"}"#));
     let list = Call::new(&service.origin, Method::GET, &path).key(&service.full_key);
     list.send().await.payload().as_array().unwrap().clone()
 }
 
 fn judge(deed: Deed, state: State, before: &[Value], after: &[Value], point: &str) {
-    let of = |rows: &[Value], field: &str| -> Vec<Value> {
-        rows.iter().map(|row| row[field].clone()).collect()
-    };
+    let of = |rows: &[Value], field: &str| -> Vec<Value> { rows.iter().map(|row| row[field].clone()).collect() };
     match (state, deed) {
         (State::Old, _) => assert_eq!(after, before, "{point}"),
         (State::New, Deed::Upload) => {
@@ -303,11 +262,7 @@ fn is_clean(service: &Service) -> bool {
         })
         .collect();
     for (object, content) in &named {
-        assert_eq!(
-            stored.get(object),
-            Some(content),
-            "a row's object is not whole"
-        );
+        assert_eq!(stored.get(object), Some(content), "a row's object is not whole");
     }
     stored.len() == named.len() && ledger(service) == 0 && is_nothing_staged(&media.join("staging"))
 }
@@ -315,10 +270,7 @@ fn is_clean(service: &Service) -> bool {
 /// Whether no file is there but the locks of processes that run.
 fn is_nothing_staged(staging: &Path) -> bool {
     let mut files = files(staging).into_iter();
-    files.all(|file| {
-        file.extension()
-            .is_some_and(|extension| extension == "lock")
-    })
+    files.all(|file| file.extension().is_some_and(|extension| extension == "lock"))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

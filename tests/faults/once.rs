@@ -2,9 +2,9 @@
 //! there, or neither is. Each case starts a service of its own.
 
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
 use crate::faults::{database_process, start, stop};
-use crate::second::Second;
+use crate::host::{Answer, Call, Host};
+use crate::second_origin::SecondOrigin;
 use crate::service::{Edge, Service, kill};
 use reqwest::Method;
 use rustix::process::Signal;
@@ -38,12 +38,7 @@ async fn table(service: &Service) {
         "query": "CREATE TABLE once (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL, row INT NOT NULL)",
         "database": "demo"
     });
-    Call::new(&service.origin, Method::POST, "/api/v1/sql")
-        .key(&service.full_key)
-        .json(&body)
-        .send()
-        .await
-        .payload();
+    Call::new(&service.origin, Method::POST, "/api/v1/sql").key(&service.full_key).json(&body).send().await.payload();
 }
 
 /// How many of the inserts are there, each whole and once; and that each has its receipt.
@@ -52,16 +47,10 @@ fn inserted(service: &Service) -> usize {
     let whole = format!(
         "SELECT COUNT(*), COALESCE(SUM(size = {ROWS}), 0) FROM (SELECT COUNT(*) AS size FROM demo.once GROUP BY n) AS inserts"
     );
-    let counts: Vec<usize> = root(&whole)
-        .split_whitespace()
-        .map(|count| count.parse().expect("a count"))
-        .collect();
+    let counts: Vec<usize> = root(&whole).split_whitespace().map(|count| count.parse().expect("a count")).collect();
     assert_eq!(counts[0], counts[1], "an insert is there in part, or twice");
     let receipts = "SELECT COUNT(*), COUNT(answer) FROM demo.selkie_receipts";
-    let counts: Vec<usize> = root(receipts)
-        .split_whitespace()
-        .map(|count| count.parse().expect("a count"))
-        .collect();
+    let counts: Vec<usize> = root(receipts).split_whitespace().map(|count| count.parse().expect("a count")).collect();
     assert_eq!(counts[0], counts[1], "a receipt has no answer");
     counts[0]
 }
@@ -80,10 +69,10 @@ async fn until_answered(origin: &str, service: &Service, key: &str, n: usize) ->
     .await
 }
 
-async fn two_origins_insert_once_between_them(_: Door) {
+async fn two_origins_insert_once_between_them(_: Host) {
     let service = start(Edge::Without, &[]).await;
     table(&service).await;
-    let second = Second::start(&service).expect("a second origin");
+    let second = SecondOrigin::start(&service).expect("a second origin");
     for n in 0..10 {
         let key = format!("race-{n}");
         let calls = (0..20).map(|at| {
@@ -120,14 +109,9 @@ async fn killed_in_between(service: &Service, origin: &str, kill_one: impl Async
         let calls = keys.iter().map(|n| async move {
             // One after the other, so that some are about to begin, some to end.
             tokio::time::sleep(Duration::from_millis(*n as u64 % 8 * 7)).await;
-            insert(origin, service, &format!("key-{n}"), *n)
-                .attempt()
-                .await
+            insert(origin, service, &format!("key-{n}"), *n).attempt().await
         });
-        let (answers, ()) = tokio::join!(
-            futures_util::future::join_all(calls),
-            kill_one(round * 9 + 8)
-        );
+        let (answers, ()) = tokio::join!(futures_util::future::join_all(calls), kill_one(round * 9 + 8));
         for (n, first) in keys.iter().zip(answers) {
             let answer = until_answered(origin, service, &format!("key-{n}"), *n).await;
             let first = first.ok().filter(|first| first.status == 200);
@@ -140,27 +124,24 @@ async fn killed_in_between(service: &Service, origin: &str, kill_one: impl Async
     sent
 }
 
-async fn whatever_moment_the_database_is_killed_an_insert_happens_once(_: Door) {
+async fn whatever_moment_the_database_is_killed_an_insert_happens_once(_: Host) {
     let service = start(Edge::Without, &[]).await;
     table(&service).await;
     let sent = killed_in_between(&service, &service.origin, async |millis| {
         tokio::time::sleep(Duration::from_millis(millis)).await;
-        kill(
-            database_process(&service).expect("a database"),
-            Signal::KILL,
-        );
+        kill(database_process(&service).expect("a database"), Signal::KILL);
     })
     .await;
     assert_eq!(inserted(&service), sent);
     stop(service).await;
 }
 
-async fn whatever_moment_an_origin_is_killed_an_insert_happens_once(_: Door) {
+async fn whatever_moment_an_origin_is_killed_an_insert_happens_once(_: Host) {
     let service = start(Edge::Without, &[]).await;
     table(&service).await;
     let mut sent = 0;
     for round in 0..4_u64 {
-        let mut second = Second::start(&service).expect("a second origin");
+        let mut second = SecondOrigin::start(&service).expect("a second origin");
         let origin = second.origin.clone();
         let keys: Vec<usize> = (sent..sent + 8).collect();
         sent += keys.len();
@@ -172,9 +153,7 @@ async fn whatever_moment_an_origin_is_killed_an_insert_happens_once(_: Door) {
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(15 + round * 25)).await;
-        tokio::task::spawn_blocking(move || second.kill())
-            .await
-            .expect("a task");
+        tokio::task::spawn_blocking(move || second.kill()).await.expect("a task");
         for (n, first) in keys.iter().zip(calls) {
             let first = first.await.expect("a task").ok();
             // The other origin knows what the first one did.
@@ -189,7 +168,7 @@ async fn whatever_moment_an_origin_is_killed_an_insert_happens_once(_: Door) {
     stop(service).await;
 }
 
-async fn a_caller_who_leaves_finds_all_or_nothing(_: Door) {
+async fn a_caller_who_leaves_finds_all_or_nothing(_: Host) {
     let service = start(Edge::Without, &[]).await;
     table(&service).await;
     for n in 0..20_usize {

@@ -2,10 +2,10 @@
 //! nobody comes back. Each case starts a service of its own.
 
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
 use crate::faults::{start, stop};
+use crate::host::{Answer, Call, Host};
 use crate::raw;
-use crate::second::Second;
+use crate::second_origin::SecondOrigin;
 use crate::service::{Edge, Service};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,18 +27,13 @@ cases! {
 }
 
 fn call(service: &Service, origin: &str, method: Method, path: &str) -> Call {
-    Call::new(origin, method, path)
-        .key(&service.full_key)
-        .header("tus-resumable", "1.0.0")
+    Call::new(origin, method, path).key(&service.full_key).header("tus-resumable", "1.0.0")
 }
 
 async fn begin(service: &Service, name: &str, length: usize) -> String {
     let created = call(service, &service.origin, Method::POST, TUS)
         .header("upload-length", &length.to_string())
-        .header(
-            "upload-metadata",
-            &format!("filename {}", STANDARD.encode(name)),
-        )
+        .header("upload-metadata", &format!("filename {}", STANDARD.encode(name)))
         .send()
         .await;
     assert_eq!(created.status, 201, "{created}");
@@ -53,19 +48,17 @@ fn part(service: &Service, path: &str, offset: usize, bytes: &[u8]) -> Call {
 }
 
 async fn head(service: &Service, path: &str) -> Answer {
-    call(service, &service.origin, Method::HEAD, path)
-        .send()
-        .await
+    call(service, &service.origin, Method::HEAD, path).send().await
 }
 
-async fn an_upload_outlives_the_origin_that_was_taking_it(_: Door) {
+async fn an_upload_outlives_the_origin_that_was_taking_it(_: Host) {
     let service = start(Edge::Without, &[]).await;
     let content: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
     let path = begin(&service, "outlives.bin", LENGTH).await;
     let mut at = 0;
     // Killed in the middle of the first part, then of the second.
     for end in [PART, PART + 1_000_000] {
-        let mut second = Second::start(&service).expect("a second origin");
+        let mut second = SecondOrigin::start(&service).expect("a second origin");
         let headers = format!(
             "Authorization: Bearer {}\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: {at}\r\n\
              Content-Type: application/offset+octet-stream\r\nContent-Length: {}\r\n",
@@ -99,27 +92,18 @@ async fn an_upload_outlives_the_origin_that_was_taking_it(_: Door) {
     let url = done.header("selkie-media-url").expect("a URL");
     let again = head(&service, &path).await;
     assert_eq!(again.header("selkie-media-id"), Some(id));
-    let file = url
-        .strip_prefix(&service.origin)
-        .expect("a URL of the origin");
+    let file = url.strip_prefix(&service.origin).expect("a URL of the origin");
     let file = Call::new(&service.origin, Method::GET, file).send().await;
     assert!(file.body == content);
     stop(service).await;
 }
 
-async fn whatever_step_its_end_dies_at_an_upload_becomes_one_file(_: Door) {
+async fn whatever_step_its_end_dies_at_an_upload_becomes_one_file(_: Host) {
     let service = start(Edge::Without, &[]).await;
     let content = b"It ends in the middle of its end.";
-    for point in [
-        "arrived",
-        "announced",
-        "object_published",
-        "published",
-        "rows_written",
-        "rows_committed",
-    ] {
+    for point in ["arrived", "announced", "object_published", "published", "rows_written", "rows_committed"] {
         let path = begin(&service, point, content.len()).await;
-        let mut second = Second::launch(&service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
+        let mut second = SecondOrigin::launch(&service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
         second.wait_until_ready().expect("a second origin");
         let last = call(&service, &second.origin, Method::PATCH, &path)
             .header("upload-offset", "0")
@@ -148,18 +132,12 @@ async fn whatever_step_its_end_dies_at_an_upload_becomes_one_file(_: Door) {
     stop(service).await;
 }
 
-async fn an_upload_that_nobody_goes_on_with_expires(_: Door) {
-    let settings = &[
-        ("SELKIE_TUS_EXPIRY", "2s"),
-        ("SELKIE_TUS_MAX_BYTES", "2048"),
-    ];
+async fn an_upload_that_nobody_goes_on_with_expires(_: Host) {
+    let settings = &[("SELKIE_TUS_EXPIRY", "2s"), ("SELKIE_TUS_MAX_BYTES", "2048")];
     let service = start(Edge::Without, settings).await;
     let path = begin(&service, "expires.bin", 2_048).await;
     assert_eq!(part(&service, &path, 0, b"abc").send().await.status, 204);
-    eventually("an end", ARRIVAL_MAX, || async {
-        (head(&service, &path).await.status == 404).then_some(())
-    })
-    .await;
+    eventually("an end", ARRIVAL_MAX, || async { (head(&service, &path).await.status == 404).then_some(()) }).await;
     let late = part(&service, &path, 3, b"d").send().await;
     late.refused(ErrorCode::MediaNotFound);
     let large = call(&service, &service.origin, Method::POST, TUS)

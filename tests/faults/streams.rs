@@ -2,8 +2,8 @@
 //! not at all. Each case starts a service of its own.
 
 use crate::case::eventually;
-use crate::door::Door;
 use crate::faults::{get, sql, start, stop};
+use crate::host::Host;
 use crate::raw;
 use crate::service::{Edge, Service};
 use futures_util::StreamExt as _;
@@ -24,12 +24,11 @@ const MILLION: usize = 1_000_000;
 const GROWTH_MAX_BYTES: u64 = 32 * 1024 * 1024;
 /// An answer longer than all buffers between MariaDB and a caller: 20 MB.
 const FAT_ROWS: usize = 20_000;
-const FAT: &str =
-    "CREATE TABLE fat AS SELECT seq AS id, REPEAT('x', 1000) AS body FROM seq_1_to_20000";
+const FAT: &str = "CREATE TABLE fat AS SELECT seq AS id, REPEAT('x', 1000) AS body FROM seq_1_to_20000";
 const SETTLED_MAX: Duration = Duration::from_secs(20);
 const READ_MAX: Duration = Duration::from_secs(60);
 
-async fn a_million_rows_leave_memory_as_it_was(_: Door) {
+async fn a_million_rows_leave_memory_as_it_was(_: Host) {
     let service = start(Edge::Without, &[]).await;
     let million = "CREATE TABLE million AS SELECT seq AS id, CONCAT('label ', MD5(seq)) AS label FROM seq_1_to_1000000";
     sql(&service, million).send().await.payload();
@@ -57,14 +56,11 @@ async fn rows(service: &Service, path: &str) -> usize {
     braces - 1
 }
 
-async fn a_slow_reader_holds_mariadb_back_without_a_thread(_: Door) {
+async fn a_slow_reader_holds_mariadb_back_without_a_thread(_: Host) {
     const READERS: usize = 4;
     let service = start(Edge::Without, &[("SELKIE_WRITE_TIMEOUT", "2m")]).await;
     sql(&service, FAT).send().await.payload();
-    get(&service, "/api/v1/crud/demo/fat?limit=1")
-        .send()
-        .await
-        .payload();
+    get(&service, "/api/v1/crud/demo/fat?limit=1").send().await.payload();
     let process = Process::of(&service);
     let (threads, memory) = (process.threads(), process.resident());
     process.forget_peak();
@@ -72,19 +68,10 @@ async fn a_slow_reader_holds_mariadb_back_without_a_thread(_: Door) {
     for _ in 0..READERS {
         readers.push(ask_for_fat(&service).await);
     }
-    eventually("MariaDB waits for all of them", SETTLED_MAX, || async {
-        (writing(&service) == READERS).then_some(())
-    })
-    .await;
-    get(&service, "/api/v1/crud/demo/posts/1")
-        .send()
-        .await
-        .payload();
-    assert!(
-        process.threads() <= threads,
-        "{} threads",
-        process.threads()
-    );
+    eventually("MariaDB waits for all of them", SETTLED_MAX, || async { (writing(&service) == READERS).then_some(()) })
+        .await;
+    get(&service, "/api/v1/crud/demo/posts/1").send().await.payload();
+    assert!(process.threads() <= threads, "{} threads", process.threads());
     for reader in &mut readers {
         let answer = read_on(reader).await;
         let answer = raw::parse(&answer).expect("an answer");
@@ -97,24 +84,15 @@ async fn a_slow_reader_holds_mariadb_back_without_a_thread(_: Door) {
     stop(service).await;
 }
 
-async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Door) {
+async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Host) {
     let service = start(Edge::Without, &[("SELKIE_WRITE_TIMEOUT", "1s")]).await;
     sql(&service, FAT).send().await.payload();
     let mut reader = ask_for_fat(&service).await;
-    eventually("MariaDB waits for it", SETTLED_MAX, || async {
-        (writing(&service) == 1).then_some(())
-    })
-    .await;
-    eventually("its statement is ended", SETTLED_MAX, || async {
-        (writing(&service) == 0).then_some(())
-    })
-    .await;
+    eventually("MariaDB waits for it", SETTLED_MAX, || async { (writing(&service) == 1).then_some(()) }).await;
+    eventually("its statement is ended", SETTLED_MAX, || async { (writing(&service) == 0).then_some(()) }).await;
     let answer = read_on(&mut reader).await;
     assert!(answer.starts_with(b"HTTP/1.1 200 "));
-    assert!(
-        !answer.ends_with(b"0\r\n\r\n"),
-        "it ends as a whole answer does"
-    );
+    assert!(!answer.ends_with(b"0\r\n\r\n"), "it ends as a whole answer does");
     let answer = raw::parse(&answer).expect("a head");
     assert!(serde_json::from_slice::<serde_json::Value>(&answer.body).is_err());
     stop(service).await;
@@ -124,12 +102,8 @@ async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Door) {
 async fn ask_for_fat(service: &Service) -> TcpStream {
     let address = service.origin.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    let request = raw::request(
-        "GET",
-        b"/api/v1/crud/demo/fat",
-        &format!("Authorization: {}\r\n", service.full_key),
-        b"",
-    );
+    let request =
+        raw::request("GET", b"/api/v1/crud/demo/fat", &format!("Authorization: {}\r\n", service.full_key), b"");
     stream.write_all(&request).await.expect("a request");
     stream
 }
@@ -138,15 +112,14 @@ async fn read_on(reader: &mut TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     let reading = reader.read_to_end(&mut answer);
     // A cut may come as a reset.
-    let _ = tokio::time::timeout(READ_MAX, reading)
-        .await
-        .expect("an end");
+    let _ = tokio::time::timeout(READ_MAX, reading).await.expect("an end");
     answer
 }
 
 /// Statements on `fat` whose rows MariaDB can't get rid of.
 fn writing(service: &Service) -> usize {
-    let query = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%`fat`%' AND STATE = 'Writing to net'";
+    let query =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%`fat`%' AND STATE = 'Writing to net'";
     let count = service.root_sql(query).expect("the process list");
     count.trim().parse().expect("a number")
 }

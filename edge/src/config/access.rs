@@ -53,34 +53,23 @@ pub struct AccessConfig {
 impl AccessConfig {
     /// Reads the variables `RATE_LIMIT`, `EDGE_SECRET`, `CLIENT_ADDRESS_HEADER` and
     /// `ALLOW_FULL_KEYS_FROM_BROWSERS`.
-    pub(super) fn read(
-        variable: impl Fn(&'static str) -> Option<String>,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let rate_limit = match set(variable("RATE_LIMIT")).as_deref() {
             None | Some("off") => None,
-            Some(text) => Some(
-                RateLimit::parse(text)
-                    .ok_or(ConfigError::Form("RATE_LIMIT", RateLimit::EXPECTED))?,
-            ),
+            Some(text) => Some(RateLimit::parse(text).ok_or(ConfigError::Form("RATE_LIMIT", RateLimit::EXPECTED))?),
         };
         let edge_secret = match set(variable("EDGE_SECRET")) {
             None => None,
             Some(text) if is_secret(&text) => Some(EdgeSecret(text)),
             Some(_) => {
-                return Err(ConfigError::Form(
-                    "EDGE_SECRET",
-                    "what `selkie edge secret` prints",
-                ));
+                return Err(ConfigError::Form("EDGE_SECRET", "what `selkie edge secret` prints"));
             }
         };
         let client_address = match set(variable("CLIENT_ADDRESS_HEADER")) {
             None => None,
             Some(name) if is_header(&name) => Some(name.to_ascii_lowercase()),
             Some(_) => {
-                return Err(ConfigError::Form(
-                    "CLIENT_ADDRESS_HEADER",
-                    "the name of a header",
-                ));
+                return Err(ConfigError::Form("CLIENT_ADDRESS_HEADER", "the name of a header"));
             }
         };
         let allows_full_keys = switch("ALLOW_FULL_KEYS_FROM_BROWSERS", &variable)?;
@@ -88,12 +77,7 @@ impl AccessConfig {
             Some(true) => PageKeys::Any,
             Some(false) | None => PageKeys::Read,
         };
-        Ok(Self {
-            rate_limit,
-            edge_secret,
-            client_address,
-            page_keys,
-        })
+        Ok(Self { rate_limit, edge_secret, client_address, page_keys })
     }
 
     /// Refuses a full key that a web page uses: browsers send `Origin` with what pages ask of other sites, and with
@@ -117,17 +101,11 @@ impl AccessConfig {
 }
 
 fn is_secret(text: &str) -> bool {
-    text.len() == SECRET_CHARS
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    text.len() == SECRET_CHARS && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 fn is_header(name: &str) -> bool {
-    name.len() <= HEADER_NAME_MAX_BYTES
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    name.len() <= HEADER_NAME_MAX_BYTES && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 #[cfg(test)]
@@ -141,25 +119,10 @@ mod tests {
     #[test]
     fn without_variables_nothing_is_limited_proved_or_believed() {
         let access = read("", "").unwrap();
-        assert_eq!(
-            (
-                access.rate_limit,
-                access.edge_secret.clone(),
-                access.client_address.clone()
-            ),
-            (None, None, None)
-        );
-        assert!(
-            access
-                .check_page(Some("https://a.example"), Access::Full)
-                .is_err()
-        );
+        assert_eq!((access.rate_limit, access.edge_secret.clone(), access.client_address.clone()), (None, None, None));
+        assert!(access.check_page(Some("https://a.example"), Access::Full).is_err());
         assert!(access.check_page(Some("null"), Access::Full).is_err());
-        assert!(
-            access
-                .check_page(Some("https://a.example"), Access::Read)
-                .is_ok()
-        );
+        assert!(access.check_page(Some("https://a.example"), Access::Read).is_ok());
         assert!(access.check_page(None, Access::Full).is_ok());
     }
 
@@ -189,10 +152,7 @@ mod tests {
         ] {
             let message = read(name, value).unwrap_err().to_string();
             let rest = message.replace("selkie edge secret", "");
-            assert!(
-                message.contains(name) && !rest.contains("secret"),
-                "{message}"
-            );
+            assert!(message.contains(name) && !rest.contains("secret"), "{message}");
         }
     }
 

@@ -34,9 +34,7 @@ impl Region {
     pub fn parse(code: &str) -> Option<Self> {
         let code: [u8; 2] = code.as_bytes().try_into().ok()?;
         let code = code.map(|byte| byte.to_ascii_uppercase());
-        code.iter()
-            .all(u8::is_ascii_alphanumeric)
-            .then_some(Self(code))
+        code.iter().all(u8::is_ascii_alphanumeric).then_some(Self(code))
     }
 
     /// Its code.
@@ -71,28 +69,17 @@ fn parse_one(entry: &str) -> Option<Origin> {
         None => (entry, None),
     };
     let url = url.strip_suffix('/').unwrap_or(url);
-    let host = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"))?;
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     // Callers' paths are appended to it, and an `@` would send them, keys and all, somewhere else.
-    let is_host = !host.is_empty()
-        && host
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b));
+    let is_host = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b));
     if !is_host {
         return None;
     }
     let near = match near {
-        Some(codes) => codes
-            .split('|')
-            .map(|code| Region::parse(code.trim()))
-            .collect::<Option<_>>()?,
+        Some(codes) => codes.split('|').map(|code| Region::parse(code.trim())).collect::<Option<_>>()?,
         None => Vec::new(),
     };
-    Some(Origin {
-        url: url.to_owned(),
-        near,
-    })
+    Some(Origin { url: url.to_owned(), near })
 }
 
 #[cfg(test)]
@@ -110,11 +97,7 @@ mod tests {
                 (origin.url(), codes.collect())
             })
             .collect();
-        let expected = [
-            ("https://a.example", "EUAF"),
-            ("http://[::1]:8080", ""),
-            ("https://b.example", "DE"),
-        ];
+        let expected = [("https://a.example", "EUAF"), ("http://[::1]:8080", ""), ("https://b.example", "DE")];
         assert_eq!(seen, expected.map(|(url, codes)| (url, codes.to_owned())));
     }
 

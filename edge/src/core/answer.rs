@@ -23,21 +23,13 @@ impl Answer {
     #[must_use]
     pub fn new(status: u16) -> Self {
         let headers = security::HEADERS.map(|(name, value)| (name, Cow::Borrowed(value)));
-        Self {
-            status,
-            headers: headers.into_iter().collect(),
-            body: Vec::new(),
-        }
+        Self { status, headers: headers.into_iter().collect(), body: Vec::new() }
     }
 
     /// An answer of that status with no header at all.
     #[must_use]
     pub fn bare(status: u16) -> Self {
-        Self {
-            status,
-            headers: Vec::new(),
-            body: Vec::new(),
-        }
+        Self { status, headers: Vec::new(), body: Vec::new() }
     }
 
     /// An answer with a JSON body.
@@ -53,18 +45,14 @@ impl Answer {
     pub fn problem(problem: &Problem, request_id: &RequestId) -> Self {
         let answer = Self::json(problem.status(), problem.to_json(request_id.as_str()));
         let headers = problem.headers();
-        headers.fold(answer, |answer, (name, value)| {
-            answer.with(name, value.into_owned())
-        })
+        headers.fold(answer, |answer, (name, value)| answer.with(name, value.into_owned()))
     }
 
     /// The answer to a browser's preflight.
     #[must_use]
     pub fn preflight(cors: &CorsOrigins) -> Self {
         let headers = cors.preflight_headers();
-        headers.fold(Self::new(204), |answer, (name, value)| {
-            answer.with(name, value)
-        })
+        headers.fold(Self::new(204), |answer, (name, value)| answer.with(name, value))
     }
 
     /// Adds a header.
@@ -86,8 +74,7 @@ impl Answer {
                     self.headers.push((name, value));
                 }
                 (Change::Append(_, value), Some(known)) => {
-                    self.headers
-                        .push((name, format!("{known}, {value}").into()));
+                    self.headers.push((name, format!("{known}, {value}").into()));
                 }
                 (Change::Delete(_), _) => {}
             }
@@ -96,8 +83,6 @@ impl Answer {
 
     /// Returns the names and values of its headers.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_ref()))
+        self.headers.iter().map(|(name, value)| (*name, value.as_ref()))
     }
 }

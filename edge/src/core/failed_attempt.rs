@@ -57,28 +57,19 @@ impl FailedAttempt {
     /// There was no connection, or it broke.
     #[must_use]
     pub fn broken(cause: FailureCause, runtime_message: String) -> Self {
-        Self {
-            runtime_message,
-            ..Self::of(NoAnswer::Unreachable.problem(), cause)
-        }
+        Self { runtime_message, ..Self::of(NoAnswer::Unreachable.problem(), cause) }
     }
 
     /// The origin failed a health check before the request was sent.
     #[must_use]
     pub fn unsent() -> Self {
-        Self {
-            is_unsent: true,
-            ..Self::of(NoAnswer::Unreachable.problem(), FailureCause::Origin)
-        }
+        Self { is_unsent: true, ..Self::of(NoAnswer::Unreachable.problem(), FailureCause::Origin) }
     }
 
     /// The origin answered that it can't reach its database.
     #[must_use]
     pub fn without_database() -> Self {
-        let problem = Problem::new(
-            ErrorCode::DatabaseUnavailable,
-            "The origin can't reach its database.",
-        );
+        let problem = Problem::new(ErrorCode::DatabaseUnavailable, "The origin can't reach its database.");
         Self::of(problem, FailureCause::Database)
     }
 
@@ -96,19 +87,11 @@ impl FailedAttempt {
             400.. => FailureCause::Unclear,
             _ => FailureCause::Origin,
         };
-        Self {
-            is_unsent,
-            ..Self::of(problem, cause)
-        }
+        Self { is_unsent, ..Self::of(problem, cause) }
     }
 
     fn of(problem: Problem, cause: FailureCause) -> Self {
-        Self {
-            problem,
-            cause,
-            is_unsent: false,
-            runtime_message: String::new(),
-        }
+        Self { problem, cause, is_unsent: false, runtime_message: String::new() }
     }
 
     /// Whether the request may be sent to another origin.

@@ -133,9 +133,7 @@ impl CachedFile {
     /// Returns how an answer of the origin to a GET fills the cache with this file, if it does.
     #[must_use]
     pub fn fill_mode(&self, head: &FileHead<'_>) -> FillMode {
-        let dated = head
-            .last_modified
-            .is_some_and(|date| date.parse::<httpdate::HttpDate>().is_ok());
+        let dated = head.last_modified.is_some_and(|date| date.parse::<httpdate::HttpDate>().is_ok());
         let ours = head.etag == Some(self.tag.as_str()) && dated;
         if !ours || !is_everybodys_for_ever(head.cache_control.unwrap_or_default()) {
             return FillMode::None;
@@ -162,8 +160,7 @@ impl CachedFile {
 /// Returns the cache keys of a file's renditions.
 #[must_use]
 pub fn cache_keys(name: &KeptName, installation: &str) -> [String; 2] {
-    [Rendition::Original, Rendition::Thumbnail]
-        .map(|rendition| cache_key(name, rendition, installation))
+    [Rendition::Original, Rendition::Thumbnail].map(|rendition| cache_key(name, rendition, installation))
 }
 
 fn cache_key(name: &KeptName, rendition: Rendition, installation: &str) -> String {
@@ -225,10 +222,7 @@ impl Check {
     /// The origin confirmed the file now.
     #[must_use]
     pub fn confirmed(now: u64, seconds: u64) -> Self {
-        Self {
-            at: now,
-            until: now.saturating_add(seconds),
-        }
+        Self { at: now, until: now.saturating_add(seconds) }
     }
 
     /// A private mark: a folder of the project became private now. Checks before its end don't count, see
@@ -247,20 +241,14 @@ impl Check {
     /// Extends a check for a while, because the origin could not be asked now.
     #[must_use]
     pub fn prolonged(self, now: u64) -> Self {
-        Self {
-            at: self.at,
-            until: now.saturating_add(RETRY_SECONDS),
-        }
+        Self { at: self.at, until: now.saturating_add(RETRY_SECONDS) }
     }
 
     /// Reads a header.
     #[must_use]
     pub fn read(header: &str) -> Option<Self> {
         let (at, until) = header.split_once('-')?;
-        Some(Self {
-            at: at.parse().ok()?,
-            until: until.parse().ok()?,
-        })
+        Some(Self { at: at.parse().ok()?, until: until.parse().ok()? })
     }
 
     /// Returns the check that lasts longer.
@@ -349,16 +337,8 @@ pub enum Serving {
 impl Entry<'_> {
     /// Returns what a request with these headers gets; none if the entry's own headers are malformed.
     #[must_use]
-    pub fn serve(
-        &self,
-        is_head: bool,
-        conditions: &Conditions<'_>,
-        range: Option<&str>,
-    ) -> Option<Serving> {
-        let validators = Validators {
-            tag: self.tag,
-            modified: self.last_modified.parse().ok()?,
-        };
+    pub fn serve(&self, is_head: bool, conditions: &Conditions<'_>, range: Option<&str>) -> Option<Serving> {
+        let validators = Validators { tag: self.tag, modified: self.last_modified.parse().ok()? };
         Some(match (conditions.judge(&validators), range) {
             (Verdict::NotModified, _) => Serving::NotModified,
             (Verdict::Failed, _) => Serving::Failed,

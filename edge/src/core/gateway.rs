@@ -57,16 +57,10 @@ impl BodyPlan {
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
         let is_harmless = match self {
             Self::Drop => matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
-            Self::Check(pending) => {
-                pending.action() == Action::Query || request.idempotency_key.is_some()
-            }
+            Self::Check(pending) => pending.action() == Action::Query || request.idempotency_key.is_some(),
             Self::Stream => return Repeat::Never,
         };
-        if is_harmless {
-            Repeat::Always
-        } else {
-            Repeat::IfUnsent
-        }
+        if is_harmless { Repeat::Always } else { Repeat::IfUnsent }
     }
 }
 
@@ -100,8 +94,7 @@ impl Gateway {
     /// Returns what distinguishes the installation from others whose workers share the platform's cache.
     #[must_use]
     pub fn installation(&self) -> &str {
-        self.installation
-            .get_or_init(|| self.config.keys.fingerprint().to_hex())
+        self.installation.get_or_init(|| self.config.keys.fingerprint().to_hex())
     }
 
     /// Returns the configuration.
@@ -127,12 +120,7 @@ impl Gateway {
     ///
     /// # Errors
     /// Whatever the shared parsers, the key and the policy refuse, and `body_too_large`.
-    pub fn decide(
-        &self,
-        request: &IncomingRequest,
-        now: u64,
-        log: &mut RequestLog,
-    ) -> Result<Decision, Problem> {
+    pub fn decide(&self, request: &IncomingRequest, now: u64, log: &mut RequestLog) -> Result<Decision, Problem> {
         let requested_method = request.access_control_request_method.as_deref();
         if is_preflight(&request.method, request.origin.as_deref(), requested_method) {
             log.route("preflight");
@@ -159,8 +147,7 @@ impl Gateway {
                     self.check_page(request, log.caller(principal))?;
                 }
                 // The origin knows whether the file exists, and who may have it.
-                let file =
-                    CachedFile::requested(&path, request.query.as_deref(), self.installation());
+                let file = CachedFile::requested(&path, request.query.as_deref(), self.installation());
                 Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
             }
             _ => self.admit(request, now, log),
@@ -178,12 +165,7 @@ impl Gateway {
         self.config.access.check_page(origin, principal.access())
     }
 
-    fn admit(
-        &self,
-        request: &IncomingRequest,
-        now: u64,
-        log: &mut RequestLog,
-    ) -> Result<Decision, Problem> {
+    fn admit(&self, request: &IncomingRequest, now: u64, log: &mut RequestLog) -> Result<Decision, Problem> {
         let head = request.head();
         let admitted = admit(&head, async |action| {
             log.action(action);
@@ -192,9 +174,9 @@ impl Gateway {
             Ok(principal.clone())
         });
         // Authentication does not wait here, so that the answer is there at once.
-        let admitted = admitted.now_or_never().ok_or_else(|| {
-            Problem::internal("The request could not be judged.", "admission waits")
-        })?;
+        let admitted = admitted
+            .now_or_never()
+            .ok_or_else(|| Problem::internal("The request could not be judged.", "admission waits"))?;
         let (principal, pending) = admitted?;
         if let Some(reads) = &self.reads
             && let Some(age) = reads.accepted_age(request, &principal, &pending)
@@ -209,24 +191,15 @@ impl Gateway {
         match (pending.body(), request.body) {
             (BodyUse::None, _) => Ok(BodyPlan::Drop),
             (BodyUse::Upload, BodyLength::Known(bytes)) if bytes > self.config.upload_max_bytes => {
-                let limits = UploadLimits {
-                    body_bytes: self.config.upload_max_bytes,
-                    ..UploadLimits::default()
-                };
+                let limits = UploadLimits { body_bytes: self.config.upload_max_bytes, ..UploadLimits::default() };
                 Err(limits.body_too_large())
             }
             (BodyUse::Json, BodyLength::Known(bytes)) => {
                 check_body_length(bytes)?;
                 let is_small = bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64;
-                Ok(if is_small {
-                    BodyPlan::Check(pending)
-                } else {
-                    BodyPlan::Stream
-                })
+                Ok(if is_small { BodyPlan::Check(pending) } else { BodyPlan::Stream })
             }
-            (BodyUse::Upload | BodyUse::Bytes, _) | (BodyUse::Json, BodyLength::Unknown) => {
-                Ok(BodyPlan::Stream)
-            }
+            (BodyUse::Upload | BodyUse::Bytes, _) | (BodyUse::Json, BodyLength::Unknown) => Ok(BodyPlan::Stream),
         }
     }
 }
@@ -236,11 +209,7 @@ fn only_get(request: &IncomingRequest) -> Result<(), Problem> {
     if matches!(request.method.as_str(), "GET" | "HEAD") {
         return Ok(());
     }
-    Err(Problem::new(
-        ErrorCode::MethodNotAllowed,
-        "Only GET and HEAD are allowed here.",
-    )
-    .with_allow(METHODS))
+    Err(Problem::new(ErrorCode::MethodNotAllowed, "Only GET and HEAD are allowed here.").with_allow(METHODS))
 }
 
 #[cfg(test)]

@@ -85,10 +85,7 @@ impl Head {
             return Ok(());
         }
         // Other servers on the way may obey the other header (RFC 9112, 6.1).
-        Err(Problem::new(
-            ErrorCode::InvalidBody,
-            "The request has both Content-Length and Transfer-Encoding.",
-        )
-        .with_hint("Send one of them."))
+        Err(Problem::new(ErrorCode::InvalidBody, "The request has both Content-Length and Transfer-Encoding.")
+            .with_hint("Send one of them."))
     }
 }

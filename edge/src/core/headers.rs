@@ -47,12 +47,8 @@ pub const NOT_FORWARDED: [&str; 20] = [
 
 /// Answer headers that are not passed on. The runtime has removed the others of the connection; Selkie's origin names
 /// none in `Connection`. Which web origins may read an answer, the edge says itself.
-pub const NOT_ANSWERED: [&str; 4] = [
-    "access-control-allow-origin",
-    "access-control-expose-headers",
-    "proxy-authenticate",
-    "proxy-connection",
-];
+pub const NOT_ANSWERED: [&str; 4] =
+    ["access-control-allow-origin", "access-control-expose-headers", "proxy-authenticate", "proxy-connection"];
 
 /// Headers that a request is decided by at both hosts: `Connection` can't remove them, or the two hosts would decide about
 /// different requests. A sender may not name end-to-end headers there anyway (RFC 9110, 7.6.1).
@@ -117,8 +113,7 @@ pub fn for_everybody<'a>(
     seen_address: Option<&'a str>,
     tag: Option<&'a str>,
 ) -> RequestHeaders<'a> {
-    let mut headers: RequestHeaders<'_> =
-        about_caller(head, request, access, seen_address).collect();
+    let mut headers: RequestHeaders<'_> = about_caller(head, request, access, seen_address).collect();
     let trace = head.headers.get("traceparent");
     headers.extend(trace.map(|value| ("traceparent", value)));
     headers.extend(tag.map(|value| ("if-none-match", value)));
@@ -170,17 +165,11 @@ pub fn answer_changes(
     outcome: &Outcome,
 ) -> Vec<Change> {
     let origin = request.origin.as_deref();
-    let cors_headers: Vec<_> = cors
-        .map(|cors| cors.answer_headers(origin))
-        .into_iter()
-        .flatten()
-        .collect();
+    let cors_headers: Vec<_> = cors.map(|cors| cors.answer_headers(origin)).into_iter().flatten().collect();
     let is_set = |name: &str| cors_headers.iter().any(|(set, _)| *set == name);
     let removed = NOT_ANSWERED.into_iter().chain([FORGET_HEADER]);
-    let mut changes: Vec<Change> = removed
-        .filter(|name| headers.get(name).is_some() && !is_set(name))
-        .map(Change::Delete)
-        .collect();
+    let mut changes: Vec<Change> =
+        removed.filter(|name| headers.get(name).is_some() && !is_set(name)).map(Change::Delete).collect();
     let mut set = |name: &'static str, value: &str| {
         if headers.get(name) != Some(value) {
             changes.push(Change::Set(name, value.to_owned().into()));
@@ -232,11 +221,7 @@ pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
     // Whole ones, which is all that the runtime's clock gives: to write fractions takes some kilobytes of code.
     let whole = |ms: f64| ms.max(0.0) as u32;
     match origin_ms {
-        Some(origin) => format!(
-            "edge;dur={}, upstream;dur={}",
-            whole(total_ms - origin),
-            whole(origin)
-        ),
+        Some(origin) => format!("edge;dur={}, upstream;dur={}", whole(total_ms - origin), whole(origin)),
         None => format!("edge;dur={}", whole(total_ms)),
     }
 }

@@ -103,10 +103,7 @@ impl IncomingRequest {
             if_match: get("if-match"),
             if_none_match: get("if-none-match"),
             tus: match tus::is_at(&path) {
-                true => TUS_HEADERS
-                    .into_iter()
-                    .filter_map(|name| Some((name, get(name)?)))
-                    .collect(),
+                true => TUS_HEADERS.into_iter().filter_map(|name| Some((name, get(name)?))).collect(),
                 false => Vec::new(),
             },
             origin: get("origin"),
@@ -128,10 +125,7 @@ impl IncomingRequest {
     }
 
     pub(super) fn head(&self) -> RequestHead<'_> {
-        let tus = self
-            .tus
-            .iter()
-            .map(|(name, value)| (*name, value.as_bytes()));
+        let tus = self.tus.iter().map(|(name, value)| (*name, value.as_bytes()));
         RequestHead {
             authorization: self.authorization.as_deref(),
             content_type: self.content_type.as_deref(),
@@ -165,9 +159,7 @@ pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
 /// Splits a serialised URL into its path and query, both as they are.
 pub(super) fn split_url(url: &str) -> (&str, Option<&str>) {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
-    let rest = url[after_scheme..]
-        .find(['/', '?', '#'])
-        .map_or("", |at| &url[after_scheme + at..]);
+    let rest = url[after_scheme..].find(['/', '?', '#']).map_or("", |at| &url[after_scheme + at..]);
     let rest = rest.split('#').next().unwrap_or_default();
     match rest.split_once('?') {
         Some((path, query)) => (if path.is_empty() { "/" } else { path }, Some(query)),

@@ -60,10 +60,7 @@ impl NoAnswer {
                 ErrorCode::OriginUnreachable,
                 "The origin could not be reached, or broke the connection off.",
             ),
-            Self::Timeout => Problem::new(
-                ErrorCode::OriginTimeout,
-                "The origin did not answer in time.",
-            ),
+            Self::Timeout => Problem::new(ErrorCode::OriginTimeout, "The origin did not answer in time."),
         }
     }
 }
@@ -78,15 +75,8 @@ const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x
 pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), Problem> {
     // Selkie's origin repeats the id in every answer; another server does not.
     let is_ours = head.request_id == Some(sent.as_str());
-    let essence = head
-        .content_type
-        .and_then(|value| value.split(';').next())
-        .map_or("", str::trim);
-    let is_any = |types: &[&str]| {
-        types
-            .iter()
-            .any(|known| essence.eq_ignore_ascii_case(known))
-    };
+    let essence = head.content_type.and_then(|value| value.split(';').next()).map_or("", str::trim);
+    let is_any = |types: &[&str]| types.iter().any(|known| essence.eq_ignore_ascii_case(known));
     let fits = match head.status {
         204 | 304 => true,
         200 | 206 if form == Form::File => true,
@@ -113,16 +103,11 @@ fn foreign(status: u16) -> Problem {
         414 => ErrorCode::UriTooLong,
         431 => ErrorCode::HeadersTooLarge,
         status => {
-            let message = format!(
-                "The origin's address gave an answer (status {status}) that is not Selkie's."
-            );
+            let message = format!("The origin's address gave an answer (status {status}) that is not Selkie's.");
             return Problem::new(ErrorCode::BadOriginAnswer, message);
         }
     };
-    Problem::new(
-        code,
-        format!("The HTTP server before the origin refused the request (status {status})."),
-    )
+    Problem::new(code, format!("The HTTP server before the origin refused the request (status {status})."))
 }
 
 /// Whether the value of an answer's [`UNAVAILABLE_HEADER`](shared::error::UNAVAILABLE_HEADER) says that the origin can't

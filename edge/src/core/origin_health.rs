@@ -101,10 +101,7 @@ impl Origins {
     #[must_use]
     pub fn new(list: Vec<Origin>, silence_max_ms: u64) -> Self {
         let list = list.into_iter().map(|origin| (origin, Health::default()));
-        Self {
-            list: list.collect(),
-            silence_max_ms,
-        }
+        Self { list: list.collect(), silence_max_ms }
     }
 
     /// Whether there is but one.
@@ -116,17 +113,13 @@ impl Origins {
     /// Whether it makes a difference where a caller is.
     #[must_use]
     pub fn have_regions(&self) -> bool {
-        self.list
-            .iter()
-            .any(|(origin, _)| !origin.near().is_empty())
+        self.list.iter().any(|(origin, _)| !origin.near().is_empty())
     }
 
     /// The address of the one chosen, without a path.
     #[must_use]
     pub fn url(&self, pick: Pick) -> &str {
-        self.list
-            .get(pick.index)
-            .map_or("", |(origin, _)| origin.url())
+        self.list.get(pick.index).map_or("", |(origin, _)| origin.url())
     }
 
     /// Chooses an origin for a request that those of `tried` failed to answer: of all that are not backed off from, the
@@ -138,8 +131,7 @@ impl Origins {
             near.any(|region| location.contains(&Some(*region)))
         };
         let fit = self.list.iter().enumerate();
-        let fit =
-            fit.filter(|(index, (_, health))| !tried.has(*index) && !health.is_backing_off(now));
+        let fit = fit.filter(|(index, (_, health))| !tried.has(*index) && !health.is_backing_off(now));
         let (index, _) = fit.min_by_key(|(index, (origin, health))| {
             let is_being_tried = health.failures > 0 && health.tried_until > now;
             (is_being_tried, !is_near(origin), *index)
@@ -150,11 +142,7 @@ impl Origins {
         if is_trial {
             health.tried_until = now + silence_max_ms;
         }
-        Some(Pick {
-            index,
-            picked_at: now,
-            is_trial,
-        })
+        Some(Pick { index, picked_at: now, is_trial })
     }
 
     /// Whether the origin answered so lately that it needs no health check.
@@ -182,10 +170,7 @@ impl Origins {
     /// Records that the origin answered as it should.
     pub fn answered(&mut self, pick: Pick, now: u64) {
         if let Some(health) = self.health(pick.index) {
-            *health = Health {
-                seen_at: now,
-                ..Health::default()
-            };
+            *health = Health { seen_at: now, ..Health::default() };
         }
     }
 
@@ -242,10 +227,7 @@ impl Origins {
         let seconds = u32::try_from(first.div_ceil(1_000)).unwrap_or(u32::MAX);
         let lack_database = self.list.iter().all(|(_, health)| health.lacks_database);
         let (code, message) = if lack_database {
-            (
-                ErrorCode::DatabaseUnavailable,
-                "No origin can reach its database.",
-            )
+            (ErrorCode::DatabaseUnavailable, "No origin can reach its database.")
         } else if self.is_one() {
             (ErrorCode::OriginUnavailable, "The origin failed just now.")
         } else {

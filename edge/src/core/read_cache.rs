@@ -83,10 +83,7 @@ impl AcceptedAge {
             }
         }
         let fresh_seconds = fresh?.min(most);
-        (fresh_seconds > 0).then_some(Self {
-            fresh_seconds,
-            stale_seconds: stale.min(most - fresh_seconds),
-        })
+        (fresh_seconds > 0).then_some(Self { fresh_seconds, stale_seconds: stale.min(most - fresh_seconds) })
     }
 
     /// Judges an answer by its age.
@@ -111,11 +108,7 @@ impl AcceptedAge {
             kept.push_str(", stale-while-revalidate=");
             kept.push_str(&self.stale_seconds.to_string());
         }
-        [
-            ("age", (age_ms / 1000).to_string().into()),
-            ("cache-control", kept.into()),
-            ("vary", VARY.into()),
-        ]
+        [("age", (age_ms / 1000).to_string().into()), ("cache-control", kept.into()), ("vary", VARY.into())]
     }
 }
 
@@ -136,9 +129,7 @@ pub fn age_ms(asked_at: Option<&str>, now_ms: u64) -> Option<u64> {
 /// Whether an answer of the origin may be cached: a success, whole, short and not compressed.
 #[must_use]
 pub fn is_kept(status: u16, content_length: Option<u64>, content_encoding: Option<&str>) -> bool {
-    status == 200
-        && content_length.is_some_and(|bytes| bytes <= CACHED_MAX_BYTES)
-        && content_encoding.is_none()
+    status == 200 && content_length.is_some_and(|bytes| bytes <= CACHED_MAX_BYTES) && content_encoding.is_none()
 }
 
 /// A read that may be answered from the cache, before its body, if it has one.
@@ -177,12 +168,7 @@ impl CacheableRead {
         pending: Pending,
         accepted_age: AcceptedAge,
     ) -> Self {
-        Self {
-            cache: Rc::clone(cache),
-            principal: principal.clone(),
-            pending,
-            accepted_age,
-        }
+        Self { cache: Rc::clone(cache), principal: principal.clone(), pending, accepted_age }
     }
 
     /// Returns the cache.
@@ -258,15 +244,12 @@ impl ReadCache {
         let reads = match (pending.action(), call.body) {
             // Of a list, HEAD asks for less than is kept.
             (Action::Read | Action::ReadOne, _) => call.method == "GET",
-            (Action::Query, BodyLength::Known(bytes)) => {
-                bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64
-            }
+            (Action::Query, BodyLength::Known(bytes)) => bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64,
             _ => false,
         };
         let header = call.cache_control.as_deref()?;
         let may = reads && principal.access() == Access::Read;
-        may.then(|| AcceptedAge::read(header, self.most_seconds))
-            .flatten()
+        may.then(|| AcceptedAge::read(header, self.most_seconds)).flatten()
     }
 
     /// Returns the headers of a cached answer whose origin was asked at that time.
@@ -274,10 +257,7 @@ impl ReadCache {
     pub fn kept_headers(&self, asked_ms: u64) -> [(&'static str, String); 2] {
         // Another caller may be content with an older one than whose answer it was.
         let lifetime = format!("max-age={}", self.most_seconds);
-        [
-            ("cache-control", lifetime),
-            (ASKED_AT, asked_ms.to_string()),
-        ]
+        [("cache-control", lifetime), (ASKED_AT, asked_ms.to_string())]
     }
 
     /// Whether a key gets cached answers: the edge knows nothing of revocation, so the origin must have accepted the key

@@ -31,12 +31,7 @@ impl RequestLog {
     /// A request of that method.
     #[must_use]
     pub fn begin(method: &str) -> Self {
-        Self {
-            method: method_label(method),
-            route: "none",
-            caller: None,
-            code: None,
-        }
+        Self { method: method_label(method), route: "none", caller: None, code: None }
     }
 
     /// Records whose key the request carries, verified.

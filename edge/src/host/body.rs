@@ -10,8 +10,7 @@ use worker::js_sys::{self, BigInt, Function, Promise, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{
-    ReadableStream, Request, Response, ResponseInit, StreamPipeOptions, TransformStream,
-    WritableStream,
+    ReadableStream, Request, Response, ResponseInit, StreamPipeOptions, TransformStream, WritableStream,
 };
 use worker::worker_sys::FixedLengthStream;
 use worker::{Context, Delay};
@@ -25,9 +24,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// A stream of that length, or of any, that the runtime fills and empties without copies.
 fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
     match length {
-        BodyLength::Known(bytes) => {
-            FixedLengthStream::new_big_int(BigInt::from(bytes)).map(JsCast::unchecked_into)
-        }
+        BodyLength::Known(bytes) => FixedLengthStream::new_big_int(BigInt::from(bytes)).map(JsCast::unchecked_into),
         BodyLength::Unknown => {
             let class = Reflect::get(&js_sys::global(), &"IdentityTransformStream".into())?;
             let class: Function = class.dyn_into()?;
@@ -51,11 +48,7 @@ impl BodyPipe {
         // What the origin does not take is still there to be drained.
         options.set_prevent_cancel(true);
         let sent = source.pipe_to_with_options(&pipe.writable(), &options);
-        Ok(Self {
-            source,
-            readable: pipe.readable(),
-            sent,
-        })
+        Ok(Self { source, readable: pipe.readable(), sent })
     }
 
     /// Returns the body of the request to the origin.
@@ -104,16 +97,12 @@ pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Probl
             let bytes = Uint8Array::new(&buffer).to_vec();
             Ok((buffer, bytes))
         }
-        Either::Left((Err(_), _)) => Err(Problem::new(
-            ErrorCode::InvalidBody,
-            "The body ended before its announced length.",
-        )),
+        Either::Left((Err(_), _)) => {
+            Err(Problem::new(ErrorCode::InvalidBody, "The body ended before its announced length."))
+        }
         Either::Right(_) => Err(Problem::new(
             ErrorCode::InvalidBody,
-            format!(
-                "The body did not arrive within {} s.",
-                READ_TIMEOUT.as_secs()
-            ),
+            format!("The body did not arrive within {} s.", READ_TIMEOUT.as_secs()),
         )),
     }
 }

@@ -43,26 +43,18 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
             Request::new_with_str_and_init(key, &init).ok()?.into()
         }
     };
-    settled(cache_match(&request), LOOKUP_TIMEOUT)
-        .await?
-        .dyn_into()
-        .ok()
+    settled(cache_match(&request), LOOKUP_TIMEOUT).await?.dyn_into().ok()
 }
 
 /// Stores an answer under a URL, for as long as its `Cache-Control` says, and takes its body for that. Only a 200 can be
 /// stored. Returns whether it is stored now: not without a cache, or if the body broke off.
 pub(crate) async fn put(key: &str, response: &Response) -> bool {
-    settled(cache_put(key, response), PUT_TIMEOUT)
-        .await
-        .is_some()
+    settled(cache_put(key, response), PUT_TIMEOUT).await.is_some()
 }
 
 /// Removes what is stored under these URLs, in this location.
 pub(crate) async fn remove(keys: &[&str]) {
-    let removals: Array = keys
-        .iter()
-        .filter_map(|key| cache_delete(key).ok())
-        .collect();
+    let removals: Array = keys.iter().filter_map(|key| cache_delete(key).ok()).collect();
     settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
 }
 

@@ -5,9 +5,8 @@ use super::cache::{lookup, put, remove};
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, discard, get, headers};
 use crate::core::file_cache::{
-    CACHED_HEADERS, CHECK_HEADER, CHECK_TIMEOUT, CachedFile, Check, Entry, FileHead, FillMode,
-    NOT_MODIFIED_HEADERS, PRIVATE_MARK_LIFETIME, Purged, Revalidated, Serving, cache_keys,
-    content_range, private_mark_key, range_header,
+    CACHED_HEADERS, CHECK_HEADER, CHECK_TIMEOUT, CachedFile, Check, Entry, FileHead, FillMode, NOT_MODIFIED_HEADERS,
+    PRIVATE_MARK_LIFETIME, Purged, Revalidated, Serving, cache_keys, content_range, private_mark_key, range_header,
 };
 use crate::core::{Answer, BodyPlan, Gateway, IncomingRequest};
 use futures_util::future::{Either, join3, select};
@@ -83,8 +82,7 @@ impl Asked<'_> {
             return None;
         };
         let checked = checked.map(|checked| checked.headers());
-        let checked =
-            checked.filter(|other| get(other, "etag").as_deref() == Some(self.file.tag()));
+        let checked = checked.filter(|other| get(other, "etag").as_deref() == Some(self.file.tag()));
         let mut check = check.or(checked.as_ref().and_then(read_check));
         let made_private = made_private.and_then(|mark| read_check(&mark.headers()));
         let counts = check.counts_after(made_private);
@@ -139,11 +137,7 @@ impl Asked<'_> {
         let headers = entry.headers();
         let last_modified = get(&headers, "last-modified")?;
         let size = get(&headers, "content-length")?.parse().ok()?;
-        let known = Entry {
-            tag: self.file.tag(),
-            last_modified: &last_modified,
-            size,
-        };
+        let known = Entry { tag: self.file.tag(), last_modified: &last_modified, size };
         let asked = self.request.headers();
         let range = get(&asked, "range");
         let is_head = self.call.method == "HEAD";
@@ -195,17 +189,11 @@ impl Asked<'_> {
         match fill_mode(&self.file, answer) {
             FillMode::None => {}
             FillMode::WithAnswer => {
-                let Some(entry) = answer
-                    .response
-                    .clone()
-                    .ok()
-                    .and_then(|copy| self.entry(&copy))
-                else {
+                let Some(entry) = answer.response.clone().ok().and_then(|copy| self.entry(&copy)) else {
                     return;
                 };
                 let (file, moment) = (self.file, self.moment);
-                self.context
-                    .wait_until(async move { store(&file, &entry, moment).await });
+                self.context.wait_until(async move { store(&file, &entry, moment).await });
             }
             FillMode::Separately => self.fill(),
         }
@@ -367,11 +355,7 @@ fn entry_of(answer: &Response, check: Check) -> Result<Response, JsValue> {
 }
 
 /// An entry as it is given.
-fn given(
-    entry: &Response,
-    check: Check,
-    body: Option<&worker::web_sys::ReadableStream>,
-) -> Result<Response, JsValue> {
+fn given(entry: &Response, check: Check, body: Option<&worker::web_sys::ReadableStream>) -> Result<Response, JsValue> {
     let headers = chosen(&entry.headers(), &CACHED_HEADERS)?;
     if let Some(range) = get(&entry.headers(), "content-range") {
         headers.set("content-range", &range)?;

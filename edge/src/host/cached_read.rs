@@ -4,8 +4,8 @@
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, body, cache, discard, get, headers as heads, log};
 use crate::core::{
-    self, ASKED_AT, BodyLength, CacheableRead, Freshness, Gateway, IncomingRequest, Lead, Lookup,
-    NoAnswer, ReadCache, Repeat, Turn, pauses,
+    self, ASKED_AT, BodyLength, CacheableRead, Freshness, Gateway, IncomingRequest, Lead, Lookup, NoAnswer, ReadCache,
+    Repeat, Turn, pauses,
 };
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
@@ -94,9 +94,8 @@ pub(crate) async fn answer(
                 let (told, telling) = oneshot::channel();
                 // Those who wait must not suffer from a caller who leaves.
                 context.wait_until(fetch(Rc::clone(&read_cache)).run(lead, told));
-                let (fetched, origin_ms) = telling
-                    .await
-                    .unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
+                let (fetched, origin_ms) =
+                    telling.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
                 forwarding.set_origin_ms(origin_ms);
                 return fetched_reply(call, &lookup, fetched?);
             }
@@ -129,11 +128,7 @@ async fn find(read_cache: &ReadCache, lookup: &Lookup) -> Option<Found> {
     let asked_at = get(&response.headers(), ASKED_AT);
     let age_ms = core::age_ms(asked_at.as_deref(), now_ms());
     match age_ms.map(|age_ms| (age_ms, lookup.accepted_age.judge(age_ms))) {
-        Some((age_ms, suits @ (Freshness::Fresh | Freshness::Stale))) => Some(Found {
-            response,
-            age_ms,
-            suits,
-        }),
+        Some((age_ms, suits @ (Freshness::Fresh | Freshness::Stale))) => Some(Found { response, age_ms, suits }),
         Some((_, Freshness::Expired)) | None => {
             discard(&response);
             None
@@ -165,8 +160,7 @@ impl Fetch {
                 return;
             }
         };
-        self.cache
-            .learn(self.lookup.key_id, answer.status, asked_ms);
+        self.cache.learn(self.lookup.key_id, answer.status, asked_ms);
         let length = match BodyLength::announced(answer.header("content-length")) {
             BodyLength::Known(bytes) => Some(bytes),
             BodyLength::Unknown => None,
@@ -179,9 +173,7 @@ impl Fetch {
         let whole = self.whole(&answer).await;
         let kept = whole.as_ref().ok().and_then(|whole| {
             let headers = self.cache.kept_headers(asked_ms);
-            whole
-                .response(headers.iter().map(|(name, value)| (*name, value.as_str())))
-                .ok()
+            whole.response(headers.iter().map(|(name, value)| (*name, value.as_str()))).ok()
         });
         let _ = told.send((whole.map(Fetched::Whole), origin_ms));
         let Some(kept) = kept else { return };
@@ -192,9 +184,7 @@ impl Fetch {
     }
 
     async fn ask(&self, origin_ms: &mut Option<f64>) -> Outcome<OriginAnswer> {
-        let request = self
-            .unconditional()
-            .map_err(|_| NoAnswer::Unreachable.problem())?;
+        let request = self.unconditional().map_err(|_| NoAnswer::Unreachable.problem())?;
         let head = heads::of_request(&request);
         let mut forwarding = Forwarding::new(&request, &head, &self.call);
         let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
@@ -238,10 +228,7 @@ impl Fetch {
 
 impl Whole {
     /// The answer with its own headers and these.
-    fn response<'a>(
-        &self,
-        more: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Response, JsValue> {
+    fn response<'a>(&self, more: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Response, JsValue> {
         let headers = headers(self.content_type.as_deref(), self.etag.as_deref(), more)?;
         let init = ResponseInit::new();
         init.set_headers(&headers);
@@ -261,9 +248,7 @@ fn fetched_reply(call: &IncomingRequest, lookup: &Lookup, fetched: Fetched) -> O
         true => not_modified(whole.etag.as_deref(), more),
         false => whole.response(more),
     };
-    response
-        .map(Reply::Cached)
-        .map_err(|_| NoAnswer::Unreachable.problem())
+    response.map(Reply::Cached).map_err(|_| NoAnswer::Unreachable.problem())
 }
 
 /// Returns the cached answer.
@@ -284,9 +269,7 @@ fn kept_reply(call: &IncomingRequest, lookup: &Lookup, found: &Found) -> Outcome
             Response::new_with_opt_readable_stream_and_init(body.as_ref(), &init)
         }),
     };
-    response
-        .map(Reply::Cached)
-        .map_err(|_| NoAnswer::Unreachable.problem())
+    response.map(Reply::Cached).map_err(|_| NoAnswer::Unreachable.problem())
 }
 
 /// Whether the caller holds the answer of this tag already.
@@ -295,10 +278,7 @@ fn has_it(call: &IncomingRequest, etag: Option<&str>) -> bool {
     listed.is_some_and(|(listed, etag)| shared::conditional::names(listed, etag))
 }
 
-fn not_modified<'a>(
-    etag: Option<&str>,
-    more: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Result<Response, JsValue> {
+fn not_modified<'a>(etag: Option<&str>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Response, JsValue> {
     let init = ResponseInit::new();
     init.set_status(304);
     let headers = headers(None, etag, more)?;

@@ -55,11 +55,7 @@ pub(crate) struct ClientAbort<'a> {
 
 impl<'a> ClientAbort<'a> {
     pub(crate) fn of(request: &'a Request, context: &'a Context) -> Self {
-        Self {
-            request,
-            context,
-            number: None,
-        }
+        Self { request, context, number: None }
     }
 
     fn listen(&self, number: u32) -> Option<()> {

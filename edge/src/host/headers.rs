@@ -25,17 +25,12 @@ pub(crate) fn of(headers: &Headers) -> core::Headers {
 /// Returns the caller's address, with its port, where the runtime knows it (plain workerd).
 pub(crate) fn seen_address(request: &Request) -> Option<String> {
     let platform = Reflect::get(request, &"cf".into()).ok()?;
-    Reflect::get(&platform, &"clientIp".into())
-        .ok()?
-        .as_string()
+    Reflect::get(&platform, &"clientIp".into()).ok()?.as_string()
 }
 
 /// Returns the head of a request to an origin. Cloudflare's own cache must not answer it: it would do so under another
 /// request's id.
-pub(crate) fn request_init(
-    method: &str,
-    headers: &RequestHeaders<'_>,
-) -> Result<RequestInit, JsValue> {
+pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result<RequestInit, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(br#"{"redirect":"manual","cache":"no-store","method":"#);
     write_string(&mut text, method);

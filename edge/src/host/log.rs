@@ -20,20 +20,13 @@ thread_local! {
 }
 
 /// Logs an answered request.
-pub(crate) fn answered(
-    config: Option<&Config>,
-    id: &RequestId,
-    request_log: &RequestLog,
-    outcome: &Outcome,
-) {
+pub(crate) fn answered(config: Option<&Config>, id: &RequestId, request_log: &RequestLog, outcome: &Outcome) {
     if config.is_none_or(|config| config.logs_requests) {
         console_log!("{}", request_log.line(id, outcome));
     }
     DATASET.with(|dataset| {
         if let Some(Some(dataset)) = dataset.get()
-            && dataset
-                .write_data_point(data_point(request_log, outcome))
-                .is_err()
+            && dataset.write_data_point(data_point(request_log, outcome)).is_err()
         {
             console_error!("a data point was not taken");
         }
@@ -64,11 +57,8 @@ fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
         &request_log.route_name().into(),
         &request_log.code().unwrap_or_default().into(),
     );
-    let doubles = Array::of3(
-        &outcome.status.into(),
-        &outcome.total_ms.into(),
-        &outcome.origin_ms.unwrap_or(0.0).into(),
-    );
+    let doubles =
+        Array::of3(&outcome.status.into(), &outcome.total_ms.into(), &outcome.origin_ms.unwrap_or(0.0).into());
     let point = js_sys::Object::new();
     for (name, values) in [("indexes", index), ("blobs", blobs), ("doubles", doubles)] {
         // A plain object takes any property.

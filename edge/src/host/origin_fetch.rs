@@ -7,8 +7,8 @@ mod health_check;
 use super::body::{self, BodyPipe, Unread};
 use super::{discard, headers, log};
 use crate::core::{
-    self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Head,
-    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, Repeat, Tried,
+    self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Head, IncomingRequest, NoAnswer,
+    OriginHead, Pick, READINESS_PATH, Repeat, Tried,
 };
 use exchange::Exchange;
 use futures_util::future::{Either, LocalBoxFuture, select};
@@ -40,11 +40,7 @@ pub(crate) struct OriginAnswer {
 
 impl OriginAnswer {
     fn read(response: Response) -> Self {
-        Self {
-            status: response.status(),
-            headers: headers::of(&response.headers()),
-            response,
-        }
+        Self { status: response.status(), headers: headers::of(&response.headers()), response }
     }
 
     /// Returns a header's value.
@@ -76,14 +72,7 @@ pub(crate) struct Forwarding<'a> {
 
 impl<'a> Forwarding<'a> {
     pub(crate) fn new(request: &'a Request, head: &'a Head, incoming: &'a IncomingRequest) -> Self {
-        Self {
-            request,
-            head,
-            incoming,
-            pipe: None,
-            is_sent: Cell::new(false),
-            origin_ms: None,
-        }
+        Self { request, head, incoming, pipe: None, is_sent: Cell::new(false), origin_ms: None }
     }
 
     pub(crate) fn request(&self) -> &'a Request {
@@ -120,11 +109,7 @@ impl<'a> Forwarding<'a> {
     ///
     /// # Errors
     /// What the shared parser refuses of a checked body, and what the origins' failures amount to.
-    pub(crate) async fn send(
-        &mut self,
-        gateway: &Gateway,
-        plan: BodyPlan,
-    ) -> Result<OriginAnswer, Problem> {
+    pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
         match plan {
             BodyPlan::Drop => self.send_whole(gateway, JsValue::UNDEFINED, repeat).await,
@@ -152,26 +137,18 @@ impl<'a> Forwarding<'a> {
     async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
         let (buffer, bytes) = body::whole(self.request).await?;
         pending.finish(&bytes)?;
-        Ok(if bytes.is_empty() {
-            JsValue::UNDEFINED
-        } else {
-            buffer
-        })
+        Ok(if bytes.is_empty() { JsValue::UNDEFINED } else { buffer })
     }
 
     /// Sends the request with its body as it arrives.
     async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
         let Some(body) = self.request.body() else {
-            return self
-                .send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent)
-                .await;
+            return self.send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
         };
-        let pipe =
-            BodyPipe::start(body, self.incoming.body).map_err(|error| self.refused(&error))?;
+        let pipe = BodyPipe::start(body, self.incoming.body).map_err(|error| self.refused(&error))?;
         let (readable, sending) = (JsValue::from(pipe.readable()), pipe.sent());
         self.pipe = Some(pipe);
-        let asking: LocalBoxFuture<'_, _> =
-            Box::pin(self.ask(gateway, readable, Some(sending), Repeat::Never));
+        let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, readable, Some(sending), Repeat::Never));
         asking.await
     }
 
@@ -184,11 +161,7 @@ impl<'a> Forwarding<'a> {
         repeat: Repeat,
     ) -> Result<OriginAnswer, Problem> {
         let started = Date::now();
-        let attempts = Attempts {
-            gateway,
-            forwarding: self,
-            repeat,
-        };
+        let attempts = Attempts { gateway, forwarding: self, repeat };
         let outcome = attempts.run(&body, sending).await;
         self.origin_ms = Some(Date::now() - started);
         outcome
@@ -210,11 +183,7 @@ struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    async fn run(
-        &self,
-        body: &JsValue,
-        mut sending: Option<JsFuture>,
-    ) -> Result<OriginAnswer, Problem> {
+    async fn run(&self, body: &JsValue, mut sending: Option<JsFuture>) -> Result<OriginAnswer, Problem> {
         let init = self.init(body)?;
         let location = self.caller_location();
         let mut deadline = self.deadline(Date::now());
@@ -241,10 +210,7 @@ impl Attempts<'_> {
                 Health::Silent => FailedAttempt::unsent(),
                 Health::Well => {
                     attempts += 1;
-                    match self
-                        .attempt(pick, &init, sending.take(), &mut deadline)
-                        .await
-                    {
+                    match self.attempt(pick, &init, sending.take(), &mut deadline).await {
                         Ok(answer) if self.lacks_database(&answer) => {
                             let failed = FailedAttempt::without_database();
                             if !failed.may_be_repeated(self.repeat) {
@@ -280,20 +246,14 @@ impl Attempts<'_> {
 
     /// Builds the request that is sent to an origin; it is the same for each of them.
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
-        let Forwarding {
-            request,
-            head,
-            incoming,
-            ..
-        } = self.forwarding;
+        let Forwarding { request, head, incoming, .. } = self.forwarding;
         let access = &self.gateway.config().access;
         let seen = match access.client_address {
             None => headers::seen_address(request),
             Some(_) => None,
         };
         let sent = core::forwarded(head, incoming, access, seen.as_deref());
-        let init = headers::request_init(&incoming.method, &sent)
-            .map_err(|error| self.forwarding.refused(&error))?;
+        let init = headers::request_init(&incoming.method, &sent).map_err(|error| self.forwarding.refused(&error))?;
         if !body.is_undefined() {
             init.set_body(body);
         }
@@ -391,12 +351,10 @@ impl Attempts<'_> {
     fn judged(&self, answer: Result<Response, JsValue>) -> Result<OriginAnswer, FailedAttempt> {
         let response = answer.map_err(|error| self.broken(&error))?;
         let (answer, incoming) = (OriginAnswer::read(response), self.forwarding.incoming);
-        answer
-            .judge(Form::at(&incoming.path), incoming)
-            .map_err(|problem| {
-                discard(&answer.response);
-                FailedAttempt::foreign(answer.status, problem)
-            })?;
+        answer.judge(Form::at(&incoming.path), incoming).map_err(|problem| {
+            discard(&answer.response);
+            FailedAttempt::foreign(answer.status, problem)
+        })?;
         Ok(answer)
     }
 
@@ -404,11 +362,7 @@ impl Attempts<'_> {
         // A server that refuses a body before its end, and closes, breaks the connection too. And the only origin is not
         // backed off from because both sides happened to use and to close a connection at one time.
         let is_unclear = self.repeat == Repeat::Never || self.gateway.origins().is_one();
-        let cause = if is_unclear {
-            FailureCause::Unclear
-        } else {
-            FailureCause::Origin
-        };
+        let cause = if is_unclear { FailureCause::Unclear } else { FailureCause::Origin };
         FailedAttempt::broken(cause, js_message(error))
     }
 
@@ -422,25 +376,16 @@ impl Attempts<'_> {
                 }
             }
             // One caller's statement may have lost its own connection only.
-            FailureCause::Database => {
-                match self
-                    .check(pick, READINESS_PATH, self.check_deadline())
-                    .await
-                {
-                    Health::Well => self.gateway.origins().answered(pick, now()),
-                    Health::NoDatabase | Health::Silent => {
-                        self.gateway.origins().lost_database(pick, now());
-                    }
+            FailureCause::Database => match self.check(pick, READINESS_PATH, self.check_deadline()).await {
+                Health::Well => self.gateway.origins().answered(pick, now()),
+                Health::NoDatabase | Health::Silent => {
+                    self.gateway.origins().lost_database(pick, now());
                 }
-            }
+            },
             FailureCause::Slow => {}
         }
         let cause = format!("origin={} {}", pick.number(), failed.runtime_message);
-        log::fault(
-            &self.forwarding.incoming.request_id,
-            &failed.problem,
-            &cause,
-        );
+        log::fault(&self.forwarding.incoming.request_id, &failed.problem, &cause);
     }
 
     /// Returns when the head of the answer to a request of that time must be there, in milliseconds since 1970.
@@ -469,7 +414,5 @@ fn left(deadline: f64) -> Duration {
 }
 
 fn js_message(error: &JsValue) -> String {
-    error
-        .dyn_ref::<js_sys::Error>()
-        .map_or_else(String::new, |error| String::from(error.message()))
+    error.dyn_ref::<js_sys::Error>().map_or_else(String::new, |error| String::from(error.message()))
 }

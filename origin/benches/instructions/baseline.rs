@@ -37,9 +37,7 @@ impl Baseline {
             if let Some(comment) = line.strip_prefix("# ") {
                 comment.clone_into(&mut baseline.belongs_to);
             } else if let Some((figure, name)) = line.trim_start().split_once("  ") {
-                let figure = figure
-                    .parse()
-                    .with_context(|| format!("no figure: {line}"))?;
+                let figure = figure.parse().with_context(|| format!("no figure: {line}"))?;
                 baseline.figures.push((name.to_owned(), figure));
             }
         }
@@ -51,10 +49,7 @@ impl Baseline {
         let here = compiler_and_machine()?;
         Ok(match here == self.belongs_to {
             true => Ok(()),
-            false => Err(format!(
-                "the baseline is of {}, and this is {here}.",
-                self.belongs_to
-            )),
+            false => Err(format!("the baseline is of {}, and this is {here}.", self.belongs_to)),
         })
     }
 
@@ -92,20 +87,14 @@ impl Change {
 
     /// Also where there is nothing to compare with: a new operation's figure is to be committed.
     pub(crate) fn is_too_much(self) -> bool {
-        self.before
-            .is_none_or(|before| percent(before, self.now) > TOLERATED_PERCENT)
+        self.before.is_none_or(|before| percent(before, self.now) > TOLERATED_PERCENT)
     }
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.before {
-            Some(before) => write!(
-                f,
-                "{before:>14} {:>14} {:>+7.1}%",
-                self.now,
-                percent(before, self.now)
-            ),
+            Some(before) => write!(f, "{before:>14} {:>14} {:>+7.1}%", self.now, percent(before, self.now)),
             None => write!(f, "{:>14} {:>14} {:>8}", "-", self.now, "new"),
         }
     }
@@ -116,30 +105,16 @@ fn percent(before: u64, now: u64) -> f64 {
 }
 
 fn path() -> PathBuf {
-    [
-        env!("CARGO_MANIFEST_DIR"),
-        "benches/instructions/baseline.txt",
-    ]
-    .iter()
-    .collect()
+    [env!("CARGO_MANIFEST_DIR"), "benches/instructions/baseline.txt"].iter().collect()
 }
 
 /// What decides about the figures beside the code: the compiler, and what the processor can do.
 fn compiler_and_machine() -> Result<String> {
-    let output = Command::new("rustc")
-        .arg("--version")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()?;
+    let output = Command::new("rustc").arg("--version").current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
     let version = String::from_utf8(output.stdout)?;
     // `rustc 1.95.0 (…)`
     let version: Vec<&str> = version.split_whitespace().take(2).collect();
-    Ok(format!(
-        "{}, {}-{}{}",
-        version.join(" "),
-        std::env::consts::ARCH,
-        std::env::consts::OS,
-        extensions()
-    ))
+    Ok(format!("{}, {}-{}{}", version.join(" "), std::env::consts::ARCH, std::env::consts::OS, extensions()))
 }
 
 /// Libraries choose their way by these.

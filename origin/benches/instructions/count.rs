@@ -4,10 +4,7 @@
 //! Times drift on a machine that others use too; a count of instructions does not. Each operation is counted
 //! by valgrind's callgrind in a process of its own, which is this program again; the baseline beside this
 //! file holds the figures to compare with (CONTRIBUTING.md, Tests).
-#![allow(
-    clippy::expect_used,
-    reason = "what is measured here is known to be right"
-)]
+#![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 mod baseline;
 mod operations;
@@ -45,9 +42,7 @@ fn main() -> Result<ExitCode> {
 
 /// Does one operation, for callgrind to watch.
 fn run(name: &str) -> Result<ExitCode> {
-    let found = operations()
-        .into_iter()
-        .find(|operation| operation.name == name);
+    let found = operations().into_iter().find(|operation| operation.name == name);
     let Operation { times, prepare, .. } = found.context("no operation of that name")?;
     let mut work = prepare();
     // Tables and caches that are filled once are not what it costs.
@@ -66,10 +61,7 @@ fn accept() -> Result<ExitCode> {
         counts.push((operation.name, count));
     }
     baseline.accept(counts)?;
-    writeln!(
-        out,
-        "The baseline holds these figures now, where they moved by more than a hundredth."
-    )?;
+    writeln!(out, "The baseline holds these figures now, where they moved by more than a hundredth.")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -95,18 +87,11 @@ fn check() -> Result<ExitCode> {
     if slower.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    writeln!(
-        out,
-        "\nThese take over {} % more instructions than the baseline says:",
-        baseline::TOLERATED_PERCENT
-    )?;
+    writeln!(out, "\nThese take over {} % more instructions than the baseline says:", baseline::TOLERATED_PERCENT)?;
     for (name, change) in slower {
         writeln!(out, "{change}  {name}")?;
     }
-    writeln!(
-        out,
-        "If that is what it must cost, take it over and commit it: make bench-check ACCEPT=1"
-    )?;
+    writeln!(out, "If that is what it must cost, take it over and commit it: make bench-check ACCEPT=1")?;
     Ok(ExitCode::FAILURE)
 }
 
@@ -115,11 +100,7 @@ fn count(operation: &Operation) -> Result<u64> {
     let folder = Folder::new()?;
     let profile = folder.0.join("profile");
     let output = Command::new("valgrind")
-        .args([
-            "--tool=callgrind",
-            "--collect-atstart=no",
-            "--toggle-collect=*counted_by_callgrind*",
-        ])
+        .args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*counted_by_callgrind*"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(std::env::current_exe()?)
         .args(["--run", &operation.name])
@@ -129,11 +110,7 @@ fn count(operation: &Operation) -> Result<u64> {
         .output()
         .context("valgrind can't be run: tools/setup.sh count installs it")?;
     if !output.status.success() {
-        bail!(
-            "{}: {}",
-            operation.name,
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("{}: {}", operation.name, String::from_utf8_lossy(&output.stderr));
     }
     Ok(total(&profile)? / u64::from(operation.times))
 }
@@ -141,10 +118,7 @@ fn count(operation: &Operation) -> Result<u64> {
 /// The sum that callgrind writes at the end of a profile.
 fn total(profile: &Path) -> Result<u64> {
     let text = std::fs::read_to_string(profile)?;
-    let sum = text
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("totals: "));
+    let sum = text.lines().rev().find_map(|line| line.strip_prefix("totals: "));
     let sum = sum.context("callgrind wrote no sum")?.trim().parse()?;
     match sum {
         0 => bail!("callgrind saw nothing of the operation"),

@@ -31,11 +31,7 @@ type Prepare = Box<dyn FnOnce() -> Work>;
 pub(crate) fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     let mut add = |name: String, times: u32, prepare: Prepare| {
-        all.push(Operation {
-            name,
-            times,
-            prepare,
-        });
+        all.push(Operation { name, times, prepare });
     };
     for (name, ..) in REQUESTS {
         add(format!("parse: {name}"), 100, Box::new(|| parsing(name)));
@@ -44,52 +40,20 @@ pub(crate) fn operations() -> Vec<Operation> {
         add(format!("plan: {name}"), 100, Box::new(|| planning(name)));
     }
     for (name, ..) in REQUESTS {
-        add(
-            format!("render: {name}"),
-            RENDERED,
-            Box::new(|| rendering(name)),
-        );
+        add(format!("render: {name}"), RENDERED, Box::new(|| rendering(name)));
     }
     for format in [Format::Envelope, Format::NdJson, Format::Csv] {
         let prepare = move || encoding(Sample::posts(100, Prose::Plain), format);
-        add(
-            format!("encode: a hundred posts, {format:?}"),
-            10,
-            Box::new(prepare),
-        );
+        add(format!("encode: a hundred posts, {format:?}"), 10, Box::new(prepare));
     }
     let quoted = || encoding(Sample::posts(100, Prose::Quoted), Format::Envelope);
-    add(
-        "encode: a hundred posts with much to escape".to_owned(),
-        10,
-        Box::new(quoted),
-    );
+    add("encode: a hundred posts with much to escape".to_owned(), 10, Box::new(quoted));
     let numbers = || encoding(Sample::numbers(100), Format::Envelope);
-    add(
-        "encode: a hundred rows of numbers".to_owned(),
-        10,
-        Box::new(numbers),
-    );
-    add(
-        "verify: a new token".to_owned(),
-        20,
-        Box::new(verifying_anew),
-    );
-    add(
-        "verify: a known token".to_owned(),
-        100,
-        Box::new(verifying_again),
-    );
-    add(
-        "upload: a MiB as base64".to_owned(),
-        1,
-        Box::new(|| uploading(None, in_json())),
-    );
-    add(
-        "upload: a MiB as a form".to_owned(),
-        1,
-        Box::new(|| uploading(Some(FORM), in_form())),
-    );
+    add("encode: a hundred rows of numbers".to_owned(), 10, Box::new(numbers));
+    add("verify: a new token".to_owned(), 20, Box::new(verifying_anew));
+    add("verify: a known token".to_owned(), 100, Box::new(verifying_again));
+    add("upload: a MiB as base64".to_owned(), 1, Box::new(|| uploading(None, in_json())));
+    add("upload: a MiB as a form".to_owned(), 1, Box::new(|| uploading(Some(FORM), in_form())));
     let photo = || shrinking(jpeg(PICTURE), ImageFormat::Jpeg);
     add("thumbnail: of a JPEG".to_owned(), 1, Box::new(photo));
     let drawing = || shrinking(png(PICTURE), ImageFormat::Png);
@@ -107,12 +71,7 @@ fn parsing(name: &str) -> Work {
 }
 
 /// An operation and the names that it may use, for the rest of the process.
-fn scope(
-    name: &str,
-) -> (
-    &'static shared::operation::Operation,
-    &'static Scope<'static>,
-) {
+fn scope(name: &str) -> (&'static shared::operation::Operation, &'static Scope<'static>) {
     let (target, body) = request(name);
     let operation = &*Box::leak(Box::new(parse(target, body)));
     let tables = &*Box::leak(Box::new(tables()));
@@ -149,18 +108,13 @@ fn key() -> (KeySet, String) {
     let id = Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid();
     let claims = Claims::new(id, &project, Access::Full, NOW, None);
     let keys = KeySet::new(vec![signing.public()]).expect("a key");
-    (
-        keys,
-        format!("Bearer {}", signing.sign(&claims).expect("a token")),
-    )
+    (keys, format!("Bearer {}", signing.sign(&claims).expect("a token")))
 }
 
 fn verifying_anew() -> Work {
     let (keys, header) = key();
     Box::new(move || {
-        drop(black_box(
-            verify(Some(black_box(&header)), &keys, NOW).expect("our key"),
-        ));
+        drop(black_box(verify(Some(black_box(&header)), &keys, NOW).expect("our key")));
     })
 }
 
@@ -168,11 +122,7 @@ fn verifying_again() -> Work {
     let (keys, header) = key();
     let mut known = TokenCache::new(keys, 10);
     Box::new(move || {
-        drop(black_box(
-            known
-                .verify(Some(black_box(&header)), NOW)
-                .expect("our key"),
-        ));
+        drop(black_box(known.verify(Some(black_box(&header)), NOW).expect("our key")));
     })
 }
 
@@ -188,9 +138,7 @@ fn file() -> Vec<u8> {
 
 fn in_json() -> Vec<u8> {
     let head = r#"{"type":"image","media":[{"name":"a.png","base64":"data:image/png;base64,"#;
-    [head, &STANDARD.encode(file()), r#""}]}"#]
-        .concat()
-        .into_bytes()
+    [head, &STANDARD.encode(file()), r#""}]}"#].concat().into_bytes()
 }
 
 fn in_form() -> Vec<u8> {
@@ -203,8 +151,7 @@ fn in_form() -> Vec<u8> {
 
 fn uploading(content_type: Option<&'static str>, body: Vec<u8>) -> Work {
     Box::new(move || {
-        let mut parser =
-            Parser::new(content_type, UploadLimits::default()).expect("a type that is read");
+        let mut parser = Parser::new(content_type, UploadLimits::default()).expect("a type that is read");
         for piece in body.chunks(PIECE_BYTES) {
             let mut feed = parser.feed(piece);
             while let Some(event) = feed.next_event().expect("a sound body") {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 macro_rules! ten {
     ($text:literal) => {
         concat!(
-            $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",",
-            $text, ",", $text, ",", $text
+            $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",", $text, ",",
+            $text
         )
     };
 }
@@ -66,11 +66,7 @@ pub(crate) const REQUESTS: [(&str, &str, &str); 8] = [
             "]}"
         ),
     ),
-    (
-        "an update",
-        "PUT /api/v1/crud/demo/posts/4711",
-        r#"{"title":"Another title","views":12}"#,
-    ),
+    ("an update", "PUT /api/v1/crud/demo/posts/4711", r#"{"title":"Another title","views":12}"#),
 ];
 
 pub(crate) fn tables() -> [Arc<Table>; 3] {
@@ -90,14 +86,7 @@ pub(crate) fn tables() -> [Arc<Table>; 3] {
                 ("updated_at", Kind::DateTime),
             ],
         ),
-        table(
-            "users",
-            &[
-                ("id", Kind::Integer),
-                ("name", Kind::Text),
-                ("city_id", Kind::Integer),
-            ],
-        ),
+        table("users", &[("id", Kind::Integer), ("name", Kind::Text), ("city_id", Kind::Integer)]),
         table("cities", &[("id", Kind::Integer), ("name", Kind::Text)]),
     ]
 }
@@ -135,12 +124,7 @@ pub(crate) fn parse(target: &str, body: &str) -> Operation {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    let head = RequestHead {
-        method,
-        path,
-        query,
-        ..RequestHead::default()
-    };
+    let head = RequestHead { method, path, query, ..RequestHead::default() };
     let pending = parse_head(&head).expect("a sound head");
     pending.finish(body.as_bytes()).expect("a sound body")
 }
@@ -148,10 +132,7 @@ pub(crate) fn parse(target: &str, body: &str) -> Operation {
 /// The tables that an operation joins.
 pub(crate) fn joined(operation: &Operation, tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
     let named = operation.joins().iter();
-    named
-        .filter_map(|join| tables.iter().find(|table| *table.name() == join.table))
-        .cloned()
-        .collect()
+    named.filter_map(|join| tables.iter().find(|table| *table.name() == join.table)).cloned().collect()
 }
 
 pub(crate) fn plan(operation: &Operation, scope: &Scope<'_>) -> Plan {
@@ -173,9 +154,6 @@ pub(crate) fn render(plan: Plan, scope: &Scope<'_>) -> Vec<Statement> {
 }
 
 pub(crate) fn request(name: &str) -> (&'static str, &'static str) {
-    let (_, target, body) = REQUESTS
-        .iter()
-        .find(|(known, ..)| *known == name)
-        .expect("a request of that name");
+    let (_, target, body) = REQUESTS.iter().find(|(known, ..)| *known == name).expect("a request of that name");
     (target, body)
 }

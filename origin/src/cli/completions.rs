@@ -18,9 +18,6 @@ impl CompletionsArgs {
     pub(super) fn run(self) -> Result<(), CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut super::command(), "selkie", &mut script);
-        std::io::stdout()
-            .lock()
-            .write_all(&script)
-            .map_err(CliError::Output)
+        std::io::stdout().lock().write_all(&script).map_err(CliError::Output)
     }
 }

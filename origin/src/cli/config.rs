@@ -62,12 +62,7 @@ fn text(lines: &[Line], context: &Context) -> String {
             Origin::File => "file",
             Origin::Default => "default",
         };
-        table.row([
-            line.name.to_owned(),
-            value,
-            from.to_owned(),
-            line.variable.clone(),
-        ]);
+        table.row([line.name.to_owned(), value, from.to_owned(), line.variable.clone()]);
     }
     let file = context.config.file.as_ref();
     let file = file.map_or_else(|| "none".to_owned(), |path| path.display().to_string());

@@ -129,15 +129,8 @@ fn owned(
             "project {project} uses ready-made accounts: grant them their rights on it; `selkie doctor` says which"
         ));
     }
-    let answer = DatabaseLine::of(&OwnedDatabase {
-        name,
-        project,
-        presence: Presence::Present,
-        drops,
-    });
-    context.output.answer(&answer, |answer| {
-        format!("project {} owns database {}", answer.project, answer.name)
-    })
+    let answer = DatabaseLine::of(&OwnedDatabase { name, project, presence: Presence::Present, drops });
+    context.output.answer(&answer, |answer| format!("project {} owns database {}", answer.project, answer.name))
 }
 
 impl ListArgs {
@@ -151,12 +144,7 @@ impl ListArgs {
             let mut table = Table::new(["name", "project", "state", "keys may drop"]);
             for line in lines {
                 let state = if line.present { "present" } else { "missing" };
-                table.row([
-                    line.name.clone(),
-                    line.project.clone(),
-                    state.to_owned(),
-                    line.drops.to_owned(),
-                ]);
+                table.row([line.name.clone(), line.project.clone(), state.to_owned(), line.drops.to_owned()]);
             }
             table.to_string()
         })
@@ -178,16 +166,8 @@ impl NameArgs {
                 self.project
             ));
         }
-        let answer = ReleasedAnswer {
-            name: name.to_string(),
-            released: true,
-        };
-        context.output.answer(&answer, |answer| {
-            format!(
-                "database {} is released; its data is as it was",
-                answer.name
-            )
-        })
+        let answer = ReleasedAnswer { name: name.to_string(), released: true };
+        context.output.answer(&answer, |answer| format!("database {} is released; its data is as it was", answer.name))
     }
 }
 
@@ -201,16 +181,10 @@ impl DropArgs {
     async fn run(self, context: &Context, projects: &Projects) -> Result<(), CliError> {
         let NameArgs { name, project } = self.target;
         projects.check_drop(&project, &name).await?;
-        let warning =
-            format!("This drops database {name} of project {project} with all its tables.");
+        let warning = format!("This drops database {name} of project {project} with all its tables.");
         confirm(Consent::of(self.yes), &warning, name.as_str())?;
         let name = projects.drop_database(&project, &name).await?;
-        let answer = DroppedAnswer {
-            name: name.to_string(),
-            dropped: true,
-        };
-        context.output.answer(&answer, |answer| {
-            format!("database {} is dropped", answer.name)
-        })
+        let answer = DroppedAnswer { name: name.to_string(), dropped: true };
+        context.output.answer(&answer, |answer| format!("database {} is dropped", answer.name))
     }
 }

@@ -17,12 +17,7 @@ pub struct DevArgs {
     #[arg(long)]
     no_edge: bool,
     /// Where wrangler.toml, node_modules and the built worker are
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = ".",
-        conflicts_with = "no_edge"
-    )]
+    #[arg(long, value_name = "DIR", default_value = ".", conflicts_with = "no_edge")]
     edge_root: PathBuf,
     /// Go on when the program that started this one ends
     #[arg(long)]
@@ -56,10 +51,7 @@ impl DevArgs {
         }
         let plan = EdgePlan {
             root: std::path::absolute(self.edge_root).map_err(CliError::WorkingDirectory)?,
-            listen: listen(address, "edge_listen")
-                .await?
-                .local_addr()
-                .unwrap_or(address),
+            listen: listen(address, "edge_listen").await?.local_addr().unwrap_or(address),
         };
         plan.check()?;
         Ok(Some(plan))

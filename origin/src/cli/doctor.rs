@@ -26,23 +26,14 @@ impl DoctorArgs {
         let opened = Opened::plain(context).await?;
         let findings = examine(&opened.system, &context.config).await;
         opened.close(Ok(())).await?;
-        let wrong = findings
-            .iter()
-            .filter(|finding| finding.verdict == Verdict::Wrong)
-            .count();
-        let report = Report {
-            healthy: wrong == 0,
-            findings,
-        };
+        let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
+        let report = Report { healthy: wrong == 0, findings };
         context.output.answer(&report, text)?;
         if wrong == 0 {
             return Ok(());
         }
         Err(CliError::Failed {
-            message: format!(
-                "{wrong} of {} checks found something to mend",
-                report.findings.len()
-            ),
+            message: format!("{wrong} of {} checks found something to mend", report.findings.len()),
             hint: None,
         })
     }
@@ -56,10 +47,7 @@ fn text(report: &Report) -> String {
             Verdict::Warning => "warning",
             Verdict::Wrong => "WRONG  ",
         };
-        text.push_str(&format!(
-            "{mark}  {:<11}  {}\n",
-            finding.check, finding.message
-        ));
+        text.push_str(&format!("{mark}  {:<11}  {}\n", finding.check, finding.message));
         if let Some(hint) = &finding.hint {
             text.push_str(&format!("                      {hint}\n"));
         }

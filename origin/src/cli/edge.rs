@@ -37,18 +37,10 @@ impl EdgeArgs {
         let config = &context.config;
         let installation = InstallationSecret::load(config.secret.as_ref(), &config.data_dir)
             .map_err(InstallationError::from)?
-            .ok_or_else(|| InstallationError::NoSecret {
-                path: InstallationSecret::path(&config.data_dir),
-            })?;
+            .ok_or_else(|| InstallationError::NoSecret { path: InstallationSecret::path(&config.data_dir) })?;
         let secret = EdgeSecret::new(&installation);
-        note(
-            "who has it passes for the edge: give it to the worker as a secret, never in a file that is shared",
-        );
-        let answer = SecretAnswer {
-            secret: secret.text(),
-        };
-        context
-            .output
-            .answer(&answer, |answer| answer.secret.to_owned())
+        note("who has it passes for the edge: give it to the worker as a secret, never in a file that is shared");
+        let answer = SecretAnswer { secret: secret.text() };
+        context.output.answer(&answer, |answer| answer.secret.to_owned())
     }
 }

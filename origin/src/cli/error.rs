@@ -82,10 +82,7 @@ impl From<EdgeError> for CliError {
 impl CliError {
     /// A failure with a hint.
     pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Failed {
-            message: message.into(),
-            hint: Some(hint.into()),
-        }
+        Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
     /// How to mend it, if that can be said.
@@ -97,8 +94,9 @@ impl CliError {
             Self::Installation(error) | Self::Dev(DevError::Installation(error)) => error.hint(),
             Self::Dev(DevError::System(error)) => error.hint(),
             Self::Dev(DevError::Edge(error)) => error.hint().map(str::to_owned),
-            Self::Listen { setting, .. } => find_setting(setting)
-                .map(|setting| format!("set another address by {}", setting.spellings())),
+            Self::Listen { setting, .. } => {
+                find_setting(setting).map(|setting| format!("set another address by {}", setting.spellings()))
+            }
             _ => None,
         }
     }
@@ -108,9 +106,7 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) | Self::Usage { .. } => ExitCode::from(USAGE),
-            Self::Installation(error) | Self::Dev(DevError::Installation(error))
-                if error.is_misconfiguration() =>
-            {
+            Self::Installation(error) | Self::Dev(DevError::Installation(error)) if error.is_misconfiguration() => {
                 ExitCode::from(USAGE)
             }
             // The reader went away, as `head` does: nothing failed.

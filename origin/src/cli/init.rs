@@ -46,10 +46,7 @@ impl InitArgs {
             } else {
                 "the installation exists; nothing was changed"
             };
-            format!(
-                "{state}: data directory {}, MariaDB at {}",
-                answer.data_dir, answer.database
-            )
+            format!("{state}: data directory {}, MariaDB at {}", answer.data_dir, answer.database)
         })
     }
 }

@@ -105,9 +105,7 @@ struct IssuedAnswer<'a> {
 
 impl CreateArgs {
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
-        let issued = keys
-            .issue(&self.project, self.access, &self.name, self.expires)
-            .await?;
+        let issued = keys.issue(&self.project, self.access, &self.name, self.expires).await?;
         let answer = IssuedAnswer {
             id: issued.id,
             key: &issued.token,
@@ -116,18 +114,14 @@ impl CreateArgs {
             name: &self.name,
             expires_at: issued.expires_at.map(time),
         };
-        let end = answer.expires_at.as_deref().map_or_else(
-            || "never expires".to_owned(),
-            |end| format!("expires at {end}"),
-        );
+        let end =
+            answer.expires_at.as_deref().map_or_else(|| "never expires".to_owned(), |end| format!("expires at {end}"));
         note(&format!(
             "key {} of project {}, access {}, {end}; it is shown only now",
             issued.id, self.project, self.access
         ));
         // The key alone goes to standard output: it is there to be piped.
-        context
-            .output
-            .answer(&answer, |answer| answer.key.to_owned())
+        context.output.answer(&answer, |answer| answer.key.to_owned())
     }
 }
 
@@ -149,11 +143,8 @@ impl ListArgs {
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
         let now = now();
         let rows = keys.list(self.project.as_ref()).await?;
-        let live: Vec<String> = keys
-            .public_keys()
-            .await
-            .map(|set| set.kids().map(str::to_owned).collect())
-            .unwrap_or_default();
+        let live: Vec<String> =
+            keys.public_keys().await.map(|set| set.kids().map(str::to_owned).collect()).unwrap_or_default();
         let lines: Vec<KeyLine> = rows.iter().map(|row| line(row, &live, now)).collect();
         context.output.answer(&lines, |lines| table(lines))
     }
@@ -184,16 +175,7 @@ fn line(row: &KeyRow, live: &[String], now: u64) -> KeyLine {
 
 fn table(lines: &[KeyLine]) -> String {
     let dash = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
-    let mut table = Table::new([
-        "id",
-        "name",
-        "project",
-        "access",
-        "state",
-        "created",
-        "last used",
-        "expires",
-    ]);
+    let mut table = Table::new(["id", "name", "project", "access", "state", "created", "last used", "expires"]);
     for line in lines {
         table.row([
             line.id.to_string(),
@@ -218,15 +200,9 @@ struct RevokedAnswer {
 impl RevokeArgs {
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
         let before = keys.revoke(self.id).await?;
-        let answer = RevokedAnswer {
-            id: self.id,
-            revoked: true,
-        };
+        let answer = RevokedAnswer { id: self.id, revoked: true };
         context.output.answer(&answer, |answer| match before {
-            KeyStatus::Live => format!(
-                "key {} is revoked; origins refuse it within a second",
-                answer.id
-            ),
+            KeyStatus::Live => format!("key {} is revoked; origins refuse it within a second", answer.id),
             _ => format!("key {} was revoked before", answer.id),
         })
     }
@@ -270,12 +246,7 @@ fn losses(plan: &Rotation) -> String {
         .iter()
         .map(|key| {
             let used = time_or_dash(key.last_used_at);
-            format!(
-                "  {} {} of {} (last used {used})",
-                key.id,
-                shown(&key.name),
-                key.project
-            )
+            format!("  {} {} of {} (last used {used})", key.id, shown(&key.name), key.project)
         })
         .collect();
     format!(
@@ -288,8 +259,7 @@ fn losses(plan: &Rotation) -> String {
 async fn jwks(context: &Context, keys: &Keys) -> Result<(), CliError> {
     keys.prepare().await?;
     let set = keys.public_keys().await?.to_jwks();
-    let value = serde_json::from_str::<serde_json::Value>(&set)
-        .map_err(|error| CliError::Output(error.into()))?;
+    let value = serde_json::from_str::<serde_json::Value>(&set).map_err(|error| CliError::Output(error.into()))?;
     // The set is JSON either way; on one line it fits into a variable.
     context.output.answer(&value, |_| set.clone())
 }

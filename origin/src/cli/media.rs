@@ -115,10 +115,7 @@ async fn unless_stopped<T>(
 }
 
 fn stopped() -> CliError {
-    CliError::Failed {
-        message: "stopped; nothing was kept".to_owned(),
-        hint: None,
-    }
+    CliError::Failed { message: "stopped; nothing was kept".to_owned(), hint: None }
 }
 
 impl From<Problem> for CliError {
@@ -128,24 +125,17 @@ impl From<Problem> for CliError {
             ErrorCode::MediaExists => Some("add --update to replace it".to_owned()),
             _ => problem.hint().map(str::to_owned),
         };
-        Self::Failed {
-            message: problem.message().to_owned(),
-            hint,
-        }
+        Self::Failed { message: problem.message().to_owned(), hint }
     }
 }
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NotSet(_) => Self::failed(
-                error.to_string(),
-                "set it in the environment or in selkie.toml, as the origin has it",
-            ),
-            error => Self::failed(
-                format!("the media store fails: {}", error.in_full()),
-                "`selkie doctor` looks at it",
-            ),
+            StoreError::NotSet(_) => {
+                Self::failed(error.to_string(), "set it in the environment or in selkie.toml, as the origin has it")
+            }
+            error => Self::failed(format!("the media store fails: {}", error.in_full()), "`selkie doctor` looks at it"),
         }
     }
 }
@@ -159,16 +149,11 @@ impl From<SweepError> for CliError {
                 "name this installation's own store by media_store; if the store is meant, and nobody else uses it, \
                  `selkie media claim`",
             ),
-            SweepError::Unmarked => {
-                Some("if no other installation uses the store, mark it by `selkie media claim`")
+            SweepError::Unmarked => Some("if no other installation uses the store, mark it by `selkie media claim`"),
+            SweepError::Implausible { .. } => {
+                Some("look whether this is the store's database, and all of it; if so, raise --max-share")
             }
-            SweepError::Implausible { .. } => Some(
-                "look whether this is the store's database, and all of it; if so, raise --max-share",
-            ),
         };
-        Self::Failed {
-            message: error.to_string(),
-            hint: hint.map(str::to_owned),
-        }
+        Self::Failed { message: error.to_string(), hint: hint.map(str::to_owned) }
     }
 }

@@ -28,21 +28,14 @@ impl Output {
     ///
     /// # Errors
     /// Standard output can't be written.
-    pub fn answer<T: Serialize>(
-        self,
-        value: &T,
-        text: impl FnOnce(&T) -> String,
-    ) -> Result<(), CliError> {
+    pub fn answer<T: Serialize>(self, value: &T, text: impl FnOnce(&T) -> String) -> Result<(), CliError> {
         let text = match self {
             Self::Text => text(value),
-            Self::Json => serde_json::to_string_pretty(value)
-                .map_err(|error| CliError::Output(error.into()))?,
+            Self::Json => serde_json::to_string_pretty(value).map_err(|error| CliError::Output(error.into()))?,
         };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         let mut stdout = io::stdout().lock();
-        write!(stdout, "{text}{end}")
-            .and_then(|()| stdout.flush())
-            .map_err(CliError::Output)
+        write!(stdout, "{text}{end}").and_then(|()| stdout.flush()).map_err(CliError::Output)
     }
 }
 
@@ -56,9 +49,7 @@ impl Table {
     /// A table with these headings and no rows.
     #[must_use]
     pub fn new<const N: usize>(headings: [&str; N]) -> Self {
-        Self {
-            rows: vec![headings.map(str::to_uppercase).to_vec()],
-        }
+        Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }
     }
 
     /// Adds a row.
@@ -68,17 +59,8 @@ impl Table {
 
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.first().map_or(0, Vec::len);
-        let cell_width =
-            |row: &Vec<String>, at: usize| row.get(at).map_or(0, |cell| cell.chars().count());
-        (0..columns)
-            .map(|at| {
-                self.rows
-                    .iter()
-                    .map(|row| cell_width(row, at))
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect()
+        let cell_width = |row: &Vec<String>, at: usize| row.get(at).map_or(0, |cell| cell.chars().count());
+        (0..columns).map(|at| self.rows.iter().map(|row| cell_width(row, at)).max().unwrap_or(0)).collect()
     }
 }
 
@@ -87,9 +69,7 @@ impl fmt::Display for Table {
         let widths = self.widths();
         for row in &self.rows {
             let cells = row.iter().zip(&widths);
-            let line: String = cells
-                .map(|(cell, width)| format!("{cell:<width$}", width = width + GUTTER))
-                .collect();
+            let line: String = cells.map(|(cell, width)| format!("{cell:<width$}", width = width + GUTTER)).collect();
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())

@@ -63,16 +63,9 @@ struct CreatedAnswer {
 
 impl CreateArgs {
     async fn run(self, context: &Context, projects: &Projects) -> Result<(), CliError> {
-        let claim = if self.claim {
-            Claim::Take
-        } else {
-            Claim::Refuse
-        };
+        let claim = if self.claim { Claim::Take } else { Claim::Refuse };
         let inserted = projects.create(&self.name, claim).await?;
-        let answer = CreatedAnswer {
-            name: self.name.to_string(),
-            created: inserted == Inserted::New,
-        };
+        let answer = CreatedAnswer { name: self.name.to_string(), created: inserted == Inserted::New };
         context.output.answer(&answer, |answer| {
             if answer.created {
                 format!("project {} is made", answer.name)
@@ -110,11 +103,7 @@ async fn list(context: &Context, projects: &Projects) -> Result<(), CliError> {
     context.output.answer(&lines, |lines| {
         let mut table = Table::new(["name", "created", "databases"]);
         for line in lines {
-            table.row([
-                line.name.clone(),
-                line.created_at.clone(),
-                line.databases.join(", "),
-            ]);
+            table.row([line.name.clone(), line.created_at.clone(), line.databases.join(", ")]);
         }
         table.to_string()
     })

@@ -57,15 +57,6 @@ async fn run(
 }
 
 /// Listens on `address`, which the setting `setting` names; a taken one is told by both.
-pub(super) async fn listen(
-    address: SocketAddr,
-    setting: &'static str,
-) -> Result<TcpListener, CliError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| CliError::Listen {
-            address,
-            setting,
-            source,
-        })
+pub(super) async fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address).await.map_err(|source| CliError::Listen { address, setting, source })
 }

@@ -27,15 +27,8 @@ impl Opened {
 
     /// The system of an installation that is open.
     pub(super) fn of(installation: Installation, context: &Context) -> Self {
-        let system = System::new(
-            &installation.database,
-            installation.secret.clone(),
-            &context.config,
-        );
-        Self {
-            system,
-            installation,
-        }
+        let system = System::new(&installation.database, installation.secret.clone(), &context.config);
+        Self { system, installation }
     }
 
     /// Opens the installation with its schema at this program's version.
@@ -138,10 +131,7 @@ pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(),
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        return Err(CliError::Usage {
-            message: warning.to_owned(),
-            hint: Some("add --yes to do it".to_owned()),
-        });
+        return Err(CliError::Usage { message: warning.to_owned(), hint: Some("add --yes to do it".to_owned()) });
     }
     note(&format!("{warning}\nType {word} to go on:"));
     let mut answer = String::new();
@@ -150,8 +140,5 @@ pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(),
     if read.is_ok() && answer.trim() == word {
         return Ok(());
     }
-    Err(CliError::Failed {
-        message: "nothing was done".to_owned(),
-        hint: None,
-    })
+    Err(CliError::Failed { message: "nothing was done".to_owned(), hint: None })
 }

@@ -44,12 +44,9 @@ impl AccountsFile {
         let Some(value) = table.remove("accounts") else {
             return Ok(Self::default());
         };
-        value
-            .try_into()
-            .map(Self)
-            .map_err(|error: toml::de::Error| ConfigError::BadAccounts {
-                path: path.unwrap_or(Path::new("selkie.toml")).to_owned(),
-                reason: error.message().to_owned(),
-            })
+        value.try_into().map(Self).map_err(|error: toml::de::Error| ConfigError::BadAccounts {
+            path: path.unwrap_or(Path::new("selkie.toml")).to_owned(),
+            reason: error.message().to_owned(),
+        })
     }
 }

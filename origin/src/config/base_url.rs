@@ -29,12 +29,8 @@ impl BaseUrl {
 
 /// Whether nothing but a host and a port stand there: an `@`, a slash or a blank would lead elsewhere.
 fn is_host(host: &str) -> bool {
-    let plain = host
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
-    plain
-        && host.len() <= HOST_MAX_BYTES
-        && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
+    let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
+    plain && host.len() <= HOST_MAX_BYTES && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
 }
 
 /// Bytes of a host and its port: a name has 253, an address fewer.

@@ -11,18 +11,8 @@ const PREFIX: &str = "SELKIE_";
 
 /// Names that are no settings and that this project gives a meaning: what `selkie dev` writes into
 /// `dev.env`, and what its tests and tools use.
-const KNOWN: [&str; 10] = [
-    "CONFIG",
-    "ORIGIN_URL",
-    "EDGE_URL",
-    "FULL_KEY",
-    "READ_KEY",
-    "DATABASE",
-    "PROJECT",
-    "FAULT_POINT",
-    "BIN",
-    "BLESS",
-];
+const KNOWN: [&str; 10] =
+    ["CONFIG", "ORIGIN_URL", "EDGE_URL", "FULL_KEY", "READ_KEY", "DATABASE", "PROJECT", "FAULT_POINT", "BIN", "BLESS"];
 
 /// Beginnings of such names; and of those that Kubernetes sets for a service named `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
@@ -51,9 +41,7 @@ impl fmt::Display for UnknownVariable {
 ///
 /// # Errors
 /// A variable's name is almost that of a setting.
-pub(super) fn unknown(
-    environment: &BTreeMap<String, String>,
-) -> Result<Vec<UnknownVariable>, ConfigError> {
+pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<UnknownVariable>, ConfigError> {
     let mut unknown = Vec::new();
     for (name, value) in environment {
         let Some(rest) = name.strip_prefix(PREFIX) else {
@@ -63,20 +51,15 @@ pub(super) fn unknown(
         let is_setting = SETTINGS.iter().any(|setting| setting.variable() == *name);
         // Kubernetes again: the address of a service named `selkie`.
         let is_address = rest == "PORT" && value.contains("://");
-        let is_known = KNOWN.contains(&rest)
-            || KNOWN_BEGINNINGS
-                .iter()
-                .any(|beginning| rest.starts_with(beginning));
+        let is_known = KNOWN.contains(&rest) || KNOWN_BEGINNINGS.iter().any(|beginning| rest.starts_with(beginning));
         if is_setting || is_known || is_address {
             continue;
         }
         let settings = || SETTINGS.iter().map(|setting| setting.name);
-        let is_misspelt = settings()
-            .any(|setting| strsim::normalized_damerau_levenshtein(&word, setting) >= MISSPELT);
+        let is_misspelt = settings().any(|setting| strsim::normalized_damerau_levenshtein(&word, setting) >= MISSPELT);
         let variable = UnknownVariable {
             name: name.clone(),
-            nearest: nearest(&word, settings())
-                .map(|name| format!("{PREFIX}{}", name.to_uppercase())),
+            nearest: nearest(&word, settings()).map(|name| format!("{PREFIX}{}", name.to_uppercase())),
         };
         if is_misspelt {
             return Err(ConfigError::Misspelt(variable));
@@ -109,10 +92,7 @@ mod tests {
         ] {
             let message = read(name, "x").unwrap_err();
             assert!(message.contains(name), "{message}");
-            assert!(
-                message.contains(&format!("did you mean {meant}?")),
-                "{message}"
-            );
+            assert!(message.contains(&format!("did you mean {meant}?")), "{message}");
         }
     }
 
@@ -122,10 +102,7 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert!(told[0].contains("SELKIE_IMAGE is no setting"), "{told:?}");
         let told = read("SELKIE_DATA_DIRECTORY", "x").unwrap();
-        assert!(
-            told[0].contains("did you mean SELKIE_DATA_DIR?"),
-            "{told:?}"
-        );
+        assert!(told[0].contains("did you mean SELKIE_DATA_DIR?"), "{told:?}");
     }
 
     #[test]

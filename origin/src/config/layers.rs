@@ -86,13 +86,7 @@ impl Layers {
                 found.insert(setting.name, value);
             }
         }
-        Ok(Self {
-            found,
-            accounts,
-            file,
-            directory: sources.directory,
-            unknown_variables,
-        })
+        Ok(Self { found, accounts, file, directory: sources.directory, unknown_variables })
     }
 
     /// The text of the setting `name`, if it has one.
@@ -102,37 +96,24 @@ impl Layers {
     }
 }
 
-fn pick(
-    setting: &'static Setting,
-    sources: &Sources,
-    in_file: &mut BTreeMap<&'static str, String>,
-) -> Option<Found> {
+fn pick(setting: &'static Setting, sources: &Sources, in_file: &mut BTreeMap<&'static str, String>) -> Option<Found> {
     let flag = sources.flags.get(setting.name).cloned();
     // An empty variable is how scripts and composed containers say "not set".
-    let variable = sources
-        .environment
-        .get(&setting.variable())
-        .filter(|text| !text.is_empty())
-        .cloned();
+    let variable = sources.environment.get(&setting.variable()).filter(|text| !text.is_empty()).cloned();
     let layers = [
         (flag, Origin::Flag),
         (variable, Origin::Environment),
         (in_file.remove(setting.name), Origin::File),
         (setting.default.map(str::to_owned), Origin::Default),
     ];
-    layers
-        .into_iter()
-        .find_map(|(text, origin)| text.map(|text| Found { text, origin }))
+    layers.into_iter().find_map(|(text, origin)| text.map(|text| Found { text, origin }))
 }
 
 fn locate_file(sources: &Sources) -> Option<PathBuf> {
-    let named = sources.file.clone().or_else(|| {
-        sources
-            .environment
-            .get("SELKIE_CONFIG")
-            .filter(|text| !text.is_empty())
-            .map(PathBuf::from)
-    });
+    let named = sources
+        .file
+        .clone()
+        .or_else(|| sources.environment.get("SELKIE_CONFIG").filter(|text| !text.is_empty()).map(PathBuf::from));
     match named {
         Some(path) => Some(sources.directory.join(path)),
         None => Some(sources.directory.join(DEFAULT_FILE)).filter(|path| path.is_file()),
@@ -140,17 +121,14 @@ fn locate_file(sources: &Sources) -> Option<PathBuf> {
 }
 
 fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::UnreadableFile {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::UnreadableFile { path: path.to_owned(), source })?;
     // The parser's full message quotes the line, which may hold a password; its plain one doesn't.
-    text.parse::<toml::Table>()
-        .map_err(|error| ConfigError::NotToml {
-            path: path.to_owned(),
-            line: line_of(&text, error.span()),
-            reason: error.message().to_owned(),
-        })
+    text.parse::<toml::Table>().map_err(|error| ConfigError::NotToml {
+        path: path.to_owned(),
+        line: line_of(&text, error.span()),
+        reason: error.message().to_owned(),
+    })
 }
 
 fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
@@ -158,20 +136,14 @@ fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
     1 + text.bytes().take(end).filter(|byte| *byte == b'\n').count()
 }
 
-fn file_texts(
-    table: toml::Table,
-    path: Option<&Path>,
-) -> Result<BTreeMap<&'static str, String>, ConfigError> {
+fn file_texts(table: toml::Table, path: Option<&Path>) -> Result<BTreeMap<&'static str, String>, ConfigError> {
     let path = path.unwrap_or(Path::new(DEFAULT_FILE));
     let mut texts = BTreeMap::new();
     for (key, value) in table {
         let Some(setting) = find_setting(&key) else {
             return Err(ConfigError::unknown_key(&key, path));
         };
-        let text = scalar_text(value).ok_or(ConfigError::NotScalar {
-            name: setting.name,
-            path: path.to_owned(),
-        })?;
+        let text = scalar_text(value).ok_or(ConfigError::NotScalar { name: setting.name, path: path.to_owned() })?;
         texts.insert(setting.name, text);
     }
     Ok(texts)
@@ -183,10 +155,7 @@ fn scalar_text(value: toml::Value) -> Option<String> {
         toml::Value::String(text) => Some(text),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Array(items) => {
-            let words: Option<Vec<String>> = items
-                .into_iter()
-                .map(|item| item.as_str().map(str::to_owned))
-                .collect();
+            let words: Option<Vec<String>> = items.into_iter().map(|item| item.as_str().map(str::to_owned)).collect();
             words.map(|words| words.join(","))
         }
         _ => None,

@@ -17,9 +17,7 @@ impl MediaTypes {
     /// Reads a setting, or says what it must be.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let patterns: Option<Vec<_>> = text.split(',').map(|item| pattern(item.trim())).collect();
-        patterns
-            .map(Self)
-            .ok_or_else(|| "a comma list of types such as image/*, video/mp4 or */*".to_owned())
+        patterns.map(Self).ok_or_else(|| "a comma list of types such as image/*, video/mp4 or */*".to_owned())
     }
 
     /// Whether files of this type may come in.
@@ -28,47 +26,34 @@ impl MediaTypes {
         let essence = mime.split(';').next().unwrap_or_default().trim();
         let (kind, subtype) = essence.split_once('/').unwrap_or((essence, ""));
         let fits = |pattern: &str, word: &str| pattern == "*" || pattern.eq_ignore_ascii_case(word);
-        self.0
-            .iter()
-            .any(|pattern| fits(&pattern.kind, kind) && fits(&pattern.subtype, subtype))
+        self.0.iter().any(|pattern| fits(&pattern.kind, kind) && fits(&pattern.subtype, subtype))
     }
 
     /// Whether any type may come in that is of a kind such as `image`.
     #[must_use]
     pub fn allow_some_of(&self, kind: &str) -> bool {
-        self.0
-            .iter()
-            .any(|pattern| matches!(&*pattern.kind, "*") || pattern.kind.eq_ignore_ascii_case(kind))
+        self.0.iter().any(|pattern| matches!(&*pattern.kind, "*") || pattern.kind.eq_ignore_ascii_case(kind))
     }
 }
 
 impl fmt::Display for MediaTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts = self.0.iter();
-        let texts: Vec<String> = texts
-            .map(|pattern| format!("{}/{}", pattern.kind, pattern.subtype))
-            .collect();
+        let texts: Vec<String> = texts.map(|pattern| format!("{}/{}", pattern.kind, pattern.subtype)).collect();
         f.write_str(&texts.join(", "))
     }
 }
 
 fn pattern(text: &str) -> Option<Pattern> {
     let (kind, subtype) = text.split_once('/')?;
-    let is_token = |word: &str| {
-        !word.is_empty()
-            && word
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
-    };
+    let is_token =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b));
     let known = match (kind, subtype) {
         ("*", "*") => true,
         (kind, "*") => is_token(kind),
         (kind, subtype) => is_token(kind) && is_token(subtype),
     };
-    known.then(|| Pattern {
-        kind: kind.to_lowercase().into(),
-        subtype: subtype.to_lowercase().into(),
-    })
+    known.then(|| Pattern { kind: kind.to_lowercase().into(), subtype: subtype.to_lowercase().into() })
 }
 
 #[cfg(test)]
@@ -87,9 +72,7 @@ mod tests {
 
     #[test]
     fn what_is_no_list_of_types_is_refused() {
-        for text in [
-            "", "image", "image/", "*/png", "image/*,", "a b/c", "image/p*",
-        ] {
+        for text in ["", "image", "image/", "*/png", "image/*,", "a b/c", "image/p*"] {
             assert!(MediaTypes::parse(text).is_err(), "{text}");
         }
     }

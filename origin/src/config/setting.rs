@@ -32,27 +32,15 @@ pub struct Setting {
 
 impl Setting {
     const fn new(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            value_name,
-            help,
-            default: None,
-            visibility: Visibility::Plain,
-        }
+        Self { name, value_name, help, default: None, visibility: Visibility::Plain }
     }
 
     const fn or(self, default: &'static str) -> Self {
-        Self {
-            default: Some(default),
-            ..self
-        }
+        Self { default: Some(default), ..self }
     }
 
     const fn hidden(self) -> Self {
-        Self {
-            visibility: Visibility::Secret,
-            ..self
-        }
+        Self { visibility: Visibility::Secret, ..self }
     }
 
     /// Whether a flag may give it. The environment and the file may give every setting.
@@ -77,11 +65,7 @@ impl Setting {
     #[must_use]
     pub fn spellings(&self) -> String {
         let rest = format!("{}, or `{}` in the file", self.variable(), self.name);
-        if self.has_flag() {
-            format!("--{}, {rest}", self.flag())
-        } else {
-            rest
-        }
+        if self.has_flag() { format!("--{}, {rest}", self.flag()) } else { rest }
     }
 
     /// The one spelling that was used, for messages.

@@ -91,10 +91,9 @@ impl StoreName {
                 Ok(path) if path.parent().is_some() => Ok(Self::Directory(path)),
                 _ => Err(form()),
             },
-            "s3" if is_bare => Ok(Self::Bucket {
-                bucket: bucket(url.host_str().unwrap_or_default())?,
-                prefix: prefix(url.path())?,
-            }),
+            "s3" if is_bare => {
+                Ok(Self::Bucket { bucket: bucket(url.host_str().unwrap_or_default())?, prefix: prefix(url.path())? })
+            }
             _ => Err(form()),
         }
     }
@@ -103,19 +102,16 @@ impl StoreName {
 fn bucket(name: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let fits = (1..=BUCKET_MAX_BYTES).contains(&name.len()) && name.bytes().all(plain);
-    fits.then(|| name.to_owned())
-        .ok_or_else(|| "s3:// with a bucket's name of letters, digits, - and .".to_owned())
+    fits.then(|| name.to_owned()).ok_or_else(|| "s3:// with a bucket's name of letters, digits, - and .".to_owned())
 }
 
 fn prefix(path: &str) -> Result<String, String> {
     let prefix = path.trim_matches('/');
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let is_part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(plain);
-    let fits =
-        prefix.len() <= PREFIX_MAX_BYTES && (prefix.is_empty() || prefix.split('/').all(is_part));
-    fits.then(|| prefix.to_owned()).ok_or_else(|| {
-        "s3://bucket/prefix with a prefix of letters, digits, -, _ and . between slashes".to_owned()
-    })
+    let fits = prefix.len() <= PREFIX_MAX_BYTES && (prefix.is_empty() || prefix.split('/').all(is_part));
+    fits.then(|| prefix.to_owned())
+        .ok_or_else(|| "s3://bucket/prefix with a prefix of letters, digits, -, _ and . between slashes".to_owned())
 }
 
 /// Reads the setting `media_s3_endpoint`.
@@ -140,23 +136,14 @@ mod tests {
     use super::*;
 
     fn at(bucket: &str, prefix: &str) -> StoreName {
-        StoreName::Bucket {
-            bucket: bucket.to_owned(),
-            prefix: prefix.to_owned(),
-        }
+        StoreName::Bucket { bucket: bucket.to_owned(), prefix: prefix.to_owned() }
     }
 
     #[test]
     fn directories_and_buckets_are_read() {
         let cases = [
-            (
-                "file:///srv/media",
-                StoreName::Directory("/srv/media".into()),
-            ),
-            (
-                "file:///srv/a%20b/",
-                StoreName::Directory("/srv/a b/".into()),
-            ),
+            ("file:///srv/media", StoreName::Directory("/srv/media".into())),
+            ("file:///srv/a%20b/", StoreName::Directory("/srv/a b/".into())),
             ("s3://bucket", at("bucket", "")),
             ("s3://my.bucket-1/", at("my.bucket-1", "")),
             ("s3://bucket/one/two/", at("bucket", "one/two")),
@@ -192,13 +179,7 @@ mod tests {
     fn an_endpoint_is_a_host_and_nothing_more() {
         assert!(endpoint("http://127.0.0.1:9000").is_ok());
         assert!(endpoint("https://abc.r2.example.com/").is_ok());
-        for text in [
-            "s3.example.org",
-            "ftp://h",
-            "https://h/bucket",
-            "https://u:p@h",
-            "https://h?x",
-        ] {
+        for text in ["s3.example.org", "ftp://h", "https://h/bucket", "https://u:p@h", "https://h?x"] {
             assert!(endpoint(text).is_err(), "{text}");
         }
     }

@@ -5,17 +5,12 @@ use super::*;
 fn sources(file: &str) -> (tempfile::TempDir, Sources) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("selkie.toml"), file).unwrap();
-    let sources = Sources {
-        directory: directory.path().to_owned(),
-        ..Sources::default()
-    };
+    let sources = Sources { directory: directory.path().to_owned(), ..Sources::default() };
     (directory, sources)
 }
 
 fn with_variable(mut sources: Sources, name: &str, value: &str) -> Sources {
-    sources
-        .environment
-        .insert(name.to_owned(), value.to_owned());
+    sources.environment.insert(name.to_owned(), value.to_owned());
     sources
 }
 
@@ -42,9 +37,7 @@ fn the_settings_page_lists_every_setting_with_its_default() {
         .filter(|(name, _)| *name != "[accounts.<project>]")
         .collect();
     let known = SETTINGS.iter();
-    let known: Vec<_> = known
-        .map(|s| (s.name, s.default.unwrap_or_default()))
-        .collect();
+    let known: Vec<_> = known.map(|s| (s.name, s.default.unwrap_or_default())).collect();
     assert_eq!(listed, known);
 }
 
@@ -79,10 +72,7 @@ fn an_empty_variable_is_an_unset_one() {
 #[test]
 fn a_named_file_must_exist_and_the_default_one_need_not() {
     let directory = tempfile::tempdir().unwrap();
-    let mut sources = Sources {
-        directory: directory.path().to_owned(),
-        ..Sources::default()
-    };
+    let mut sources = Sources { directory: directory.path().to_owned(), ..Sources::default() };
     sources.file = Some("other.toml".into());
     assert!(refusal(sources).contains("other.toml can't be read"));
 }
@@ -99,12 +89,7 @@ fn an_unknown_key_is_refused_with_the_nearest_name() {
 fn a_bad_value_is_named_with_the_spelling_that_was_used_and_all_others() {
     let sources = with_variable(Sources::default(), "SELKIE_QUERY_TIMEOUT", "30");
     let message = refusal(sources);
-    for part in [
-        "query_timeout must be a time",
-        "SELKIE_QUERY_TIMEOUT says \"30\"",
-        "--query-timeout",
-        "in the file",
-    ] {
+    for part in ["query_timeout must be a time", "SELKIE_QUERY_TIMEOUT says \"30\"", "--query-timeout", "in the file"] {
         assert!(message.contains(part), "{message}");
     }
 }
@@ -118,10 +103,7 @@ fn no_message_and_no_debug_output_repeats_a_secret() {
     assert!(!refusal(sources).contains("hunter2"));
     let (_directory, sources) = self::sources("database_url = 'hunter2\n");
     let message = refusal(sources);
-    assert!(
-        message.contains("line 1") && !message.contains("hunter2"),
-        "{message}"
-    );
+    assert!(message.contains("line 1") && !message.contains("hunter2"), "{message}");
     let secret = "hunter2".repeat(10) + "ab";
     let sources = with_variable(Sources::default(), "SELKIE_SECRET", &secret);
     assert!(!format!("{:?}", Config::load(sources)).contains("hunter2"));
@@ -129,9 +111,8 @@ fn no_message_and_no_debug_output_repeats_a_secret() {
 
 #[test]
 fn ready_made_accounts_stand_in_a_table_of_the_file() {
-    let (_directory, sources) = sources(
-        "[accounts.default]\nrw = { user = 'a', password = 'hunter2' }\nro = { user = 'b', password = '' }\n",
-    );
+    let (_directory, sources) =
+        sources("[accounts.default]\nrw = { user = 'a', password = 'hunter2' }\nro = { user = 'b', password = '' }\n");
     let config = Config::load(sources).unwrap();
     assert_eq!(config.accounts["default"].rw.user, "a");
     assert!(!format!("{config:?}").contains("hunter2"));
@@ -153,10 +134,7 @@ fn a_list_in_the_file_reads_as_its_comma_list() {
 #[test]
 fn media_lie_in_the_data_directory_unless_a_place_is_named() {
     let base = PathBuf::from("/base");
-    let sources = Sources {
-        directory: base.clone(),
-        ..Sources::default()
-    };
+    let sources = Sources { directory: base.clone(), ..Sources::default() };
     let config = Config::load(sources).unwrap();
     let StoreAddress::Directory(path) = &config.media_store else {
         panic!("no directory: {:?}", config.media_store);
@@ -166,9 +144,7 @@ fn media_lie_in_the_data_directory_unless_a_place_is_named() {
     assert_eq!(config.media_fsync, Durability::Synced);
     let sources = with_variable(Sources::default(), "SELKIE_MEDIA_STORE", "file:///srv/m");
     let config = Config::load(sources).unwrap();
-    assert!(
-        matches!(&config.media_store, StoreAddress::Directory(path) if path == Path::new("/srv/m"))
-    );
+    assert!(matches!(&config.media_store, StoreAddress::Directory(path) if path == Path::new("/srv/m")));
 }
 
 #[test]
@@ -195,10 +171,7 @@ fn a_bucket_has_keys_only_if_they_are_set_and_hides_them() {
 fn the_public_url_has_no_path() {
     let with = |url| with_variable(Sources::default(), "SELKIE_PUBLIC_URL", url);
     let config = Config::load(with("https://api.example.com/")).unwrap();
-    assert_eq!(
-        config.public_url.unwrap().as_str(),
-        "https://api.example.com"
-    );
+    assert_eq!(config.public_url.unwrap().as_str(), "https://api.example.com");
     assert!(refusal(with("https://example.com/api")).contains("public_url must be a URL"));
     assert!(Config::load(with("")).unwrap().public_url.is_none());
 }

@@ -30,8 +30,7 @@ type Parsed<T> = Result<T, String>;
 
 pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
     let text = text.replace("localhost:", "127.0.0.1:");
-    text.parse()
-        .map_err(|_| "an IP address and a port, such as 127.0.0.1:8080".to_owned())
+    text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
 pub(super) fn time(text: &str) -> Parsed<Duration> {
@@ -71,9 +70,7 @@ pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
 pub(super) fn rate_limit(text: &str) -> Parsed<Option<RateLimit>> {
     match text {
         "off" => Ok(None),
-        text => RateLimit::parse(text)
-            .map(Some)
-            .ok_or_else(|| RateLimit::EXPECTED.to_owned()),
+        text => RateLimit::parse(text).map(Some).ok_or_else(|| RateLimit::EXPECTED.to_owned()),
     }
 }
 
@@ -87,16 +84,13 @@ pub(super) fn log_format(text: &str) -> Parsed<LogFormat> {
 }
 
 pub(super) fn log_level(text: &str) -> Parsed<tracing::Level> {
-    text.parse()
-        .map_err(|_| "error, warn, info, debug or trace".to_owned())
+    text.parse().map_err(|_| "error, warn, info, debug or trace".to_owned())
 }
 
 pub(super) fn cors_origins(text: &str) -> Parsed<CorsOrigins> {
-    CorsOrigins::parse(text)
-        .map_err(|_| "* or a comma list of origins such as https://app.example.org".to_owned())
+    CorsOrigins::parse(text).map_err(|_| "* or a comma list of origins such as https://app.example.org".to_owned())
 }
 
 pub(super) fn base_url(text: &str) -> Parsed<BaseUrl> {
-    BaseUrl::parse(text)
-        .ok_or_else(|| "a URL without a path, such as https://api.example.com".to_owned())
+    BaseUrl::parse(text).ok_or_else(|| "a URL without a path, such as https://api.example.com".to_owned())
 }

@@ -37,10 +37,7 @@ impl AccountSource {
         find: impl Fn(&ProjectName, Access) -> Account + Send + Sync + 'static,
         repair: impl Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            find: Arc::new(find),
-            repair: Arc::new(repair),
-        }
+        Self { find: Arc::new(find), repair: Arc::new(repair) }
     }
 
     pub(super) fn account(&self, project: &ProjectName, access: Access) -> Account {

@@ -65,27 +65,16 @@ impl Admin {
     /// Prepares the hands; nothing is contacted yet. `connect_timeout` bounds the opening of a
     /// connection, and the wait for a free one.
     #[must_use]
-    pub fn new(
-        address: &DatabaseAddress,
-        secret: &InstallationSecret,
-        connect_timeout: Duration,
-    ) -> Self {
+    pub fn new(address: &DatabaseAddress, secret: &InstallationSecret, connect_timeout: Duration) -> Self {
         let pool_options = PoolOpts::default()
             .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())
             .with_inactive_connection_ttl(IDLE_TTL)
             // No statement of ours leaves anything behind in a session.
             .with_reset_connection(false);
         let pool = Pool::new(
-            options(address, &address.admin_user, &address.admin_password)
-                .setup(vec![SESSION])
-                .pool_opts(pool_options),
+            options(address, &address.admin_user, &address.admin_password).setup(vec![SESSION]).pool_opts(pool_options),
         );
-        Self {
-            pool,
-            address: address.clone(),
-            connect_timeout,
-            lock_name: lock_name(secret),
-        }
+        Self { pool, address: address.clone(), connect_timeout, lock_name: lock_name(secret) }
     }
 
     /// The admin account's name, for messages.
@@ -116,23 +105,15 @@ impl Admin {
     /// The connection failed, or another origin held it for too long.
     pub async fn lock(&self) -> Result<AdminLock, AdminError> {
         // A connection of its own: it ends with the guard, and the lock with it, whatever happens.
-        let opts: Opts = options(
-            &self.address,
-            &self.address.admin_user,
-            &self.address.admin_password,
-        )
-        .setup(vec![SESSION])
-        .into();
+        let opts: Opts =
+            options(&self.address, &self.address.admin_user, &self.address.admin_password).setup(vec![SESSION]).into();
         let mut conn = connect(opts, self.connect_timeout)
             .await
             .ok_or(AdminError::TimedOut)?
             .map_err(|error| self.fault(error))?;
         // Waits in the server, so it must wait less than a statement may take.
         let granted: Option<Option<u8>> = self
-            .within(ask::first(conn.exec_iter(
-                "SELECT GET_LOCK(?, ?)",
-                (&self.lock_name, LOCK_WAIT_SECONDS),
-            )))
+            .within(ask::first(conn.exec_iter("SELECT GET_LOCK(?, ?)", (&self.lock_name, LOCK_WAIT_SECONDS))))
             .await?;
         match granted.flatten() {
             Some(1) => Ok(AdminLock { conn }),
@@ -148,10 +129,7 @@ impl Admin {
     }
 
     /// Runs one exchange with MariaDB within the time-out.
-    async fn within<T>(
-        &self,
-        exchange: impl Future<Output = mysql_async::Result<T>>,
-    ) -> Result<T, AdminError> {
+    async fn within<T>(&self, exchange: impl Future<Output = mysql_async::Result<T>>) -> Result<T, AdminError> {
         match tokio::time::timeout(STATEMENT_TIMEOUT, exchange).await {
             Ok(outcome) => outcome.map_err(|error| self.fault(error)),
             Err(_) => Err(AdminError::TimedOut),
@@ -185,10 +163,6 @@ impl AdminLock {
 /// project's SQL can hold up a start.
 fn lock_name(secret: &InstallationSecret) -> String {
     let tag = secret.derive("lock:system");
-    let hex: String = tag
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = tag.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("selkie-{hex}")
 }

@@ -15,11 +15,7 @@ pub(super) struct CharsetCoverages {
 
 impl CharsetCoverages {
     /// That of a character set as `information_schema` names it; `None` if it holds all of Unicode.
-    pub(super) async fn of(
-        &self,
-        conn: &mut Conn,
-        charset: &str,
-    ) -> mysql_async::Result<Option<Arc<CharsetCoverage>>> {
+    pub(super) async fn of(&self, conn: &mut Conn, charset: &str) -> mysql_async::Result<Option<Arc<CharsetCoverage>>> {
         if matches!(charset, "utf8mb4" | "utf16" | "utf16le" | "utf32") {
             return Ok(None);
         }
@@ -35,8 +31,7 @@ impl CharsetCoverages {
             None => CharsetCoverage::first_plane(charset),
         };
         let coverage = Arc::new(coverage);
-        self.known()
-            .insert(charset.to_owned(), Arc::clone(&coverage));
+        self.known().insert(charset.to_owned(), Arc::clone(&coverage));
         Ok(Some(coverage))
     }
 
@@ -45,11 +40,7 @@ impl CharsetCoverages {
     }
 }
 
-async fn asked(
-    conn: &mut Conn,
-    charset: &str,
-    query: &'static str,
-) -> mysql_async::Result<CharsetCoverage> {
+async fn asked(conn: &mut Conn, charset: &str, query: &'static str) -> mysql_async::Result<CharsetCoverage> {
     let sample = CharsetCoverage::sample();
     let converted: Option<String> = ask::first(conn.exec_iter(query, (sample.as_str(),))).await?;
     let converted = converted.unwrap_or_default();

@@ -84,10 +84,7 @@ struct Key<S> {
 
 impl<S> Clone for Key<S> {
     fn clone(&self) -> Self {
-        Self {
-            account: Arc::clone(&self.account),
-            shape: Arc::clone(&self.shape),
-        }
+        Self { account: Arc::clone(&self.account), shape: Arc::clone(&self.shape) }
     }
 }
 
@@ -132,11 +129,7 @@ impl Coalescer {
     /// Runs statements over these connections.
     #[must_use]
     pub fn new(pools: Arc<Pools>) -> Self {
-        Self {
-            pools,
-            reads: Queue::default(),
-            inserts: Queue::default(),
-        }
+        Self { pools, reads: Queue::default(), inserts: Queue::default() }
     }
 
     /// Reads one record by its key.
@@ -180,17 +173,10 @@ impl Coalescer {
         item: K::Item,
         progress: &Progress,
     ) -> Result<K::Output, DbError> {
-        let key = Key {
-            account: self.pools.account(project, access)?,
-            shape: Arc::clone(shape),
-        };
+        let key = Key { account: self.pools.account(project, access)?, shape: Arc::clone(shape) };
         let waiter = || {
             let (caller, answer) = oneshot::channel();
-            let waiter = Waiter {
-                item: item.clone(),
-                caller,
-                _ticket: self.pools.ticket(&key.account)?,
-            };
+            let waiter = Waiter { item: item.clone(), caller, _ticket: self.pools.ticket(&key.account)? };
             Ok::<_, DbError>((waiter, answer))
         };
         let in_flight = match K::requests(self).join(&key, K::IN_FLIGHT_MAX, waiter)? {
@@ -229,11 +215,7 @@ impl Coalescer {
     }
 }
 
-async fn run_alone<K: Kind>(
-    lease: &mut Lease,
-    shape: &K::Shape,
-    item: K::Item,
-) -> Result<K::Output, DbError> {
+async fn run_alone<K: Kind>(lease: &mut Lease, shape: &K::Shape, item: K::Item) -> Result<K::Output, DbError> {
     lease.begin();
     let output = K::run_one(lease.connection()?, shape, item).await;
     ended(lease, output)

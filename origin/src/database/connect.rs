@@ -8,11 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::address::{DatabaseAddress, Endpoint, Tls, Verify};
 
 /// The driver's options for `user` at the address.
-pub(crate) fn options(
-    address: &DatabaseAddress,
-    user: &str,
-    password: &SecretString,
-) -> OptsBuilder {
+pub(crate) fn options(address: &DatabaseAddress, user: &str, password: &SecretString) -> OptsBuilder {
     let options = OptsBuilder::default()
         .user(Some(user))
         .pass(Some(password.expose_secret()))
@@ -20,11 +16,9 @@ pub(crate) fn options(
         .prefer_socket(false);
     match &address.endpoint {
         Endpoint::Socket(path) => options.socket(Some(path.to_string_lossy())),
-        Endpoint::Tcp { host, port, tls } => options
-            .ip_or_hostname(host.clone())
-            .tcp_port(*port)
-            .tcp_nodelay(true)
-            .ssl_opts(encryption(tls)),
+        Endpoint::Tcp { host, port, tls } => {
+            options.ip_or_hostname(host.clone()).tcp_port(*port).tcp_nodelay(true).ssl_opts(encryption(tls))
+        }
     }
 }
 
@@ -42,9 +36,6 @@ fn encryption(tls: &Tls) -> Option<SslOpts> {
 }
 
 /// One connection, outside any pool, within `limit`; `None` if the time ran out.
-pub(crate) async fn connect(
-    options: impl Into<Opts>,
-    limit: Duration,
-) -> Option<mysql_async::Result<Conn>> {
+pub(crate) async fn connect(options: impl Into<Opts>, limit: Duration) -> Option<mysql_async::Result<Conn>> {
     tokio::time::timeout(limit, Conn::new(options)).await.ok()
 }

@@ -11,9 +11,7 @@ use crate::config;
 use crate::database::ask;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use mysql_async::prelude::{FromRow, Queryable as _};
-use mysql_async::{
-    BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Statement, Value,
-};
+use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Statement, Value};
 use shared::ident::DatabaseName;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,11 +103,7 @@ impl std::fmt::Debug for Connector {
 
 impl Connector {
     /// Connections of this account.
-    pub(super) fn new(
-        address: &DatabaseAddress,
-        account: &config::Account,
-        budget: Arc<ConnectionBudget>,
-    ) -> Self {
+    pub(super) fn new(address: &DatabaseAddress, account: &config::Account, budget: Arc<ConnectionBudget>) -> Self {
         Self {
             budget,
             opts: options(address, account),
@@ -187,14 +181,8 @@ impl managed::Manager for Connector {
         Box::pin(self.open()).await
     }
 
-    async fn recycle(
-        &self,
-        connection: &mut Box<Connection>,
-        _: &Metrics,
-    ) -> RecycleResult<mysql_async::Error> {
-        if connection.epoch != self.epoch.load(Ordering::Relaxed)
-            || connection.conn.is_disconnected()
-        {
+    async fn recycle(&self, connection: &mut Box<Connection>, _: &Metrics) -> RecycleResult<mysql_async::Error> {
+        if connection.epoch != self.epoch.load(Ordering::Relaxed) || connection.conn.is_disconnected() {
             return Err(RecycleError::message("the connection is lost"));
         }
         let trust = self.trust.load(Ordering::Relaxed);
@@ -222,15 +210,9 @@ impl Connection {
     }
 
     /// Prepares a statement, once for each text. An error means that nothing of it ran.
-    pub(super) async fn prepare(
-        &mut self,
-        text: &str,
-        params: &Params,
-    ) -> Result<Statement, mysql_async::Error> {
+    pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
-            return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(
-                self.packet_max_bytes,
-            ))));
+            return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));
         }
         self.statements.get(&mut self.conn, text).await
     }
@@ -257,9 +239,7 @@ impl Connection {
     /// Leaves the default schema, which nothing but a new login does.
     pub(super) async fn leave_schema(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
-        self.conn
-            .change_user(ChangeUserOpts::new().with_db_name(None))
-            .await?;
+        self.conn.change_user(ChangeUserOpts::new().with_db_name(None)).await?;
         self.session = SessionState::Pristine;
         self.schema = DefaultSchema::Unset;
         Ok(())

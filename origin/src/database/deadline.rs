@@ -26,12 +26,7 @@ pub(super) fn within<T, S>(limit: Duration, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
 {
-    Within {
-        step,
-        limit,
-        since: None,
-        alarm: None,
-    }
+    Within { step, limit, since: None, alarm: None }
 }
 
 /// As [`within`], but the limit counts from `since`: several steps together must end in time.
@@ -39,12 +34,7 @@ pub(super) fn within_since<T, S>(since: Instant, limit: Duration, step: S) -> Wi
 where
     S: Future<Output = Result<T, DbError>>,
 {
-    Within {
-        step,
-        limit,
-        since: Some(since),
-        alarm: None,
-    }
+    Within { step, limit, since: Some(since), alarm: None }
 }
 
 impl<T, S> Future for Within<S>

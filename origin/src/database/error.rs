@@ -67,20 +67,14 @@ impl Refusal {
 impl From<mysql_async::Error> for DbError {
     fn from(error: mysql_async::Error) -> Self {
         match error {
-            mysql_async::Error::Server(error) => Self::Refused(
-                error.code,
-                Refusal {
-                    state: error.state,
-                    message: error.message,
-                },
-            ),
+            mysql_async::Error::Server(error) => {
+                Self::Refused(error.code, Refusal { state: error.state, message: error.message })
+            }
             mysql_async::Error::Driver(DriverError::StmtParamsMismatch { required, supplied }) => {
                 Self::ParamCount(required, supplied)
             }
             mysql_async::Error::Driver(
-                DriverError::MixedParams
-                | DriverError::Params(_)
-                | DriverError::StmtParamsNumberExceedsLimit { .. },
+                DriverError::MixedParams | DriverError::Params(_) | DriverError::StmtParamsNumberExceedsLimit { .. },
             ) => Self::Misread,
             mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
             mysql_async::Error::Other(other) => match other.downcast_ref::<PacketTooLarge>() {
@@ -103,9 +97,7 @@ impl DbError {
     /// caller's to know.
     pub(super) fn connecting(error: mysql_async::Error) -> Self {
         match error {
-            mysql_async::Error::Server(error)
-                if code(error.code, &error.state) == Some(ErrorCode::Overloaded) =>
-            {
+            mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded) => {
                 Self::Overloaded
             }
             other => Self::Unavailable(other.to_string().into()),
@@ -116,9 +108,7 @@ impl DbError {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
-            Self::Refused(errno, refusal) => {
-                refusal.code(*errno) == Some(ErrorCode::DatabaseUnavailable)
-            }
+            Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::DatabaseUnavailable),
             Self::Unavailable(_) => true,
             _ => false,
         }
@@ -176,19 +166,14 @@ impl DbError {
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Refused(errno, refusal) => refused(errno, refusal),
-            Self::Unavailable(cause) => Problem::new(
-                ErrorCode::DatabaseUnavailable,
-                "The database can't be reached at the moment.",
-            )
-            .with_cause(cause.into_string()),
-            Self::Overloaded => Problem::new(
-                ErrorCode::Overloaded,
-                "Too many requests wait for the database.",
-            ),
-            Self::Timeout => Problem::new(
-                ErrorCode::QueryTimeout,
-                "The statement ran for longer than allowed and was stopped.",
-            ),
+            Self::Unavailable(cause) => {
+                Problem::new(ErrorCode::DatabaseUnavailable, "The database can't be reached at the moment.")
+                    .with_cause(cause.into_string())
+            }
+            Self::Overloaded => Problem::new(ErrorCode::Overloaded, "Too many requests wait for the database."),
+            Self::Timeout => {
+                Problem::new(ErrorCode::QueryTimeout, "The statement ran for longer than allowed and was stopped.")
+            }
             Self::NoDatabase(name) => super::schema_cache::no_database(&name, &[]),
             Self::ParamCount(required, given) => Problem::new(
                 ErrorCode::InvalidBody,
@@ -204,11 +189,10 @@ impl DbError {
                 "LOAD DATA LOCAL is not possible here: there is no file to read.",
             )
             .with_hint("Insert the records with batchData."),
-            Self::ResultsTooLarge => Problem::new(
-                ErrorCode::SqlError,
-                "The result sets of this statement are too large.",
-            )
-            .with_hint("Let it give one result set a call, or page through them."),
+            Self::ResultsTooLarge => {
+                Problem::new(ErrorCode::SqlError, "The result sets of this statement are too large.")
+                    .with_hint("Let it give one result set a call, or page through them.")
+            }
             Self::NoReceipts => Problem::new(
                 ErrorCode::PermissionDenied,
                 "Idempotency-Key can't be used: the project's MariaDB account can't keep receipts in this database.",
@@ -259,15 +243,11 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
     let hint = hint(errno, &refusal.message);
     let message = match code {
         // They quote the caller's values and statement, and name no account and no file.
-        ErrorCode::DuplicateKey | ErrorCode::ForeignKeyViolation | ErrorCode::InvalidValue => {
-            ended(refusal.message)
-        }
+        ErrorCode::DuplicateKey | ErrorCode::ForeignKeyViolation | ErrorCode::InvalidValue => ended(refusal.message),
         _ if errno == PARSE_ERROR => ended(refusal.message),
         _ => sentence(&refusal.message),
     };
-    Problem::new(code, message)
-        .with_details(errno, refusal.state)
-        .with_hint_if(hint)
+    Problem::new(code, message).with_details(errno, refusal.state).with_hint_if(hint)
 }
 
 /// What MariaDB says of a definer that does not exist: of a view's it says 1045, "Access denied", to
@@ -278,26 +258,18 @@ const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 /// How to mend it, where MariaDB's own sentence does not say.
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
-        1044 => {
-            "A key reaches its project's databases only; one that it makes is named {project}_…."
-        }
+        1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
         1048 => "Give the field a value, or leave it out to have its default.",
         1062 => "A record with this value is there: change that one, or use another value.",
         // The full-text parser's own.
         PARSE_ERROR if message.starts_with("syntax error, unexpected") => {
             "In a boolean search each sign stands before a word, and quotes and brackets come in pairs."
         }
-        PARSE_ERROR => {
-            "A request runs one statement; values go into params, each as a ? in the query."
-        }
+        PARSE_ERROR => "A request runs one statement; values go into params, each as a ? in the query.",
         1191 => "Add a FULLTEXT index over exactly these fields.",
         1213 => "Try again: another transaction was in the way.",
-        1265 => {
-            "The table's _schema says what the field takes: its type, and its values if it has a list of them."
-        }
-        1292 if message.starts_with("Incorrect date") => {
-            "Write it as 2026-11-20 08:36:16, or as RFC 3339 has it."
-        }
+        1265 => "The table's _schema says what the field takes: its type, and its values if it has a list of them.",
+        1292 if message.starts_with("Incorrect date") => "Write it as 2026-11-20 08:36:16, or as RFC 3339 has it.",
         1288 | 1471 => "Write to the tables that the view reads.",
         1348 => "The view computes it: leave it out.",
         1364 => "Give the field a value: it must not be left out.",
@@ -324,9 +296,9 @@ pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
 #[must_use]
 pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     use ErrorCode::{
-        BodyTooLarge, DatabaseNotFound, DatabaseUnavailable, Deadlock, DuplicateKey,
-        ForeignKeyViolation, FulltextIndexMissing, InvalidValue, LockTimeout, Overloaded,
-        PermissionDenied, QueryTimeout, RejectedByDatabase, SqlError, TableNotFound, UnknownField,
+        BodyTooLarge, DatabaseNotFound, DatabaseUnavailable, Deadlock, DuplicateKey, ForeignKeyViolation,
+        FulltextIndexMissing, InvalidValue, LockTimeout, Overloaded, PermissionDenied, QueryTimeout,
+        RejectedByDatabase, SqlError, TableNotFound, UnknownField,
     };
     Some(match errno {
         _ if state == SIGNALLED => RejectedByDatabase,
@@ -354,8 +326,9 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         | 4035..=4040
         | 4048..=4050
         | 4076 => InvalidValue,
-        1044 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419 | 1698
-        | 1873 | 4134 => PermissionDenied,
+        1044 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419 | 1698 | 1873 | 4134 => {
+            PermissionDenied
+        }
         1049 | 1008 => DatabaseNotFound,
         1051 | 1109 | 1146 => TableNotFound,
         1054 | 1072 | 1091 => UnknownField,
@@ -366,9 +339,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         1040 | 1041 | 1203 | 1226 | 1461 => Overloaded,
         // A commit that failed; a cluster's node that is not ready, or not in the primary component.
         1180 | 1181 | 1047 => DatabaseUnavailable,
-        1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => {
-            DatabaseUnavailable
-        }
+        1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => DatabaseUnavailable,
         1153 | 1162 | 1301 => BodyTooLarge,
         // Storage engine, disk and memory: not the statement's fault.
         1004 | 1005 if state == "HY000" => SqlError,

@@ -8,10 +8,7 @@ const SRID_BYTES: usize = 4;
 /// Appends the geometry as GeoJSON; `null` if the bytes are no geometry.
 pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
-    let mut reader = Reader {
-        bytes: bytes.get(SRID_BYTES..).unwrap_or_default(),
-        little: true,
-    };
+    let mut reader = Reader { bytes: bytes.get(SRID_BYTES..).unwrap_or_default(), little: true };
     if geometry(&mut reader, out, NESTING_MAX_LEVELS).is_none() {
         out.truncate(start);
         out.extend_from_slice(b"null");
@@ -32,20 +29,12 @@ impl Reader<'_> {
 
     fn count(&mut self) -> Option<u32> {
         let bytes = self.take::<4>()?;
-        Some(if self.little {
-            u32::from_le_bytes(bytes)
-        } else {
-            u32::from_be_bytes(bytes)
-        })
+        Some(if self.little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
     }
 
     fn number(&mut self) -> Option<f64> {
         let bytes = self.take::<8>()?;
-        Some(if self.little {
-            f64::from_le_bytes(bytes)
-        } else {
-            f64::from_be_bytes(bytes)
-        })
+        Some(if self.little { f64::from_le_bytes(bytes) } else { f64::from_be_bytes(bytes) })
     }
 
     fn kind(&mut self) -> Option<u32> {
@@ -61,15 +50,9 @@ fn geometry(reader: &mut Reader<'_>, out: &mut Vec<u8>, levels: u8) -> Option<()
         1 => ("Point", point),
         2 => ("LineString", line),
         3 => ("Polygon", polygon),
-        4 => ("MultiPoint", |reader, out| {
-            list(reader, out, |reader, out| member(reader, out, point))
-        }),
-        5 => ("MultiLineString", |reader, out| {
-            list(reader, out, |reader, out| member(reader, out, line))
-        }),
-        6 => ("MultiPolygon", |reader, out| {
-            list(reader, out, |reader, out| member(reader, out, polygon))
-        }),
+        4 => ("MultiPoint", |reader, out| list(reader, out, |reader, out| member(reader, out, point))),
+        5 => ("MultiLineString", |reader, out| list(reader, out, |reader, out| member(reader, out, line))),
+        6 => ("MultiPolygon", |reader, out| list(reader, out, |reader, out| member(reader, out, polygon))),
         7 => return collection(reader, out, levels.checked_sub(1)?),
         _ => return None,
     };
@@ -129,9 +112,7 @@ fn polygon(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Option<()> {
 }
 
 fn coordinate(number: f64, out: &mut Vec<u8>) -> Option<()> {
-    number
-        .is_finite()
-        .then(|| out.extend_from_slice(zmij::Buffer::new().format(number).as_bytes()))
+    number.is_finite().then(|| out.extend_from_slice(zmij::Buffer::new().format(number).as_bytes()))
 }
 
 #[cfg(test)]
@@ -154,15 +135,9 @@ mod tests {
 
     #[test]
     fn points_and_collections_of_them() {
-        assert_eq!(
-            text(&point_bytes(1.5, -2.0)),
-            r#"{"type":"Point","coordinates":[1.5,-2.0]}"#
-        );
+        assert_eq!(text(&point_bytes(1.5, -2.0)), r#"{"type":"Point","coordinates":[1.5,-2.0]}"#);
         let multi = [&[1u8, 4, 0, 0, 0, 1, 0, 0, 0][..], &point_bytes(1.0, 2.0)].concat();
-        assert_eq!(
-            text(&multi),
-            r#"{"type":"MultiPoint","coordinates":[[1.0,2.0]]}"#
-        );
+        assert_eq!(text(&multi), r#"{"type":"MultiPoint","coordinates":[[1.0,2.0]]}"#);
         let collection = [&[1u8, 7, 0, 0, 0, 1, 0, 0, 0][..], &point_bytes(1.0, 2.0)].concat();
         assert_eq!(
             text(&collection),

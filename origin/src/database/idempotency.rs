@@ -63,11 +63,7 @@ pub async fn make(
 ///
 /// # Errors
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
-pub async fn claim(
-    transaction: &mut Transaction<'_>,
-    database: &DatabaseName,
-    once: &Once,
-) -> Result<Claim, DbError> {
+pub async fn claim(transaction: &mut Transaction<'_>, database: &DatabaseName, once: &Once) -> Result<Claim, DbError> {
     match transaction.aside(receipt::claim(database, once)).await {
         Ok(_) => Ok(Claim::Ours),
         Err(error) if error.is_duplicate() => Ok(Claim::Taken),
@@ -109,11 +105,7 @@ pub async fn look(
 ///
 /// # Errors
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
-pub async fn renew(
-    transaction: &mut Transaction<'_>,
-    database: &DatabaseName,
-    once: &Once,
-) -> Result<Claim, DbError> {
+pub async fn renew(transaction: &mut Transaction<'_>, database: &DatabaseName, once: &Once) -> Result<Claim, DbError> {
     match transaction.aside(receipt::renew(database, once)).await {
         Ok(renewed) if renewed.affected == 1 => Ok(Claim::Ours),
         Ok(_) => Ok(Claim::Taken),
@@ -133,9 +125,7 @@ pub async fn keep(
     once: &Once,
     answer: &[u8],
 ) -> Result<(), DbError> {
-    let kept = transaction
-        .aside(receipt::keep(database, once, answer))
-        .await;
+    let kept = transaction.aside(receipt::keep(database, once, answer)).await;
     kept.map(drop).map_err(of_receipts)
 }
 

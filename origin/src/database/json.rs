@@ -62,10 +62,9 @@ impl Decoder {
             T::MYSQL_TYPE_BIT => Self::Bit,
             T::MYSQL_TYPE_FLOAT | T::MYSQL_TYPE_DOUBLE => Self::Float,
             T::MYSQL_TYPE_DATE | T::MYSQL_TYPE_NEWDATE => Self::Date,
-            T::MYSQL_TYPE_DATETIME
-            | T::MYSQL_TYPE_TIMESTAMP
-            | T::MYSQL_TYPE_DATETIME2
-            | T::MYSQL_TYPE_TIMESTAMP2 => Self::DateTime(fraction),
+            T::MYSQL_TYPE_DATETIME | T::MYSQL_TYPE_TIMESTAMP | T::MYSQL_TYPE_DATETIME2 | T::MYSQL_TYPE_TIMESTAMP2 => {
+                Self::DateTime(fraction)
+            }
             T::MYSQL_TYPE_TIME | T::MYSQL_TYPE_TIME2 => Self::Time(fraction),
             T::MYSQL_TYPE_GEOMETRY => Self::Geometry,
             T::MYSQL_TYPE_DECIMAL | T::MYSQL_TYPE_NEWDECIMAL => Self::Text,
@@ -105,19 +104,8 @@ impl Decoder {
                 if *negative {
                     out.push(b'-');
                 }
-                let fraction = if let Self::Time(fraction) = self {
-                    fraction
-                } else {
-                    0
-                };
-                clock(
-                    days * 24 + u32::from(*hours),
-                    *minute,
-                    *second,
-                    *micros,
-                    fraction,
-                    out,
-                );
+                let fraction = if let Self::Time(fraction) = self { fraction } else { 0 };
+                clock(days * 24 + u32::from(*hours), *minute, *second, *micros, fraction, out);
                 out.push(b'"');
             }
         }
@@ -130,16 +118,12 @@ impl Decoder {
                 let start = out.len();
                 out.resize(start + bytes.len().div_ceil(3) * 4, 0);
                 // The room is exact, so this can't fail.
-                let written = STANDARD
-                    .encode_slice(bytes, &mut out[start..])
-                    .unwrap_or_default();
+                let written = STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or_default();
                 out.truncate(start + written);
                 out.push(b'"');
             }
             Self::Bit => {
-                let number = bytes
-                    .iter()
-                    .fold(0u64, |number, byte| (number << 8) | u64::from(*byte));
+                let number = bytes.iter().fold(0u64, |number, byte| (number << 8) | u64::from(*byte));
                 integer(false, number, out);
             }
             Self::Geometry => geojson::write(bytes, out),
@@ -166,11 +150,7 @@ impl Decoder {
 
 fn number_text(bytes: &[u8], out: &mut Vec<u8>) {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
-    match (
-        text.parse::<i64>(),
-        text.parse::<u64>(),
-        text.parse::<f64>(),
-    ) {
+    match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
         (Ok(number), ..) => integer(number < 0, number.unsigned_abs(), out),
         (_, Ok(number), _) => integer(false, number, out),
         (.., Ok(number)) if number.is_finite() => {
@@ -204,11 +184,7 @@ fn clock(hours: u32, minute: u8, second: u8, micros: u32, fraction: u8, out: &mu
     digits(u32::from(second), 2, out);
     if fraction > 0 {
         out.push(b'.');
-        digits(
-            micros / 10u32.pow(6 - u32::from(fraction)),
-            usize::from(fraction),
-            out,
-        );
+        digits(micros / 10u32.pow(6 - u32::from(fraction)), usize::from(fraction), out);
     }
 }
 
@@ -232,67 +208,32 @@ mod tests {
 
     #[test]
     fn integers_beyond_two_to_the_53_are_strings() {
-        assert_eq!(
-            json(Decoder::Integer, &Value::Int(9_007_199_254_740_991)),
-            "9007199254740991"
-        );
-        assert_eq!(
-            json(Decoder::Integer, &Value::Int(9_007_199_254_740_992)),
-            "\"9007199254740992\""
-        );
-        assert_eq!(
-            json(Decoder::Integer, &Value::Int(i64::MIN)),
-            "\"-9223372036854775808\""
-        );
+        assert_eq!(json(Decoder::Integer, &Value::Int(9_007_199_254_740_991)), "9007199254740991");
+        assert_eq!(json(Decoder::Integer, &Value::Int(9_007_199_254_740_992)), "\"9007199254740992\"");
+        assert_eq!(json(Decoder::Integer, &Value::Int(i64::MIN)), "\"-9223372036854775808\"");
         assert_eq!(json(Decoder::Bit, &Value::Bytes(vec![1, 0])), "256");
     }
 
     #[test]
     fn floats_are_the_shortest_that_read_back_equal() {
         assert_eq!(json(Decoder::Float, &Value::Float(0.1)), "0.1");
-        assert_eq!(
-            json(Decoder::Float, &Value::Double(1e300))
-                .parse::<f64>()
-                .unwrap(),
-            1e300
-        );
+        assert_eq!(json(Decoder::Float, &Value::Double(1e300)).parse::<f64>().unwrap(), 1e300);
     }
 
     #[test]
     fn times_are_mariadbs_own_text() {
         assert_eq!(
-            json(
-                Decoder::DateTime(3),
-                &Value::Date(2026, 1, 2, 3, 4, 5, 67_000)
-            ),
+            json(Decoder::DateTime(3), &Value::Date(2026, 1, 2, 3, 4, 5, 67_000)),
             "\"2026-01-02 03:04:05.067\""
         );
-        assert_eq!(
-            json(Decoder::Date, &Value::Date(0, 0, 0, 0, 0, 0, 0)),
-            "\"0000-00-00\""
-        );
-        assert_eq!(
-            json(Decoder::Time(0), &Value::Time(true, 34, 22, 59, 59, 0)),
-            "\"-838:59:59\""
-        );
+        assert_eq!(json(Decoder::Date, &Value::Date(0, 0, 0, 0, 0, 0, 0)), "\"0000-00-00\"");
+        assert_eq!(json(Decoder::Time(0), &Value::Time(true, 34, 22, 59, 59, 0)), "\"-838:59:59\"");
     }
 
     #[test]
     fn what_is_no_json_is_never_written_as_json() {
-        assert_eq!(
-            json(Decoder::Json, &Value::Bytes(b"{\"a\": 1}".to_vec())),
-            "{\"a\": 1}"
-        );
-        assert_eq!(
-            json(
-                Decoder::Json,
-                &Value::Bytes(b"{\r\n\"a\": \"\\n\"}".to_vec())
-            ),
-            "{  \"a\": \"\\n\"}"
-        );
-        assert_eq!(
-            json(Decoder::Json, &Value::Bytes(b"{broken".to_vec())),
-            "\"{broken\""
-        );
+        assert_eq!(json(Decoder::Json, &Value::Bytes(b"{\"a\": 1}".to_vec())), "{\"a\": 1}");
+        assert_eq!(json(Decoder::Json, &Value::Bytes(b"{\r\n\"a\": \"\\n\"}".to_vec())), "{  \"a\": \"\\n\"}");
+        assert_eq!(json(Decoder::Json, &Value::Bytes(b"{broken".to_vec())), "\"{broken\"");
     }
 }

@@ -56,10 +56,7 @@ const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUB
      max_statement_time = 15";
 
 /// For a transaction that MariaDB chose to break up, since another stood against it.
-const RETRIES: Retries = Retries {
-    tries: 6,
-    pause: Duration::from_millis(5),
-};
+const RETRIES: Retries = Retries { tries: 6, pause: Duration::from_millis(5) };
 
 /// The media tables. Clones are cheap and share their connections.
 #[derive(Clone, Debug)]
@@ -80,10 +77,7 @@ impl Connections {
     fn new(options: OptsBuilder) -> Self {
         Self {
             pool: Pool::new(options),
-            shares: Shares::new(
-                CONNECTIONS_MAX_COUNT as u64,
-                CONNECTIONS_PER_PROJECT_MAX_COUNT as u64,
-            ),
+            shares: Shares::new(CONNECTIONS_MAX_COUNT as u64, CONNECTIONS_PER_PROJECT_MAX_COUNT as u64),
         }
     }
 }
@@ -110,19 +104,12 @@ impl MediaTable {
             .client_found_rows(true)
             .setup(vec![SESSION])
             .pool_opts(pool_options);
-        Self {
-            lookups: Connections::new(options.clone()),
-            others: Connections::new(options),
-            connect_timeout,
-        }
+        Self { lookups: Connections::new(options.clone()), others: Connections::new(options), connect_timeout }
     }
 
     /// Closes the connections; within a second, or not at all.
     pub async fn close(self) {
-        let closed = futures_util::future::join(
-            self.lookups.pool.disconnect(),
-            self.others.pool.disconnect(),
-        );
+        let closed = futures_util::future::join(self.lookups.pool.disconnect(), self.others.pool.disconnect());
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
@@ -147,10 +134,7 @@ impl MediaTable {
     async fn lend(&self, of: &Connections, project: &ProjectName) -> Result<Lent, TableError> {
         let lent = async {
             let share = of.shares.take(project, 1).await;
-            Ok(Lent {
-                conn: of.pool.get_conn().await?,
-                _share: share,
-            })
+            Ok(Lent { conn: of.pool.get_conn().await?, _share: share })
         };
         let lent = tokio::time::timeout(self.connect_timeout, lent).await;
         lent.unwrap_or(Err(TableError::TimedOut))
@@ -167,12 +151,8 @@ impl MediaTable {
 }
 
 /// Runs one exchange with MariaDB within the time-out.
-async fn within<T, E: From<TableError>>(
-    exchange: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    tokio::time::timeout(EXCHANGE_TIMEOUT, exchange)
-        .await
-        .unwrap_or_else(|_| Err(TableError::TimedOut.into()))
+async fn within<T, E: From<TableError>>(exchange: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(TableError::TimedOut.into()))
 }
 
 /// `?, ?, ?`.

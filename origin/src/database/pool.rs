@@ -94,9 +94,7 @@ pub(super) struct Account {
 
 impl std::fmt::Debug for Pools {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pools")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("Pools").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -116,19 +114,8 @@ impl Pools {
     #[must_use]
     pub fn new(settings: PoolSettings, address: DatabaseAddress, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
-        let budget = ConnectionBudget::new(
-            settings.total,
-            Arc::downgrade(&accounts),
-            settings.wait_timeout,
-        );
-        Self {
-            settings,
-            address,
-            source,
-            accounts,
-            budget: Arc::new(budget),
-            waiting: Arc::default(),
-        }
+        let budget = ConnectionBudget::new(settings.total, Arc::downgrade(&accounts), settings.wait_timeout);
+        Self { settings, address, source, accounts, budget: Arc::new(budget), waiting: Arc::default() }
     }
 
     /// Pools of the same accounts with connections of their own.
@@ -160,10 +147,7 @@ impl Pools {
     /// # Errors
     /// [`DbError::Overloaded`] if this queue or that of all accounts is full.
     pub(super) fn ticket(&self, account: &Arc<Account>) -> Result<QueueTicket, DbError> {
-        let mut place = QueueTicket {
-            account: Arc::clone(account),
-            queue: None,
-        };
+        let mut place = QueueTicket { account: Arc::clone(account), queue: None };
         let before = account.requests.fetch_add(1, Ordering::Relaxed);
         let Some(ahead) = before.checked_sub(self.settings.size) else {
             return Ok(place);
@@ -191,21 +175,12 @@ impl Pools {
 
     /// How long a request may wait for a statement that it shares: for a connection, then for the statement.
     pub(super) fn answer_timeout(&self) -> Duration {
-        let PoolSettings {
-            wait_timeout,
-            connect_timeout,
-            query_timeout,
-            ..
-        } = self.settings;
+        let PoolSettings { wait_timeout, connect_timeout, query_timeout, .. } = self.settings;
         wait_timeout + connect_timeout + query_timeout
     }
 
     /// The account of a project's keys of one access.
-    pub(super) fn account(
-        &self,
-        project: &ProjectName,
-        access: Access,
-    ) -> Result<Arc<Account>, DbError> {
+    pub(super) fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
         // The maps are whole at every step, so a poisoned lock still guards good data.
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = accounts.of(access).get(project) {
@@ -213,10 +188,7 @@ impl Pools {
         }
         drop(accounts);
         let account = Arc::new(self.open(project, access)?);
-        let mut accounts = self
-            .accounts
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
         let entry = accounts.of_mut(access).entry(project.clone());
         Ok(Arc::clone(entry.or_insert(account)))
     }
@@ -238,25 +210,16 @@ impl Pools {
             .queue_mode(managed::QueueMode::Lifo)
             .build()
             .map_err(|_| DbError::Unavailable("the pool can't be built".into()))?;
-        Ok(Account {
-            pool,
-            requests: AtomicUsize::new(0),
-            project: project.clone(),
-        })
+        Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone() })
     }
 
     /// Closes connections that were unused for [`CLOSE_AFTER_IDLE`], and drops accounts without connections. To be called
     /// periodically.
     pub fn close_idle(&self) {
-        let mut accounts = self
-            .accounts
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
         for access in [Access::Full, Access::Read] {
             accounts.of_mut(access).retain(|_, account| {
-                let _ = account
-                    .pool
-                    .retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
+                let _ = account.pool.retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
                 // An account that a request is about to use is held by more than the map.
                 account.pool.status().size > 0 || Arc::strong_count(account) > 1
             });
@@ -320,12 +283,8 @@ fn pool_error(error: managed::PoolError<mysql_async::Error>, account: &Account) 
     use deadpool::managed::TimeoutType;
     match error {
         managed::PoolError::Timeout(TimeoutType::Wait) => DbError::Overloaded,
-        managed::PoolError::Timeout(_) => {
-            DbError::Unavailable("opening a connection took too long".into())
-        }
-        managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoSlot>() => {
-            DbError::Overloaded
-        }
+        managed::PoolError::Timeout(_) => DbError::Unavailable("opening a connection took too long".into()),
+        managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoSlot>() => DbError::Overloaded,
         managed::PoolError::Backend(error) => {
             account.pool.manager().forget_all();
             DbError::connecting(error)

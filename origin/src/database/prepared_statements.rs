@@ -26,18 +26,11 @@ pub(super) struct PreparedStatements {
 
 impl PreparedStatements {
     pub(super) fn new() -> Self {
-        Self {
-            kept: LruCache::new(KEPT),
-            passing: None,
-        }
+        Self { kept: LruCache::new(KEPT), passing: None }
     }
 
     /// A statement for this text.
-    pub(super) async fn get(
-        &mut self,
-        conn: &mut Conn,
-        text: &str,
-    ) -> Result<Statement, mysql_async::Error> {
+    pub(super) async fn get(&mut self, conn: &mut Conn, text: &str) -> Result<Statement, mysql_async::Error> {
         if let Some(statement) = self.kept.get(text) {
             return Ok(statement.clone());
         }

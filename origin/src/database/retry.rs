@@ -31,8 +31,7 @@ impl Retries {
                 Err(error) if is_worth_retrying(&error) => {}
                 outcome => return outcome,
             }
-            let chance =
-                getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
+            let chance = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
             tokio::time::sleep(pause.mul_f64(1.0 + chance)).await;
             pause *= 2;
         }

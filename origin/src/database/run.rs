@@ -134,10 +134,7 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
 }
 
 /// The first row, and the second, whose end MariaDB tells in the same packet.
-async fn single(
-    lease: &mut Lease,
-    statement: Statement,
-) -> Result<(Option<Row>, Option<Row>), DbError> {
+async fn single(lease: &mut Lease, statement: Statement) -> Result<(Option<Row>, Option<Row>), DbError> {
     lease.begin();
     let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
@@ -248,20 +245,12 @@ async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, D
 }
 
 /// Runs a write and reads what it returns to its end.
-pub(super) async fn execute(
-    connection: &mut Connection,
-    statement: Statement,
-) -> mysql_async::Result<Written> {
+pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let taken = statement.taken();
     let outcome = gather(connection, statement).await;
     match (taken, outcome) {
-        (DuplicateReport::Fails, Err(mysql_async::Error::Server(error)))
-            if is_duplicate(error.code, &error.state) =>
-        {
-            Ok(Written {
-                keys: vec![NULL.to_vec()],
-                ..Written::default()
-            })
+        (DuplicateReport::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code, &error.state) => {
+            Ok(Written { keys: vec![NULL.to_vec()], ..Written::default() })
         }
         (DuplicateReport::Marked, Err(error)) => {
             connection.session = SessionState::Dirty;
@@ -280,10 +269,7 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
     let taken = statement.taken();
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
-    let decoders = result
-        .columns()
-        .map(|columns| decoders(None, &columns))
-        .unwrap_or_default();
+    let decoders = result.columns().map(|columns| decoders(None, &columns)).unwrap_or_default();
     let marks = match taken {
         DuplicateReport::Marked if !decoders.is_empty() => MARKS,
         _ => 0,
@@ -369,12 +355,7 @@ pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Ve
     columns
         .iter()
         .enumerate()
-        .map(|(at, column)| {
-            Decoder::new(
-                kinds.and_then(|kinds| kinds.get(at).copied().flatten()),
-                column,
-            )
-        })
+        .map(|(at, column)| Decoder::new(kinds.and_then(|kinds| kinds.get(at).copied().flatten()), column))
         .collect()
 }
 
@@ -399,10 +380,7 @@ pub(super) fn bind(params: Vec<Param>) -> Params {
 }
 
 /// The outcome of a statement whose result is read to its end.
-pub(super) fn ended<T>(
-    lease: &mut Lease,
-    outcome: Result<T, mysql_async::Error>,
-) -> Result<T, DbError> {
+pub(super) fn ended<T>(lease: &mut Lease, outcome: Result<T, mysql_async::Error>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
             lease.end();

@@ -102,9 +102,7 @@ impl Sample {
         Self {
             keys: Keys::new(NAMES),
             decoders: vec![Decoder::Integer; NAMES.len()],
-            rows: (0..i64::from(count))
-                .map(|n| (0..8).map(|at| Value::Int(n * (1 << (at * 4)))).collect())
-                .collect(),
+            rows: (0..i64::from(count)).map(|n| (0..8).map(|at| Value::Int(n * (1 << (at * 4)))).collect()).collect(),
         }
     }
 

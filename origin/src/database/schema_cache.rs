@@ -62,10 +62,7 @@ impl Equivalent<Key> for KeyRef<'_> {
 
 impl KeyRef<'_> {
     fn to_owned(&self) -> Key {
-        Key {
-            project: self.project.clone(),
-            path: self.path.clone(),
-        }
+        Key { project: self.project.clone(), path: self.path.clone() }
     }
 }
 
@@ -99,9 +96,7 @@ pub struct Catalog {
 
 impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalog")
-            .field("tables", &self.tables.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Catalog").field("tables", &self.tables.len()).finish_non_exhaustive()
     }
 }
 
@@ -156,11 +151,7 @@ impl Catalog {
     ///
     /// # Errors
     /// `database_not_found` or `table_not_found` with the nearest name as hint; what MariaDB gave.
-    pub async fn table(
-        self: &Arc<Self>,
-        project: &ProjectName,
-        path: &TablePath,
-    ) -> Result<Arc<Table>, Problem> {
+    pub async fn table(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         if path.database.is_system() {
             return Err(no_database(&path.database, &[]));
         }
@@ -169,9 +160,7 @@ impl Catalog {
         if let Some(entry) = &known
             && entry.checked_at.elapsed() < STALE_AFTER
         {
-            if entry.checked_at.elapsed() > REFRESH_AFTER
-                && !entry.refreshing.swap(true, Ordering::Relaxed)
-            {
+            if entry.checked_at.elapsed() > REFRESH_AFTER && !entry.refreshing.swap(true, Ordering::Relaxed) {
                 let (catalog, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
                 // A failure is another request's to tell, once the description is too old.
                 tokio::spawn(async move { catalog.refresh(key, &entry).await.is_ok() });
@@ -189,11 +178,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::table`].
-    pub async fn reload(
-        self: &Arc<Self>,
-        project: &ProjectName,
-        path: &TablePath,
-    ) -> Result<Arc<Table>, Problem> {
+    pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         Box::pin(self.load(key, Reason::Refused)).await
     }
@@ -201,11 +186,7 @@ impl Catalog {
     /// Announces a statement that may change the project's schema.
     #[must_use]
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
-        SchemaChange {
-            catalog: Arc::clone(self),
-            project: project.clone(),
-            effect: SchemaEffect::Possible,
-        }
+        SchemaChange { catalog: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
     /// Descriptions of tables that were read from MariaDB so far.
@@ -222,10 +203,7 @@ impl Catalog {
 
     /// Makes everything that is cached of a project unusable.
     fn expire(&self, project: &ProjectName) {
-        let mut versions = self
-            .versions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
         *versions.entry(project.clone()).or_default() += 1;
     }
 
@@ -233,13 +211,9 @@ impl Catalog {
     ///
     /// # Errors
     /// What MariaDB gave.
-    pub async fn only_database(
-        &self,
-        project: &ProjectName,
-    ) -> Result<Option<DatabaseName>, Problem> {
-        let names = again_if_lost(|| async {
-            schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await
-        });
+    pub async fn only_database(&self, project: &ProjectName) -> Result<Option<DatabaseName>, Problem> {
+        let names =
+            again_if_lost(|| async { schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await });
         match names.await.map_err(DbError::into_problem)?.as_slice() {
             [name] => Ok(DatabaseName::parse(name).ok()),
             _ => Ok(None),
@@ -252,8 +226,7 @@ impl Catalog {
     /// What MariaDB gave.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
         let version = self.version(project);
-        let usable =
-            |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
+        let usable = |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
         if let Some(views) = self.views.get(project).filter(usable) {
             return Ok(views);
         }
@@ -265,15 +238,10 @@ impl Catalog {
 
     async fn load_views(&self, project: ProjectName, version: u64) -> Result<Arc<Views>, DbError> {
         let read_at = Instant::now();
-        let names = again_if_lost(|| async {
-            schema_reader::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await
-        });
+        let names =
+            again_if_lost(|| async { schema_reader::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await });
         let names = names.await?;
-        let views = Arc::new(Views {
-            names: names.iter().map(|name| name.to_lowercase()).collect(),
-            read_at,
-            version,
-        });
+        let views = Arc::new(Views { names: names.iter().map(|name| name.to_lowercase()).collect(), read_at, version });
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
             // Statements ran meanwhile as if there were no such views.
@@ -328,10 +296,7 @@ impl Catalog {
         let catalog = Arc::clone(self);
         let wanted = key.clone();
         let load = async move { catalog.load_table(wanted, version).await };
-        let found = self
-            .table_loads
-            .run((key.clone(), version, reason), load)
-            .await;
+        let found = self.table_loads.run((key.clone(), version, reason), load).await;
         match &*found.map_err(DbError::into_problem)? {
             Found::Table(table) => Ok(Arc::clone(table)),
             Found::OtherTables(others) => Err(no_table(&key.path, others)),
@@ -424,11 +389,7 @@ fn no_table(path: &TablePath, others: &[String]) -> Problem {
     let near = nearest(path.table.as_str(), others.iter().map(String::as_str));
     Problem::new(
         ErrorCode::TableNotFound,
-        format!(
-            "The database {} has no table {}.",
-            shown(path.database.as_str()),
-            shown(path.table.as_str())
-        ),
+        format!("The database {} has no table {}.", shown(path.database.as_str()), shown(path.table.as_str())),
     )
     .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
 }
@@ -437,11 +398,8 @@ fn no_table(path: &TablePath, others: &[String]) -> Problem {
 #[must_use]
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
     let near = nearest(name.as_str(), others.iter().map(String::as_str));
-    Problem::new(
-        ErrorCode::DatabaseNotFound,
-        format!("There is no database {}.", shown(name.as_str())),
-    )
-    .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
+    Problem::new(ErrorCode::DatabaseNotFound, format!("There is no database {}.", shown(name.as_str())))
+        .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
 }
 
 #[cfg(test)]
@@ -455,14 +413,8 @@ mod tests {
     /// A catalogue before pools that never connect.
     fn catalog() -> Arc<Catalog> {
         let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
-        let account = Account {
-            user: "nobody".to_owned(),
-            password: "x".to_owned().into(),
-        };
-        let source = AccountSource::new(
-            move |_, _| account.clone(),
-            |_| async { Repaired::No }.boxed(),
-        );
+        let account = Account { user: "nobody".to_owned(), password: "x".to_owned().into() };
+        let source = AccountSource::new(move |_, _| account.clone(), |_| async { Repaired::No }.boxed());
         let settings = PoolSettings {
             size: 1,
             total: 1,

@@ -6,9 +6,7 @@ use super::connection::Connection;
 use super::error::DbError;
 use super::pool::Lease;
 use super::run;
-use crate::query::catalog::{
-    Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits,
-};
+use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -41,27 +39,13 @@ const CHECKS: &str = "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAI
      WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
 const TRIGGERS: &str = "SELECT COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 FROM information_schema.TRIGGERS \
      WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ?";
-const TABLES: &str = concat!(
-    "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND ",
-    is_table!(),
-    " LIMIT 2000"
-);
+const TABLES: &str =
+    concat!("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND ", is_table!(), " LIMIT 2000");
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIMIT 2000";
 
 const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'";
 
-type ColumnRow = (
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    String,
-    String,
-    bool,
-    Option<String>,
-    Option<String>,
-);
+type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
 /// A table, or what there is instead.
 #[derive(Debug)]
@@ -108,16 +92,9 @@ pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<Stri
     names(lease, VIEWS, limit).await
 }
 
-async fn names(
-    lease: &mut Lease,
-    query: &'static str,
-    limit: Duration,
-) -> Result<Vec<String>, DbError> {
+async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {
     lease.begin();
-    let names = run::within(limit, async {
-        run::driver(lease.connection()?.ask::<String>(query, ())).await
-    })
-    .await;
+    let names = run::within(limit, async { run::driver(lease.connection()?.ask::<String>(query, ())).await }).await;
     match names {
         Ok(names) => {
             lease.end();
@@ -141,10 +118,7 @@ async fn read(
     if table.is_system() {
         return missing(connection, database).await;
     }
-    let found = connection
-        .ask::<(String, bool, bool)>(TABLE, place)
-        .await?
-        .pop();
+    let found = connection.ask::<(String, bool, bool)>(TABLE, place).await?.pop();
     let Some((table_type, transactional, innodb)) = found else {
         return missing(connection, database).await;
     };
@@ -152,11 +126,9 @@ async fn read(
     let indexes: Vec<(String, String)> = connection.ask(INDEXES, place).await?;
     let references: Vec<(String, String, String)> = connection.ask(FOREIGN_KEYS, place).await?;
     let checks: Vec<String> = connection.ask(CHECKS, place).await?;
-    let (triggers, update_triggers): (u64, bool) =
-        (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
+    let (triggers, update_triggers): (u64, bool) = (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
     let view = table_type == "VIEW";
-    let read_only =
-        view && (connection.ask::<bool>(READ_ONLY, place).await?.pop()).unwrap_or_default();
+    let read_only = view && (connection.ask::<bool>(READ_ONLY, place).await?.pop()).unwrap_or_default();
     let facts = Facts::gather(&indexes, references, &checks);
     let mut limited = HashMap::new();
     for name in columns.iter().filter_map(|row| row.8.as_deref()) {
@@ -164,18 +136,11 @@ async fn read(
             limited.insert(name.to_owned(), coverage);
         }
     }
-    let columns: Vec<Column> = columns
-        .into_iter()
-        .filter_map(|row| column(row, &facts, &limited))
-        .collect();
+    let columns: Vec<Column> = columns.into_iter().filter_map(|row| column(row, &facts, &limited)).collect();
     let primary = facts
         .primary
         .iter()
-        .filter_map(|name| {
-            columns
-                .iter()
-                .position(|column| column.name.as_str() == name)
-        })
+        .filter_map(|name| columns.iter().position(|column| column.name.as_str() == name))
         .collect();
     let traits = Traits {
         view,
@@ -183,40 +148,19 @@ async fn read(
         // What a view calls, or which triggers lie behind it, may be of another database, or of a view in
         // it; and it may take a lock with no function but MariaDB's own.
         stored_code: triggers > 0 || view,
-        inserts: InsertTraits {
-            unique_key: !indexes.is_empty(),
-            update_triggers,
-            transactional,
-            innodb,
-        },
+        inserts: InsertTraits { unique_key: !indexes.is_empty(), update_triggers, transactional, innodb },
     };
-    Ok(Found::Table(Arc::new(Table::new(
-        database.clone(),
-        table.clone(),
-        columns,
-        primary,
-        traits,
-    ))))
+    Ok(Found::Table(Arc::new(Table::new(database.clone(), table.clone(), columns, primary, traits))))
 }
 
-async fn missing(
-    connection: &mut Connection,
-    database: &DatabaseName,
-) -> mysql_async::Result<Found> {
+async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_async::Result<Found> {
     let databases: Vec<String> = connection.ask(DATABASES, ()).await?;
     if databases.iter().any(|name| name == database.as_str()) {
         let tables: Vec<String> = connection.ask(TABLES, (database.as_str(),)).await?;
         let ours = |name: &String| TableName::parse(name).is_ok_and(|name| name.is_system());
-        return Ok(Found::OtherTables(
-            tables.into_iter().filter(|name| !ours(name)).collect(),
-        ));
+        return Ok(Found::OtherTables(tables.into_iter().filter(|name| !ours(name)).collect()));
     }
-    Ok(Found::OtherDatabases(
-        databases
-            .into_iter()
-            .filter(|name| !is_system(name))
-            .collect(),
-    ))
+    Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
 /// What indexes and constraints say of columns.
@@ -228,11 +172,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn gather(
-        indexes: &[(String, String)],
-        references: Vec<(String, String, String)>,
-        checks: &[String],
-    ) -> Self {
+    fn gather(indexes: &[(String, String)], references: Vec<(String, String, String)>, checks: &[String]) -> Self {
         let mut members: HashMap<&str, Vec<&str>> = HashMap::new();
         for (index, column) in indexes {
             members.entry(index).or_default().push(column);
@@ -243,17 +183,9 @@ impl Facts {
         });
         Self {
             unique: unique.collect(),
-            primary: members
-                .get("PRIMARY")
-                .into_iter()
-                .flatten()
-                .map(|name| (*name).to_owned())
-                .collect(),
+            primary: members.get("PRIMARY").into_iter().flatten().map(|name| (*name).to_owned()).collect(),
             // A JSON column is LONGTEXT with this very check.
-            json: checks
-                .iter()
-                .filter_map(|clause| json_checked(clause))
-                .collect(),
+            json: checks.iter().filter_map(|clause| json_checked(clause)).collect(),
             references: references
                 .into_iter()
                 .map(|(column, table, field)| (column, Reference { table, field }))
@@ -269,26 +201,14 @@ fn json_checked(clause: &str) -> Option<String> {
     (!plain.contains('`')).then(|| name.replace("``", "`"))
 }
 
-fn column(
-    row: ColumnRow,
-    facts: &Facts,
-    limited: &HashMap<String, Arc<CharsetCoverage>>,
-) -> Option<Column> {
+fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCoverage>>) -> Option<Column> {
     let (name, data_type, type_text, nullable, default, extra, comment, generated, ..) = row;
     let (charset, collation) = (row.8.unwrap_or_default(), row.9.unwrap_or_default());
     let field = FieldName::parse(&name).ok()?;
     let nullable = nullable == "YES";
     Some(Column {
-        kind: if facts.json.contains(&name) {
-            Kind::Json
-        } else {
-            kind(&data_type)
-        },
-        values: if matches!(data_type.as_str(), "enum" | "set") {
-            listed(&type_text)
-        } else {
-            Vec::new()
-        },
+        kind: if facts.json.contains(&name) { Kind::Json } else { kind(&data_type) },
+        values: if matches!(data_type.as_str(), "enum" | "set") { listed(&type_text) } else { Vec::new() },
         name: field,
         sorted_chars: sorted_chars(&data_type, &type_text, &collation),
         charset: match limited.get(&charset) {
@@ -298,9 +218,7 @@ fn column(
         case: case(&collation),
         type_text,
         nullable,
-        default: default
-            .filter(|text| text != "NULL")
-            .map(|text| unquoted(&text)),
+        default: default.filter(|text| text != "NULL").map(|text| unquoted(&text)),
         auto_increment: extra.contains("auto_increment"),
         generated,
         primary: facts.primary.contains(&name),
@@ -320,19 +238,12 @@ fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16
         "" => 1,
         // A weight of two bytes for each of the levels: letters, accents, case.
         name if name.ends_with("_as_cs") => 6,
-        name if ["_ai_ci", "_general_ci", "_unicode_ci", "_unicode_520_ci"]
-            .iter()
-            .any(|end| name.ends_with(end)) =>
-        {
-            2
-        }
+        name if ["_ai_ci", "_general_ci", "_unicode_ci", "_unicode_520_ci"].iter().any(|end| name.ends_with(end)) => 2,
         _ => 4,
     };
     let length = || -> Option<u16> { type_text.split(['(', ')']).nth(1)?.parse().ok() };
     let may_be_cut = match data_type {
-        "char" | "varchar" | "tinytext" => {
-            u32::from(length().unwrap_or(255)) * bytes_a_char > u32::from(SORTED_BYTES)
-        }
+        "char" | "varchar" | "tinytext" => u32::from(length().unwrap_or(255)) * bytes_a_char > u32::from(SORTED_BYTES),
         // The length stands behind the bytes, in four of its own.
         "binary" | "varbinary" => length().is_none_or(|bytes| bytes > SORTED_BYTES - 4),
         "text" | "mediumtext" | "longtext" | "blob" | "mediumblob" | "longblob" | "vector" => true,
@@ -343,11 +254,7 @@ fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16
 }
 
 fn case(collation: &str) -> Case {
-    if collation.ends_with("_bin") || collation.ends_with("_cs") {
-        Case::Exact
-    } else {
-        Case::Folded
-    }
+    if collation.ends_with("_bin") || collation.ends_with("_cs") { Case::Exact } else { Case::Folded }
 }
 
 fn kind(data_type: &str) -> Kind {
@@ -360,16 +267,14 @@ fn kind(data_type: &str) -> Kind {
         "date" => Kind::Date,
         "datetime" | "timestamp" => Kind::DateTime,
         "time" => Kind::Time,
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => {
-            Kind::Bytes
-        }
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => Kind::Bytes,
         "enum" => Kind::Enum,
         "set" => Kind::Set,
         "uuid" => Kind::Uuid,
         "inet4" => Kind::Inet4,
         "inet6" => Kind::Inet6,
-        "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring"
-        | "multipolygon" | "geometrycollection" => Kind::Geometry,
+        "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
+        | "geometrycollection" => Kind::Geometry,
         // char to longtext, and what later versions bring: their text.
         _ => Kind::Text,
     }
@@ -377,10 +282,7 @@ fn kind(data_type: &str) -> Kind {
 
 /// A default that is a string stands quoted in `COLUMN_DEFAULT`; an expression stands as it is.
 fn unquoted(text: &str) -> String {
-    match text
-        .strip_prefix('\'')
-        .and_then(|text| text.strip_suffix('\''))
-    {
+    match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
         Some(inner) => inner.replace("''", "'").replace("\\\\", "\\"),
         None => text.to_owned(),
     }

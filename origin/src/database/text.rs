@@ -86,21 +86,9 @@ mod tests {
         let bytes = |bytes: &[u8]| Value::Bytes(bytes.to_vec());
         for (decoder, value, cell) in [
             (Decoder::Integer, Value::Int(-5), "-5"),
-            (
-                Decoder::Integer,
-                Value::UInt(u64::MAX),
-                "18446744073709551615",
-            ),
-            (
-                Decoder::Integer,
-                Value::Int(i64::MIN),
-                "-9223372036854775808",
-            ),
-            (
-                Decoder::Integer,
-                bytes(b"9007199254740993"),
-                "9007199254740993",
-            ),
+            (Decoder::Integer, Value::UInt(u64::MAX), "18446744073709551615"),
+            (Decoder::Integer, Value::Int(i64::MIN), "-9223372036854775808"),
+            (Decoder::Integer, bytes(b"9007199254740993"), "9007199254740993"),
             (Decoder::Bit, bytes(&[1, 0]), "256"),
             (Decoder::Float, Value::Double(0.1), "0.1"),
             (Decoder::Text, bytes(b"10.50"), "10.50"),
@@ -113,21 +101,9 @@ mod tests {
             (Decoder::Bytes, bytes(&[0, 1, 2]), "AAEC"),
             (Decoder::Bytes, bytes(&[]), "\"\""),
             (Decoder::Geometry, bytes(b"nonsense"), ""),
-            (
-                Decoder::Date,
-                Value::Date(2026, 1, 2, 0, 0, 0, 0),
-                "2026-01-02",
-            ),
-            (
-                Decoder::DateTime(3),
-                Value::Date(2026, 1, 2, 3, 4, 5, 67_000),
-                "2026-01-02 03:04:05.067",
-            ),
-            (
-                Decoder::Time(0),
-                Value::Time(true, 34, 22, 59, 59, 0),
-                "-838:59:59",
-            ),
+            (Decoder::Date, Value::Date(2026, 1, 2, 0, 0, 0, 0), "2026-01-02"),
+            (Decoder::DateTime(3), Value::Date(2026, 1, 2, 3, 4, 5, 67_000), "2026-01-02 03:04:05.067"),
+            (Decoder::Time(0), Value::Time(true, 34, 22, 59, 59, 0), "-838:59:59"),
         ] {
             assert_eq!(csv(decoder, &value), format!("x,{cell}"), "{decoder:?}");
         }

@@ -63,19 +63,9 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// What MariaDB or the connection gave.
-    pub async fn begin(
-        lease: &'a mut Lease,
-        limit: Duration,
-        progress: &'a Progress,
-    ) -> Result<Self, DbError> {
+    pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a Progress) -> Result<Self, DbError> {
         lease.begin();
-        let mut transaction = Self {
-            lease,
-            progress,
-            until: Instant::now() + limit,
-            rows: 0,
-            stage: Stage::Open,
-        };
+        let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
         let started = Instant::now();
         let begun = transaction.command("START TRANSACTION", limit).await;
         transaction.heed(started, begun)?;
@@ -86,11 +76,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// What MariaDB or the connection gave.
-    pub async fn execute(
-        &mut self,
-        statement: Statement,
-        effect: SessionEffect,
-    ) -> Result<Written, DbError> {
+    pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;
         self.rows += written.affected;
@@ -101,11 +87,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// What MariaDB or the connection gave.
-    pub async fn all(
-        &mut self,
-        statements: Vec<Statement>,
-        effect: SessionEffect,
-    ) -> Result<Written, DbError> {
+    pub async fn all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
         let mut written = Written::default();
         for statement in statements {
             written.and(self.execute(statement, effect).await?);
@@ -156,12 +138,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, rows).map(|(first, _)| first)
     }
 
-    async fn collect(
-        &mut self,
-        statement: Statement,
-        layout: &Layout,
-        room: &mut Room,
-    ) -> Result<Rows, DbError> {
+    async fn collect(&mut self, statement: Statement, layout: &Layout, room: &mut Room) -> Result<Rows, DbError> {
         let (text, params) = statement.into_parts();
         let connection = self.lease.connection()?;
         let mut result = connection.run(&text, run::bind(params)).await?;

@@ -46,13 +46,7 @@ pub struct UserSql {
 
 /// Runs a statement for at most `limit`.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progress>) -> Chunks {
-    let UserSql {
-        statement,
-        schema,
-        effects,
-        change,
-        format,
-    } = call;
+    let UserSql { statement, schema, effects, change, format } = call;
     let unbound = statement.params().is_empty();
     let enveloped = format == Format::Envelope;
     Box::pin(async_stream::try_stream! {
@@ -146,19 +140,12 @@ impl Deadline {
 }
 
 /// Gives the statement a clean session, if it could tell the difference, and its default schema.
-async fn prepare_session(
-    lease: &mut Lease,
-    schema: Option<DatabaseName>,
-    effects: Effects,
-) -> Result<(), DbError> {
+async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effects: Effects) -> Result<(), DbError> {
     lease.begin();
     let connection = lease.connection()?;
     let prepared = async {
         if schema.is_none() && connection.schema != DefaultSchema::Unset {
-            connection
-                .leave_schema()
-                .await
-                .map_err(DbError::connecting)?;
+            connection.leave_schema().await.map_err(DbError::connecting)?;
         }
         if effects.session == Session::Stateful && connection.session != SessionState::Pristine {
             connection.reset().await.map_err(DbError::connecting)?;
@@ -213,19 +200,13 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
         Value::UInt(result.warnings().into()),
     ];
     let mut encoder = Encoder::begin_as(format, Shape::Row, &keys, 128);
-    run::write_cells(&mut encoder, &keys, &[Decoder::Integer; 3], |at| {
-        &values[at]
-    });
+    run::write_cells(&mut encoder, &keys, &[Decoder::Integer; 3], |at| &values[at]);
     encoder.finish()
 }
 
 /// Runs one of the few statements that can't be prepared (PREPARE, EXECUTE and their like). That it is
 /// only one, MariaDB has checked already: it parses before it finds that it can't prepare.
-async fn unprepared(
-    lease: &mut Lease,
-    text: &str,
-    progress: &Progress,
-) -> Result<Vec<u8>, DbError> {
+async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
     let mut result = run::driver(conn.query_iter(text)).await?;
     let tail = several(&mut result, progress).await?;
@@ -234,10 +215,7 @@ async fn unprepared(
 }
 
 /// A CALL or a compound statement: nothing, one list of rows, or a list of lists.
-async fn several<P: Protocol>(
-    result: &mut QueryResult<'_, '_, P>,
-    progress: &Progress,
-) -> Result<Vec<u8>, DbError> {
+async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
     let outcome = loop {
         let columns = result.columns().unwrap_or_default();
@@ -262,11 +240,7 @@ async fn several<P: Protocol>(
         }
     };
     progress.add_rows(encoder.rows());
-    Ok(if encoder.sets() == 0 {
-        outcome
-    } else {
-        encoder.finish()
-    })
+    Ok(if encoder.sets() == 0 { outcome } else { encoder.finish() })
 }
 
 /// The keys of a row; a name that stood before becomes `name_2`, `name_3` ….

@@ -40,10 +40,7 @@ pub(super) fn topics() -> Vec<Topic> {
     let mut topics: Vec<Topic> = Vec::new();
     for (mark, text) in marked_lines(TOPICS) {
         if mark == "=" {
-            topics.push(Topic {
-                category: text,
-                ..Topic::default()
-            });
+            topics.push(Topic { category: text, ..Topic::default() });
             continue;
         }
         let Some(topic) = topics.last_mut() else {
@@ -64,18 +61,12 @@ pub(super) fn topics() -> Vec<Topic> {
 
 /// Names with their countries.
 pub(super) fn people() -> Vec<(&'static str, &'static str)> {
-    PEOPLE
-        .lines()
-        .filter_map(|line| line.split_once('|'))
-        .collect()
+    PEOPLE.lines().filter_map(|line| line.split_once('|')).collect()
 }
 
 /// First remarks and answers to them.
 pub(super) fn remarks() -> Remarks {
-    let mut remarks = Remarks {
-        first: Vec::new(),
-        answers: Vec::new(),
-    };
+    let mut remarks = Remarks { first: Vec::new(), answers: Vec::new() };
     for (mark, text) in marked_lines(REMARKS) {
         if mark == "r" {
             remarks.first.push(text);
@@ -87,19 +78,13 @@ pub(super) fn remarks() -> Remarks {
 }
 
 fn marked_lines(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    text.lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once(' '))
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
 }
 
 impl Topic {
     /// What the next post of this topic is about.
     pub(super) fn scene(&self, dice: &mut Dice) -> Scene {
-        Scene {
-            subject: dice.pick(&self.subjects),
-            place: dice.pick(&self.places),
-            season: dice.pick(&SEASONS),
-        }
+        Scene { subject: dice.pick(&self.subjects), place: dice.pick(&self.places), season: dice.pick(&SEASONS) }
     }
 
     /// A title of at most 200 characters.
@@ -112,15 +97,9 @@ impl Topic {
     pub(super) fn body(&self, scene: &Scene, dice: &mut Dice) -> String {
         let count = 1 + dice.below(6);
         let middles = dice.some_of(&self.middles, count);
-        let sentences: Vec<&str> = once(dice.pick(&self.openings))
-            .chain(middles)
-            .chain(once(dice.pick(&self.closings)))
-            .collect();
-        sentences
-            .iter()
-            .map(|sentence| scene.fill(sentence, dice))
-            .collect::<Vec<_>>()
-            .join(" ")
+        let sentences: Vec<&str> =
+            once(dice.pick(&self.openings)).chain(middles).chain(once(dice.pick(&self.closings))).collect();
+        sentences.iter().map(|sentence| scene.fill(sentence, dice)).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -134,9 +113,7 @@ impl Scene {
             .replace("{season}", self.season)
             .replace("{n}", &number);
         let mut letters = text.chars();
-        letters.next().map_or_else(String::new, |first| {
-            first.to_uppercase().chain(letters).collect()
-        })
+        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
     }
 }
 
@@ -151,10 +128,7 @@ impl Dice {
 
     /// A whole number below `n`.
     pub(super) fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // The low bits of such a generator repeat early, so the high ones are used.
         usize::try_from(self.0 >> 33).unwrap_or(0) % n.max(1)
     }

@@ -120,11 +120,7 @@ impl Edge {
             .stderr(errors);
         tracing::info!(log = %log.display(), "starting the edge; it is built first where it changed");
         let guard = process::spawn(command).await.map_err(EdgeError::Start)?;
-        Ok(Self {
-            guard,
-            listen: plan.listen,
-            log,
-        })
+        Ok(Self { guard, listen: plan.listen, log })
     }
 
     /// Calls `ready` when it answers, and returns when it ends, which is a fault.
@@ -146,10 +142,7 @@ impl Edge {
     }
 
     fn ended(&self) -> EdgeError {
-        EdgeError::Ended {
-            log: self.log.clone(),
-            tail: tail(&self.log),
-        }
+        EdgeError::Ended { log: self.log.clone(), tail: tail(&self.log) }
     }
 
     pub(super) async fn stop(mut self) {
@@ -172,20 +165,12 @@ fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
 }
 
 fn log_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn tail(path: &Path) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
 }

@@ -23,10 +23,7 @@ impl Environment {
     /// What `dev.env` holds; nothing, if it isn't there or is no longer readable.
     pub(super) fn read(data_dir: &Path) -> Self {
         let text = std::fs::read_to_string(path(data_dir)).unwrap_or_default();
-        Self {
-            full_key: value(&text, "SELKIE_FULL_KEY"),
-            read_key: value(&text, "SELKIE_READ_KEY"),
-        }
+        Self { full_key: value(&text, "SELKIE_FULL_KEY"), read_key: value(&text, "SELKIE_READ_KEY") }
     }
 }
 
@@ -46,12 +43,7 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
 }
 
 /// Writes both files. No value holds a character that a shell or wrangler would read otherwise.
-pub(super) fn write(
-    config: &Config,
-    running: &Running,
-    jwks: &str,
-    secret: &EdgeSecret,
-) -> Result<(), DevError> {
+pub(super) fn write(config: &Config, running: &Running, jwks: &str, secret: &EdgeSecret) -> Result<(), DevError> {
     let timeout = (config.query_timeout + EDGE_PATIENCE).as_millis();
     let vars = [
         ("ORIGINS", running.origin_url.clone()),
@@ -71,24 +63,17 @@ pub(super) fn write(
         ("SELKIE_DATABASE", Some(running.database.clone())),
         ("SELKIE_PROJECT", Some(running.project.clone())),
     ];
-    let env = env
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)));
+    let env = env.into_iter().filter_map(|(name, value)| Some((name, value?)));
     put(&running.environment_file, &lines(env))
 }
 
 fn lines(values: impl IntoIterator<Item = (&'static str, String)>) -> String {
-    let lines = values
-        .into_iter()
-        .map(|(name, value)| format!("{name}={value}\n"));
+    let lines = values.into_iter().map(|(name, value)| format!("{name}={value}\n"));
     lines.collect()
 }
 
 fn put(path: &Path, text: &str) -> Result<(), DevError> {
-    replace_private(path, text).map_err(|source| DevError::File {
-        path: path.to_owned(),
-        source,
-    })
+    replace_private(path, text).map_err(|source| DevError::File { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper,
-    test_kill_process_group, waitpgid,
+    Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, test_kill_process_group, waitpgid,
 };
 use tokio::process::Child;
 use tokio::sync::oneshot;

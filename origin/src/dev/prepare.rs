@@ -58,12 +58,8 @@ pub(super) async fn prepare(
         issued: system.keys.list(Some(&project)).await?,
     };
     Ok(Prepared {
-        full_key: keys
-            .kept_or_new(remembered.full_key.as_deref(), Access::Full)
-            .await?,
-        read_key: keys
-            .kept_or_new(remembered.read_key.as_deref(), Access::Read)
-            .await?,
+        full_key: keys.kept_or_new(remembered.full_key.as_deref(), Access::Full).await?,
+        read_key: keys.kept_or_new(remembered.read_key.as_deref(), Access::Read).await?,
         jwks: keys.verifying.to_jwks(),
         project,
         database,
@@ -71,18 +67,10 @@ pub(super) async fn prepare(
 }
 
 /// The project owns the demo only once it is whole, so that a start that was cut short is noticed.
-async fn demo(
-    system: &System,
-    server: Server,
-    project: &ProjectName,
-    name: &DatabaseName,
-) -> Result<(), SystemError> {
+async fn demo(system: &System, server: Server, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
     let whole = |presence| presence == Presence::Present;
-    if owned
-        .iter()
-        .any(|owned| owned.name == *name && whole(owned.presence))
-    {
+    if owned.iter().any(|owned| owned.name == *name && whole(owned.presence)) {
         return Ok(());
     }
     if server == Server::Private {
@@ -107,11 +95,7 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    async fn kept_or_new(
-        &self,
-        remembered: Option<&str>,
-        access: Access,
-    ) -> Result<String, SystemError> {
+    async fn kept_or_new(&self, remembered: Option<&str>, access: Access) -> Result<String, SystemError> {
         match remembered {
             Some(token) if self.works(token, access) => Ok(token.to_owned()),
             _ => {

@@ -31,10 +31,7 @@ fn calls(running: &Running) -> [(&'static str, String); 5] {
     let database = &running.database;
     let records = format!("{door}/api/v1/crud/{database}");
     let read = format!("-H 'Authorization: Bearer {}'", running.read_key);
-    let full = format!(
-        "-H 'Authorization: Bearer {}' -H 'Content-Type: application/json'",
-        running.full_key
-    );
+    let full = format!("-H 'Authorization: Bearer {}' -H 'Content-Type: application/json'", running.full_key);
     let filter = r#"query={"is_published":1,"views":{"value":100,"equality":">"}}"#;
     let order = r#"order={"field":"views","strategy":"DESC"}"#;
     let comment = r#"{"post_id":1,"author_name":"A visitor","body":"Good to read.","rating":5}"#;
@@ -52,18 +49,9 @@ fn calls(running: &Running) -> [(&'static str, String); 5] {
             ),
         ),
         ("one author", format!("curl '{records}/authors/1' {read}")),
-        (
-            "a new comment; the answer is its id",
-            format!("curl -X POST '{records}/comments' {full} -d '{comment}'"),
-        ),
-        (
-            "SQL",
-            format!("curl -X POST '{door}/api/v1/sql' {full} -d '{sql}'"),
-        ),
-        (
-            "what a table holds, and what this key may do with it",
-            format!("curl -X OPTIONS '{records}/posts' {read}"),
-        ),
+        ("a new comment; the answer is its id", format!("curl -X POST '{records}/comments' {full} -d '{comment}'")),
+        ("SQL", format!("curl -X POST '{door}/api/v1/sql' {full} -d '{sql}'")),
+        ("what a table holds, and what this key may do with it", format!("curl -X OPTIONS '{records}/posts' {read}")),
     ]
 }
 
@@ -89,17 +77,9 @@ mod tests {
         for part in ["http://127.0.0.1:1", "FULL", "READ", "/x/dev.env"] {
             assert!(text.contains(part), "{text}");
         }
-        let calls: Vec<&str> = text
-            .lines()
-            .filter(|line| line.starts_with("curl "))
-            .collect();
+        let calls: Vec<&str> = text.lines().filter(|line| line.starts_with("curl ")).collect();
         assert_eq!(calls.len(), 5);
-        assert!(
-            calls
-                .iter()
-                .all(|call| call.contains("http://127.0.0.1:2/")),
-            "{text}"
-        );
+        assert!(calls.iter().all(|call| call.contains("http://127.0.0.1:2/")), "{text}");
     }
 
     #[test]

@@ -8,8 +8,7 @@ use shared::key::Access;
 
 use super::Finding;
 use crate::database::admin::{
-    AccountState, AdminError, DatabaseRights, DatabaseRow, LoginCheck, Rights, exact_pattern,
-    rights_on,
+    AccountState, AdminError, DatabaseRights, DatabaseRow, LoginCheck, Rights, exact_pattern, rights_on,
 };
 use crate::system::System;
 use crate::system::projects::{excess, lack, spellings};
@@ -44,20 +43,14 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
             let account = system.projects.account(&row.name, access);
             let check = system.admin.check_login(&account).await?;
             if let Some(host) = shadowing(&check, &nameless) {
-                shadowed
-                    .entry(host.to_owned())
-                    .or_default()
-                    .push(account.user);
+                shadowed.entry(host.to_owned()).or_default().push(account.user);
                 continue;
             }
             findings.push(judge(system, &row.name, access, &databases, check));
         }
     }
     // First: nothing else can be judged before it is mended.
-    findings.splice(
-        0..0,
-        shadowed.iter().map(|(host, names)| shadow(host, names)),
-    );
+    findings.splice(0..0, shadowed.iter().map(|(host, names)| shadow(host, names)));
     findings.extend(left_over(system, projects.iter().map(|row| &row.name)).await?);
     Ok(findings)
 }
@@ -72,10 +65,7 @@ fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> 
     // "Access denied for user 'name'@'host' (using password: YES)"
     let (_, rest) = message.split_once("'@'")?;
     let (host, _) = rest.split_once('\'')?;
-    nameless
-        .iter()
-        .map(String::as_str)
-        .find(|nameless| nameless.eq_ignore_ascii_case(host))
+    nameless.iter().map(String::as_str).find(|nameless| nameless.eq_ignore_ascii_case(host))
 }
 
 fn shadow(host: &str, names: &[String]) -> Finding {
@@ -102,11 +92,7 @@ fn judge(
     let state = match check {
         LoginCheck::Welcome(state) => state,
         LoginCheck::Refused(message) => {
-            return Finding::wrong(
-                CHECK,
-                format!("MariaDB refuses {name}: {message}"),
-                mend(system, project),
-            );
+            return Finding::wrong(CHECK, format!("MariaDB refuses {name}: {message}"), mend(system, project));
         }
     };
     let faults = if system.projects.is_ready_made(project) {
@@ -123,26 +109,14 @@ fn judge(
     if faults.is_empty() {
         return Finding::ok(CHECK, format!("{name} has exactly its rights"));
     }
-    Finding::wrong(
-        CHECK,
-        format!("{name}: {}", faults.join("; ")),
-        mend(system, project),
-    )
+    Finding::wrong(CHECK, format!("{name}: {}", faults.join("; ")), mend(system, project))
 }
 
 /// What a ready-made account lacks on databases that are recorded; either spelling of a name will do.
-fn missing(
-    state: &AccountState,
-    wanted: &DatabaseRights,
-    databases: &[DatabaseRow],
-) -> Vec<String> {
+fn missing(state: &AccountState, wanted: &DatabaseRights, databases: &[DatabaseRow]) -> Vec<String> {
     let spelled = |row: &DatabaseRow| {
         let plain = row.name.as_str();
-        if state.databases.contains_key(plain) {
-            plain.to_owned()
-        } else {
-            exact_pattern(&row.name)
-        }
+        if state.databases.contains_key(plain) { plain.to_owned() } else { exact_pattern(&row.name) }
     };
     let mut needed = wanted.clone();
     let spelled: BTreeSet<String> = databases.iter().map(spelled).collect();
@@ -154,21 +128,14 @@ fn mend(system: &System, project: &ProjectName) -> String {
     if system.projects.is_ready_made(project) {
         format!("mend the grants of the accounts under [accounts.{project}]")
     } else {
-        format!(
-            "`selkie project create {project}` sets its accounts right; so does a start of the origin"
-        )
+        format!("`selkie project create {project}` sets its accounts right; so does a start of the origin")
     }
 }
 
 /// Accounts named like ours of projects that don't exist.
-async fn left_over(
-    system: &System,
-    projects: impl Iterator<Item = &ProjectName>,
-) -> Result<Vec<Finding>, AdminError> {
+async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>) -> Result<Vec<Finding>, AdminError> {
     let known: BTreeSet<String> = projects
-        .flat_map(|project| {
-            [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user)
-        })
+        .flat_map(|project| [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user))
         .collect();
     let accounts = system.admin.accounts().await?;
     Ok(accounts

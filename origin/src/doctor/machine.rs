@@ -9,25 +9,17 @@ use super::Finding;
 
 /// Seconds since 1970, with fractions.
 pub(super) fn clock() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |age| age.as_secs_f64())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |age| age.as_secs_f64())
 }
 
 /// Whether the data directory is there and takes files.
 pub(super) fn data_dir(path: &Path) -> Finding {
     let check = "data";
     match write_probe(path) {
-        Ok(()) => Finding::ok(
-            check,
-            format!("the data directory {} can be written", path.display()),
-        ),
+        Ok(()) => Finding::ok(check, format!("the data directory {} can be written", path.display())),
         Err(error) => Finding::wrong(
             check,
-            format!(
-                "the data directory {} can't be written: {error}",
-                path.display()
-            ),
+            format!("the data directory {} can't be written: {error}", path.display()),
             "make it, give it to the user that selkie runs as, or set another by SELKIE_DATA_DIR",
         ),
     }
@@ -35,11 +27,7 @@ pub(super) fn data_dir(path: &Path) -> Finding {
 
 fn write_probe(path: &Path) -> io::Result<()> {
     let probe = path.join(format!(".doctor-{}", std::process::id()));
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&probe)
-        .map(drop);
+    let written = std::fs::OpenOptions::new().write(true).create_new(true).open(&probe).map(drop);
     // Nothing is lost if it stays: it is empty.
     let _ = std::fs::remove_file(&probe);
     written
@@ -49,13 +37,9 @@ fn write_probe(path: &Path) -> io::Result<()> {
 pub(super) fn secret_file(path: &Path) -> Finding {
     let check = "secret";
     match std::fs::metadata(path) {
-        Ok(data) if data.permissions().mode() & 0o077 == 0 => Finding::ok(
-            check,
-            format!(
-                "the installation secret {} is its owner's alone",
-                path.display()
-            ),
-        ),
+        Ok(data) if data.permissions().mode() & 0o077 == 0 => {
+            Finding::ok(check, format!("the installation secret {} is its owner's alone", path.display()))
+        }
         Ok(_) => Finding::wrong(
             check,
             format!("others can read the installation secret {}", path.display()),
@@ -63,10 +47,7 @@ pub(super) fn secret_file(path: &Path) -> Finding {
         ),
         Err(error) => Finding::wrong(
             check,
-            format!(
-                "the installation secret {} can't be read: {error}",
-                path.display()
-            ),
+            format!("the installation secret {} can't be read: {error}", path.display()),
             "restore it from a backup: without it every key and account ends",
         ),
     }

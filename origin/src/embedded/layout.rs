@@ -32,10 +32,7 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(data_dir: &Path) -> Self {
         let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").filter(|text| !text.is_empty());
-        Self {
-            root: data_dir.join("mariadb"),
-            runtime_dir: runtime_dir.map_or_else(std::env::temp_dir, PathBuf::from),
-        }
+        Self { root: data_dir.join("mariadb"), runtime_dir: runtime_dir.map_or_else(std::env::temp_dir, PathBuf::from) }
     }
 
     pub(super) fn root(&self) -> &Path {

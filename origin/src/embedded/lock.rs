@@ -44,23 +44,13 @@ pub(super) enum Claim {
 
 /// Tries to take the lock, without waiting.
 pub(super) fn claim(path: &Path, role: Role, socket: &Path) -> io::Result<Claim> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Claim::Held(holder(path))),
         Err(error) => return Err(error.into()),
     }
-    let text = serde_json::to_string(&Holder {
-        pid: std::process::id(),
-        role,
-        socket: socket.to_owned(),
-    })?;
+    let text = serde_json::to_string(&Holder { pid: std::process::id(), role, socket: socket.to_owned() })?;
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(text.as_bytes())?;

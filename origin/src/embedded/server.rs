@@ -77,9 +77,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let child = process::spawn(command)
-            .await
-            .map_err(EmbeddedError::Spawn)?;
+        let child = process::spawn(command).await.map_err(EmbeddedError::Spawn)?;
         let output = timeout(INSTALL_LIMIT, child.wait_with_output())
             .await
             .map_err(|_| EmbeddedError::Install("it took too long".to_owned()))?
@@ -94,12 +92,9 @@ impl Server {
     /// Starts it and waits until it answers.
     pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
         self.end_leftover().await;
-        self.prepare()
-            .map_err(EmbeddedError::files(self.layout.root()))?;
+        self.prepare().map_err(EmbeddedError::files(self.layout.root()))?;
         let command = self.command()?;
-        let mut child = process::spawn(command)
-            .await
-            .map_err(EmbeddedError::Spawn)?;
+        let mut child = process::spawn(command).await.map_err(EmbeddedError::Spawn)?;
         let answered = self.wait_until_it_answers(&mut child).await;
         // It holds a password, and has been read or never will be.
         let _ = remove_file(&self.layout.init_file());
@@ -115,9 +110,7 @@ impl Server {
 
     fn clear_temporary(&self) -> Result<(), EmbeddedError> {
         let path = self.layout.temporary();
-        remove_directory(&path)
-            .and_then(|()| private_directory(&path))
-            .map_err(EmbeddedError::files(&path))
+        remove_directory(&path).and_then(|()| private_directory(&path)).map_err(EmbeddedError::files(&path))
     }
 
     fn prepare(&self) -> io::Result<()> {
@@ -155,10 +148,7 @@ impl Server {
             .arg(path_argument("--pid-file", &layout.pid()))
             .arg(path_argument("--log-error", &layout.log()))
             .arg(path_argument("--init-file", &layout.init_file()))
-            .arg(format!(
-                "--innodb-buffer-pool-size={}",
-                self.buffer_pool_bytes
-            ))
+            .arg(format!("--innodb-buffer-pool-size={}", self.buffer_pool_bytes))
             .args(SETTINGS)
             .args(as_root())
             .stdin(Stdio::null())
@@ -249,9 +239,7 @@ pub(super) async fn answers(socket: &Path) -> bool {
     };
     /// The protocol's version, after a length of three bytes and a number of one.
     const PROTOCOL: u8 = 10;
-    timeout(GREETING_LIMIT, greeting)
-        .await
-        .is_ok_and(|greeting| greeting.is_ok_and(|head| head[4] == PROTOCOL))
+    timeout(GREETING_LIMIT, greeting).await.is_ok_and(|greeting| greeting.is_ok_and(|head| head[4] == PROTOCOL))
 }
 
 /// Stops it: cleanly, else by force.
@@ -280,24 +268,14 @@ fn path_argument(name: &str, path: &Path) -> std::ffi::OsString {
 fn check_owner(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::symlink_metadata(directory)?.uid();
-    if owner == geteuid().as_raw() {
-        Ok(())
-    } else {
-        Err(io::Error::other("it belongs to another user"))
-    }
+    if owner == geteuid().as_raw() { Ok(()) } else { Err(io::Error::other("it belongs to another user")) }
 }
 
 /// The last fault that MariaDB wrote; what it writes after it is that it gives up.
 fn reason(log: &[u8]) -> String {
     let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
     let text = String::from_utf8_lossy(tail);
-    let mut faults = text
-        .lines()
-        .rev()
-        .filter_map(|line| line.split_once("[ERROR] "));
+    let mut faults = text.lines().rev().filter_map(|line| line.split_once("[ERROR] "));
     let fault = faults.find(|(_, fault)| fault.trim() != "Aborting");
-    fault.map_or_else(
-        || "it gave no reason".to_owned(),
-        |(_, fault)| fault.trim().to_owned(),
-    )
+    fault.map_or_else(|| "it gave no reason".to_owned(), |(_, fault)| fault.trim().to_owned())
 }

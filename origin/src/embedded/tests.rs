@@ -19,20 +19,12 @@ struct Fixture {
 
 fn fixture_under(sub_directory: &str) -> Fixture {
     let directory = tempfile::tempdir().unwrap();
-    let mut sources = Sources {
-        directory: directory.path().join(sub_directory),
-        ..Sources::default()
-    };
+    let mut sources = Sources { directory: directory.path().join(sub_directory), ..Sources::default() };
     let small = (8 << 20).to_string();
     sources.flags.insert("mariadb_buffer_pool_bytes", small);
     let config = Config::load(sources).unwrap();
-    let secret =
-        InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap();
-    Fixture {
-        config,
-        secret,
-        _directory: directory,
-    }
+    let secret = InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap();
+    Fixture { config, secret, _directory: directory }
 }
 
 fn fixture() -> Fixture {
@@ -70,10 +62,7 @@ fn run(embedded: &Embedded, statement: &str) -> String {
         .arg(format!("--socket={}", socket(embedded).display()))
         .arg(format!("--user={ADMIN_USER}"))
         .arg(format!("--execute={statement}"))
-        .env(
-            "MYSQL_PWD",
-            embedded.address().admin_password.expose_secret(),
-        )
+        .env("MYSQL_PWD", embedded.address().admin_password.expose_secret())
         .output()
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -92,29 +81,17 @@ async fn it_starts_empty_keeps_what_was_written_and_leaves_nothing_running() {
     let second = fixture.open(Role::Service).await.unwrap();
     let databases = run(&second, "SHOW DATABASES");
     second.stop().await;
-    assert!(
-        databases.contains("kept") && !databases.contains("test"),
-        "{databases}"
-    );
+    assert!(databases.contains("kept") && !databases.contains("test"), "{databases}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_has_one_administrator_nobody_without_a_name_and_no_password_on_disk() {
     let fixture = fixture();
     let embedded = fixture.open(Role::Service).await.unwrap();
-    let users = run(
-        &embedded,
-        "SELECT User FROM mysql.user WHERE User NOT IN ('root', 'mysql', 'mariadb.sys')",
-    );
-    let session = run(
-        &embedded,
-        "SELECT @@time_zone, @@character_set_server, @@max_allowed_packet, @@skip_networking",
-    );
+    let users = run(&embedded, "SELECT User FROM mysql.user WHERE User NOT IN ('root', 'mysql', 'mariadb.sys')");
+    let session = run(&embedded, "SELECT @@time_zone, @@character_set_server, @@max_allowed_packet, @@skip_networking");
     let layout = Layout::new(&fixture.config.data_dir);
-    let mode = std::fs::metadata(layout.root())
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = std::fs::metadata(layout.root()).unwrap().permissions().mode();
     embedded.stop().await;
     assert_eq!(users, "selkie-admin\n");
     assert_eq!(session, "+00:00\tutf8mb4\t67108864\t1\n");
@@ -189,9 +166,6 @@ async fn a_server_that_cannot_start_gives_the_reason_from_its_log() {
     private_directory(&layout.data()).unwrap();
     std::fs::write(layout.data().join("ibdata1"), "not a tablespace").unwrap();
     let message = fixture.open(Role::Service).await.unwrap_err().to_string();
-    assert!(
-        message.starts_with("the private MariaDB didn't start: "),
-        "{message}"
-    );
+    assert!(message.starts_with("the private MariaDB didn't start: "), "{message}");
     assert!(!message.contains("no reason"), "{message}");
 }

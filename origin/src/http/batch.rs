@@ -29,13 +29,7 @@ pub(super) async fn run(
     batch: &Batch,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let mut attempt = Attempt {
-        app,
-        principal,
-        batch,
-        tables: Vec::new(),
-        record,
-    };
+    let mut attempt = Attempt { app, principal, batch, tables: Vec::new(), record };
     attempt.load().await?;
     let answer = match attempt.once().await {
         Err(fault) if fault.means_stale_schema() => {
@@ -57,10 +51,7 @@ struct Fault {
 
 impl From<DbError> for Fault {
     fn from(error: DbError) -> Self {
-        Self {
-            at: None,
-            failure: error.into(),
-        }
+        Self { at: None, failure: error.into() }
     }
 }
 
@@ -99,8 +90,7 @@ impl Attempt<'_> {
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, Schema::Cached).await?;
-            refuse_what_stays(step.operation(), tables.root())
-                .map_err(|problem| problem.in_operation(at))?;
+            refuse_what_stays(step.operation(), tables.root()).map_err(|problem| problem.in_operation(at))?;
             self.tables.push(tables);
             for reference in step.references() {
                 ids::check(*reference, self.tables[reference.operation].root())
@@ -140,17 +130,11 @@ impl Attempt<'_> {
     /// Runs the operations one after the other: the list of their payloads.
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Fault> {
         let mut ids = Ids::of(self.batch);
-        let mut room = Room {
-            rows: BATCH_ANSWER_MAX_ROWS,
-            bytes: BATCH_ANSWER_MAX_BYTES,
-        };
+        let mut room = Room { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
         let mut answer = vec![b'['];
         for at in 0..self.batch.steps().len() {
             let done = self.step(at, transaction, &mut ids, &mut room).await;
-            let payload = done.map_err(|failure| Fault {
-                at: Some(at),
-                failure,
-            })?;
+            let payload = done.map_err(|failure| Fault { at: Some(at), failure })?;
             if at > 0 {
                 answer.push(b',');
             }
@@ -188,9 +172,7 @@ impl Attempt<'_> {
             }
             Plan::SelectByKey(read) => {
                 let statement = sql::select_by_key(read.shape(), read.key());
-                let rows = transaction
-                    .rows(statement, read.layout(), effect, room)
-                    .await?;
+                let rows = transaction.rows(statement, read.layout(), effect, room).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
                     _ => Ok(rows.json),
@@ -198,39 +180,29 @@ impl Attempt<'_> {
             }
             Plan::InsertOne(insert) => {
                 let (shape, row) = insert.into_parts();
-                let written = transaction
-                    .execute(sql::insert_one(&shape, row), effect)
-                    .await?;
+                let written = transaction.execute(sql::insert_one(&shape, row), effect).await?;
                 let payload = records::ids(&written, plan::Batch::No);
                 ids.keep(at, plan::Batch::No, &payload, written);
                 payload
             }
             Plan::Insert(insert) => {
                 let batch = insert.batch;
-                let statements =
-                    sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
+                let statements = sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
                 let written = transaction.all(statements, effect).await?;
                 let payload = records::ids(&written, batch);
                 ids.keep(at, batch, &payload, written);
                 payload
             }
             Plan::Update(update) => {
-                let written = transaction
-                    .execute(sql::update(update, &scope), effect)
-                    .await?;
+                let written = transaction.execute(sql::update(update, &scope), effect).await?;
                 written.affected.to_string().into_bytes()
             }
             Plan::Delete(delete) => {
-                let written = transaction
-                    .execute(sql::delete(delete, &scope), effect)
-                    .await?;
+                let written = transaction.execute(sql::delete(delete, &scope), effect).await?;
                 written.affected.to_string().into_bytes()
             }
         };
-        room.bytes = room
-            .bytes
-            .checked_sub(payload.len())
-            .ok_or(DbError::AnswerTooLarge)?;
+        room.bytes = room.bytes.checked_sub(payload.len()).ok_or(DbError::AnswerTooLarge)?;
         Ok(payload)
     }
 }

@@ -42,21 +42,14 @@ impl Held {
     }
 
     /// Counts a body that has grown to `length`.
-    fn grow(
-        &mut self,
-        length: usize,
-        shares: &Shares,
-        project: &ProjectName,
-    ) -> Result<(), Problem> {
+    fn grow(&mut self, length: usize, shares: &Shares, project: &ProjectName) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
         if more == 0 {
             return Ok(());
         }
         let counted = match &mut self.guard {
             Some(guard) => guard.grow(more as u64),
-            None => shares
-                .try_take(project, more as u64)
-                .map(|guard| self.guard = Some(guard)),
+            None => shares.try_take(project, more as u64).map(|guard| self.guard = Some(guard)),
         };
         counted.map_err(|refused| refused.into_problem("bytes of large JSON bodies"))?;
         self.counted += more;
@@ -72,12 +65,8 @@ pub(super) async fn read(
     shares: &Shares,
     project: &ProjectName,
 ) -> Result<Held, Problem> {
-    let announced = headers
-        .get("content-length")
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|bytes| {
-        usize::try_from(bytes).map_or(true, |bytes| bytes > bounds.body_max_bytes)
-    }) {
+    let announced = headers.get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > bounds.body_max_bytes)) {
         return Err(body_too_large(bounds.body_max_bytes));
     }
     let mut reader = BodyReader::new(body, bounds.body_timeout);
@@ -109,10 +98,7 @@ pub(super) struct BodyReader<'a> {
 impl<'a> BodyReader<'a> {
     /// A reader that waits for each piece at most `pause_max`.
     pub(super) fn new(body: &'a mut Body, pause_max: Duration) -> Self {
-        Self {
-            body,
-            pace: Pace::new(pause_max),
-        }
+        Self { body, pace: Pace::new(pause_max) }
     }
 
     /// The next piece; `None` at the end.
@@ -128,10 +114,7 @@ impl<'a> BodyReader<'a> {
             let frame = match frame {
                 None => return Ok(None),
                 Some(Err(_)) => {
-                    return Err(Problem::new(
-                        ErrorCode::InvalidBody,
-                        "The body ended before its announced length.",
-                    ));
+                    return Err(Problem::new(ErrorCode::InvalidBody, "The body ended before its announced length."));
                 }
                 Some(Ok(frame)) => frame,
             };
@@ -165,11 +148,7 @@ struct Pace {
 
 impl Pace {
     fn new(pause_max: Duration) -> Self {
-        Self {
-            pause_max,
-            waited: Duration::ZERO,
-            bytes: 0,
-        }
+        Self { pause_max, waited: Duration::ZERO, bytes: 0 }
     }
 
     /// Counts a piece that was waited for. The pace is judged whenever the waits add up to `pause_max`.
@@ -195,10 +174,7 @@ impl Pace {
     fn paused(&self) -> Problem {
         Problem::new(
             ErrorCode::InvalidBody,
-            format!(
-                "Nothing of the body arrived for {}.",
-                humantime::format_duration(self.pause_max)
-            ),
+            format!("Nothing of the body arrived for {}.", humantime::format_duration(self.pause_max)),
         )
     }
 }

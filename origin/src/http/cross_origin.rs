@@ -21,11 +21,7 @@ impl CrossOrigin {
     /// Prepares the rules.
     #[must_use]
     pub fn new(origins: CorsOrigins) -> Self {
-        Self {
-            common: headers(&origins, None).collect(),
-            any: origins == CorsOrigins::any(),
-            origins,
-        }
+        Self { common: headers(&origins, None).collect(), any: origins == CorsOrigins::any(), origins }
     }
 
     /// Adds the headers to an answer.
@@ -53,18 +49,13 @@ impl CrossOrigin {
         *response.status_mut() = StatusCode::NO_CONTENT;
         for (name, value) in self.origins.preflight_headers() {
             let name = HeaderName::from_static(name);
-            response
-                .headers_mut()
-                .insert(name, HeaderValue::from_static(value));
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
         }
         Some(response)
     }
 }
 
-fn headers(
-    origins: &CorsOrigins,
-    origin: Option<&str>,
-) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+fn headers(origins: &CorsOrigins, origin: Option<&str>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     origins.answer_headers(origin).filter_map(|(name, value)| {
         let value = HeaderValue::from_str(value).ok()?;
         Some((HeaderName::from_static(name), value))

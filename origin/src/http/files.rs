@@ -54,11 +54,7 @@ pub(super) async fn answer(
 
 async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Response, Problem> {
     let path = route::file(parts.method.as_str(), parts.uri.path())?;
-    let call = Call {
-        query: Query::parse(parts.uri.query()),
-        path,
-        parts,
-    };
+    let call = Call { query: Query::parse(parts.uri.query()), path, parts };
     for _ in 0..LOOKUPS_MAX_COUNT {
         if let Some(response) = call.attempt(app, record).await? {
             return Ok(response);
@@ -68,10 +64,7 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
     }
     // Not 404, which caches and callers would take for a deletion: the directory or the bucket may be gone for a while.
     tracing::error!("the store lacks an object that a row names");
-    Err(Problem::new(
-        ErrorCode::StorageUnavailable,
-        "The file is known, but the store does not have its bytes now.",
-    ))
+    Err(Problem::new(ErrorCode::StorageUnavailable, "The file is known, but the store does not have its bytes now."))
 }
 
 /// How often a file is looked up whose object is gone by then: it may be replaced again and again.
@@ -86,16 +79,10 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// The answer; none if the object of the file that was found is not there.
-    async fn attempt(
-        &self,
-        app: &App,
-        record: &RequestRecord,
-    ) -> Result<Option<Response>, Problem> {
+    async fn attempt(&self, app: &App, record: &RequestRecord) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
-        let object = file
-            .rendition(self.query.rendition)
-            .ok_or_else(FilePath::not_found)?;
+        let object = file.rendition(self.query.rendition).ok_or_else(FilePath::not_found)?;
         let served = Served {
             path: &self.path,
             query: &self.query,
@@ -114,9 +101,7 @@ impl Call<'_> {
             return Ok(Some(served.whole(Body::empty())));
         }
         let extent = match header(&self.parts.headers, "range") {
-            Some(range) if conditions.range_holds(&served.validators()) => {
-                range::extent(range, object.size)
-            }
+            Some(range) if conditions.range_holds(&served.validators()) => range::extent(range, object.size),
             _ => Extent::Whole,
         };
         let (part, is_part) = match extent {
@@ -127,11 +112,7 @@ impl Call<'_> {
         let Some(body) = open(app, object, part.clone()).await? else {
             return Ok(None);
         };
-        Ok(Some(if is_part {
-            served.part(&part, body)
-        } else {
-            served.whole(body)
-        }))
+        Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
     }
 
     /// Lets a caller have a public file, or a private one for which something speaks. Where there is no file the same
@@ -147,10 +128,8 @@ impl Call<'_> {
         {
             return Ok((Arc::clone(file), Access::Public));
         }
-        let credentials = Credentials {
-            query: &self.query,
-            authorization: header(&self.parts.headers, "authorization"),
-        };
+        let credentials =
+            Credentials { query: &self.query, authorization: header(&self.parts.headers, "authorization") };
         let admitted = access::to_private(app, record, &self.path, &credentials).await?;
         match (file, admitted) {
             (Some(file), Some((access, caller))) => {
@@ -204,12 +183,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
         return Ok(Some(Body::from(first)));
     }
     let left = length.saturating_sub(first.len() as u64);
-    Ok(Some(stream::body(
-        [first],
-        exactly(pieces, left),
-        stream::Terms::of_file(app),
-        app.metrics.stream(),
-    )))
+    Ok(Some(stream::body([first], exactly(pieces, left), stream::Terms::of_file(app), app.metrics.stream())))
 }
 
 /// Why a file's bytes end before the last.

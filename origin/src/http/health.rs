@@ -36,31 +36,19 @@ pub(super) async fn ready(
         let message = "The storage of files does not answer.";
         return Err(Problem::new(ErrorCode::StorageUnavailable, message).into());
     }
-    Ok(respond::payload(
-        br#"{"status":"ready","database":"ok","storage":"ok"}"#,
-    ))
+    Ok(respond::payload(br#"{"status":"ready","database":"ok","storage":"ok"}"#))
 }
 
 /// `GET /metrics`: for Prometheus.
-pub(super) async fn metrics(
-    State(app): State<Arc<App>>,
-    Extension(record): Extension<Arc<RequestRecord>>,
-) -> Response {
+pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Extension<Arc<RequestRecord>>) -> Response {
     record.route(METRICS);
     respond::text(app.metrics.text(app.readings().await))
 }
 
 /// The answer to other methods than `GET` and `HEAD`.
-pub(super) async fn only_read(
-    Extension(record): Extension<Arc<RequestRecord>>,
-    uri: Uri,
-) -> Failed {
-    let here = [HEALTHZ, READYZ, METRICS]
-        .into_iter()
-        .find(|path| *path == uri.path());
+pub(super) async fn only_read(Extension(record): Extension<Arc<RequestRecord>>, uri: Uri) -> Failed {
+    let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
     record.route(here.unwrap_or("none"));
     let message = "Only GET and HEAD are allowed here.";
-    Problem::new(ErrorCode::MethodNotAllowed, message)
-        .with_allow("GET, HEAD")
-        .into()
+    Problem::new(ErrorCode::MethodNotAllowed, message).with_allow("GET, HEAD").into()
 }

@@ -78,13 +78,11 @@ impl<'a> IdempotentInsert<'a> {
                 }
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
                 Ok(Receipt::Gone) => transaction.rollback().await,
-                Ok(Receipt::Outlived) => {
-                    match idempotency::renew(&mut transaction, self.database, self.once).await {
-                        Ok(Claim::Ours) => return self.insert(transaction).await,
-                        Ok(_) => transaction.rollback().await,
-                        Err(error) => return transaction.end(Err(error.into())).await,
-                    }
-                }
+                Ok(Receipt::Outlived) => match idempotency::renew(&mut transaction, self.database, self.once).await {
+                    Ok(Claim::Ours) => return self.insert(transaction).await,
+                    Ok(_) => transaction.rollback().await,
+                    Err(error) => return transaction.end(Err(error.into())).await,
+                },
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
         }
@@ -107,10 +105,7 @@ impl<'a> IdempotentInsert<'a> {
 
     /// Inserts, unless the key has a receipt of an earlier build, which hashed it otherwise. Such receipts are gone a day
     /// after that build.
-    async fn insert_unless_known(
-        self,
-        mut transaction: Transaction<'_>,
-    ) -> Result<Response, Failure> {
+    async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let Some(key) = self.once.former_key() else {
             return self.insert(transaction).await;
         };
@@ -142,9 +137,7 @@ impl<'a> IdempotentInsert<'a> {
 
 fn replayed(payload: &[u8]) -> Response {
     let mut response = respond::payload(payload);
-    response
-        .headers_mut()
-        .insert(REPLAYED, HeaderValue::from_static("true"));
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }
 
@@ -157,9 +150,6 @@ fn mismatch() -> Problem {
 }
 
 fn in_progress() -> Problem {
-    Problem::new(
-        ErrorCode::IdempotencyInProgress,
-        "The first request with this Idempotency-Key still runs.",
-    )
-    .with_hint("Try again: then it gets the first one's answer.")
+    Problem::new(ErrorCode::IdempotencyInProgress, "The first request with this Idempotency-Key still runs.")
+        .with_hint("Try again: then it gets the first one's answer.")
 }

@@ -23,9 +23,7 @@ fn told(request: &Parts) -> Option<BaseUrl> {
     };
     let scheme = header("x-forwarded-proto").unwrap_or("http");
     let asked = || request.uri.authority().map(|authority| authority.as_str());
-    let host = header("x-forwarded-host")
-        .or_else(|| header(HOST.as_str()))
-        .or_else(asked)?;
+    let host = header("x-forwarded-host").or_else(|| header(HOST.as_str())).or_else(asked)?;
     BaseUrl::from_parts(scheme, host)
 }
 
@@ -47,34 +45,14 @@ mod tests {
         let proxy = ("x-forwarded-host", "api.example.com");
         for (uri, headers, expected) in [
             ("/", &[("host", "a:8080")][..], Some("http://a:8080")),
-            (
-                "/",
-                &[("host", "a:8080"), proxy],
-                Some("http://api.example.com"),
-            ),
-            (
-                "/",
-                &[proxy, ("x-forwarded-proto", "https")],
-                Some("https://api.example.com"),
-            ),
-            (
-                "/",
-                &[("x-forwarded-host", "one.example, two.example")],
-                Some("http://one.example"),
-            ),
+            ("/", &[("host", "a:8080"), proxy], Some("http://api.example.com")),
+            ("/", &[proxy, ("x-forwarded-proto", "https")], Some("https://api.example.com")),
+            ("/", &[("x-forwarded-host", "one.example, two.example")], Some("http://one.example")),
             ("http://authority:1/", &[], Some("http://authority:1")),
             ("/", &[], None),
             ("/", &[("host", "a/b")], None),
-            (
-                "/",
-                &[("host", "a"), ("x-forwarded-host", "x\"><script>")],
-                None,
-            ),
-            (
-                "/",
-                &[("host", "a"), ("x-forwarded-proto", "javascript")],
-                None,
-            ),
+            ("/", &[("host", "a"), ("x-forwarded-host", "x\"><script>")], None),
+            ("/", &[("host", "a"), ("x-forwarded-proto", "javascript")], None),
         ] {
             assert_eq!(base(uri, headers).as_deref(), expected, "{uri} {headers:?}");
         }

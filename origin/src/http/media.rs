@@ -53,27 +53,16 @@ async fn upload(
 ) -> Result<Response, Problem> {
     let slot = app.uploads.try_take(principal.project(), 1);
     let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
-    let terms = Terms {
-        limits: app.bounds.upload,
-        pause_max: app.bounds.body_timeout,
-    };
+    let terms = Terms { limits: app.bounds.upload, pause_max: app.bounds.body_timeout };
     let received = receive::receive(content, &parts.headers, app.library.store(), terms).await?;
     let (shape, folder, existing) = {
         let form = &received.form;
         (form.shape(), form.folder().clone(), form.existing())
     };
     let claims = received.form.into_items().into_iter().map(Claim::from);
-    let examined = app
-        .intake
-        .examine_all(principal.project(), claims.zip(received.files));
+    let examined = app.intake.examine_all(principal.project(), claims.zip(received.files));
     let files = examined.await?;
-    let publication = Publication {
-        project: principal.project().clone(),
-        folder,
-        existing,
-        files,
-        upload: None,
-    };
+    let publication = Publication { project: principal.project().clone(), folder, existing, files, upload: None };
     let makes_folder_private = publication.makes_folder_private();
     let rows = app.library.publish(publication).await?;
     let payload = match (shape, rows.as_slice()) {
@@ -97,12 +86,7 @@ async fn upload(
     Ok(response)
 }
 
-async fn list(
-    app: &App,
-    principal: &Principal,
-    links: &Links,
-    list: &MediaList,
-) -> Result<Response, Problem> {
+async fn list(app: &App, principal: &Principal, links: &Links, list: &MediaList) -> Result<Response, Problem> {
     let (rows, count) = app.library.list(principal.project(), list).await?;
     let shown: Vec<_> = rows.iter().map(|row| Whole::of(row, links)).collect();
     let payload = payload::text(&shown)?;
@@ -111,12 +95,7 @@ async fn list(
     Ok(respond::list(respond::json(body)))
 }
 
-async fn describe(
-    app: &App,
-    principal: &Principal,
-    links: &Links,
-    id: MediaId,
-) -> Result<Response, Problem> {
+async fn describe(app: &App, principal: &Principal, links: &Links, id: MediaId) -> Result<Response, Problem> {
     let row = find(app, principal, id).await?;
     let payload = payload::text(&Whole::of(&row, links))?;
     Ok(respond::payload(&payload))
@@ -139,12 +118,7 @@ async fn sign(
     Ok(respond::payload(&payload))
 }
 
-async fn delete(
-    app: &App,
-    principal: &Principal,
-    id: MediaId,
-    headers: &HeaderMap,
-) -> Result<Response, Problem> {
+async fn delete(app: &App, principal: &Principal, id: MediaId, headers: &HeaderMap) -> Result<Response, Problem> {
     let deleted = app.library.delete(principal.project(), id).await?;
     let row = deleted.ok_or_else(|| id.unknown())?;
     let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());

@@ -35,11 +35,7 @@ impl OriginAccess {
     /// Access by these rules.
     #[must_use]
     pub fn new(config: AccessConfig, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
-        Self {
-            config,
-            networks,
-            secret,
-        }
+        Self { config, networks, secret }
     }
 
     /// Checks who sent a request, and removes headers that must go no further: the secret, and forwarding headers of a
@@ -99,19 +95,13 @@ mod tests {
     }
 
     fn access(config: AccessConfig, list: &str) -> OriginAccess {
-        let networks = if list.is_empty() {
-            Vec::new()
-        } else {
-            networks(list).unwrap()
-        };
+        let networks = if list.is_empty() { Vec::new() } else { networks(list).unwrap() };
         OriginAccess::new(config, networks, secret(1))
     }
 
     /// Whether the caller may call, and whether its forwarding headers are left.
     fn asked(access: &OriginAccess, path: &str, peer: &str, secrets: &[&str]) -> (bool, bool) {
-        let mut request = Request::builder()
-            .uri(path)
-            .header("x-forwarded-host", "a.example");
+        let mut request = Request::builder().uri(path).header("x-forwarded-host", "a.example");
         for secret in secrets {
             request = request.header(EDGE_SECRET_HEADER, *secret);
         }
@@ -153,10 +143,7 @@ mod tests {
         let told = access(AccessConfig::Open, "10.0.0.0/8");
         assert_eq!(asked(&told, "/", STRANGER, &[]), (true, false));
         assert_eq!(asked(&told, "/", "10.0.0.1", &[]), (true, true));
-        assert_eq!(
-            asked(&told, "/", STRANGER, &[secret(1).text()]),
-            (true, true)
-        );
+        assert_eq!(asked(&told, "/", STRANGER, &[secret(1).text()]), (true, true));
     }
 
     #[test]

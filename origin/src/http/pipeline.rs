@@ -34,12 +34,7 @@ pub(super) async fn answer(
     outcome.map_err(Failed::from)
 }
 
-async fn run(
-    app: &Arc<App>,
-    parts: &Parts,
-    content: &mut Body,
-    record: &RequestRecord,
-) -> Result<Response, Problem> {
+async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &RequestRecord) -> Result<Response, Problem> {
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
         record.route(action.map_or("none", Action::route));
@@ -58,11 +53,7 @@ async fn run(
     };
     let operation = pending.finish(held.bytes())?;
     let terms = Terms {
-        extent: if parts.method == Method::HEAD {
-            Extent::Head
-        } else {
-            Extent::Whole
-        },
+        extent: if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole },
         if_none_match: head.if_none_match,
     };
     match operation {

@@ -53,22 +53,14 @@ pub(super) async fn run(
     terms: Terms<'_>,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let attempt = Attempt {
-        app,
-        principal,
-        operation: &operation,
-        terms,
-        record,
-    };
+    let attempt = Attempt { app, principal, operation: &operation, terms, record };
     let tables = attempt.tables(Schema::Cached).await?;
     match attempt.once(&tables).await {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
             let tables = Box::pin(attempt.tables(Schema::Fresh)).await?;
             Box::pin(attempt.once(&tables)).await
         }
-        Err(Failure::Database(error))
-            if error.is_deadlock() || (error.is_lost() && operation.is_read()) =>
-        {
+        Err(Failure::Database(error)) if error.is_deadlock() || (error.is_lost() && operation.is_read()) => {
             Box::pin(attempt.once(&tables)).await
         }
         outcome => outcome,
@@ -138,14 +130,10 @@ impl Attempt<'_> {
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
         let effect = tables.leave();
         match self.prepare(tables)? {
-            Prepared::One(statement, layout, format) => {
-                self.one(statement, &layout, format, effect).await
-            }
+            Prepared::One(statement, layout, format) => self.one(statement, &layout, format, effect).await,
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
             Prepared::Many(reading) => self.many(reading, effect).await,
-            Prepared::Explain(statement, question) => {
-                Box::pin(self.explain(statement, question, effect)).await
-            }
+            Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,
             Prepared::InsertOne(insert) => {
                 let written = Box::pin(self.insert_one(insert)).await?;
                 Ok(respond::payload(&ids(&written, Batch::No)))
@@ -188,53 +176,35 @@ impl Attempt<'_> {
     fn prepare(&self, tables: &Tables) -> Result<Prepared, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.app.bounds;
-        Ok(
-            match plan::build(self.operation, &scope, bounds.batch_max_rows)? {
-                Plan::Select(select) => self.prepare_read(select, &scope)?,
-                Plan::SelectByKey(read) => Prepared::ByKey(read),
-                Plan::Insert(insert) => {
-                    let batch = insert.batch;
-                    let statements = sql::insert(insert, scope.root(), bounds.packet_max_bytes);
-                    Prepared::Insert(statements, batch)
-                }
-                Plan::InsertOne(insert) => Prepared::InsertOne(insert),
-                Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
-                Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
-            },
-        )
+        Ok(match plan::build(self.operation, &scope, bounds.batch_max_rows)? {
+            Plan::Select(select) => self.prepare_read(select, &scope)?,
+            Plan::SelectByKey(read) => Prepared::ByKey(read),
+            Plan::Insert(insert) => {
+                let batch = insert.batch;
+                let statements = sql::insert(insert, scope.root(), bounds.packet_max_bytes);
+                Prepared::Insert(statements, batch)
+            }
+            Plan::InsertOne(insert) => Prepared::InsertOne(insert),
+            Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
+            Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
+        })
     }
 
     async fn lease(&self) -> Result<Lease, DbError> {
         let principal = self.principal;
-        self.app
-            .pools
-            .lease(principal.project(), principal.access())
-            .await
+        self.app.pools.lease(principal.project(), principal.access()).await
     }
 
     async fn insert_one(&self, insert: InsertOne) -> Result<run::Written, DbError> {
         let account = (self.principal.project(), self.principal.access());
         let coalescer = &self.app.coalescer;
-        coalescer
-            .insert_one(account, insert, self.record.progress())
-            .await
+        coalescer.insert_one(account, insert, self.record.progress()).await
     }
 
-    async fn write(
-        &self,
-        statements: Vec<Statement>,
-        effect: run::SessionEffect,
-    ) -> Result<run::Written, Failure> {
+    async fn write(&self, statements: Vec<Statement>, effect: run::SessionEffect) -> Result<run::Written, Failure> {
         let mut lease = self.lease().await?;
         let limit = self.app.pools.query_timeout();
-        Ok(run::write(
-            &mut lease,
-            statements,
-            effect,
-            limit,
-            self.record.progress(),
-        )
-        .await?)
+        Ok(run::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
     }
 }
 

@@ -44,15 +44,10 @@ pub(super) struct RequestRecord {
 
 impl RequestRecord {
     pub(super) fn begin(app: Arc<App>, request: &Request) -> Self {
-        let incoming = request
-            .headers()
-            .get(REQUEST_ID)
-            .and_then(|value| value.to_str().ok());
+        let incoming = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
         Self {
             app,
-            id: incoming
-                .and_then(RequestId::from_incoming)
-                .unwrap_or_else(fresh_id),
+            id: incoming.and_then(RequestId::from_incoming).unwrap_or_else(fresh_id),
             method: method_label(request.method().as_str()),
             route: OnceLock::new(),
             caller: OnceLock::new(),
@@ -130,14 +125,7 @@ impl RequestRecord {
                 response
             }
             None => response.map(|body| {
-                Body::new(Watched {
-                    body,
-                    bytes: 0,
-                    announced,
-                    ending: Ending::Cut,
-                    status,
-                    record: self,
-                })
+                Body::new(Watched { body, bytes: 0, announced, ending: Ending::Cut, status, record: self })
             }),
         }
     }
@@ -157,11 +145,7 @@ impl RequestRecord {
         let total = self.started.elapsed();
         let (rows, db_micros) = (self.progress.rows(), self.progress.db_micros());
         let route = self.route.get().copied().unwrap_or("none");
-        let labels = RequestLabels {
-            method: self.method,
-            route,
-            status,
-        };
+        let labels = RequestLabels { method: self.method, route, status };
         self.app.metrics.request(labels, total, rows);
         let caller = self.caller.get();
         let mut key = Uuid::encode_buffer();
@@ -207,9 +191,7 @@ fn fresh_id() -> RequestId {
     let mut random = [0; 10];
     random[..2].copy_from_slice(&high.hash_one(count).to_le_bytes()[..2]);
     random[2..].copy_from_slice(&low.hash_one(count).to_le_bytes());
-    let age = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     RequestId::generate(u64::try_from(age.as_millis()).unwrap_or(0), &random)
 }
 

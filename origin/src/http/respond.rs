@@ -81,18 +81,13 @@ pub(super) fn head(mut response: Response) -> Response {
     let body = std::mem::take(response.body_mut());
     if let Some(length @ 1..) = body.size_hint().exact() {
         let length = HeaderValue::from(length);
-        response
-            .headers_mut()
-            .insert(header::CONTENT_LENGTH, length);
+        response.headers_mut().insert(header::CONTENT_LENGTH, length);
     }
     response
 }
 
 /// Returns the head of an answer that arrives in chunks. The first chunk decides its status; the others are not read.
-pub(super) async fn chunks_head(
-    mut chunks: Chunks,
-    content_type: &'static str,
-) -> Result<Response, DbError> {
+pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
     }
@@ -101,10 +96,7 @@ pub(super) async fn chunks_head(
 
 /// 200 in Prometheus' text format.
 pub(super) fn text(text: String) -> Response {
-    with_type(
-        Body::from(text),
-        "application/openmetrics-text; version=1.0.0; charset=utf-8",
-    )
+    with_type(Body::from(text), "application/openmetrics-text; version=1.0.0; charset=utf-8")
 }
 
 fn with_type(body: Body, content_type: &'static str) -> Response {
@@ -123,13 +115,10 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
         tracing::error!(id = request_id, code, cause, "the request failed");
     }
     let mut response = json(problem.to_json(request_id));
-    *response.status_mut() =
-        StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in problem.headers() {
         if let Ok(value) = HeaderValue::from_str(&value) {
-            response
-                .headers_mut()
-                .insert(HeaderName::from_static(name), value);
+            response.headers_mut().insert(HeaderName::from_static(name), value);
         }
     }
     response

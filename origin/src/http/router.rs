@@ -28,7 +28,5 @@ pub(super) fn router(app: Arc<App>) -> Router {
 async fn not_found(uri: Uri) -> Failed {
     let message = format!("There is nothing at {}.", shown(uri.path()));
     let hint = "Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.";
-    Problem::new(ErrorCode::RouteNotFound, message)
-        .with_hint(hint)
-        .into()
+    Problem::new(ErrorCode::RouteNotFound, message).with_hint(hint).into()
 }

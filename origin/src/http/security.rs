@@ -5,14 +5,8 @@ use axum::response::Response;
 use shared::security::HEADERS;
 use std::sync::LazyLock;
 
-static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> = LazyLock::new(|| {
-    HEADERS.map(|(name, value)| {
-        (
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        )
-    })
-});
+static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> =
+    LazyLock::new(|| HEADERS.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))));
 
 /// Adds them to an answer. That of a file has its own, and they must not change what its caller keeps (304).
 pub(super) fn mark(response: &mut Response, of_file: bool) {

@@ -32,12 +32,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The listener is broken.
-pub async fn serve(
-    listener: TcpListener,
-    app: Arc<App>,
-    config: &Config,
-    stop: &CancellationToken,
-) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: &CancellationToken) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
     let patience = config.header_read_timeout;
     let router = router::router(Arc::clone(&app));
@@ -75,8 +70,7 @@ pub async fn serve(
                     if let Some(exchange) = &exchange {
                         exchange.begin();
                     }
-                    let answered =
-                        super::entry(Arc::clone(&app), router.clone(), request, peer.ip());
+                    let answered = super::entry(Arc::clone(&app), router.clone(), request, peer.ip());
                     let told = |response: Response| response.map(|body| Told::new(body, exchange));
                     // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
                     Box::pin(answered.map(|response| Ok::<_, Infallible>(told(response))))
@@ -94,10 +88,7 @@ pub async fn serve(
         });
     }
     drop(listener);
-    if tokio::time::timeout(config.shutdown_grace, graceful.shutdown())
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(config.shutdown_grace, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time and were cut");
     }
     Ok(())
@@ -161,10 +152,6 @@ fn prepare(stream: &TcpStream) {
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, OutOfMemory, WouldBlock};
     const TOO_MANY_FILES: [i32; 2] = [23, 24];
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionReset | Interrupted | OutOfMemory | WouldBlock
-    ) || error
-        .raw_os_error()
-        .is_some_and(|code| TOO_MANY_FILES.contains(&code))
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | OutOfMemory | WouldBlock)
+        || error.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code))
 }

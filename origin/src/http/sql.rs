@@ -36,8 +36,8 @@ pub(super) async fn run(
         Some(name) => Some(name.clone()),
         None => app.catalog.only_database(principal.project()).await?,
     };
-    let mut effects = effects(&call.query)
-        .ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
+    let mut effects =
+        effects(&call.query).ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
     if effects.session == Session::Stateless {
         let views = app.catalog.views(principal.project()).await?;
         if names_any(&call.query, |name| views.has(name)) {
@@ -53,29 +53,16 @@ pub(super) async fn run(
         refuse_drop(app, principal, &call).await?;
     }
     let statement = sql::verbatim(&call, schema.as_ref());
-    let lease = app
-        .pools
-        .lease(principal.project(), principal.access())
-        .await
-        .map_err(DbError::into_problem)?;
+    let lease = app.pools.lease(principal.project(), principal.access()).await.map_err(DbError::into_problem)?;
     let limit = app.pools.query_timeout();
-    let change =
-        (effects.schema == Schema::Changed).then(|| app.catalog.change(principal.project()));
-    let call = UserSql {
-        statement,
-        schema,
-        effects,
-        change,
-        format,
-    };
+    let change = (effects.schema == Schema::Changed).then(|| app.catalog.change(principal.project()));
+    let call = UserSql { statement, schema, effects, change, format };
     let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
     let begin = || record.stream(principal);
     let answer = respond::chunks(chunks, format.content_type(), begin).await;
     answer.map_err(|failure| match failure {
         // Of what reads and writes records, it says that a view's definer is gone: `DbError` tells so.
-        Failure::Database(error)
-            if error.errno() == Some(ACCESS_DENIED) && effects.results == Results::Any =>
-        {
+        Failure::Database(error) if error.errno() == Some(ACCESS_DENIED) && effects.results == Results::Any => {
             Problem::new(
                 ErrorCode::PermissionDenied,
                 "The statement needs a right on the whole server, which no key has, or it uses a view \
@@ -92,10 +79,7 @@ async fn refuse_drop(app: &Arc<App>, principal: &Principal, call: &SqlCall) -> R
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());
     };
-    let adopted = app
-        .undroppable(principal.project())
-        .await
-        .map_err(ProjectError::into_problem)?;
+    let adopted = app.undroppable(principal.project()).await.map_err(ProjectError::into_problem)?;
     let Some(name) = adopted.iter().find(|name| dropped.may_be(name)) else {
         return Ok(());
     };
@@ -107,9 +91,7 @@ async fn refuse_drop(app: &Arc<App>, principal: &Principal, call: &SqlCall) -> R
         )
     } else {
         (
-            format!(
-                "The statement could drop {shown}, an adopted database: its text does not show what it drops."
-            ),
+            format!("The statement could drop {shown}, an adopted database: its text does not show what it drops."),
             "Give EXECUTE IMMEDIATE and PREPARE their statement as one string literal or parameter, and name databases \
              literally, outside executable comments.",
         )

@@ -43,9 +43,7 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     tokio::spawn(hand_over(chunks, taker, terms));
     // The head and what is ready go out before anything can cut the answer short.
     let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
-    let pieces = stream::iter(ready.into_iter().map(Ok))
-        .chain(flushed)
-        .chain(received(taken));
+    let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(taken));
     Body::from_stream(pieces.map(move |piece| {
         let _streaming = &guard;
         // An error here ends the connection without the answer's end: it never reads as whole.
@@ -78,9 +76,7 @@ async fn hand_over<E: Error + Send + 'static>(
     }
 }
 
-fn received<E: Error>(
-    taken: mpsc::Receiver<Piece<E>>,
-) -> impl Stream<Item = Result<Bytes, Cut<E>>> {
+fn received<E: Error>(taken: mpsc::Receiver<Piece<E>>) -> impl Stream<Item = Result<Bytes, Cut<E>>> {
     stream::unfold(Some(taken), |taken| async {
         let mut taken = taken?;
         match taken.recv().await {

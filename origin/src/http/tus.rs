@@ -42,9 +42,7 @@ pub(super) fn mark(path: &str, response: &mut Response) {
     let status = response.status().as_u16();
     for (name, value) in tus::answer_headers(path, status) {
         let name = HeaderName::from_static(name);
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
 }
 
@@ -56,11 +54,7 @@ pub(super) async fn run(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let asker = Asker {
-        project: principal.project(),
-        links: links(app, parts),
-        headers: &parts.headers,
-    };
+    let asker = Asker { project: principal.project(), links: links(app, parts), headers: &parts.headers };
     match call {
         TusCall::Describe => Ok(describe(app)),
         TusCall::Create(new) => create(app, &asker, &new, content).await,
@@ -86,21 +80,13 @@ fn describe(app: &App) -> Response {
     response
 }
 
-async fn create(
-    app: &Arc<App>,
-    asker: &Asker<'_>,
-    new: &TusNew,
-    content: &mut Body,
-) -> Result<Response, Problem> {
+async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut Body) -> Result<Response, Problem> {
     let row = app.resumable.begin(asker.project, new).await?;
     let id = TusId::from(row.id);
     let mut response = empty(StatusCode::CREATED);
     if new.first_bytes == FirstBytes::Here {
         let begun = async {
-            let turn = app
-                .resumable
-                .take(asker.project, id, Manner::Yields)
-                .await?;
+            let turn = app.resumable.take(asker.project, id, Manner::Yields).await?;
             turn.expect(0, content.size_hint().exact())?;
             arrive(app, turn, content).await
         };
@@ -125,16 +111,10 @@ async fn create(
 }
 
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
-    let turn = app
-        .resumable
-        .take(asker.project, id, Manner::TakesOver)
-        .await?;
+    let turn = app.resumable.take(asker.project, id, Manner::TakesOver).await?;
     // A crash, or a store that failed, came between the last byte and the file.
-    let outcome = if turn.is_complete() {
-        arrive(app, turn, &mut Body::empty()).await?
-    } else {
-        reached(app, &turn).await?
-    };
+    let outcome =
+        if turn.is_complete() { arrive(app, turn, &mut Body::empty()).await? } else { reached(app, &turn).await? };
     let mut response = empty(StatusCode::OK);
     tell(&mut response, &outcome, asker);
     let headers = response.headers_mut();
@@ -152,10 +132,7 @@ async fn append(
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let turn = app
-        .resumable
-        .take(asker.project, id, Manner::Yields)
-        .await?;
+    let turn = app.resumable.take(asker.project, id, Manner::Yields).await?;
     turn.expect(offset, content.size_hint().exact())?;
     let outcome = match turn.file() {
         Some(_) => reached(app, &turn).await?,
@@ -179,11 +156,7 @@ async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
         Some(file) => app.library.get(&row.project, file).await?,
         None => None,
     };
-    Ok(Outcome {
-        row: row.clone(),
-        offset: turn.offset(),
-        file,
-    })
+    Ok(Outcome { row: row.clone(), offset: turn.offset(), file })
 }
 
 /// Takes a body, to its end or as far as it comes, whatever becomes of this request.
@@ -211,12 +184,7 @@ fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
         let made = tus::TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
         let private_in = private_in.then_some(asker.project);
-        cache_purge::announce(
-            response,
-            asker.headers,
-            std::slice::from_ref(file),
-            private_in,
-        );
+        cache_purge::announce(response, asker.headers, std::slice::from_ref(file), private_in);
     }
 }
 
@@ -231,11 +199,7 @@ fn expires(headers: &mut HeaderMap, row: &UploadRow) {
     let time = i64::try_from(row.expires_at)
         .ok()
         .and_then(|seconds| Timestamp::from_second(seconds).ok())
-        .and_then(|time| {
-            DateTimePrinter::new()
-                .timestamp_to_rfc9110_string(&time)
-                .ok()
-        })
+        .and_then(|time| DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok())
         .and_then(|text| HeaderValue::try_from(text).ok());
     headers.extend(time.map(|time| (UPLOAD_EXPIRES, time)));
 }

@@ -86,17 +86,10 @@ impl Refused {
 /// An answer as it goes over an HTTP/1 connection that ends behind it.
 async fn bytes(response: Response) -> Vec<u8> {
     let (mut parts, body) = response.into_parts();
-    let body = body
-        .collect()
-        .await
-        .map(http_body_util::Collected::to_bytes);
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes);
     let body = body.unwrap_or_default();
-    parts
-        .headers
-        .insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-    parts
-        .headers
-        .insert(CONNECTION, HeaderValue::from_static("close"));
+    parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     let reason = parts.status.canonical_reason().unwrap_or_default();
     let mut bytes = format!("HTTP/1.1 {} {reason}\r\n", parts.status.as_u16()).into_bytes();
     for (name, value) in &parts.headers {
@@ -123,11 +116,7 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn new(stream: TcpStream, exchange: Option<Arc<Exchange>>) -> Self {
-        Self {
-            stream: Some(stream),
-            exchange,
-            refused: None,
-        }
+        Self { stream: Some(stream), exchange, refused: None }
     }
 
     /// Takes note of what is about to be written; whether it is hyper's own answer.
@@ -139,9 +128,7 @@ impl Watched {
         if phase.is_none_or(|phase| phase.load(Ordering::Relaxed) != IDLE) {
             return false;
         }
-        let status = bytes
-            .get(STATUS_AT)
-            .and_then(|digits| StatusCode::from_bytes(digits).ok());
+        let status = bytes.get(STATUS_AT).and_then(|digits| StatusCode::from_bytes(digits).ok());
         // Every answer of the service has its request's id: whatever the phase, none of them is lost.
         let id = request_id::HEADER.as_bytes();
         let is_of_hyper = bytes.windows(id.len()).all(|part| part != id);
@@ -166,11 +153,7 @@ impl AsyncRead for Watched {
 }
 
 impl AsyncWrite for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.is_refusal(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
@@ -189,9 +172,7 @@ impl AsyncWrite for Watched {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream
-            .as_ref()
-            .is_some_and(TcpStream::is_write_vectored)
+        self.stream.as_ref().is_some_and(TcpStream::is_write_vectored)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

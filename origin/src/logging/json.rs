@@ -48,12 +48,7 @@ struct Line {
 
 impl Line {
     fn new() -> Self {
-        Self {
-            out: Vec::with_capacity(LINE_BYTES),
-            text: String::new(),
-            second: None,
-            prefix: String::new(),
-        }
+        Self { out: Vec::with_capacity(LINE_BYTES), text: String::new(), second: None, prefix: String::new() }
     }
 
     fn write(&mut self, event: &Event<'_>, now: SystemTime) -> &[u8] {

@@ -29,8 +29,7 @@ use super::sniff::ImageFormat;
 use pool::Budget;
 use raster::Raster;
 use shared::limits::{
-    IMAGE_EDGE_MAX_PIXELS, IMAGE_FILE_MAX_BYTES, IMAGE_MAX_PIXELS, IMAGE_MEMORY_MAX_BYTES,
-    THUMBNAIL_EDGE_PIXELS,
+    IMAGE_EDGE_MAX_PIXELS, IMAGE_FILE_MAX_BYTES, IMAGE_MAX_PIXELS, IMAGE_MEMORY_MAX_BYTES, THUMBNAIL_EDGE_PIXELS,
 };
 use std::fs::File;
 use std::path::Path;
@@ -142,10 +141,7 @@ fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, Ima
     if width == 0 || height == 0 {
         return Err(ImageFault::Corrupt);
     }
-    if width > limits.edge
-        || height > limits.edge
-        || u64::from(width) * u64::from(height) > limits.pixels
-    {
+    if width > limits.edge || height > limits.edge || u64::from(width) * u64::from(height) > limits.pixels {
         return Err(ImageFault::TooLarge { width, height });
     }
     Ok(Opened {
@@ -158,31 +154,20 @@ fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, Ima
 
 impl Opened {
     fn picture(self) -> Result<Picture, ImageFault> {
-        let without_thumbnail = |Size { width, height }: Size| Picture {
-            width,
-            height,
-            thumbnail: None,
-        };
+        let without_thumbnail = |Size { width, height }: Size| Picture { width, height, thumbnail: None };
         let decode = match self.decode {
             Decode::Pixels(decode) => decode,
             Decode::Shown(size) => return Ok(without_thumbnail(size)),
         };
         let to = self.size.within(self.edge);
-        let raster = match decode(Target {
-            from: self.size,
-            to,
-        }) {
+        let raster = match decode(Target { from: self.size, to }) {
             Ok(raster) => raster,
             // A valid file is not refused because no decoder here reads its variant.
             Err(ImageFault::Unsupported) => return Ok(without_thumbnail(self.size)),
             Err(fault) => return Err(fault),
         };
         let Size { width, height } = self.size.turned(raster.orientation);
-        Ok(Picture {
-            width,
-            height,
-            thumbnail: Some(thumbnail::make(raster, to)?),
-        })
+        Ok(Picture { width, height, thumbnail: Some(thumbnail::make(raster, to)?) })
     }
 }
 
@@ -198,20 +183,16 @@ impl Size {
             let rounded = (exact + u64::from(longer) / 2) / u64::from(longer);
             u32::try_from(rounded).unwrap_or(edge).max(1)
         };
-        Self {
-            width: shrunk(self.width),
-            height: shrunk(self.height),
-        }
+        Self { width: shrunk(self.width), height: shrunk(self.height) }
     }
 
     /// The size once it is turned upright.
     fn turned(self, orientation: ::image::metadata::Orientation) -> Self {
         use ::image::metadata::Orientation as O;
         match orientation {
-            O::Rotate90 | O::Rotate270 | O::Rotate90FlipH | O::Rotate270FlipH => Self {
-                width: self.height,
-                height: self.width,
-            },
+            O::Rotate90 | O::Rotate270 | O::Rotate90FlipH | O::Rotate270FlipH => {
+                Self { width: self.height, height: self.width }
+            }
             O::NoTransforms | O::Rotate180 | O::FlipHorizontal | O::FlipVertical => self,
         }
     }

@@ -96,12 +96,8 @@ impl Intake {
                 Ok((claim, staged, verdict))
             })
             .collect::<Result<_, Problem>>()?;
-        try_join_all(
-            judged
-                .into_iter()
-                .map(|(claim, staged, verdict)| self.look_into(project, claim, staged, verdict)),
-        )
-        .await
+        try_join_all(judged.into_iter().map(|(claim, staged, verdict)| self.look_into(project, claim, staged, verdict)))
+            .await
     }
 
     /// What a file is by its first bytes.
@@ -111,19 +107,13 @@ impl Intake {
         let verdict = sniff::judge(label, claim.kind, name, head)?;
         // A medium that only the label claims comes in where unknown bytes may, too: else any bytes would pass for it.
         let is_claimed = verdict.sniffed.is_none()
-            && ["image/", "video/", "audio/"]
-                .iter()
-                .any(|family| verdict.mime.starts_with(family));
+            && ["image/", "video/", "audio/"].iter().any(|family| verdict.mime.starts_with(family));
         if self.types.allow(&verdict.mime) && (!is_claimed || self.types.allow(UNKNOWN)) {
             return Ok(verdict);
         }
         Err(Problem::new(
             ErrorCode::InvalidMedia,
-            format!(
-                "The file {} is of the type {}, which may not be uploaded here.",
-                shown(name),
-                verdict.mime
-            ),
+            format!("The file {} is of the type {}, which may not be uploaded here.", shown(name), verdict.mime),
         )
         .with_hint(format!("Types that may: {}.", self.types)))
     }
@@ -139,8 +129,7 @@ impl Intake {
         let picture = match (claim.kind, verdict.image()) {
             (MediaKind::Image, Some(format)) => {
                 let examined = self.pool.examine(project, path, format).await;
-                let examined =
-                    examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
+                let examined = examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
                 Some(examined?)
             }
             _ => None,

@@ -93,19 +93,13 @@ impl Library {
         // Told before anything is published, where it can be; the transaction decides.
         if publication.existing == Existing::Stays {
             let names: Vec<_> = publication.names().cloned().collect();
-            let taken = self
-                .table
-                .taken(&publication.project, &publication.folder, &names)
-                .await;
+            let taken = self.table.taken(&publication.project, &publication.folder, &names).await;
             if let Some(name) = taken.map_err(|error| error.into_problem())? {
                 return Err(crate::database::media::exists(&publication.folder, &name));
             }
         }
         let project = publication.project.clone();
-        self.to_its_end(&project, |library| async move {
-            library.publish_parts(publication.into_parts()).await
-        })
-        .await
+        self.to_its_end(&project, |library| async move { library.publish_parts(publication.into_parts()).await }).await
     }
 
     async fn publish_parts(self, parts: Parts) -> Result<Vec<MediaRow>, Problem> {
@@ -188,11 +182,7 @@ impl Library {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn get(
-        &self,
-        project: &ProjectName,
-        id: MediaId,
-    ) -> Result<Option<MediaRow>, Problem> {
+    pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let found = self.table.get(project, id).await;
         found.map_err(|error| error.into_problem())
     }
@@ -201,11 +191,7 @@ impl Library {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn list(
-        &self,
-        project: &ProjectName,
-        list: &MediaList,
-    ) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
+    pub async fn list(&self, project: &ProjectName, list: &MediaList) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
         let found = self.table.list(project, list).await;
         found.map_err(|error| error.into_problem())
     }
@@ -214,23 +200,12 @@ impl Library {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn delete(
-        &self,
-        project: &ProjectName,
-        id: MediaId,
-    ) -> Result<Option<MediaRow>, Problem> {
+    pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let of = project.clone();
-        self.to_its_end(project, |library| async move {
-            library.delete_row(&of, id).await
-        })
-        .await
+        self.to_its_end(project, |library| async move { library.delete_row(&of, id).await }).await
     }
 
-    async fn delete_row(
-        self,
-        project: &ProjectName,
-        id: MediaId,
-    ) -> Result<Option<MediaRow>, Problem> {
+    async fn delete_row(self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let deleted = self.table.delete(project, id).await;
         let row = deleted.map_err(|error| error.into_problem())?;
         fault::reach(Point::DeletionCommitted);
@@ -242,21 +217,14 @@ impl Library {
     }
 
     /// Runs a deed on a task of its own: a caller who leaves does not break it off.
-    async fn to_its_end<T, F>(
-        &self,
-        project: &ProjectName,
-        deed: impl FnOnce(Self) -> F,
-    ) -> Result<T, Problem>
+    async fn to_its_end<T, F>(&self, project: &ProjectName, deed: impl FnOnce(Self) -> F) -> Result<T, Problem>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Problem>> + Send + 'static,
     {
         let turn = tokio::time::timeout(TURN_TIMEOUT, self.turns.take(project, 1));
         let Ok(turn) = turn.await else {
-            return Err(Problem::new(
-                ErrorCode::Overloaded,
-                "Too many files are being stored already.",
-            ));
+            return Err(Problem::new(ErrorCode::Overloaded, "Too many files are being stored already."));
         };
         let deed = deed(self.clone());
         let task = tokio::spawn(async move {
@@ -264,10 +232,7 @@ impl Library {
             deed.await
         });
         task.await.unwrap_or_else(|error| {
-            Err(Problem::internal(
-                "The media library failed.",
-                format!("its task broke off: {error}"),
-            ))
+            Err(Problem::internal("The media library failed.", format!("its task broke off: {error}")))
         })
     }
 }
@@ -275,11 +240,8 @@ impl Library {
 /// A private root would hide every file there is, which nobody means by it, and nothing takes back.
 fn check_folder(publication: &Publication) -> Result<(), Problem> {
     if publication.folder.as_str().is_empty() && publication.makes_folder_private() {
-        return Err(Problem::new(
-            ErrorCode::InvalidBody,
-            "privateFolder needs a folder that it is to make private.",
-        )
-        .with_hint("Name a folder, or use \"private\": true for the file alone."));
+        return Err(Problem::new(ErrorCode::InvalidBody, "privateFolder needs a folder that it is to make private.")
+            .with_hint("Name a folder, or use \"private\": true for the file alone."));
     }
     Ok(())
 }

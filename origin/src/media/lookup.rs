@@ -53,18 +53,13 @@ impl Entry {
 
 impl Default for Lookups {
     fn default() -> Self {
-        Self {
-            entries: Cache::new(PATHS_MAX_COUNT),
-            generations: RwLock::default(),
-        }
+        Self { entries: Cache::new(PATHS_MAX_COUNT), generations: RwLock::default() }
     }
 }
 
 impl fmt::Debug for Lookups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookups")
-            .field("entries", &self.entries.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Lookups").field("entries", &self.entries.len()).finish_non_exhaustive()
     }
 }
 
@@ -73,19 +68,14 @@ impl Lookups {
     ///
     /// # Errors
     /// Those of `look_up`, which are not remembered; `database_unavailable` if it takes too long.
-    pub async fn find<F>(
-        &self,
-        path: &FilePath,
-        look_up: impl FnOnce() -> F,
-    ) -> Result<Option<Arc<MediaRow>>, Problem>
+    pub async fn find<F>(&self, path: &FilePath, look_up: impl FnOnce() -> F) -> Result<Option<Arc<MediaRow>>, Problem>
     where
         F: Future<Output = Result<Option<MediaRow>, Problem>>,
     {
         let generation = self.generation(&path.project);
         let found = tokio::time::timeout(LOOKUP_TIMEOUT, async {
             loop {
-                self.entries
-                    .remove_if(path, |entry| !entry.is_fresh(generation));
+                self.entries.remove_if(path, |entry| !entry.is_fresh(generation));
                 match self.entries.get_value_or_guard_async(path).await {
                     // A look-up that began before the project's files were forgotten does not answer for later requests.
                     Ok(entry) if entry.generation < generation => {}
@@ -94,21 +84,14 @@ impl Lookups {
                         let read_at = Instant::now();
                         let file = look_up().await?.map(Arc::new);
                         // Not entered if it was forgotten meanwhile: it may be what was there before.
-                        let _ = guard.insert(Entry {
-                            file: file.clone(),
-                            read_at,
-                            generation,
-                        });
+                        let _ = guard.insert(Entry { file: file.clone(), read_at, generation });
                         return Ok(file);
                     }
                 }
             }
         });
         found.await.unwrap_or_else(|_| {
-            Err(Problem::new(
-                ErrorCode::DatabaseUnavailable,
-                "The file could not be looked up in time.",
-            ))
+            Err(Problem::new(ErrorCode::DatabaseUnavailable, "The file could not be looked up in time."))
         })
     }
 
@@ -119,18 +102,12 @@ impl Lookups {
 
     /// Forgets all files of a project, of which a committed transaction made a folder private.
     pub fn forget_project(&self, project: &ProjectName) {
-        let mut generations = self
-            .generations
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
         *generations.entry(project.clone()).or_default() += 1;
     }
 
     fn generation(&self, project: &ProjectName) -> u64 {
-        let generations = self
-            .generations
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let generations = self.generations.read().unwrap_or_else(PoisonError::into_inner);
         generations.get(project).copied().unwrap_or_default()
     }
 }
@@ -158,12 +135,7 @@ mod tests {
             private: false,
             width: None,
             height: None,
-            original: StoredObject {
-                key: ObjectKey::new(),
-                mime: "image/png".to_owned(),
-                size: 1,
-                sha256: [1; 32],
-            },
+            original: StoredObject { key: ObjectKey::new(), mime: "image/png".to_owned(), size: 1, sha256: [1; 32] },
             thumbnail: None,
             created_at: 1,
             updated_at: 1,
@@ -243,11 +215,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_is_nobody_elses() {
         let (lookups, path) = (Lookups::default(), path());
-        let failed = lookups
-            .find(&path, || async {
-                Err(Problem::new(ErrorCode::DatabaseUnavailable, "down"))
-            })
-            .await;
+        let failed = lookups.find(&path, || async { Err(Problem::new(ErrorCode::DatabaseUnavailable, "down")) }).await;
         assert!(failed.is_err());
         let found = lookups.find(&path, || async { Ok(Some(file())) }).await;
         assert!(found.unwrap().is_some());
@@ -258,11 +226,7 @@ mod tests {
         let Some(read_at) = Instant::now().checked_sub(ABSENT_FOR) else {
             return;
         };
-        let entry = |file: Option<MediaRow>| Entry {
-            file: file.map(Arc::new),
-            read_at,
-            generation: 0,
-        };
+        let entry = |file: Option<MediaRow>| Entry { file: file.map(Arc::new), read_at, generation: 0 };
         assert!(!entry(None).is_fresh(0));
         assert!(entry(Some(file())).is_fresh(0));
     }

@@ -75,12 +75,7 @@ impl ResumableUploads {
     /// Uploads over this store and these rows.
     #[must_use]
     pub fn new(store: Store, table: MediaTable, terms: UploadTerms) -> Self {
-        Self {
-            store,
-            table,
-            terms: Arc::new(terms),
-            running: Running::default(),
-        }
+        Self { store, table, terms: Arc::new(terms), running: Running::default() }
     }
 
     /// Bytes that an upload may have.
@@ -131,12 +126,7 @@ impl ResumableUploads {
     ///
     /// # Errors
     /// `media_not_found`, `upload_locked`; the store or MariaDB fail.
-    pub async fn take(
-        &self,
-        project: &ProjectName,
-        id: TusId,
-        manner: Manner,
-    ) -> Result<Turn, Problem> {
+    pub async fn take(&self, project: &ProjectName, id: TusId, manner: Manner) -> Result<Turn, Problem> {
         self.row(project, id).await?;
         let held = self.hold(id, manner).await?;
         // Asked again: the request that had it may have ended it.
@@ -201,10 +191,7 @@ impl ResumableUploads {
 
     async fn row(&self, project: &ProjectName, id: TusId) -> Result<UploadRow, Problem> {
         let found = self.table.upload(project, id.get()).await;
-        found
-            .map_err(TableError::into_problem)?
-            .filter(|row| row.expires_at > now())
-            .ok_or_else(|| id.unknown())
+        found.map_err(TableError::into_problem)?.filter(|row| row.expires_at > now()).ok_or_else(|| id.unknown())
     }
 
     /// `None` if there is no file.
@@ -245,9 +232,7 @@ impl ResumableUploads {
         if length > most {
             return Err(Problem::new(
                 ErrorCode::BodyTooLarge,
-                format!(
-                    "An upload of {length} bytes is larger than {most}, the largest that is taken."
-                ),
+                format!("An upload of {length} bytes is larger than {most}, the largest that is taken."),
             ));
         }
         match new.file.kind {
@@ -272,10 +257,7 @@ impl ResumableUploads {
         }
         Err(Problem::new(
             ErrorCode::InvalidMedia,
-            format!(
-                "Files of the type {} may not be uploaded here.",
-                shown(mime)
-            ),
+            format!("Files of the type {} may not be uploaded here.", shown(mime)),
         )
         .with_hint(format!("Types that may: {}.", self.terms.types)))
     }
@@ -289,9 +271,7 @@ impl ResumableUploads {
                 self.open_max_bytes()
             ),
         )
-        .with_hint(
-            "Finish some, or give them up with DELETE; those that nobody goes on with expire.",
-        )
+        .with_hint("Finish some, or give them up with DELETE; those that nobody goes on with expire.")
     }
 
     async fn check_name(&self, project: &ProjectName, file: &TusFile) -> Result<(), Problem> {
@@ -308,9 +288,6 @@ impl ResumableUploads {
 }
 
 fn locked() -> Problem {
-    Problem::new(
-        ErrorCode::UploadLocked,
-        "Another request is busy with this upload.",
-    )
-    .with_hint("Ask with HEAD how far it is, then go on there.")
+    Problem::new(ErrorCode::UploadLocked, "Another request is busy with this upload.")
+        .with_hint("Ask with HEAD how far it is, then go on there.")
 }

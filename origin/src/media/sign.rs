@@ -48,9 +48,7 @@ impl Signer {
     /// A signer of this installation.
     #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
-        Self {
-            key: secret.derive(LABEL),
-        }
+        Self { key: secret.derive(LABEL) }
     }
 
     /// Signs a file's place for so long from `now`, in seconds since 1970.
@@ -58,10 +56,7 @@ impl Signer {
     pub fn sign(&self, file: &FilePath, now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());
         let mac = self.mac(file, expires_at).finalize().into_bytes();
-        Signature {
-            expires_at,
-            text: URL_SAFE_NO_PAD.encode(mac),
-        }
+        Signature { expires_at, text: URL_SAFE_NO_PAD.encode(mac) }
     }
 
     /// Whether this is the signature of that place, and has not ended. Takes as long for any signature.
@@ -78,11 +73,7 @@ impl Signer {
         #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length");
         // Each part behind its length, so that no two places read alike.
-        for part in [
-            file.project.as_str(),
-            file.folder.as_str(),
-            file.name.as_str(),
-        ] {
+        for part in [file.project.as_str(), file.folder.as_str(), file.name.as_str()] {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part.as_bytes());
         }
@@ -119,10 +110,7 @@ mod tests {
         let valid = |now| signer.verify(&file, signed.expires_at, &signed.text, now);
         assert!(valid(NOW) && valid(NOW + 59));
         assert!(!valid(NOW + 60) && !valid(u64::MAX));
-        assert_eq!(
-            signed.query(),
-            format!("expires={}&signature={}", NOW + 60, signed.text)
-        );
+        assert_eq!(signed.query(), format!("expires={}&signature={}", NOW + 60, signed.text));
         assert_eq!(signed.text.len(), 43);
     }
 
@@ -141,29 +129,14 @@ mod tests {
             file("p", "a/bc", ".png"),
             file("pa", "b", "c.png"),
         ] {
-            assert!(
-                !signer(1).verify(&other, expires_at, text, NOW),
-                "{other:?}"
-            );
+            assert!(!signer(1).verify(&other, expires_at, text, NOW), "{other:?}");
         }
         assert!(!signer(2).verify(&place, expires_at, text, NOW));
         assert!(!signer(1).verify(&place, expires_at + 1, text, NOW));
         let mut flipped = text.to_owned();
         flipped.replace_range(0..1, if text.starts_with('A') { "B" } else { "A" });
-        for altered in [
-            "",
-            "A",
-            &text[1..],
-            &text[..42],
-            &flipped,
-            &format!("{text}="),
-            &format!("{text}A"),
-            "é",
-        ] {
-            assert!(
-                !signer(1).verify(&place, expires_at, altered, NOW),
-                "{altered}"
-            );
+        for altered in ["", "A", &text[1..], &text[..42], &flipped, &format!("{text}="), &format!("{text}A"), "é"] {
+            assert!(!signer(1).verify(&place, expires_at, altered, NOW), "{altered}");
         }
         assert!(signer(1).verify(&place, expires_at, text, NOW));
     }

@@ -43,16 +43,8 @@ pub enum ImageFormat {
 
 impl ImageFormat {
     /// All formats.
-    pub const ALL: [Self; 8] = [
-        Self::Jpeg,
-        Self::Png,
-        Self::Gif,
-        Self::WebP,
-        Self::Bmp,
-        Self::Tiff,
-        Self::Ico,
-        Self::Avif,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Jpeg, Self::Png, Self::Gif, Self::WebP, Self::Bmp, Self::Tiff, Self::Ico, Self::Avif];
 
     /// Its media type.
     #[must_use]
@@ -83,19 +75,11 @@ pub struct Sniffed {
 
 impl Sniffed {
     const fn of(mime: &'static str, kind: MediaKind) -> Self {
-        Self {
-            mime,
-            kind,
-            image: None,
-        }
+        Self { mime, kind, image: None }
     }
 
     const fn picture(format: ImageFormat) -> Self {
-        Self {
-            mime: format.mime(),
-            kind: MediaKind::Image,
-            image: Some(format),
-        }
+        Self { mime: format.mime(), kind: MediaKind::Image, image: Some(format) }
     }
 }
 
@@ -109,18 +93,9 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"MM\0*", Sniffed::picture(ImageFormat::Tiff)),
     (b"II+\0", Sniffed::picture(ImageFormat::Tiff)),
     (b"MM\0+", Sniffed::picture(ImageFormat::Tiff)),
-    (
-        b"8BPS\0",
-        Sniffed::of("image/vnd.adobe.photoshop", MediaKind::Image),
-    ),
-    (
-        b"\0\0\0\x0CjP  \r\n\x87\n",
-        Sniffed::of("image/jp2", MediaKind::Image),
-    ),
-    (
-        b"\0\0\0\x0CJXL \r\n\x87\n",
-        Sniffed::of("image/jxl", MediaKind::Image),
-    ),
+    (b"8BPS\0", Sniffed::of("image/vnd.adobe.photoshop", MediaKind::Image)),
+    (b"\0\0\0\x0CjP  \r\n\x87\n", Sniffed::of("image/jp2", MediaKind::Image)),
+    (b"\0\0\0\x0CJXL \r\n\x87\n", Sniffed::of("image/jxl", MediaKind::Image)),
     (b"FLV\x01", Sniffed::of("video/x-flv", MediaKind::Video)),
     (b"\0\0\x01\xBA", Sniffed::of("video/mpeg", MediaKind::Video)),
     (b"\0\0\x01\xB3", Sniffed::of("video/mpeg", MediaKind::Video)),
@@ -130,33 +105,15 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
     ),
     (b"ID3", Sniffed::of("audio/mpeg", MediaKind::Audio)),
     (b"fLaC", Sniffed::of("audio/flac", MediaKind::Audio)),
-    (
-        b"MThd\0\0\0\x06",
-        Sniffed::of("audio/midi", MediaKind::Audio),
-    ),
+    (b"MThd\0\0\0\x06", Sniffed::of("audio/midi", MediaKind::Audio)),
     (b"#!AMR", Sniffed::of("audio/amr", MediaKind::Audio)),
     (b"%PDF-", Sniffed::of("application/pdf", MediaKind::File)),
     (b"{\\rtf", Sniffed::of("application/rtf", MediaKind::File)),
-    (
-        b"PK\x03\x04",
-        Sniffed::of("application/zip", MediaKind::File),
-    ),
-    (
-        b"PK\x05\x06",
-        Sniffed::of("application/zip", MediaKind::File),
-    ),
-    (
-        b"PK\x07\x08",
-        Sniffed::of("application/zip", MediaKind::File),
-    ),
-    (
-        b"\x1F\x8B\x08",
-        Sniffed::of("application/gzip", MediaKind::File),
-    ),
-    (
-        b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1",
-        Sniffed::of("application/x-ole-storage", MediaKind::File),
-    ),
+    (b"PK\x03\x04", Sniffed::of("application/zip", MediaKind::File)),
+    (b"PK\x05\x06", Sniffed::of("application/zip", MediaKind::File)),
+    (b"PK\x07\x08", Sniffed::of("application/zip", MediaKind::File)),
+    (b"\x1F\x8B\x08", Sniffed::of("application/gzip", MediaKind::File)),
+    (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", Sniffed::of("application/x-ole-storage", MediaKind::File)),
 ];
 
 /// What `head`, a file's first bytes, says it is; `None` if it says nothing. The first bytes decide: what
@@ -187,23 +144,15 @@ fn short_signature(head: &[u8]) -> Option<Sniffed> {
     }
     match *head {
         // Sync, then the layer: none is ADTS.
-        [0xFF, second, ..] if second & 0xF6 == 0xF0 => {
-            Some(Sniffed::of("audio/aac", MediaKind::Audio))
-        }
-        [0xFF, second, third, ..] if is_mpeg_audio(second, third) => {
-            Some(Sniffed::of("audio/mpeg", MediaKind::Audio))
-        }
+        [0xFF, second, ..] if second & 0xF6 == 0xF0 => Some(Sniffed::of("audio/aac", MediaKind::Audio)),
+        [0xFF, second, third, ..] if is_mpeg_audio(second, third) => Some(Sniffed::of("audio/mpeg", MediaKind::Audio)),
         _ => None,
     }
 }
 
 fn is_bitmap(head: &[u8]) -> bool {
     // The length of the second header is its version.
-    head.starts_with(b"BM")
-        && matches!(
-            head.get(14..18),
-            Some([12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0])
-        )
+    head.starts_with(b"BM") && matches!(head.get(14..18), Some([12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0]))
 }
 
 fn is_icon(head: &[u8]) -> bool {
@@ -220,11 +169,7 @@ fn is_transport_stream(head: &[u8]) -> bool {
 fn is_mpeg_audio(second: u8, third: u8) -> bool {
     let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
     let (bitrate, sampling) = (third >> 4, third >> 2 & 3);
-    second >> 5 == 7
-        && version != 1
-        && matches!(layer, 1 | 2)
-        && !matches!(bitrate, 0 | 15)
-        && sampling != 3
+    second >> 5 == 7 && version != 1 && matches!(layer, 1 | 2) && !matches!(bitrate, 0 | 15) && sampling != 3
 }
 
 /// What `infer` knows beyond the above. Its signatures of two bytes would take texts for programs

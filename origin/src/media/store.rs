@@ -94,11 +94,7 @@ impl Store {
     ///
     /// # Errors
     /// A directory can't be made, or the address can't be used.
-    pub fn open(
-        address: &StoreAddress,
-        media_dir: &Path,
-        durability: Durability,
-    ) -> Result<Self, StoreError> {
+    pub fn open(address: &StoreAddress, media_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
         let (place, staging) = match address {
             StoreAddress::Directory(root) => {
                 let directory = Directory::open(root.clone(), durability)?;
@@ -114,14 +110,8 @@ impl Store {
 
     fn over(place: Place, staging: PathBuf, durability: Durability) -> Result<Self, StoreError> {
         let staging = StagingFolder::open(staging)?;
-        let inner = Inner {
-            place,
-            staging,
-            durability,
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        let inner = Inner { place, staging, durability };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Whether files can arrive, and the store answers, within [`CHECK_TIMEOUT`].
@@ -181,9 +171,7 @@ impl Store {
     /// [`StoreError::NotFound`], or the file can't be opened.
     pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
         let (path, durability) = (self.kept(id), self.inner.durability);
-        spawn_blocking(move || Held::take(&path, durability))
-            .await?
-            .map_err(StoreError::of_object)
+        spawn_blocking(move || Held::take(&path, durability)).await?.map_err(StoreError::of_object)
     }
 
     /// Removes a file that could be resumed; one that is not there is fine.
@@ -238,11 +226,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] and all others; in the stream, all but that.
-    pub async fn read(
-        &self,
-        key: ObjectKey,
-        range: Option<Range<u64>>,
-    ) -> Result<ObjectBytes, StoreError> {
+    pub async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         match &self.inner.place {
             Place::Directory(directory) => directory.read(key, range).await,
             Place::Bucket(bucket) => bucket.read(key, range).await,
@@ -321,9 +305,7 @@ fn sweep(folder: &Path, older_than: Duration) -> io::Result<usize> {
             about => about?,
         };
         // A file from the future is not old.
-        let age = now
-            .duration_since(about.modified()?)
-            .unwrap_or(Duration::ZERO);
+        let age = now.duration_since(about.modified()?).unwrap_or(Duration::ZERO);
         if about.is_file() && age >= older_than {
             remove_file(&entry.path())?;
             swept += 1;

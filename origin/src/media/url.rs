@@ -75,11 +75,7 @@ pub struct Place<'a> {
 mod tests {
     use super::*;
 
-    const PLACE: Place<'_> = Place {
-        project: "default",
-        folder: "a b",
-        name: "ü.png",
-    };
+    const PLACE: Place<'_> = Place { project: "default", folder: "a b", name: "ü.png" };
 
     #[test]
     fn urls_name_the_version_of_the_bytes_behind_them() {

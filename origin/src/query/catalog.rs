@@ -175,19 +175,12 @@ impl Table {
         primary: Vec<usize>,
         traits: Traits,
     ) -> Self {
-        let by_name: HashMap<Box<str>, usize> = columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| (column.name.as_str().into(), at))
-            .collect();
+        let by_name: HashMap<Box<str>, usize> =
+            columns.iter().enumerate().map(|(at, column)| (column.name.as_str().into(), at)).collect();
         // The interface: `{id}` is the column `id`, else the primary key.
         let id = by_name.get("id").map(|at| vec![*at]);
         let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
-        let identity = if primary.is_empty() {
-            id.clone().filter(alone).unwrap_or_default()
-        } else {
-            primary.clone()
-        };
+        let identity = if primary.is_empty() { id.clone().filter(alone).unwrap_or_default() } else { primary.clone() };
         let key = id.unwrap_or(primary);
         let number = match key.as_slice() {
             [at] if columns[*at].is_counting_number() => Some(*at),
@@ -240,11 +233,7 @@ impl Table {
         let primary = self.columns.iter().filter(|column| column.primary);
         match self.key.as_slice() {
             [at] if self.columns[*at].unique => true,
-            key => {
-                !key.is_empty()
-                    && key.len() == primary.count()
-                    && key.iter().all(|at| self.columns[*at].primary)
-            }
+            key => !key.is_empty() && key.len() == primary.count() && key.iter().all(|at| self.columns[*at].primary),
         }
     }
 
@@ -302,15 +291,9 @@ impl Table {
             let names = self.columns.iter().map(|column| column.name.as_str());
             Problem::new(
                 ErrorCode::UnknownField,
-                format!(
-                    "The table {} has no field {}.",
-                    shown(self.name.as_str()),
-                    shown(name.as_str())
-                ),
+                format!("The table {} has no field {}.", shown(self.name.as_str()), shown(name.as_str())),
             )
-            .with_hint_if(
-                nearest(name.as_str(), names).map(|near| format!("Did you mean {}?", shown(near))),
-            )
+            .with_hint_if(nearest(name.as_str(), names).map(|near| format!("Did you mean {}?", shown(near))))
         })
     }
 }

@@ -49,9 +49,7 @@ impl PageTokens {
 
     #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
     fn with_key(key: &[u8]) -> Self {
-        Self {
-            keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length"),
-        }
+        Self { keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length") }
     }
 
     /// A seal for the read of this fingerprint.

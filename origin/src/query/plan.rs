@@ -294,11 +294,7 @@ pub enum Form {
 /// # Errors
 /// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`, `invalid_query_option`: the
 /// first fault found, naming its field.
-pub fn build(
-    operation: &Operation,
-    scope: &Scope<'_>,
-    batch_max_rows: usize,
-) -> Result<Plan, Problem> {
+pub fn build(operation: &Operation, scope: &Scope<'_>, batch_max_rows: usize) -> Result<Plan, Problem> {
     match operation {
         Operation::Read(operation) => read::records(operation, scope).map(Plan::Select),
         Operation::ReadOne(operation) => read::one(operation, scope),
@@ -307,13 +303,11 @@ pub fn build(
         Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
         // These have no plan: metadata is the catalogue itself, SQL is the caller's own, of a batch each
         // operation has one, and media are no records.
-        Operation::Describe(_)
-        | Operation::Sql(_)
-        | Operation::Batch(_)
-        | Operation::Media(_)
-        | Operation::Tus(_) => Err(Problem::internal(
-            "Something went wrong in the service itself.",
-            "an operation without a plan was planned",
-        )),
+        Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) | Operation::Media(_) | Operation::Tus(_) => {
+            Err(Problem::internal(
+                "Something went wrong in the service itself.",
+                "an operation without a plan was planned",
+            ))
+        }
     }
 }

@@ -30,10 +30,7 @@ fn nothing_is_kept_of_a_project_that_holds_nothing() {
     let guards = [1, 2].map(|amount| shares.try_take(&one, amount).unwrap());
     assert_eq!(shares.inner.taken().by_project.len(), 1);
     drop(guards);
-    assert_eq!(
-        shares.try_take(&one, 7).unwrap_err(),
-        Refused::Share { limit: 6 }
-    );
+    assert_eq!(shares.try_take(&one, 7).unwrap_err(), Refused::Share { limit: 6 });
     let taken = shares.inner.taken();
     assert!(taken.by_project.is_empty());
     assert_eq!(taken.whole, 0);
@@ -58,16 +55,8 @@ async fn one_that_waits_takes_what_is_given_back() {
 fn a_refusal_names_the_limit_and_whose_it_is() {
     let share = Refused::Share { limit: 7 }.into_problem("uploads");
     assert_eq!(share.code(), ErrorCode::RateLimited);
-    assert!(
-        share
-            .message()
-            .contains("7 uploads, the most that one project may have")
-    );
+    assert!(share.message().contains("7 uploads, the most that one project may have"));
     let whole = Refused::Whole { limit: 9 }.into_problem("uploads");
     assert_eq!(whole.code(), ErrorCode::Overloaded);
-    assert!(
-        whole
-            .message()
-            .contains("9 uploads, the most that all projects together may have")
-    );
+    assert!(whole.message().contains("9 uploads, the most that all projects together may have"));
 }

@@ -113,10 +113,7 @@ impl InstallationError {
     /// Whether the settings name the wrong place, rather than that something failed there.
     #[must_use]
     pub fn is_misconfiguration(&self) -> bool {
-        matches!(
-            self,
-            Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. }
-        )
+        matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })
     }
 }
 
@@ -137,10 +134,7 @@ impl Installation {
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {
-            return Err(InstallationError::Missing {
-                file: config.file.clone(),
-                data_dir: config.data_dir.clone(),
-            });
+            return Err(InstallationError::Missing { file: config.file.clone(), data_dir: config.data_dir.clone() });
         }
         let secret = match InstallationSecret::load(config.secret.as_ref(), &config.data_dir)? {
             Some(secret) => secret,
@@ -148,22 +142,14 @@ impl Installation {
         };
         let secret = Arc::new(secret);
         if let Some(database) = config.database_url.clone() {
-            return Ok(Self {
-                secret,
-                database,
-                embedded: None,
-            });
+            return Ok(Self { secret, database, embedded: None });
         }
         let role = match purpose {
             Purpose::Serve => Role::Service,
             Purpose::Init | Purpose::Command => Role::Command,
         };
         let embedded = Embedded::attach_or_start(config, &secret, role).await?;
-        Ok(Self {
-            secret,
-            database: embedded.address().clone(),
-            embedded: Some(embedded),
-        })
+        Ok(Self { secret, database: embedded.address().clone(), embedded: Some(embedded) })
     }
 
     /// Whether a private MariaDB that this process runs answers, as it changes.
@@ -182,10 +168,7 @@ impl Installation {
 
 /// Makes the secret of a new installation. An installation that exists never gets another one: with
 /// it, an origin would change the passwords of all accounts, and no key would be valid.
-async fn new_secret(
-    config: &Config,
-    purpose: Purpose,
-) -> Result<InstallationSecret, InstallationError> {
+async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSecret, InstallationError> {
     let path = InstallationSecret::path(&config.data_dir);
     if purpose == Purpose::Command {
         return Err(InstallationError::NoSecret { path });
@@ -194,25 +177,17 @@ async fn new_secret(
         return Err(InstallationError::SecretLost { database, path });
     }
     tracing::info!(path = %path.display(), "making the secret of a new installation");
-    Ok(InstallationSecret::load_or_create(
-        config.secret.as_ref(),
-        &config.data_dir,
-    )?)
+    Ok(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)?)
 }
 
 /// The MariaDB of the configuration, in words, if it holds an installation.
 async fn existing(config: &Config) -> Result<Option<String>, InstallationError> {
     let Some(address) = &config.database_url else {
         let data_dir = config.data_dir.display();
-        return Ok(Embedded::exists(&config.data_dir)
-            .then(|| format!("the private MariaDB in {data_dir}")));
+        return Ok(Embedded::exists(&config.data_dir).then(|| format!("the private MariaDB in {data_dir}")));
     };
     // Nothing that this secret derives reaches MariaDB: the version is only read.
-    let admin = Admin::new(
-        address,
-        &InstallationSecret::temporary()?,
-        config.connect_timeout,
-    );
+    let admin = Admin::new(address, &InstallationSecret::temporary()?, config.connect_timeout);
     let version = admin.schema_version().await;
     admin.close().await;
     match version {

@@ -61,11 +61,7 @@ impl Keys {
     /// Keys under this administrator.
     #[must_use]
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, projects: Projects) -> Self {
-        Self {
-            admin,
-            secret,
-            projects,
-        }
+        Self { admin, secret, projects }
     }
 
     /// What a start does: there is a signing key.
@@ -96,35 +92,16 @@ impl Keys {
     ) -> Result<IssuedKey, KeyError> {
         check_name(name)?;
         let issued_at = now();
-        let expires_at = lifetime
-            .map(|lifetime| expiry(issued_at, lifetime))
-            .transpose()?;
+        let expires_at = lifetime.map(|lifetime| expiry(issued_at, lifetime)).transpose()?;
         self.projects.require(project).await?;
         self.prepare().await?;
-        let newest = self
-            .live_signing_keys()
-            .await?
-            .into_iter()
-            .next()
-            .ok_or(KeyError::NoSigningKey)?;
+        let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
         let id = Uuid::now_v7();
         // Recorded first: a key that nobody could revoke must not exist.
-        let row = NewKey {
-            id,
-            project,
-            name,
-            access,
-            kid: &newest.kid,
-            created_at: issued_at,
-            expires_at,
-        };
+        let row = NewKey { id, project, name, access, kid: &newest.kid, created_at: issued_at, expires_at };
         self.admin.insert_key(&row).await?;
         let claims = Claims::new(id, project, access, issued_at, expires_at);
-        Ok(IssuedKey {
-            id,
-            token: self.signing_key(&newest.kid).sign(&claims)?,
-            expires_at,
-        })
+        Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
     }
 
     /// Keys, oldest first; of one project, or of all. Revoked and expired ones too.
@@ -155,11 +132,7 @@ impl Keys {
     /// MariaDB failed.
     pub async fn plan_rotation(&self) -> Result<Rotation, KeyError> {
         let live = self.live_signing_keys().await?;
-        let retired: Vec<String> = live
-            .into_iter()
-            .skip(LIVE_SIGNING_KEYS - 1)
-            .map(|row| row.kid)
-            .collect();
+        let retired: Vec<String> = live.into_iter().skip(LIVE_SIGNING_KEYS - 1).map(|row| row.kid).collect();
         let now = now();
         let mut lost = self.admin.keys(None).await?;
         lost.retain(|key| retired.contains(&key.kid) && is_live(key, now));
@@ -174,9 +147,7 @@ impl Keys {
         let lock = self.admin.lock().await?;
         let outcome = async {
             let rotation = self.plan_rotation().await?;
-            self.admin
-                .rotate_signing_keys(&Uuid::now_v7().to_string(), &rotation.retired, now())
-                .await?;
+            self.admin.rotate_signing_keys(&Uuid::now_v7().to_string(), &rotation.retired, now()).await?;
             Ok(rotation)
         }
         .await;
@@ -190,10 +161,7 @@ impl Keys {
     /// There is none yet; MariaDB failed.
     pub async fn public_keys(&self) -> Result<KeySet, KeyError> {
         let live = self.live_signing_keys().await?;
-        let keys = live
-            .iter()
-            .map(|row| self.signing_key(&row.kid).public())
-            .collect();
+        let keys = live.iter().map(|row| self.signing_key(&row.kid).public()).collect();
         KeySet::new(keys).map_err(|_| KeyError::NoSigningKey)
     }
 

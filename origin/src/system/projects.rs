@@ -25,8 +25,8 @@ pub use self::remove::{Removal, Removed};
 use crate::clock::now;
 use crate::config::{Account, ProjectAccounts};
 use crate::database::admin::{
-    AccountName, Accounts, Admin, AdminError, DatabaseRights, DatabaseRow, Inserted, LoginCheck,
-    ProjectRow, Rights, exact_pattern, rights_on,
+    AccountName, Accounts, Admin, AdminError, DatabaseRights, DatabaseRow, Inserted, LoginCheck, ProjectRow, Rights,
+    exact_pattern, rights_on,
 };
 use crate::database::{AccountSource, Repaired};
 use crate::secret::InstallationSecret;
@@ -57,16 +57,8 @@ pub struct Projects {
 impl Projects {
     /// Projects under this administrator. `ready_made` are accounts of the configuration, by project.
     #[must_use]
-    pub fn new(
-        admin: Admin,
-        secret: Arc<InstallationSecret>,
-        ready_made: BTreeMap<String, ProjectAccounts>,
-    ) -> Self {
-        Self {
-            admin,
-            secret,
-            ready_made: Arc::new(ready_made),
-        }
+    pub fn new(admin: Admin, secret: Arc<InstallationSecret>, ready_made: BTreeMap<String, ProjectAccounts>) -> Self {
+        Self { admin, secret, ready_made: Arc::new(ready_made) }
     }
 
     /// The MariaDB account that a project's keys of this access run under. Not looked up: an unknown
@@ -87,9 +79,7 @@ impl Projects {
         };
         Account {
             user: AccountName::of(project, access).as_str().to_owned(),
-            password: self
-                .secret
-                .derive_password(&format!("account:{project}:{kind}")),
+            password: self.secret.derive_password(&format!("account:{project}:{kind}")),
         }
     }
 
@@ -110,10 +100,7 @@ impl Projects {
             }
             .boxed()
         };
-        AccountSource::new(
-            move |project, access| finding.account(project, access),
-            repair,
-        )
+        AccountSource::new(move |project, access| finding.account(project, access), repair)
     }
 
     /// Whether a project's accounts come from the configuration.
@@ -135,9 +122,7 @@ impl Projects {
     }
 
     async fn prepare_locked(&self) -> Result<(), ProjectError> {
-        self.admin
-            .insert_project(&default_project()?, now())
-            .await?;
+        self.admin.insert_project(&default_project()?, now()).await?;
         let accounts = self.admin.accounts().await?;
         let mut owned: BTreeMap<ProjectName, Vec<DatabaseRow>> = BTreeMap::new();
         for row in self.admin.owned_databases().await? {
@@ -171,8 +156,7 @@ impl Projects {
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
         self.require(project).await?;
         let databases = owned_by(project, self.admin.owned_databases().await?);
-        self.settle(project, &databases, &self.admin.accounts().await?)
-            .await
+        self.settle(project, &databases, &self.admin.accounts().await?).await
     }
 
     /// All projects, by name.
@@ -197,25 +181,15 @@ impl Projects {
         outcome
     }
 
-    async fn create_locked(
-        &self,
-        name: &ProjectName,
-        claim: Claim,
-    ) -> Result<Inserted, ProjectError> {
-        let known = self
-            .admin
-            .projects()
-            .await?
-            .iter()
-            .any(|row| row.name == *name);
+    async fn create_locked(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
+        let known = self.admin.projects().await?.iter().any(|row| row.name == *name);
         let owned = self.admin.owned_databases().await?;
         if !known {
             self.refuse_covered(name, claim, &owned).await?;
         }
         let inserted = self.admin.insert_project(name, now()).await?;
         let databases = owned_by(name, owned);
-        self.settle(name, &databases, &self.admin.accounts().await?)
-            .await?;
+        self.settle(name, &databases, &self.admin.accounts().await?).await?;
         Ok(inserted)
     }
 
@@ -228,23 +202,14 @@ impl Projects {
     ) -> Result<(), ProjectError> {
         let is_covered = |database: &DatabaseName| prefix(database) == Some(name.as_str());
         if let Some(row) = owned.iter().find(|row| is_covered(&row.name)) {
-            return Err(ProjectError::Owned {
-                database: row.name.clone(),
-                owner: row.project.clone(),
-            });
+            return Err(ProjectError::Owned { database: row.name.clone(), owner: row.project.clone() });
         }
-        let covered: Vec<DatabaseName> = self
-            .admin
-            .databases()
-            .await?
-            .into_iter()
-            .filter(|database| is_covered(database))
-            .collect();
+        let covered: Vec<DatabaseName> =
+            self.admin.databases().await?.into_iter().filter(|database| is_covered(database)).collect();
         match covered.first() {
-            Some(first) if claim == Claim::Refuse => Err(ProjectError::Covers {
-                project: name.clone(),
-                database: first.clone(),
-            }),
+            Some(first) if claim == Claim::Refuse => {
+                Err(ProjectError::Covers { project: name.clone(), database: first.clone() })
+            }
             _ => Ok(()),
         }
     }
@@ -258,14 +223,8 @@ impl Projects {
         if projects.iter().any(|row| row.name == *project) {
             return Ok(());
         }
-        let nearest = nearest(
-            project.as_str(),
-            projects.iter().map(|row| row.name.as_str()),
-        );
-        Err(ProjectError::UnknownProject {
-            name: project.clone(),
-            nearest: nearest.map(str::to_owned),
-        })
+        let nearest = nearest(project.as_str(), projects.iter().map(|row| row.name.as_str()));
+        Err(ProjectError::UnknownProject { name: project.clone(), nearest: nearest.map(str::to_owned) })
     }
 
     /// Makes a project's two accounts right, or checks the ready-made ones.
@@ -283,17 +242,14 @@ impl Projects {
             let account = self.derived_account(project, access);
             let name = AccountName::of(project, access);
             let wanted = rights_on(project, Rights::of(access), databases);
-            self.admin
-                .settle_account(&name, &account.password, &wanted, accounts)
-                .await
-                .map_err(|error| match error {
-                    AdminError::Denied { user, message } => ProjectError::MayNotMakeAccounts {
-                        project: project.clone(),
-                        user,
-                        message,
-                    },
+            self.admin.settle_account(&name, &account.password, &wanted, accounts).await.map_err(
+                |error| match error {
+                    AdminError::Denied { user, message } => {
+                        ProjectError::MayNotMakeAccounts { project: project.clone(), user, message }
+                    }
                     error => ProjectError::Admin(error),
-                })?;
+                },
+            )?;
         }
         Ok(())
     }
@@ -308,27 +264,17 @@ impl Projects {
         let faults = match self.admin.check_login(&account).await? {
             LoginCheck::Refused(message) => vec![message],
             // What it lacks, the doctor tells: the owner of such accounts grants when it suits them.
-            LoginCheck::Welcome(state) => {
-                excess(&state, &spellings(project, Rights::of(access), databases))
-            }
+            LoginCheck::Welcome(state) => excess(&state, &spellings(project, Rights::of(access), databases)),
         };
         if faults.is_empty() {
             return Ok(());
         }
-        Err(ProjectError::ReadyMade {
-            project: project.clone(),
-            account: account.user,
-            faults: faults.join("; "),
-        })
+        Err(ProjectError::ReadyMade { project: project.clone(), account: account.user, faults: faults.join("; ") })
     }
 }
 
 /// What a ready-made account may be granted on: people seldom escape the wildcards in a name.
-pub(crate) fn spellings(
-    project: &ProjectName,
-    rights: Rights,
-    databases: &[DatabaseRow],
-) -> DatabaseRights {
+pub(crate) fn spellings(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let mut wanted = rights_on(project, rights, databases);
     for row in databases {
         if let Some(rights) = wanted.get(&exact_pattern(&row.name)).cloned() {

@@ -22,28 +22,12 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
     let (server, _, system) = shared().await;
     let (mine, other) = (project("mine"), project("other"));
     for (project, name) in [(&mine, "mine-data"), (&other, "other-data")] {
-        system
-            .projects
-            .create(project, Claim::Refuse)
-            .await
-            .unwrap();
-        system
-            .projects
-            .create_database(project, &database(name))
-            .await
-            .unwrap();
+        system.projects.create(project, Claim::Refuse).await.unwrap();
+        system.projects.create_database(project, &database(name)).await.unwrap();
     }
-    server
-        .sql(&[
-            "CREATE TABLE `mine-data`.t (id INT PRIMARY KEY)",
-            "CREATE TABLE `other-data`.t (id INT)",
-        ])
-        .await;
+    server.sql(&["CREATE TABLE `mine-data`.t (id INT PRIMARY KEY)", "CREATE TABLE `other-data`.t (id INT)"]).await;
     for access in [Access::Full, Access::Read] {
-        let mut conn = server
-            .login(&system.projects.account(&mine, access))
-            .await
-            .unwrap();
+        let mut conn = server.login(&system.projects.account(&mine, access)).await.unwrap();
         let seen: Vec<String> = conn.query("SHOW DATABASES").await.unwrap();
         assert_eq!(seen, ["information_schema", "mine-data"], "{access}");
         for statement in [
@@ -66,15 +50,9 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
             "INSTALL SONAME 'ha_federatedx'",
         ] {
             let refused = errno(conn.query_drop(statement).await);
-            assert!(
-                [1044, 1045, 1142, 1227].contains(&refused),
-                "{access}: {statement} gave {refused}"
-            );
+            assert!([1044, 1045, 1142, 1227].contains(&refused), "{access}: {statement} gave {refused}");
         }
-        let leaked: Option<Option<String>> = conn
-            .query_first("SELECT LOAD_FILE('/etc/hostname')")
-            .await
-            .unwrap();
+        let leaked: Option<Option<String>> = conn.query_first("SELECT LOAD_FILE('/etc/hostname')").await.unwrap();
         assert_eq!(leaked, Some(None));
         let foreign: Option<u64> = conn
             .query_first("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER NOT LIKE 'selkie-mine-%'")
@@ -88,16 +66,8 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
 async fn the_read_account_reads_and_changes_nothing() {
     let (server, _, system) = shared().await;
     let reader = project("reader");
-    system
-        .projects
-        .create(&reader, Claim::Refuse)
-        .await
-        .unwrap();
-    system
-        .projects
-        .create_database(&reader, &database("read-data"))
-        .await
-        .unwrap();
+    system.projects.create(&reader, Claim::Refuse).await.unwrap();
+    system.projects.create_database(&reader, &database("read-data")).await.unwrap();
     server
         .sql(&[
             "CREATE TABLE `read-data`.t (id INT PRIMARY KEY)",
@@ -107,10 +77,7 @@ async fn the_read_account_reads_and_changes_nothing() {
             "CREATE FUNCTION `read-data`.f() RETURNS INT MODIFIES SQL DATA BEGIN DELETE FROM t; RETURN 1; END",
         ])
         .await;
-    let mut conn = server
-        .login(&system.projects.account(&reader, Access::Read))
-        .await
-        .unwrap();
+    let mut conn = server.login(&system.projects.account(&reader, Access::Read)).await.unwrap();
     let rows: Vec<u32> = conn.query("SELECT id FROM `read-data`.v").await.unwrap();
     assert_eq!(rows, [1]);
     conn.query_drop("USE `read-data`").await.unwrap();
@@ -133,10 +100,7 @@ async fn the_read_account_reads_and_changes_nothing() {
         "CREATE DATABASE x",
     ] {
         let refused = errno(conn.query_drop(statement).await);
-        assert!(
-            [1044, 1142, 1370].contains(&refused),
-            "{statement} gave {refused}"
-        );
+        assert!([1044, 1142, 1370].contains(&refused), "{statement} gave {refused}");
     }
 }
 
@@ -145,10 +109,7 @@ async fn a_full_account_makes_databases_of_its_prefix_only() {
     let (server, _, system) = shared().await;
     let maker = project("maker");
     system.projects.create(&maker, Claim::Refuse).await.unwrap();
-    let mut conn = server
-        .login(&system.projects.account(&maker, Access::Full))
-        .await
-        .unwrap();
+    let mut conn = server.login(&system.projects.account(&maker, Access::Full)).await.unwrap();
     for statement in [
         "CREATE DATABASE maker_x",
         "CREATE TABLE maker_x.t (id INT PRIMARY KEY AUTO_INCREMENT, v INT) WITH SYSTEM VERSIONING",
@@ -165,27 +126,17 @@ async fn a_full_account_makes_databases_of_its_prefix_only() {
         "LOCK TABLES maker_x.t WRITE",
         "UNLOCK TABLES",
     ] {
-        conn.query_drop(statement)
-            .await
-            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+        conn.query_drop(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
-    for name in [
-        "maker", "makerx", "maker-x", "x", "makerXx", "selkie_x", "mysql_x", "test", "other_x",
-    ] {
+    for name in ["maker", "makerx", "maker-x", "x", "makerXx", "selkie_x", "mysql_x", "test", "other_x"] {
         let refused = errno(conn.query_drop(format!("CREATE DATABASE `{name}`")).await);
         assert_eq!(refused, 1044, "{name}");
     }
-    let mut reader = server
-        .login(&system.projects.account(&maker, Access::Read))
-        .await
-        .unwrap();
+    let mut reader = server.login(&system.projects.account(&maker, Access::Read)).await.unwrap();
     let seen: Vec<u32> = reader.query("SELECT v FROM maker_x.t").await.unwrap();
     assert_eq!(seen, [1]);
     let owned = system.projects.databases(Some(&maker)).await.unwrap();
-    let names: Vec<&str> = owned
-        .iter()
-        .map(|database| database.name.as_str())
-        .collect();
+    let names: Vec<&str> = owned.iter().map(|database| database.name.as_str()).collect();
     assert_eq!(names, ["maker_x"]);
     conn.query_drop("DROP DATABASE maker_x").await.unwrap();
 }
@@ -195,38 +146,15 @@ async fn wildcards_in_a_name_grant_nothing_beside_it() {
     let (server, _, system) = shared().await;
     let wild = project("wild");
     system.projects.create(&wild, Claim::Refuse).await.unwrap();
-    let names = [
-        "a_b",
-        "c%d",
-        "e\\f",
-        "g`h",
-        "i'j",
-        "k\"l",
-        "m.n",
-        "größe",
-        "日本_語",
-        "o\\_p",
-    ];
+    let names = ["a_b", "c%d", "e\\f", "g`h", "i'j", "k\"l", "m.n", "größe", "日本_語", "o\\_p"];
     for name in names {
-        system
-            .projects
-            .create_database(&wild, &database(name))
-            .await
-            .unwrap();
+        system.projects.create_database(&wild, &database(name)).await.unwrap();
     }
     server
-        .sql(&[
-            "CREATE DATABASE axb",
-            "CREATE DATABASE cxxd",
-            "CREATE DATABASE `o_p`",
-            "CREATE DATABASE `日本x語`",
-        ])
+        .sql(&["CREATE DATABASE axb", "CREATE DATABASE cxxd", "CREATE DATABASE `o_p`", "CREATE DATABASE `日本x語`"])
         .await;
     for access in [Access::Full, Access::Read] {
-        let mut conn = server
-            .login(&system.projects.account(&wild, access))
-            .await
-            .unwrap();
+        let mut conn = server.login(&system.projects.account(&wild, access)).await.unwrap();
         let mut seen: Vec<String> = conn.query("SHOW DATABASES").await.unwrap();
         let mut expected: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         expected.push("information_schema".to_owned());
@@ -234,15 +162,10 @@ async fn wildcards_in_a_name_grant_nothing_beside_it() {
         expected.sort();
         assert_eq!(seen, expected, "{access}");
     }
-    let mut conn = server
-        .login(&system.projects.account(&wild, Access::Full))
-        .await
-        .unwrap();
+    let mut conn = server.login(&system.projects.account(&wild, Access::Full)).await.unwrap();
     for name in names {
         let table = format!("CREATE TABLE `{}`.t (id INT)", name.replace('`', "``"));
-        conn.query_drop(table)
-            .await
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        conn.query_drop(table).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
@@ -251,18 +174,12 @@ async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
     let (server, _, system) = shared().await;
     let bent = project("bent");
     system.projects.create(&bent, Claim::Refuse).await.unwrap();
-    system
-        .projects
-        .create_database(&bent, &database("bent-data"))
-        .await
-        .unwrap();
+    system.projects.create_database(&bent, &database("bent-data")).await.unwrap();
     let full = system.projects.account(&bent, Access::Full);
     let read = system.projects.account(&bent, Access::Read);
     // A full key's SQL can do this to its own account.
     let mut conn = server.login(&full).await.unwrap();
-    conn.query_drop("SET PASSWORD = PASSWORD('mine now')")
-        .await
-        .unwrap();
+    conn.query_drop("SET PASSWORD = PASSWORD('mine now')").await.unwrap();
     assert_eq!(errno(server.login(&full).await), 1045);
     server
         .sql(&[
@@ -278,33 +195,16 @@ async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
         .await;
     system.projects.mend(&bent).await.unwrap();
     let mut conn = server.login(&full).await.unwrap();
-    conn.query_drop("CREATE TABLE `bent-data`.t (id INT)")
-        .await
-        .unwrap();
+    conn.query_drop("CREATE TABLE `bent-data`.t (id INT)").await.unwrap();
     assert_eq!(errno(conn.query_drop("SET ROLE bent_role").await), 1959);
-    assert_eq!(
-        errno(conn.query_drop("SELECT * FROM mysql.user").await),
-        1142
-    );
+    assert_eq!(errno(conn.query_drop("SELECT * FROM mysql.user").await), 1142);
     let mut conn = server.login(&read).await.unwrap();
     let rows: Vec<u32> = conn.query("SELECT id FROM `bent-data`.t").await.unwrap();
     assert!(rows.is_empty());
-    assert_eq!(
-        errno(
-            conn.query_drop("INSERT INTO `bent-data`.t VALUES (1)")
-                .await
-        ),
-        1142
-    );
-    assert_eq!(
-        errno(conn.query_drop("SELECT * FROM mysql.user").await),
-        1142
-    );
+    assert_eq!(errno(conn.query_drop("INSERT INTO `bent-data`.t VALUES (1)").await), 1142);
+    assert_eq!(errno(conn.query_drop("SELECT * FROM mysql.user").await), 1142);
     let grants: Vec<String> = conn.query("SHOW GRANTS").await.unwrap();
-    assert!(
-        !grants.concat().contains("FILE") && !grants.concat().contains("GRANT OPTION"),
-        "{grants:?}"
-    );
+    assert!(!grants.concat().contains("FILE") && !grants.concat().contains("GRANT OPTION"), "{grants:?}");
     // Nothing is left to mend, so nothing is written: the grants survive as they are.
     system.prepare().await.unwrap();
     server.sql(&["DROP ROLE bent_role"]).await;
@@ -324,32 +224,15 @@ async fn over_tcp_accounts_work_too() {
     let system = installation.system(&address);
     system.prepare().await.unwrap();
     let name = project("default");
-    system
-        .projects
-        .create_database(&name, &database("data"))
-        .await
-        .unwrap();
+    system.projects.create_database(&name, &database("data")).await.unwrap();
     let mut root = server.root().await;
-    let hosts: Vec<(String, String)> = root
-        .query("SELECT User, Host FROM mysql.user WHERE User LIKE 'selkie-%' ORDER BY User")
-        .await
-        .unwrap();
+    let hosts: Vec<(String, String)> =
+        root.query("SELECT User, Host FROM mysql.user WHERE User LIKE 'selkie-%' ORDER BY User").await.unwrap();
     let expected = [("selkie-default-ro", "%"), ("selkie-default-rw", "%")];
-    assert_eq!(
-        hosts,
-        expected.map(|(user, host)| (user.to_owned(), host.to_owned()))
-    );
+    assert_eq!(hosts, expected.map(|(user, host)| (user.to_owned(), host.to_owned())));
     let login = origin::database::admin::LoginCheck::Refused(String::new());
-    let checked = system
-        .admin
-        .check_login(&system.projects.account(&name, Access::Full))
-        .await
-        .unwrap();
-    assert_ne!(
-        std::mem::discriminant(&checked),
-        std::mem::discriminant(&login),
-        "{checked:?}"
-    );
+    let checked = system.admin.check_login(&system.projects.account(&name, Access::Full)).await.unwrap();
+    assert_ne!(std::mem::discriminant(&checked), std::mem::discriminant(&login), "{checked:?}");
 }
 
 const READY_MADE: &str = "[accounts.default]
@@ -373,22 +256,9 @@ async fn an_admin_who_may_not_make_users_is_told_so_and_ready_made_accounts_do()
         ])
         .await;
     let address = server.tcp_address("humble", "x");
-    let refused = Installation::new("")
-        .system(&address)
-        .prepare()
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            SystemError::Project(ProjectError::MayNotMakeAccounts { .. })
-        ),
-        "{refused}"
-    );
-    assert!(
-        refused.hint().unwrap().contains("[accounts."),
-        "{refused:?}"
-    );
+    let refused = Installation::new("").system(&address).prepare().await.unwrap_err();
+    assert!(matches!(refused, SystemError::Project(ProjectError::MayNotMakeAccounts { .. })), "{refused}");
+    assert!(refused.hint().unwrap().contains("[accounts."), "{refused:?}");
 
     server.sql(&["DELETE FROM selkie.projects"]).await;
     let installation = Installation::new(READY_MADE);
@@ -397,37 +267,16 @@ async fn an_admin_who_may_not_make_users_is_told_so_and_ready_made_accounts_do()
     system.migrate().await.unwrap();
     // They have rights on a database that is no project's yet.
     let early = system.prepare().await.unwrap_err();
-    assert!(
-        early.to_string().contains("which is not the project's"),
-        "{early}"
-    );
-    assert!(
-        early.hint().unwrap().contains("database adopt"),
-        "{early:?}"
-    );
-    system
-        .projects
-        .adopt_database(&name, &database("app_data"), Drops::Tables)
-        .await
-        .unwrap();
+    assert!(early.to_string().contains("which is not the project's"), "{early}");
+    assert!(early.hint().unwrap().contains("database adopt"), "{early:?}");
+    system.projects.adopt_database(&name, &database("app_data"), Drops::Tables).await.unwrap();
     system.prepare().await.unwrap();
-    assert_eq!(
-        system.projects.account(&name, Access::Read).user,
-        "app_read"
-    );
+    assert_eq!(system.projects.account(&name, Access::Read).user, "app_read");
 
     server.sql(&["GRANT FILE ON *.* TO app_read@'%'"]).await;
     let refused = system.prepare().await.unwrap_err().to_string();
     assert!(refused.contains("FILE on the whole server"), "{refused}");
-    server
-        .sql(&[
-            "REVOKE FILE ON *.* FROM app_read@'%'",
-            "SET PASSWORD FOR app@'%' = PASSWORD('y')",
-        ])
-        .await;
+    server.sql(&["REVOKE FILE ON *.* FROM app_read@'%'", "SET PASSWORD FOR app@'%' = PASSWORD('y')"]).await;
     let refused = system.prepare().await.unwrap_err().to_string();
-    assert!(
-        refused.contains("app") && !refused.contains("app-rw"),
-        "{refused}"
-    );
+    assert!(refused.contains("app") && !refused.contains("app-rw"), "{refused}");
 }

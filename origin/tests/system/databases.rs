@@ -22,14 +22,8 @@ async fn the_default_project_is_always_there_and_making_one_twice_is_no_fault() 
     let list = system.projects.list().await.unwrap();
     assert!(list.iter().any(|row| row.name.as_str() == "default"));
     let twice = project("twice");
-    assert_eq!(
-        system.projects.create(&twice, Claim::Refuse).await.unwrap(),
-        Inserted::New
-    );
-    assert_eq!(
-        system.projects.create(&twice, Claim::Refuse).await.unwrap(),
-        Inserted::Existing
-    );
+    assert_eq!(system.projects.create(&twice, Claim::Refuse).await.unwrap(), Inserted::New);
+    assert_eq!(system.projects.create(&twice, Claim::Refuse).await.unwrap(), Inserted::Existing);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,41 +31,18 @@ async fn a_project_never_comes_into_databases_that_are_there_by_its_name() {
     let (server, _, system) = shared().await;
     server.sql(&["CREATE DATABASE squat_prod"]).await;
     let squat = project("squat");
-    let refused = system
-        .projects
-        .create(&squat, Claim::Refuse)
-        .await
-        .unwrap_err();
+    let refused = system.projects.create(&squat, Claim::Refuse).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Covers { .. }), "{refused}");
-    assert_eq!(
-        system.projects.create(&squat, Claim::Take).await.unwrap(),
-        Inserted::New
-    );
+    assert_eq!(system.projects.create(&squat, Claim::Take).await.unwrap(), Inserted::New);
     for name in ["information", "performance", "mysql", "sys", "selkie"] {
-        let refused = system
-            .projects
-            .create(&project(name), Claim::Take)
-            .await
-            .unwrap_err();
+        let refused = system.projects.create(&project(name), Claim::Take).await.unwrap_err();
         assert!(matches!(refused, ProjectError::Reserved(_)), "{refused}");
     }
     // Recorded for another project: not even a claim takes it.
     let holder = project("holder");
-    system
-        .projects
-        .create(&holder, Claim::Refuse)
-        .await
-        .unwrap();
-    system
-        .projects
-        .create_database(&holder, &database("late_data"))
-        .await
-        .unwrap();
-    let refused = system
-        .projects
-        .create(&project("late"), Claim::Take)
-        .await
-        .unwrap_err();
+    system.projects.create(&holder, Claim::Refuse).await.unwrap();
+    system.projects.create_database(&holder, &database("late_data")).await.unwrap();
+    let refused = system.projects.create(&project("late"), Claim::Take).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
 }
 
@@ -82,65 +53,24 @@ async fn adopting_refuses_what_is_not_to_be_had() {
     for name in [&one, &two] {
         system.projects.create(name, Claim::Refuse).await.unwrap();
     }
-    server
-        .sql(&["CREATE DATABASE stray", "CREATE DATABASE two_own"])
-        .await;
-    for name in [
-        "mysql",
-        "MySQL",
-        "selkie",
-        "information_schema",
-        "performance_schema",
-        "sys",
-    ] {
-        let refused = system
-            .projects
-            .adopt_database(&one, &database(name), Drops::Tables)
-            .await
-            .unwrap_err();
+    server.sql(&["CREATE DATABASE stray", "CREATE DATABASE two_own"]).await;
+    for name in ["mysql", "MySQL", "selkie", "information_schema", "performance_schema", "sys"] {
+        let refused = system.projects.adopt_database(&one, &database(name), Drops::Tables).await.unwrap_err();
         assert!(matches!(refused, ProjectError::System(_)), "{refused}");
     }
-    let refused = system
-        .projects
-        .adopt_database(&one, &database("nowhere"), Drops::Tables)
-        .await
-        .unwrap_err();
+    let refused = system.projects.adopt_database(&one, &database("nowhere"), Drops::Tables).await.unwrap_err();
     assert!(matches!(refused, ProjectError::NotThere(_)), "{refused}");
-    let refused = system
-        .projects
-        .adopt_database(&one, &database("two_own"), Drops::Tables)
-        .await
-        .unwrap_err();
+    let refused = system.projects.adopt_database(&one, &database("two_own"), Drops::Tables).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
-    system
-        .projects
-        .adopt_database(&one, &database("stray"), Drops::Tables)
-        .await
-        .unwrap();
-    let refused = system
-        .projects
-        .adopt_database(&two, &database("stray"), Drops::Tables)
-        .await
-        .unwrap_err();
+    system.projects.adopt_database(&one, &database("stray"), Drops::Tables).await.unwrap();
+    let refused = system.projects.adopt_database(&two, &database("stray"), Drops::Tables).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
-    let refused = system
-        .projects
-        .create_database(&one, &database("stray"))
-        .await
-        .unwrap_err();
+    let refused = system.projects.create_database(&one, &database("stray")).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Exists(_)), "{refused}");
     let long = database(&"_".repeat(40));
-    let refused = system
-        .projects
-        .create_database(&one, &long)
-        .await
-        .unwrap_err();
+    let refused = system.projects.create_database(&one, &long).await.unwrap_err();
     assert!(matches!(refused, ProjectError::NameTooLong(_)), "{refused}");
-    let refused = system
-        .projects
-        .adopt_database(&project("tow"), &database("stray"), Drops::Tables)
-        .await
-        .unwrap_err();
+    let refused = system.projects.adopt_database(&project("tow"), &database("stray"), Drops::Tables).await.unwrap_err();
     assert_eq!(refused.hint().unwrap(), "did you mean two?");
 }
 
@@ -151,71 +81,30 @@ async fn a_dropped_database_is_gone_with_its_rights() {
     system.projects.create(&gone, Claim::Refuse).await.unwrap();
     let name = database("gone-data");
     system.projects.create_database(&gone, &name).await.unwrap();
-    let refused = system
-        .projects
-        .drop_database(&project("default"), &name)
-        .await
-        .unwrap_err();
+    let refused = system.projects.drop_database(&project("default"), &name).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
     // Dropped by a full key: still the project's, and said to be missing.
-    let mut conn = server
-        .login(&system.projects.account(&gone, Access::Full))
-        .await
-        .unwrap();
+    let mut conn = server.login(&system.projects.account(&gone, Access::Full)).await.unwrap();
     conn.query_drop("DROP DATABASE `gone-data`").await.unwrap();
     let listed = system.projects.databases(Some(&gone)).await.unwrap();
     assert_eq!(listed[0].presence, Presence::Missing);
     system.projects.drop_database(&gone, &name).await.unwrap();
-    assert!(
-        system
-            .projects
-            .databases(Some(&gone))
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    let mut conn = server
-        .login(&system.projects.account(&gone, Access::Full))
-        .await
-        .unwrap();
+    assert!(system.projects.databases(Some(&gone)).await.unwrap().is_empty());
+    let mut conn = server.login(&system.projects.account(&gone, Access::Full)).await.unwrap();
     let grants: Vec<String> = conn.query("SHOW GRANTS").await.unwrap();
     assert!(!grants.concat().contains("gone-data"), "{grants:?}");
-    let refused = system
-        .projects
-        .drop_database(&gone, &database("mysql"))
-        .await
-        .unwrap_err();
+    let refused = system.projects.drop_database(&gone, &database("mysql")).await.unwrap_err();
     assert!(matches!(refused, ProjectError::System(_)), "{refused}");
-    let refused = system
-        .projects
-        .drop_database(&gone, &database("nobodys"))
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(refused, ProjectError::NotOwned { .. }),
-        "{refused}"
-    );
+    let refused = system.projects.drop_database(&gone, &database("nobodys")).await.unwrap_err();
+    assert!(matches!(refused, ProjectError::NotOwned { .. }), "{refused}");
 }
 
 /// A project with an adopted database that holds one table.
 async fn adopted(project: &ProjectName, name: &DatabaseName, drops: Drops) {
     let (server, _, system) = shared().await;
-    system
-        .projects
-        .create(project, Claim::Refuse)
-        .await
-        .unwrap();
-    server
-        .sql(&[
-            &format!("CREATE DATABASE `{name}`"),
-            &format!("CREATE TABLE `{name}`.t (id INT)"),
-        ])
-        .await;
-    system
-        .projects
-        .adopt_database(project, name, drops)
-        .await
-        .unwrap();
+    system.projects.create(project, Claim::Refuse).await.unwrap();
+    server.sql(&[&format!("CREATE DATABASE `{name}`"), &format!("CREATE TABLE `{name}`.t (id INT)")]).await;
+    system.projects.adopt_database(project, name, drops).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,20 +119,13 @@ async fn where_nothing_may_be_dropped_mariadb_refuses_it() {
         ("TRUNCATE held_data.t", 1142),
         ("DROP DATABASE held_data", 1044),
         ("CREATE OR REPLACE DATABASE held_data", 1044),
-        (
-            "EXECUTE IMMEDIATE CONCAT('DROP DATA', 'BASE held_data')",
-            1044,
-        ),
+        ("EXECUTE IMMEDIATE CONCAT('DROP DATA', 'BASE held_data')", 1044),
     ] {
         let refused = errno(conn.query_drop(statement).await);
         assert_eq!(refused, expected, "{statement}");
     }
     // Adopted again, with another right.
-    system
-        .projects
-        .adopt_database(&keeper, &name, Drops::Database)
-        .await
-        .unwrap();
+    system.projects.adopt_database(&keeper, &name, Drops::Database).await.unwrap();
     assert_eq!(system.projects.undroppable(&keeper).await.unwrap(), []);
     let mut conn = server.login(&full).await.unwrap();
     conn.query_drop("DROP DATABASE held_data").await.unwrap();
@@ -265,83 +147,37 @@ async fn an_adopted_database_is_released_and_not_dropped() {
     let full = system.projects.account(&keeper, Access::Full);
     let mut inside = server.login(&full).await.unwrap();
     inside.query_drop("USE `kept data`").await.unwrap();
-    system
-        .projects
-        .release_database(&keeper, &name)
-        .await
-        .unwrap();
+    system.projects.release_database(&keeper, &name).await.unwrap();
     assert!(inside.query_drop("SELECT * FROM t").await.is_err());
     let mut conn = server.login(&full).await.unwrap();
     let denied = errno(conn.query_drop("SELECT * FROM `kept data`.t").await);
     assert_eq!(denied, 1142);
     assert!(system.admin.exists("kept data").await.unwrap());
     let refused = system.projects.release_database(&keeper, &name).await;
-    assert!(
-        matches!(refused, Err(ProjectError::NotOwned { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(ProjectError::NotOwned { .. })), "{refused:?}");
     // What is the project's by its name can't be released.
     let named = database("keeper_x");
-    system
-        .projects
-        .create_database(&keeper, &named)
-        .await
-        .unwrap();
+    system.projects.create_database(&keeper, &named).await.unwrap();
     let refused = system.projects.release_database(&keeper, &named).await;
-    assert!(
-        matches!(refused, Err(ProjectError::OwnedByName { .. })),
-        "{refused:?}"
-    );
-    system
-        .projects
-        .drop_database(&keeper, &named)
-        .await
-        .unwrap();
+    assert!(matches!(refused, Err(ProjectError::OwnedByName { .. })), "{refused:?}");
+    system.projects.drop_database(&keeper, &named).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     let (server, _, system) = shared().await;
     let leaver = project("leaver");
-    let refused = system
-        .projects
-        .check_removal(&project("default"), Removal::Drop)
-        .await;
-    assert!(
-        matches!(refused, Err(ProjectError::Default(_))),
-        "{refused:?}"
-    );
+    let refused = system.projects.check_removal(&project("default"), Removal::Drop).await;
+    assert!(matches!(refused, Err(ProjectError::Default(_))), "{refused:?}");
     let refused = system.projects.check_removal(&leaver, Removal::Drop).await;
-    assert!(
-        matches!(refused, Err(ProjectError::UnknownProject { .. })),
-        "{refused:?}"
-    );
-    system
-        .projects
-        .create(&leaver, Claim::Refuse)
-        .await
-        .unwrap();
+    assert!(matches!(refused, Err(ProjectError::UnknownProject { .. })), "{refused:?}");
+    system.projects.create(&leaver, Claim::Refuse).await.unwrap();
     server.sql(&["CREATE DATABASE left_over"]).await;
     let (made, adopted) = (database("leaver_made"), database("left_over"));
-    system
-        .projects
-        .create_database(&leaver, &made)
-        .await
-        .unwrap();
-    system
-        .projects
-        .adopt_database(&leaver, &adopted, Drops::Tables)
-        .await
-        .unwrap();
-    let key = system
-        .keys
-        .issue(&leaver, Access::Full, "", None)
-        .await
-        .unwrap();
-    let refused = system
-        .projects
-        .check_removal(&leaver, Removal::Refuse)
-        .await;
+    system.projects.create_database(&leaver, &made).await.unwrap();
+    system.projects.adopt_database(&leaver, &adopted, Drops::Tables).await.unwrap();
+    let key = system.keys.issue(&leaver, Access::Full, "", None).await.unwrap();
+    let refused = system.projects.check_removal(&leaver, Removal::Refuse).await;
     let Err(ProjectError::OwnsDatabases { databases, .. }) = refused else {
         panic!("{refused:?}");
     };
@@ -352,11 +188,7 @@ async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     assert!(open.query_drop("SELECT 1").await.is_err());
     // What broke off here is done again.
     assert_eq!(system.projects.close(&leaver).await.unwrap(), 0);
-    let removed = system
-        .projects
-        .remove(&leaver, Removal::Drop)
-        .await
-        .unwrap();
+    let removed = system.projects.remove(&leaver, Removal::Drop).await.unwrap();
     assert_eq!(removed.dropped, ["leaver_made"]);
     assert_eq!(removed.released, ["left_over"]);
     assert!(!system.admin.exists("leaver_made").await.unwrap());

@@ -6,10 +6,7 @@ use shared::ident::{DatabaseName, ProjectName};
 use crate::server::{Installation, Server};
 
 fn wrong(findings: &[Finding]) -> Vec<&Finding> {
-    findings
-        .iter()
-        .filter(|finding| finding.verdict != Verdict::Ok)
-        .collect()
+    findings.iter().filter(|finding| finding.verdict != Verdict::Ok).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,21 +16,12 @@ async fn a_healthy_installation_has_nothing_to_mend_and_each_fault_is_found() {
     let system = installation.system(&server.address());
     let config = &installation.config;
     let before = examine(&system, config).await;
-    assert!(
-        wrong(&before)
-            .iter()
-            .any(|finding| finding.check == "schema"),
-        "{before:#?}"
-    );
+    assert!(wrong(&before).iter().any(|finding| finding.check == "schema"), "{before:#?}");
 
     system.prepare().await.unwrap();
     let default = ProjectName::parse("default").unwrap();
     let data = DatabaseName::parse("my_data").unwrap();
-    system
-        .projects
-        .create_database(&default, &data)
-        .await
-        .unwrap();
+    system.projects.create_database(&default, &data).await.unwrap();
     let healthy = examine(&system, config).await;
     assert_eq!(wrong(&healthy), Vec::<&Finding>::new());
 
@@ -48,10 +36,7 @@ async fn a_healthy_installation_has_nothing_to_mend_and_each_fault_is_found() {
         ])
         .await;
     let sick = examine(&system, config).await;
-    let text: Vec<String> = wrong(&sick)
-        .iter()
-        .map(|finding| finding.message.clone())
-        .collect();
+    let text: Vec<String> = wrong(&sick).iter().map(|finding| finding.message.clone()).collect();
     let text = text.join("\n");
     for sign in [
         "selkie-default-ro: it has PROCESS on the whole server",
@@ -91,21 +76,13 @@ async fn an_account_without_a_name_that_shadows_others_is_told_first() {
     let system = installation.system(&server.tcp_address("boss", "Boss-1-word"));
     system.prepare().await.unwrap();
     let findings = examine(&system, &installation.config).await;
-    let grants: Vec<&Finding> = findings
-        .iter()
-        .filter(|finding| finding.check == "grants")
-        .collect();
+    let grants: Vec<&Finding> = findings.iter().filter(|finding| finding.check == "grants").collect();
     let first = grants.first().unwrap();
     assert_eq!(first.verdict, Verdict::Wrong);
     for part in ["shadows", "selkie-default-rw", "selkie-default-ro", "''@'"] {
         assert!(first.message.contains(part), "{first:?}");
     }
-    assert!(
-        first.hint.as_ref().unwrap().contains("DROP USER ''@'"),
-        "{first:?}"
-    );
-    let refusals = grants
-        .iter()
-        .filter(|finding| finding.message.contains("Access denied"));
+    assert!(first.hint.as_ref().unwrap().contains("DROP USER ''@'"), "{first:?}");
+    let refusals = grants.iter().filter(|finding| finding.message.contains("Access denied"));
     assert_eq!(refusals.count(), 0, "{grants:#?}");
 }

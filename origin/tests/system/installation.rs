@@ -10,10 +10,7 @@ use crate::server::{Installation, Server};
 
 /// A configuration of a data directory that does not exist, and this server.
 fn config(directory: &Path, server: &Server) -> Config {
-    let url = format!(
-        "mysql://root@localhost?socket={}",
-        server.socket().display()
-    );
+    let url = format!("mysql://root@localhost?socket={}", server.socket().display());
     Config::load(Sources {
         environment: [("SELKIE_DATABASE_URL".to_owned(), url)].into(),
         directory: directory.to_owned(),
@@ -29,11 +26,7 @@ async fn a_command_makes_no_schema_and_a_second_machine_no_second_secret() {
     let system = first.system(&server.address());
     let refused = system.migrate().await.unwrap_err();
     assert!(matches!(refused, SystemError::NoSchema(_)), "{refused}");
-    assert!(
-        refused
-            .to_string()
-            .contains(&server.socket().display().to_string())
-    );
+    assert!(refused.to_string().contains(&server.socket().display().to_string()));
     assert_eq!(system.admin.schema_version().await.unwrap(), None);
 
     assert_eq!(system.init().await.unwrap(), Initialised::New);
@@ -48,14 +41,8 @@ async fn a_command_makes_no_schema_and_a_second_machine_no_second_secret() {
             Purpose::Command => matches!(refused, InstallationError::NoSecret { .. }),
             _ => matches!(refused, InstallationError::SecretLost { .. }),
         };
-        assert!(
-            fits && refused.is_misconfiguration(),
-            "{purpose:?}: {refused}"
-        );
-        assert!(
-            !config.data_dir.exists(),
-            "{purpose:?} made a data directory"
-        );
+        assert!(fits && refused.is_misconfiguration(), "{purpose:?}: {refused}");
+        assert!(!config.data_dir.exists(), "{purpose:?} made a data directory");
     }
     server.sql(&["DROP DATABASE selkie"]).await;
     Opened::open(&config, Purpose::Serve).await.unwrap();

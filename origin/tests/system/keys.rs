@@ -21,11 +21,7 @@ fn default() -> ProjectName {
 }
 
 async fn registry(system: &System) -> Arc<KeyRegistry> {
-    Arc::new(
-        KeyRegistry::open(system.admin.clone(), system.keys.clone())
-            .await
-            .unwrap(),
-    )
+    Arc::new(KeyRegistry::open(system.admin.clone(), system.keys.clone()).await.unwrap())
 }
 
 async fn code(registry: &KeyRegistry, token: &str) -> ErrorCode {
@@ -36,27 +32,14 @@ async fn code(registry: &KeyRegistry, token: &str) -> ErrorCode {
 async fn a_new_key_opens_its_project_at_once_and_at_the_edge_too() {
     let (_, _, system) = shared().await;
     let registry = registry(&system).await;
-    let issued = system
-        .keys
-        .issue(&default(), Access::Read, "reader", None)
-        .await
-        .unwrap();
-    let principal = registry
-        .authenticate(Some(&format!("Bearer {}", issued.token)))
-        .await
-        .unwrap();
+    let issued = system.keys.issue(&default(), Access::Read, "reader", None).await.unwrap();
+    let principal = registry.authenticate(Some(&format!("Bearer {}", issued.token))).await.unwrap();
     assert_eq!(principal.key_id(), issued.id);
     assert_eq!(principal.project(), &default());
     assert_eq!(principal.access(), Access::Read);
     let edge = KeySet::from_jwks(&system.keys.public_keys().await.unwrap().to_jwks()).unwrap();
-    assert_eq!(
-        verify(Some(&issued.token), &edge, origin::clock::now()).unwrap(),
-        (*principal).clone()
-    );
-    assert_eq!(
-        registry.authenticate(None).await.unwrap_err().code(),
-        ErrorCode::MissingKey
-    );
+    assert_eq!(verify(Some(&issued.token), &edge, origin::clock::now()).unwrap(), (*principal).clone());
+    assert_eq!(registry.authenticate(None).await.unwrap_err().code(), ErrorCode::MissingKey);
     assert_eq!(code(&registry, "a.b.c").await, ErrorCode::InvalidKey);
 }
 
@@ -64,31 +47,19 @@ async fn a_new_key_opens_its_project_at_once_and_at_the_edge_too() {
 async fn a_revoked_key_is_refused_by_every_origin_that_follows() {
     let (_, _, system) = shared().await;
     let (one, two) = (registry(&system).await, registry(&system).await);
-    let issued = system
-        .keys
-        .issue(&default(), Access::Full, "", None)
-        .await
-        .unwrap();
+    let issued = system.keys.issue(&default(), Access::Full, "", None).await.unwrap();
     for registry in [&one, &two] {
         registry.authenticate(Some(&issued.token)).await.unwrap();
     }
-    assert_eq!(
-        system.keys.revoke(issued.id).await.unwrap(),
-        KeyStatus::Live
-    );
-    assert_eq!(
-        system.keys.revoke(issued.id).await.unwrap(),
-        KeyStatus::Revoked
-    );
+    assert_eq!(system.keys.revoke(issued.id).await.unwrap(), KeyStatus::Live);
+    assert_eq!(system.keys.revoke(issued.id).await.unwrap(), KeyStatus::Revoked);
     for registry in [&one, &two] {
         registry.refresh().await.unwrap();
         assert_eq!(code(registry, &issued.token).await, ErrorCode::RevokedKey);
         assert_eq!(code(registry, &issued.token).await, ErrorCode::RevokedKey);
     }
     let unknown = Uuid::now_v7();
-    assert!(
-        matches!(system.keys.revoke(unknown).await, Err(KeyError::Unknown(id)) if id == unknown)
-    );
+    assert!(matches!(system.keys.revoke(unknown).await, Err(KeyError::Unknown(id)) if id == unknown));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,11 +68,7 @@ async fn a_watching_origin_follows_by_itself() {
     let registry = registry(&system).await;
     let stop = CancellationToken::new();
     let watching = tokio::spawn(Arc::clone(&registry).watch(stop.clone()));
-    let issued = system
-        .keys
-        .issue(&default(), Access::Full, "", None)
-        .await
-        .unwrap();
+    let issued = system.keys.issue(&default(), Access::Full, "", None).await.unwrap();
     registry.authenticate(Some(&issued.token)).await.unwrap();
     system.keys.revoke(issued.id).await.unwrap();
     let refused = async {
@@ -109,9 +76,7 @@ async fn a_watching_origin_follows_by_itself() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), refused)
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(30), refused).await.unwrap();
     stop.cancel();
     watching.await.unwrap();
     let rows = system.keys.list(None).await.unwrap();
@@ -122,22 +87,10 @@ async fn a_watching_origin_follows_by_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_whose_row_is_gone_is_refused_though_its_signature_holds() {
     let (server, _, system) = shared().await;
-    let issued = system
-        .keys
-        .issue(&default(), Access::Full, "", None)
-        .await
-        .unwrap();
+    let issued = system.keys.issue(&default(), Access::Full, "", None).await.unwrap();
     let mut root = server.root().await;
-    root.exec_drop(
-        "DELETE FROM selkie.`keys` WHERE id = ?",
-        (issued.id.to_string(),),
-    )
-    .await
-    .unwrap();
-    assert_eq!(
-        code(&*registry(&system).await, &issued.token).await,
-        ErrorCode::InvalidKey
-    );
+    root.exec_drop("DELETE FROM selkie.`keys` WHERE id = ?", (issued.id.to_string(),)).await.unwrap();
+    assert_eq!(code(&*registry(&system).await, &issued.token).await, ErrorCode::InvalidKey);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,11 +99,7 @@ async fn another_installations_key_is_refused() {
     let registry = registry(&system).await;
     // The same database under another secret: the same key ids, other signatures.
     let other = Installation::new("").system(&server.address());
-    let issued = other
-        .keys
-        .issue(&default(), Access::Full, "", None)
-        .await
-        .unwrap();
+    let issued = other.keys.issue(&default(), Access::Full, "", None).await.unwrap();
     assert_eq!(code(&registry, &issued.token).await, ErrorCode::InvalidKey);
 }
 
@@ -159,11 +108,7 @@ async fn keys_are_listed_and_never_with_their_token() {
     let (_, _, system) = shared().await;
     let name = "Grüße, 日本 🦭";
     let day = Duration::from_secs(86_400);
-    let issued = system
-        .keys
-        .issue(&default(), Access::Full, name, Some(day))
-        .await
-        .unwrap();
+    let issued = system.keys.issue(&default(), Access::Full, name, Some(day)).await.unwrap();
     let rows = system.keys.list(Some(&default())).await.unwrap();
     let row = rows.iter().find(|row| row.id == issued.id).unwrap();
     assert_eq!(row.name, name);
@@ -177,39 +122,15 @@ async fn what_can_be_no_key_is_not_issued() {
     let (_, _, system) = shared().await;
     let issue = |project: &str, name: String, lifetime: Option<u64>| {
         let (project, keys) = (ProjectName::parse(project).unwrap(), system.keys.clone());
-        async move {
-            keys.issue(
-                &project,
-                Access::Full,
-                &name,
-                lifetime.map(Duration::from_secs),
-            )
-            .await
-            .map(|_| ())
-        }
+        async move { keys.issue(&project, Access::Full, &name, lifetime.map(Duration::from_secs)).await.map(|_| ()) }
     };
     let unknown = issue("defualt", String::new(), None).await.unwrap_err();
-    assert!(matches!(
-        unknown,
-        KeyError::Project(ProjectError::UnknownProject { .. })
-    ));
+    assert!(matches!(unknown, KeyError::Project(ProjectError::UnknownProject { .. })));
     assert_eq!(unknown.hint().unwrap(), "did you mean default?");
-    assert!(matches!(
-        issue("default", "x".repeat(101), None).await,
-        Err(KeyError::Name)
-    ));
-    assert!(matches!(
-        issue("default", "a\nb".to_owned(), None).await,
-        Err(KeyError::Name)
-    ));
-    assert!(matches!(
-        issue("default", String::new(), Some(0)).await,
-        Err(KeyError::Lifetime)
-    ));
-    assert!(matches!(
-        issue("default", String::new(), Some(u64::MAX)).await,
-        Err(KeyError::Lifetime)
-    ));
+    assert!(matches!(issue("default", "x".repeat(101), None).await, Err(KeyError::Name)));
+    assert!(matches!(issue("default", "a\nb".to_owned(), None).await, Err(KeyError::Name)));
+    assert!(matches!(issue("default", String::new(), Some(0)).await, Err(KeyError::Lifetime)));
+    assert!(matches!(issue("default", String::new(), Some(u64::MAX)).await, Err(KeyError::Lifetime)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,30 +141,18 @@ async fn rotation_keeps_two_signing_keys_and_ends_the_keys_of_the_third() {
     let registry = registry(&system).await;
     let mut issued = Vec::new();
     for round in 0..3 {
-        issued.push(
-            system
-                .keys
-                .issue(&default(), Access::Full, "", None)
-                .await
-                .unwrap(),
-        );
+        issued.push(system.keys.issue(&default(), Access::Full, "", None).await.unwrap());
         registry.refresh().await.unwrap();
         let plan = system.keys.plan_rotation().await.unwrap();
         assert_eq!(plan.lost.len(), usize::from(round > 0));
-        registry
-            .authenticate(Some(&issued[round].token))
-            .await
-            .unwrap();
+        registry.authenticate(Some(&issued[round].token)).await.unwrap();
         if round < 2 {
             assert_eq!(system.keys.rotate().await.unwrap(), plan);
         }
     }
     assert_eq!(system.keys.public_keys().await.unwrap().kids().count(), 2);
     registry.refresh().await.unwrap();
-    assert_eq!(
-        code(&registry, &issued[0].token).await,
-        ErrorCode::InvalidKey
-    );
+    assert_eq!(code(&registry, &issued[0].token).await, ErrorCode::InvalidKey);
     for key in &issued[1..] {
         registry.authenticate(Some(&key.token)).await.unwrap();
     }

@@ -29,12 +29,7 @@ async fn library(project: &str) -> (MediaTable, ProjectName) {
 
 fn object() -> StoredObject {
     let key = ObjectKey::new();
-    StoredObject {
-        key,
-        mime: "image/png".to_owned(),
-        size: 7,
-        sha256: [key.as_uuid().as_bytes()[15]; 32],
-    }
+    StoredObject { key, mime: "image/png".to_owned(), size: 7, sha256: [key.as_uuid().as_bytes()[15]; 32] }
 }
 
 fn item(name: &str) -> NewRow {
@@ -50,13 +45,7 @@ fn item(name: &str) -> NewRow {
 }
 
 fn picture(name: &str) -> NewRow {
-    NewRow {
-        kind: MediaKind::Image,
-        width: Some(640),
-        height: Some(480),
-        thumbnail: Some(object()),
-        ..item(name)
-    }
+    NewRow { kind: MediaKind::Image, width: Some(640), height: Some(480), thumbnail: Some(object()), ..item(name) }
 }
 
 fn upload(project: &ProjectName, folder: &str, items: Vec<NewRow>) -> NewRows {

@@ -20,38 +20,21 @@ async fn origins_that_start_at_once_migrate_once_and_a_newer_schema_is_refused()
         start.await.unwrap().unwrap();
     }
     let mut root = server.root().await;
-    let versions: Vec<u32> = root
-        .query("SELECT version FROM selkie.migrations")
-        .await
-        .unwrap();
+    let versions: Vec<u32> = root.query("SELECT version FROM selkie.migrations").await.unwrap();
     assert_eq!(versions, (1..=SCHEMA_VERSION).collect::<Vec<_>>());
-    let signing_keys: Option<u64> = root
-        .query_first("SELECT COUNT(*) FROM selkie.signing_keys")
-        .await
-        .unwrap();
+    let signing_keys: Option<u64> = root.query_first("SELECT COUNT(*) FROM selkie.signing_keys").await.unwrap();
     assert_eq!(signing_keys, Some(1));
 
     // What a crash between a statement and its record leaves behind is taken up again.
-    root.query_drop("DELETE FROM selkie.migrations")
-        .await
-        .unwrap();
+    root.query_drop("DELETE FROM selkie.migrations").await.unwrap();
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
-    assert_eq!(
-        system.admin.schema_version().await.unwrap(),
-        Some(SCHEMA_VERSION)
-    );
+    assert_eq!(system.admin.schema_version().await.unwrap(), Some(SCHEMA_VERSION));
 
-    let newer = format!(
-        "INSERT INTO selkie.migrations VALUES ({}, 'from the future', 0)",
-        SCHEMA_VERSION + 1
-    );
+    let newer = format!("INSERT INTO selkie.migrations VALUES ({}, 'from the future', 0)", SCHEMA_VERSION + 1);
     root.query_drop(newer).await.unwrap();
     let refused = system.prepare().await.unwrap_err();
-    assert!(
-        matches!(refused, SystemError::Admin(AdminError::SchemaTooNew { .. })),
-        "{refused}"
-    );
+    assert!(matches!(refused, SystemError::Admin(AdminError::SchemaTooNew { .. })), "{refused}");
     assert!(refused.to_string().contains("newer selkie"), "{refused}");
 }
 
@@ -61,20 +44,12 @@ async fn an_unreachable_server_and_a_wrong_password_are_told_apart() {
     let installation = Installation::new("");
     let mut address = server.address();
     address.admin_password = secrecy::SecretString::from("hunter2");
-    server
-        .sql(&["CREATE USER IF NOT EXISTS 'closed'@'localhost' IDENTIFIED BY 'x'"])
-        .await;
+    server.sql(&["CREATE USER IF NOT EXISTS 'closed'@'localhost' IDENTIFIED BY 'x'"]).await;
     address.admin_user = "closed".to_owned();
     let refused = installation.system(&address).prepare().await.unwrap_err();
-    assert!(
-        matches!(refused, SystemError::Admin(AdminError::Login { .. })),
-        "{refused}"
-    );
+    assert!(matches!(refused, SystemError::Admin(AdminError::Login { .. })), "{refused}");
     assert!(!refused.to_string().contains("hunter2"));
     address.endpoint = origin::address::Endpoint::Socket("/nonexistent/socket".into());
     let refused = installation.system(&address).prepare().await.unwrap_err();
-    assert!(
-        matches!(refused, SystemError::Admin(AdminError::Unreachable(_))),
-        "{refused}"
-    );
+    assert!(matches!(refused, SystemError::Admin(AdminError::Unreachable(_))), "{refused}");
 }

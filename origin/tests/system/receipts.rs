@@ -20,11 +20,7 @@ fn pools(installation: &Installation, system: &System) -> Pools {
         connect_timeout: config.connect_timeout,
         query_timeout: config.query_timeout,
     };
-    Pools::new(
-        settings,
-        system.address.clone(),
-        system.projects.account_source(),
-    )
+    Pools::new(settings, system.address.clone(), system.projects.account_source())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,9 +49,7 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
         made.unwrap();
     }
     root.query_drop("CREATE DATABASE nobodys").await.unwrap();
-    root.query_drop("CREATE TABLE strange.selkie_receipts (id INT)")
-        .await
-        .unwrap();
+    root.query_drop("CREATE TABLE strange.selkie_receipts (id INT)").await.unwrap();
     let filled = ["plain", "Odd ``name", "swept-1_own", "others", "nobodys"];
     for name in filled {
         root.query_drop(format!(
@@ -81,10 +75,8 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
     assert_eq!(idempotency::sweep(&pools, &project).await.unwrap(), 3 * 700);
     assert_eq!(idempotency::sweep(&pools, &project).await.unwrap(), 0);
     for name in filled {
-        let left: Option<u64> = root
-            .query_first(format!("SELECT COUNT(*) FROM `{name}`.selkie_receipts"))
-            .await
-            .unwrap();
+        let left: Option<u64> =
+            root.query_first(format!("SELECT COUNT(*) FROM `{name}`.selkie_receipts")).await.unwrap();
         let swept = !["others", "nobodys"].contains(&name);
         assert_eq!(left, Some(if swept { 700 } else { 1_400 }), "{name}");
     }
@@ -98,11 +90,7 @@ async fn what_a_project_put_behind_the_name_runs_with_its_own_rights() {
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
     let project = ProjectName::parse("sly").unwrap();
-    system
-        .projects
-        .create(&project, Claim::Refuse)
-        .await
-        .unwrap();
+    system.projects.create(&project, Claim::Refuse).await.unwrap();
     let account = system.projects.account(&project, shared::key::Access::Full);
     let mut conn = server.login(&account).await.unwrap();
     for statement in [

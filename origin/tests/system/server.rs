@@ -49,11 +49,7 @@ impl Server {
 
     /// One of the test's own; by TCP too, if a port is given.
     pub(crate) fn start(port: Option<u16>) -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("sk")
-            .tempdir()
-            .unwrap()
-            .keep();
+        let directory = tempfile::Builder::new().prefix("sk").tempdir().unwrap().keep();
         let network = match port {
             Some(port) => format!("--bind-address=127.0.0.1 --port={port}"),
             None => "--skip-networking".to_owned(),
@@ -69,17 +65,10 @@ impl Server {
         while std::os::unix::net::UnixStream::connect(directory.join("s")).is_err() {
             let gone = guard.try_wait().unwrap().is_some();
             let log = std::fs::read_to_string(directory.join("log")).unwrap_or_default();
-            assert!(
-                !gone && Instant::now() < deadline,
-                "MariaDB does not start: {log}"
-            );
+            assert!(!gone && Instant::now() < deadline, "MariaDB does not start: {log}");
             std::thread::sleep(Duration::from_millis(50));
         }
-        Self {
-            directory,
-            port,
-            _guard: guard,
-        }
+        Self { directory, port, _guard: guard }
     }
 
     /// Where it listens.
@@ -96,11 +85,7 @@ impl Server {
     }
 
     pub(crate) fn tcp_address(&self, user: &str, password: &str) -> DatabaseAddress {
-        let endpoint = Endpoint::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port: self.port.unwrap(),
-            tls: Tls::Off,
-        };
+        let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: self.port.unwrap(), tls: Tls::Off };
         DatabaseAddress {
             endpoint,
             admin_user: user.to_owned(),
@@ -117,8 +102,7 @@ impl Server {
     }
 
     pub(crate) async fn login(&self, account: &Account) -> mysql_async::Result<Conn> {
-        self.connect(&account.user, account.password.expose_secret())
-            .await
+        self.connect(&account.user, account.password.expose_secret()).await
     }
 
     pub(crate) async fn root(&self) -> Conn {
@@ -147,20 +131,11 @@ impl Installation {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("selkie.toml");
         std::fs::write(&file, toml).unwrap();
-        let config = Config::load(Sources {
-            directory: directory.path().to_owned(),
-            file: Some(file),
-            ..Sources::default()
-        })
-        .unwrap();
-        let secret = Arc::new(
-            InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap(),
-        );
-        Self {
-            config,
-            secret,
-            _directory: directory,
-        }
+        let config =
+            Config::load(Sources { directory: directory.path().to_owned(), file: Some(file), ..Sources::default() })
+                .unwrap();
+        let secret = Arc::new(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap());
+        Self { config, secret, _directory: directory }
     }
 
     pub(crate) fn system(&self, address: &DatabaseAddress) -> System {

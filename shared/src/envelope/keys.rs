@@ -55,11 +55,7 @@ impl Keys {
         for part in parts {
             match part {
                 Part::Field(name) => keys.cell(lead, name),
-                Part::Object {
-                    name,
-                    fields,
-                    presence,
-                } => {
+                Part::Object { name, fields, presence } => {
                     let first = keys.len();
                     for (at, field) in fields.into_iter().enumerate() {
                         keys.cell(if at == 0 { b'{' } else { b',' }, field);
@@ -68,11 +64,7 @@ impl Keys {
                     write_string(&mut key, name);
                     key.push(b':');
                     let cells = first..keys.len();
-                    keys.objects.push(Object {
-                        key,
-                        cells,
-                        presence,
-                    });
+                    keys.objects.push(Object { key, cells, presence });
                 }
             }
             lead = b',';
@@ -117,10 +109,7 @@ impl Keys {
             if at > 0 {
                 out.push(b',');
             }
-            let object = self
-                .objects
-                .iter()
-                .find(|object| object.cells.contains(&at));
+            let object = self.objects.iter().find(|object| object.cells.contains(&at));
             let name = match object {
                 Some(object) => format!("{}.{}", name(&object.key), name(self.get(at))),
                 None => name(self.get(at)),

@@ -22,10 +22,7 @@ fn row(encoder: &mut Encoder, keys: &Keys, cells: &[&str]) {
 #[test]
 fn no_rows_make_an_empty_list() {
     for shape in [Shape::Rows, Shape::Sets] {
-        assert_eq!(
-            text(Encoder::begin(shape, 0).finish()),
-            r#"{"success":true,"payload":[]}"#
-        );
+        assert_eq!(text(Encoder::begin(shape, 0).finish()), r#"{"success":true,"payload":[]}"#);
     }
 }
 
@@ -53,21 +50,14 @@ fn result_sets_are_lists_in_a_list() {
     row(&mut encoder, &keys, &["1"]);
     row(&mut encoder, &keys, &["2"]);
     encoder.next_set();
-    assert_eq!(
-        text(encoder.finish()),
-        r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#
-    );
+    assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#);
 }
 
 /// Of a post, its author, whom the cell behind the others tells of, and its title.
 fn nested() -> Keys {
     Keys::nested([
         Part::Field("id"),
-        Part::Object {
-            name: "aut\"hor",
-            fields: vec!["id", "name"],
-            presence: 4,
-        },
+        Part::Object { name: "aut\"hor", fields: vec!["id", "name"], presence: 4 },
         Part::Field("title"),
     ])
 }
@@ -85,11 +75,7 @@ fn an_object_is_written_where_it_stands_and_null_where_it_is_not_there() {
 
 #[test]
 fn objects_may_come_first_last_alone_side_by_side_and_empty() {
-    let object = |name, fields: &[&'static str], presence| Part::Object {
-        name,
-        fields: fields.to_vec(),
-        presence,
-    };
+    let object = |name, fields: &[&'static str], presence| Part::Object { name, fields: fields.to_vec(), presence };
     for (parts, cells, expected) in [
         (vec![object("u", &["a"], 0)], vec!["1"], r#"{"u":{"a":1}}"#),
         (vec![object("u", &["a"], 0)], vec![""], r#"{"u":null}"#),
@@ -99,11 +85,7 @@ fn objects_may_come_first_last_alone_side_by_side_and_empty() {
             vec!["1", "2", ""],
             r#"{"u":{"a":1,"b":2},"v":null}"#,
         ),
-        (
-            vec![object("u", &["a"], 0), Part::Field("x")],
-            vec!["", "5"],
-            r#"{"u":null,"x":5}"#,
-        ),
+        (vec![object("u", &["a"], 0), Part::Field("x")], vec!["", "5"], r#"{"u":null,"x":5}"#),
         (vec![], vec![], "{}"),
     ] {
         let keys = Keys::nested(parts);
@@ -120,19 +102,13 @@ fn a_flat_row_is_the_same_by_either_way() {
     for keys in [Keys::new(names), Keys::nested(parts)] {
         let mut encoder = Encoder::begin(Shape::Row, 0);
         row(&mut encoder, &keys, &["1", "2"]);
-        assert_eq!(
-            text(encoder.finish()),
-            r#"{"success":true,"payload":{"id":1,"title":2}}"#
-        );
+        assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":{"id":1,"title":2}}"#);
     }
 }
 
 #[test]
 fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
-    let trailer = |count, next: Option<&str>| Trailer {
-        count,
-        next: next.map(str::to_owned),
-    };
+    let trailer = |count, next: Option<&str>| Trailer { count, next: next.map(str::to_owned) };
     for (trailer, end) in [
         (trailer(None, None), "}"),
         (trailer(Some(12), None), r#","count":12}"#),
@@ -141,10 +117,7 @@ fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
     ] {
         let mut encoder = Encoder::begin(Shape::Rows, 0);
         row(&mut encoder, &Keys::new(["id"]), &["1"]);
-        assert_eq!(
-            text(encoder.finish_with(&trailer)),
-            format!(r#"{{"success":true,"payload":[{{"id":1}}]{end}"#)
-        );
+        assert_eq!(text(encoder.finish_with(&trailer)), format!(r#"{{"success":true,"payload":[{{"id":1}}]{end}"#));
     }
 }
 
@@ -156,10 +129,7 @@ fn bare_rows_have_no_envelope_and_end_their_lines() {
             Format::NdJson,
             "{\"id\":1,\"aut\\\"hor\":{\"id\":7,\"name\":8},\"title\":3}\n{\"id\":2,\"aut\\\"hor\":null,\"title\":4}\n",
         ),
-        (
-            Format::Csv,
-            "id,\"aut\"\"hor.id\",\"aut\"\"hor.name\",title\r\n1,7,8,3\r\n2,,,4\r\n",
-        ),
+        (Format::Csv, "id,\"aut\"\"hor.id\",\"aut\"\"hor.name\",title\r\n1,7,8,3\r\n2,,,4\r\n"),
     ] {
         let mut encoder = Encoder::begin_as(format, Shape::Rows, &nested(), 0);
         for cells in &rows {

@@ -115,10 +115,7 @@ pub fn write_csv(out: &mut Vec<u8>, text: &str) {
     let blank = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b' ' | b'\t'));
     let special = |byte| matches!(byte, b',' | b'"' | b'\r' | b'\n');
     // Some readers drop blanks at the ends of what is not quoted.
-    if !blank(bytes.first())
-        && !blank(bytes.last())
-        && find(bytes, quoted_in_csv, special).is_none()
-    {
+    if !blank(bytes.first()) && !blank(bytes.last()) && find(bytes, quoted_in_csv, special).is_none() {
         out.extend_from_slice(bytes);
         return;
     }

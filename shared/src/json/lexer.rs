@@ -27,10 +27,7 @@ pub(crate) enum Token {
 impl Token {
     /// Whether a value may begin with it.
     pub(crate) fn begins_value(self) -> bool {
-        !matches!(
-            self,
-            Self::CloseObject | Self::CloseList | Self::Colon | Self::Comma
-        )
+        !matches!(self, Self::CloseObject | Self::CloseList | Self::Colon | Self::Comma)
     }
 
     /// The kind of value that begins with it.
@@ -124,11 +121,7 @@ impl Lexer {
     fn place(&self, at: u64) -> String {
         match self.lines {
             0 => format!("byte {at}"),
-            lines => format!(
-                "byte {at} (line {}, column {})",
-                lines + 1,
-                at.saturating_sub(self.line_from) + 1
-            ),
+            lines => format!("byte {at} (line {}, column {})", lines + 1, at.saturating_sub(self.line_from) + 1),
         }
     }
 
@@ -262,11 +255,7 @@ impl Lexer {
     }
 
     pub(crate) fn unexpected(&self, token: Token, wanted: &str) -> Problem {
-        malformed(&format!(
-            "{} stands at {}, where {wanted} is expected",
-            token.written(),
-            self.place(self.from)
-        ))
+        malformed(&format!("{} stands at {}, where {wanted} is expected", token.written(), self.place(self.from)))
     }
 
     pub(crate) fn ended_early(&self) -> Problem {

@@ -5,8 +5,7 @@ use proptest::prelude::*;
 
 #[test]
 fn numbers_and_objects_keep_their_text() {
-    let members =
-        members(r#"{"a": 1.50, "b": {"x": 1e2}, "c": "\u00e9", "d": [1], "e": null}"#).unwrap();
+    let members = members(r#"{"a": 1.50, "b": {"x": 1e2}, "c": "\u00e9", "d": [1], "e": null}"#).unwrap();
     assert_eq!(members[0].1, Value::Number("1.50".into()));
     assert_eq!(members[1].1, Value::Object(r#"{"x": 1e2}"#.into()));
     assert_eq!(members[2].1, Value::Text("é".into()));
@@ -49,12 +48,7 @@ fn a_message_says_what_was_expected() {
 
 #[test]
 fn a_repeated_key_is_refused_also_when_escaped() {
-    assert_eq!(
-        body_members::<Value>(br#"{"a":1,"\u0061":2}"#)
-            .unwrap_err()
-            .code(),
-        ErrorCode::InvalidBody
-    );
+    assert_eq!(body_members::<Value>(br#"{"a":1,"\u0061":2}"#).unwrap_err().code(), ErrorCode::InvalidBody);
 }
 
 #[test]
@@ -91,23 +85,11 @@ fn a_fault_is_named_with_its_place() {
         ("{\"a\":tru}", "expected ident at line 1 column 9"),
         ("{\"a\":'x'}", "expected value at line 1 column 6"),
         ("{\"a\":\"\\x\"}", "invalid escape at line 1 column 8"),
-        (
-            "{\"a\":\"\\ud800\"}",
-            "a text holds half of a surrogate pair",
-        ),
-        (
-            "{\"a\":\"\\udc00\"}",
-            "a text holds half of a surrogate pair",
-        ),
-        (
-            "{\"\\ud800\\u0041\":1}",
-            "a text holds half of a surrogate pair",
-        ),
+        ("{\"a\":\"\\ud800\"}", "a text holds half of a surrogate pair"),
+        ("{\"a\":\"\\udc00\"}", "a text holds half of a surrogate pair"),
+        ("{\"\\ud800\\u0041\":1}", "a text holds half of a surrogate pair"),
         ("{} {}", "trailing characters at line 1 column 4"),
-        (
-            "{\n  \"a\": 1,\n  b\n}",
-            "key must be a string at line 3 column 3",
-        ),
+        ("{\n  \"a\": 1,\n  b\n}", "key must be a string at line 3 column 3"),
     ] {
         let problem = body_members::<Value>(body.as_bytes()).unwrap_err();
         assert_eq!(problem.code(), ErrorCode::InvalidJson, "{body}");
@@ -115,10 +97,7 @@ fn a_fault_is_named_with_its_place() {
         assert_eq!(problem.message(), message, "{body}");
     }
     for (body, message) in [
-        (
-            &b"{\"a\":\"\xe6\x97\xa5\xc3\"}"[..],
-            "The body is not UTF-8: byte 9 is broken.",
-        ),
+        (&b"{\"a\":\"\xe6\x97\xa5\xc3\"}"[..], "The body is not UTF-8: byte 9 is broken."),
         (b"\xef\xbb{}", "The body is not UTF-8: byte 0 is broken."),
         (b" \n", "The body is empty."),
     ] {
@@ -133,33 +112,13 @@ fn a_lone_half_of_a_surrogate_pair_passes_in_nested_json() {
 
 #[test]
 fn what_is_no_json_and_what_is_no_object_are_told_apart() {
-    for text in [
-        "",
-        "{",
-        "{'a':1}",
-        "{\"a\":NaN}",
-        "{\"a\":\"\\ud800\"}",
-        "{} {}",
-    ] {
-        assert_eq!(
-            body_members::<Value>(text.as_bytes()).unwrap_err().code(),
-            ErrorCode::InvalidJson,
-            "{text}"
-        );
+    for text in ["", "{", "{'a':1}", "{\"a\":NaN}", "{\"a\":\"\\ud800\"}", "{} {}"] {
+        assert_eq!(body_members::<Value>(text.as_bytes()).unwrap_err().code(), ErrorCode::InvalidJson, "{text}");
     }
     for text in ["[]", "1", "null", "\"x\""] {
-        assert_eq!(
-            body_members::<Value>(text.as_bytes()).unwrap_err().code(),
-            ErrorCode::InvalidBody,
-            "{text}"
-        );
+        assert_eq!(body_members::<Value>(text.as_bytes()).unwrap_err().code(), ErrorCode::InvalidBody, "{text}");
     }
-    assert_eq!(
-        body_members::<Value>(b"{\"a\":\"\xff\"}")
-            .unwrap_err()
-            .code(),
-        ErrorCode::InvalidJson
-    );
+    assert_eq!(body_members::<Value>(b"{\"a\":\"\xff\"}").unwrap_err().code(), ErrorCode::InvalidJson);
 }
 
 #[test]
@@ -172,9 +131,7 @@ fn a_body_of_the_wrong_kind_is_named_by_its_kind_and_not_repeated() {
         ("null".to_owned(), "null"),
     ] {
         assert_eq!(
-            body_members::<Value>(text.as_bytes())
-                .unwrap_err()
-                .message(),
+            body_members::<Value>(text.as_bytes()).unwrap_err().message(),
             format!("The body must be one JSON object, not {kind}.")
         );
     }

@@ -20,10 +20,7 @@ pub struct TokenCache {
 
 impl fmt::Debug for TokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenCache")
-            .field("keys", &self.keys)
-            .field("len", &self.len())
-            .finish_non_exhaustive()
+        f.debug_struct("TokenCache").field("keys", &self.keys).field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -31,12 +28,7 @@ impl TokenCache {
     /// An empty cache over `keys`; it belongs to them, so that a retired key takes its tokens along.
     #[must_use]
     pub fn new(keys: KeySet, capacity: usize) -> Self {
-        Self {
-            keys,
-            capacity: capacity.max(1),
-            young: HashMap::new(),
-            old: HashMap::new(),
-        }
+        Self { keys, capacity: capacity.max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
     /// [`super::verify`], from memory if this token was verified before.

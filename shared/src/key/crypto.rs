@@ -10,11 +10,8 @@ use jsonwebtoken::signature::{Error, Signer, Verifier};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 use std::sync::OnceLock;
 
-static PROVIDER: CryptoProvider = CryptoProvider {
-    signer_factory: signer,
-    verifier_factory: verifier,
-    key_utils: KeyUtils::new_unimplemented(),
-};
+static PROVIDER: CryptoProvider =
+    CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
 /// Makes the library use this provider; to be called before the library is.
 pub(super) fn install() {
@@ -51,8 +48,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     if *algorithm != Algorithm::EdDSA || key.family() != Algorithm::EdDSA.family() {
         return Err(ErrorKind::InvalidAlgorithm.into());
     }
-    let bytes =
-        <&[u8; 32]>::try_from(key.try_get_as_bytes()?).map_err(|_| ErrorKind::InvalidEddsaKey)?;
+    let bytes = <&[u8; 32]>::try_from(key.try_get_as_bytes()?).map_err(|_| ErrorKind::InvalidEddsaKey)?;
     let key = VerifyingKey::from_bytes(bytes).map_err(|_| ErrorKind::InvalidEddsaKey)?;
     Ok(Box::new(Public(key)))
 }
@@ -63,9 +59,7 @@ impl Verifier<Vec<u8>> for Public {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
         let signature = Signature::from_slice(signature).map_err(|_| Error::new())?;
         // Strict: refuses weak keys and signatures that some verifiers take and others don't.
-        self.0
-            .verify_strict(message, &signature)
-            .map_err(|_| Error::new())
+        self.0.verify_strict(message, &signature).map_err(|_| Error::new())
     }
 }
 

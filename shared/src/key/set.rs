@@ -7,9 +7,7 @@ use crate::limits::SIGNING_KEYS_MAX_COUNT;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::VerifyingKey;
-use jsonwebtoken::{
-    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
-};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -66,18 +64,13 @@ pub struct KeySet {
 
 impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.keys.iter().map(|(key, _)| key.kid()))
-            .finish()
+        f.debug_list().entries(self.keys.iter().map(|(key, _)| key.kid())).finish()
     }
 }
 
 impl PartialEq for KeySet {
     fn eq(&self, other: &Self) -> bool {
-        self.keys
-            .iter()
-            .map(|(key, _)| key)
-            .eq(other.keys.iter().map(|(key, _)| key))
+        self.keys.iter().map(|(key, _)| key).eq(other.keys.iter().map(|(key, _)| key))
     }
 }
 
@@ -93,8 +86,7 @@ impl KeySet {
         let mut checked: Vec<(PublicKey, DecodingKey)> = Vec::with_capacity(keys.len());
         for key in keys {
             let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-            let well_formed =
-                (1..=KID_MAX_CHARS).contains(&key.kid.len()) && key.kid.bytes().all(allowed);
+            let well_formed = (1..=KID_MAX_CHARS).contains(&key.kid.len()) && key.kid.bytes().all(allowed);
             if !well_formed || checked.iter().any(|(other, _)| other.kid == key.kid) {
                 return Err(KeySetError::KeyId);
             }
@@ -106,10 +98,7 @@ impl KeySet {
             checked.push((key, decoding));
         }
         crypto::install();
-        Ok(Self {
-            keys: checked,
-            validation: validation(),
-        })
+        Ok(Self { keys: checked, validation: validation() })
     }
 
     /// Reads a JWK set (RFC 7517), as `selkie key jwks` prints it.
@@ -121,12 +110,7 @@ impl KeySet {
         if set.keys.len() > SIGNING_KEYS_MAX_COUNT {
             return Err(KeySetError::Count(set.keys.len()));
         }
-        Self::new(
-            set.keys
-                .into_iter()
-                .map(Jwk::into_public)
-                .collect::<Result<_, _>>()?,
-        )
+        Self::new(set.keys.into_iter().map(Jwk::into_public).collect::<Result<_, _>>()?)
     }
 
     /// The JWK set's text: public keys only.
@@ -140,11 +124,7 @@ impl KeySet {
     /// What tells this installation's keys from another one's.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let keys: Vec<_> = self
-            .keys
-            .iter()
-            .map(|(key, _)| (&key.kid, &key.bytes))
-            .collect();
+        let keys: Vec<_> = self.keys.iter().map(|(key, _)| (&key.kid, &key.bytes)).collect();
         Fingerprint::of(&keys)
     }
 
@@ -162,9 +142,7 @@ impl KeySet {
         }
         let kid = header.kid?;
         let (_, key) = self.keys.iter().find(|(key, _)| key.kid == kid)?;
-        decode::<Claims>(token, key, &self.validation)
-            .ok()
-            .map(|data| data.claims)
+        decode::<Claims>(token, key, &self.validation).ok().map(|data| data.claims)
     }
 }
 
@@ -185,9 +163,7 @@ pub struct SigningKey {
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey")
-            .field("kid", &self.public.kid)
-            .finish_non_exhaustive()
+        f.debug_struct("SigningKey").field("kid", &self.public.kid).finish_non_exhaustive()
     }
 }
 
@@ -197,10 +173,7 @@ impl SigningKey {
     pub fn from_seed(kid: &str, seed: &[u8; 32]) -> Self {
         let public = ed25519_dalek::SigningKey::from_bytes(seed).verifying_key();
         Self {
-            public: PublicKey {
-                kid: kid.to_owned(),
-                bytes: public.to_bytes(),
-            },
+            public: PublicKey { kid: kid.to_owned(), bytes: public.to_bytes() },
             key: EncodingKey::from_ed_der(seed),
         }
     }
@@ -258,9 +231,7 @@ impl Jwk {
 
     fn into_public(self) -> Result<PublicKey, KeySetError> {
         let kid = self.kid.ok_or(KeySetError::KeyId)?;
-        let is = |field: Option<String>, expected: &str| {
-            field.as_deref().is_none_or(|text| text == expected)
-        };
+        let is = |field: Option<String>, expected: &str| field.as_deref().is_none_or(|text| text == expected);
         if self.d.is_some() {
             return Err(KeySetError::Private(kid));
         }
@@ -268,10 +239,7 @@ impl Jwk {
         if !ed25519 || !is(self.alg, "EdDSA") || !is(self.usage, "sig") {
             return Err(KeySetError::Unsupported(kid));
         }
-        let bytes = self
-            .x
-            .and_then(|x| URL_SAFE_NO_PAD.decode(x).ok())
-            .and_then(|x| x.try_into().ok());
+        let bytes = self.x.and_then(|x| URL_SAFE_NO_PAD.decode(x).ok()).and_then(|x| x.try_into().ok());
         match bytes {
             Some(bytes) => Ok(PublicKey { kid, bytes }),
             None => Err(KeySetError::Malformed(kid)),

@@ -20,9 +20,8 @@ fn signer(kid: &str, byte: u8) -> SigningKey {
 }
 
 fn keys() -> KeySet {
-    static KEYS: LazyLock<KeySet> = LazyLock::new(|| {
-        KeySet::new(vec![signer("a", 1).public(), signer("b", 2).public()]).unwrap()
-    });
+    static KEYS: LazyLock<KeySet> =
+        LazyLock::new(|| KeySet::new(vec![signer("a", 1).public(), signer("b", 2).public()]).unwrap());
     KEYS.clone()
 }
 
@@ -129,13 +128,7 @@ fn a_header_of_the_most_bytes_is_read() {
 
 #[test]
 fn no_key_is_a_missing_key() {
-    for header in [
-        None,
-        Some(""),
-        Some("   "),
-        Some("Bearer"),
-        Some("bearer  "),
-    ] {
+    for header in [None, Some(""), Some("   "), Some("Bearer"), Some("bearer  ")] {
         let problem = verify(header, &keys(), NOW).unwrap_err();
         assert_eq!(problem.code(), ErrorCode::MissingKey, "{header:?}");
     }
@@ -149,9 +142,7 @@ fn what_is_no_token_is_an_invalid_key() {
     let twice = format!("Bearer {token} {token}");
     let (message, _) = token.rsplit_once('.').unwrap();
     let unsigned = format!("{message}.");
-    for header in [
-        "x", "a.b", "a.b.c", "..", "é.é.é", "\0", &long, &basic, &twice, message, &unsigned,
-    ] {
+    for header in ["x", "a.b", "a.b.c", "..", "é.é.é", "\0", &long, &basic, &twice, message, &unsigned] {
         assert_eq!(code_of(header), ErrorCode::InvalidKey, "{header}");
     }
 }
@@ -162,41 +153,26 @@ fn both_live_keys_verify_and_a_retired_one_does_not() {
     assert!(verify(Some(&first), &keys(), NOW).is_ok());
     assert!(verify(Some(&second), &keys(), NOW).is_ok());
     let rotated = KeySet::new(vec![signer("b", 2).public(), signer("c", 3).public()]).unwrap();
-    assert_eq!(
-        verify(Some(&first), &rotated, NOW).unwrap_err().code(),
-        ErrorCode::InvalidKey
-    );
+    assert_eq!(verify(Some(&first), &rotated, NOW).unwrap_err().code(), ErrorCode::InvalidKey);
     assert!(verify(Some(&second), &rotated, NOW).is_ok());
 }
 
 #[test]
 fn another_installations_key_is_refused_whatever_kid_it_names() {
     for kid in ["a", "b", "c", ""] {
-        assert_eq!(
-            code_of(&issue(kid, 9, &claims(None))),
-            ErrorCode::InvalidKey
-        );
+        assert_eq!(code_of(&issue(kid, 9, &claims(None))), ErrorCode::InvalidKey);
     }
     // Signed by a live key under the other's id.
-    assert_eq!(
-        code_of(&issue("b", 1, &claims(None))),
-        ErrorCode::InvalidKey
-    );
+    assert_eq!(code_of(&issue("b", 1, &claims(None))), ErrorCode::InvalidKey);
 }
 
 #[test]
 fn no_other_algorithm_is_accepted_even_with_a_good_signature() {
-    for alg in [
-        "none", "None", "NONE", "", "HS256", "HS512", "RS256", "ES256", "PS256", "eddsa", "Ed25519",
-    ] {
+    for alg in ["none", "None", "NONE", "", "HS256", "HS512", "RS256", "ES256", "PS256", "eddsa", "Ed25519"] {
         let token = signed(&with(good_header(), "alg", json!(alg)), &good_claims());
         assert_eq!(code_of(&token), ErrorCode::InvalidKey, "{alg}");
         let (message, _) = token.rsplit_once('.').unwrap();
-        assert_eq!(
-            code_of(&format!("{message}.")),
-            ErrorCode::InvalidKey,
-            "{alg} without signature"
-        );
+        assert_eq!(code_of(&format!("{message}.")), ErrorCode::InvalidKey, "{alg} without signature");
     }
 }
 
@@ -205,23 +181,14 @@ fn hs256_signed_with_the_public_key_is_refused() {
     let header = with(good_header(), "alg", json!("HS256"));
     let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
     let message = format!("{}.{}", part(&header), part(&good_claims()));
-    let public = ed25519_dalek::SigningKey::from_bytes(&[1; 32])
-        .verifying_key()
-        .to_bytes();
-    let token = format!(
-        "{message}.{}",
-        URL_SAFE_NO_PAD.encode(hmac_sha256(&public, message.as_bytes()))
-    );
+    let public = ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key().to_bytes();
+    let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(hmac_sha256(&public, message.as_bytes())));
     assert_eq!(code_of(&token), ErrorCode::InvalidKey);
 }
 
 /// RFC 2104, for keys of up to 64 bytes.
 fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
-    let pad = |fill: u8| -> Vec<u8> {
-        (0..64)
-            .map(|i| key.get(i).copied().unwrap_or(0) ^ fill)
-            .collect()
-    };
+    let pad = |fill: u8| -> Vec<u8> { (0..64).map(|i| key.get(i).copied().unwrap_or(0) ^ fill).collect() };
     let inner = Sha256::digest([pad(0x36), message.to_vec()].concat());
     Sha256::digest([pad(0x5c), inner.to_vec()].concat()).into()
 }
@@ -235,11 +202,7 @@ fn a_header_without_kid_or_with_critical_extensions_is_refused() {
         with(good_header(), "crit", json!(["exp"])),
         without(good_header(), "alg"),
     ] {
-        assert_eq!(
-            code_of(&signed(&header, &good_claims())),
-            ErrorCode::InvalidKey,
-            "{header}"
-        );
+        assert_eq!(code_of(&signed(&header, &good_claims())), ErrorCode::InvalidKey, "{header}");
     }
     assert!(verify(Some(&signed(&good_header(), &good_claims())), &keys(), NOW).is_ok());
 }
@@ -283,15 +246,9 @@ fn claims_that_we_never_issue_are_refused_though_signed() {
 fn a_key_expires_in_the_very_second_of_exp() {
     let token = issue("a", 1, &claims(Some(NOW)));
     assert!(verify(Some(&token), &keys(), NOW - 1).is_ok());
-    assert_eq!(
-        verify(Some(&token), &keys(), NOW).unwrap_err().code(),
-        ErrorCode::ExpiredKey
-    );
+    assert_eq!(verify(Some(&token), &keys(), NOW).unwrap_err().code(), ErrorCode::ExpiredKey);
     // A forged one never learns that it would have expired.
-    assert_eq!(
-        code_of(&issue("a", 9, &claims(Some(1)))),
-        ErrorCode::InvalidKey
-    );
+    assert_eq!(code_of(&issue("a", 9, &claims(Some(1)))), ErrorCode::InvalidKey);
 }
 
 #[test]
@@ -310,52 +267,21 @@ fn a_doubtful_jwk_set_is_refused_with_its_reason() {
     let name = || "a".to_owned();
     let cases = [
         (json!({"keys": []}), KeySetError::Count(0)),
-        (
-            json!({"keys": [key, key, key, key, key]}),
-            KeySetError::Count(5),
-        ),
+        (json!({"keys": [key, key, key, key, key]}), KeySetError::Count(5)),
         (json!({"keys": [key, key]}), KeySetError::KeyId),
-        (
-            json!({"keys": [without(key.clone(), "kid")]}),
-            KeySetError::KeyId,
-        ),
-        (
-            json!({"keys": [with(key.clone(), "kid", json!("a b"))]}),
-            KeySetError::KeyId,
-        ),
-        (
-            json!({"keys": [with(key.clone(), "d", json!("AAAA"))]}),
-            KeySetError::Private(name()),
-        ),
-        (
-            json!({"keys": [with(key.clone(), "crv", json!("X25519"))]}),
-            KeySetError::Unsupported(name()),
-        ),
-        (
-            json!({"keys": [with(key.clone(), "kty", json!("oct"))]}),
-            KeySetError::Unsupported(name()),
-        ),
-        (
-            json!({"keys": [with(key.clone(), "use", json!("enc"))]}),
-            KeySetError::Unsupported(name()),
-        ),
-        (
-            json!({"keys": [with(key.clone(), "x", json!("AAAA"))]}),
-            KeySetError::Malformed(name()),
-        ),
+        (json!({"keys": [without(key.clone(), "kid")]}), KeySetError::KeyId),
+        (json!({"keys": [with(key.clone(), "kid", json!("a b"))]}), KeySetError::KeyId),
+        (json!({"keys": [with(key.clone(), "d", json!("AAAA"))]}), KeySetError::Private(name())),
+        (json!({"keys": [with(key.clone(), "crv", json!("X25519"))]}), KeySetError::Unsupported(name())),
+        (json!({"keys": [with(key.clone(), "kty", json!("oct"))]}), KeySetError::Unsupported(name())),
+        (json!({"keys": [with(key.clone(), "use", json!("enc"))]}), KeySetError::Unsupported(name())),
+        (json!({"keys": [with(key.clone(), "x", json!("AAAA"))]}), KeySetError::Malformed(name())),
         // The neutral element: any signature would hold under it.
-        (
-            json!({"keys": [with(key, "x", json!(format!("AQ{}", "A".repeat(41))))]}),
-            KeySetError::Malformed(name()),
-        ),
+        (json!({"keys": [with(key, "x", json!(format!("AQ{}", "A".repeat(41))))]}), KeySetError::Malformed(name())),
         (json!([]), KeySetError::NotAJwkSet),
     ];
     for (set, expected) in cases {
-        assert_eq!(
-            KeySet::from_jwks(&set.to_string()).unwrap_err(),
-            expected,
-            "{set}"
-        );
+        assert_eq!(KeySet::from_jwks(&set.to_string()).unwrap_err(), expected, "{set}");
     }
     assert_eq!(KeySet::from_jwks("").unwrap_err(), KeySetError::NotAJwkSet);
 }
@@ -364,10 +290,7 @@ fn a_doubtful_jwk_set_is_refused_with_its_reason() {
 fn a_key_set_takes_as_many_keys_and_as_long_ids_as_it_may() {
     let named = |count: usize| (0..count).map(|n| signer(&format!("k{n}"), n as u8).public());
     let limit = SIGNING_KEYS_MAX_COUNT;
-    assert_eq!(
-        KeySet::new(named(limit).collect()).unwrap().kids().count(),
-        limit
-    );
+    assert_eq!(KeySet::new(named(limit).collect()).unwrap().kids().count(), limit);
     let refused = KeySet::new(named(limit + 1).collect()).unwrap_err();
     assert_eq!(refused, KeySetError::Count(limit + 1));
     let kid = |length| KeySet::new(vec![signer(&"k".repeat(length), 1).public()]);
@@ -380,10 +303,7 @@ fn a_key_set_takes_as_many_keys_and_as_long_ids_as_it_may() {
 fn key_sets_and_their_fingerprints_differ_by_id_and_by_bytes() {
     let set = |kid, byte| KeySet::new(vec![signer(kid, byte).public()]).unwrap();
     let one = set("a", 1);
-    assert_eq!(
-        (&set("a", 1), set("a", 1).fingerprint()),
-        (&one, one.fingerprint())
-    );
+    assert_eq!((&set("a", 1), set("a", 1).fingerprint()), (&one, one.fingerprint()));
     for other in [set("b", 1), set("a", 2), keys()] {
         assert_ne!(other, one);
         assert_ne!(other.fingerprint(), one.fingerprint());
@@ -403,33 +323,21 @@ fn a_kept_token_still_expires() {
     let mut cache = TokenCache::new(keys(), 8);
     let first = cache.verify(Some(&token), NOW).unwrap();
     assert_eq!(cache.verify(Some(&token), NOW + 4).unwrap(), first);
-    assert_eq!(
-        cache.verify(Some(&token), NOW + 5).unwrap_err().code(),
-        ErrorCode::ExpiredKey
-    );
+    assert_eq!(cache.verify(Some(&token), NOW + 5).unwrap_err().code(), ErrorCode::ExpiredKey);
     // Also from the older generation.
     for n in 0..8 {
         let claims = Claims::new(key_id(), &project(), Access::Full, n, None);
         let other = issue("a", 1, &claims);
         cache.verify(Some(&other), NOW).unwrap();
     }
-    assert_eq!(
-        cache.verify(Some(&token), NOW + 5).unwrap_err().code(),
-        ErrorCode::ExpiredKey
-    );
+    assert_eq!(cache.verify(Some(&token), NOW + 5).unwrap_err().code(), ErrorCode::ExpiredKey);
 }
 
 #[test]
 fn a_cache_counts_its_tokens_and_holds_one_at_least() {
     let mut cache = TokenCache::new(keys(), 0);
     assert!(cache.is_empty());
-    let tokens = [0, 1].map(|n| {
-        issue(
-            "a",
-            1,
-            &Claims::new(key_id(), &project(), Access::Full, n, None),
-        )
-    });
+    let tokens = [0, 1].map(|n| issue("a", 1, &Claims::new(key_id(), &project(), Access::Full, n, None)));
     for (count, token) in (1..).zip(&tokens) {
         cache.verify(Some(token), NOW).unwrap();
         assert_eq!(cache.len(), count);
@@ -439,10 +347,7 @@ fn a_cache_counts_its_tokens_and_holds_one_at_least() {
     cache.verify(Some(&tokens[0]), NOW).unwrap();
     assert_eq!(cache.len(), 2);
     let shown = format!("{cache:?}");
-    assert!(
-        shown.contains("len: 2") && !shown.contains(&tokens[0]),
-        "{shown}"
-    );
+    assert!(shown.contains("len: 2") && !shown.contains(&tokens[0]), "{shown}");
 }
 
 #[test]

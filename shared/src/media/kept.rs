@@ -47,9 +47,9 @@ impl KeptName {
     #[must_use]
     pub fn of(path: &FilePath) -> Self {
         let hash = Sha256::digest(path.to_url_path());
-        let hex = hash[..NAME_BYTES].iter().flat_map(|byte| {
-            [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'))
-        });
+        let hex = hash[..NAME_BYTES]
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
         Self(hex.collect())
     }
 
@@ -59,18 +59,13 @@ impl KeptName {
             let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
             name.len() == 2 * NAME_BYTES && name.bytes().all(is_hex)
         });
-        names
-            .take(FORGOTTEN_MAX_COUNT)
-            .map(|name| Self(name.into()))
+        names.take(FORGOTTEN_MAX_COUNT).map(|name| Self(name.into()))
     }
 
     /// A header with the names of these paths; those beyond [`FORGOTTEN_MAX_COUNT`] are left out.
     #[must_use]
     pub fn list<'a>(paths: impl Iterator<Item = &'a FilePath>) -> String {
-        let names: Vec<_> = paths
-            .take(FORGOTTEN_MAX_COUNT)
-            .map(|path| Self::of(path).0)
-            .collect();
+        let names: Vec<_> = paths.take(FORGOTTEN_MAX_COUNT).map(|path| Self::of(path).0).collect();
         names.join(",")
     }
 
@@ -107,9 +102,7 @@ mod tests {
 
     #[test]
     fn a_list_is_read_as_it_was_written_and_holds_nothing_else() {
-        let paths: Vec<_> = (0..FORGOTTEN_MAX_COUNT + 1)
-            .map(|n| path(&format!("/media/default/{n}")))
-            .collect();
+        let paths: Vec<_> = (0..FORGOTTEN_MAX_COUNT + 1).map(|n| path(&format!("/media/default/{n}"))).collect();
         let list = KeptName::list(paths.iter());
         let names: Vec<_> = paths.iter().map(KeptName::of).collect();
         let read: Vec<_> = KeptName::read_list(&list).collect();

@@ -90,11 +90,7 @@ impl Step {
             references.push(reference);
             Ok(reference::PLACEHOLDER.to_owned())
         })?;
-        Ok(Self {
-            operation,
-            template: (!references.is_empty()).then_some(request),
-            references,
-        })
+        Ok(Self { operation, template: (!references.is_empty()).then_some(request), references })
     }
 
     /// The insert that it is, if it is one.
@@ -130,13 +126,9 @@ const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 impl Request {
     fn read(item: &Value) -> Result<Self, Problem> {
         let Value::Object(text) = item else {
-            return Err(invalid(format!(
-                "It must be an object {{method, path, body}}, not {}.",
-                item.kind()
-            )));
+            return Err(invalid(format!("It must be an object {{method, path, body}}, not {}.", item.kind())));
         };
-        let members =
-            json::members(text).map_err(|fault| invalid(format!("It can't be read: {fault}.")))?;
+        let members = json::members(text).map_err(|fault| invalid(format!("It can't be read: {fault}.")))?;
         let (mut method, mut path, mut body) = (None, None, None);
         for (name, value) in members {
             match (&*name, value) {
@@ -145,25 +137,16 @@ impl Request {
                 ("body", Value::Null) => {}
                 ("body", value) => body = Some(value),
                 ("method" | "path", other) => {
-                    return Err(invalid(format!(
-                        "{name} must be a string, not {}.",
-                        other.kind()
-                    )));
+                    return Err(invalid(format!("{name} must be a string, not {}.", other.kind())));
                 }
                 (other, _) => {
-                    return Err(
-                        invalid(format!("An operation has no part {}.", shown(other)))
-                            .with_hint("Its parts are method, path and body."),
-                    );
+                    return Err(invalid(format!("An operation has no part {}.", shown(other)))
+                        .with_hint("Its parts are method, path and body."));
                 }
             }
         }
         let missing = |part: &str| invalid(format!("It has no {part}."));
-        Ok(Self {
-            method: method.ok_or_else(|| missing("method"))?,
-            path: path.ok_or_else(|| missing("path"))?,
-            body,
-        })
+        Ok(Self { method: method.ok_or_else(|| missing("method"))?, path: path.ok_or_else(|| missing("path"))?, body })
     }
 
     /// Parses it as a request of its own, once `fill` has given what it refers to.
@@ -180,12 +163,7 @@ impl Request {
         })?;
         let action = pending.action();
         match action {
-            Action::Read
-            | Action::Query
-            | Action::ReadOne
-            | Action::Insert
-            | Action::Update
-            | Action::Delete => {}
+            Action::Read | Action::Query | Action::ReadOne | Action::Insert | Action::Update | Action::Delete => {}
             Action::Explain => return Err(not_answered("explain")),
             Action::Describe
             | Action::Sql
@@ -216,15 +194,10 @@ impl Request {
 }
 
 fn known_method(text: &str) -> Result<Box<str>, Problem> {
-    let known = METHODS
-        .iter()
-        .find(|known| text.eq_ignore_ascii_case(known));
+    let known = METHODS.iter().find(|known| text.eq_ignore_ascii_case(known));
     known.map(|known| Box::from(*known)).ok_or_else(|| {
-        invalid(format!(
-            "The method {} has no place in a batch.",
-            shown(text)
-        ))
-        .with_hint(format!("Use one of {}.", METHODS.join(", ")))
+        invalid(format!("The method {} has no place in a batch.", shown(text)))
+            .with_hint(format!("Use one of {}.", METHODS.join(", ")))
     })
 }
 
@@ -250,16 +223,12 @@ fn refuse_what_is_not_answered(operation: &Operation) -> Result<(), Problem> {
 }
 
 fn not_answered(option: &str) -> Problem {
-    Problem::new(
-        ErrorCode::InvalidQueryOption,
-        format!("The option {option} has no place in a batch."),
-    )
+    Problem::new(ErrorCode::InvalidQueryOption, format!("The option {option} has no place in a batch."))
 }
 
 fn not_on_records() -> Problem {
-    invalid("Only operations on records have a place in a batch.".to_owned()).with_hint(
-        "Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.",
-    )
+    invalid("Only operations on records have a place in a batch.".to_owned())
+        .with_hint("Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.")
 }
 
 /// The items of `operations`, counted and weighed before any of them is taken apart.
@@ -268,16 +237,11 @@ fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
     let list = match members.pop() {
         Some((name, Value::List(list))) if name == "operations" && members.is_empty() => list,
         Some((name, other)) if name == "operations" && members.is_empty() => {
-            return Err(invalid(format!(
-                "operations must be a list, not {}.",
-                other.kind()
-            )));
+            return Err(invalid(format!("operations must be a list, not {}.", other.kind())));
         }
         _ => {
-            return Err(
-                invalid("The body must hold operations, and nothing else.".to_owned())
-                    .with_hint("Send {\"operations\": [{method, path, body}, …]}."),
-            );
+            return Err(invalid("The body must hold operations, and nothing else.".to_owned())
+                .with_hint("Send {\"operations\": [{method, path, body}, …]}."));
         }
     };
     if json::commas(&list) > BATCH_COMMAS_MAX_COUNT {
@@ -289,17 +253,14 @@ fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
         return Err(invalid("operations is empty.".to_owned()));
     }
     if items.len() > BATCH_OPERATIONS_MAX_COUNT {
-        return Err(invalid(format!(
-            "The batch has more than {BATCH_OPERATIONS_MAX_COUNT} operations."
-        ))
-        .with_hint("Insert many records of one table by one operation with batchData."));
+        return Err(invalid(format!("The batch has more than {BATCH_OPERATIONS_MAX_COUNT} operations."))
+            .with_hint("Insert many records of one table by one operation with batchData."));
     }
     Ok(items)
 }
 
 fn too_much() -> Problem {
-    invalid("The operations hold too many values together.".to_owned())
-        .with_hint("Spread them over several requests.")
+    invalid("The operations hold too many values together.".to_owned()).with_hint("Spread them over several requests.")
 }
 
 fn invalid(message: String) -> Problem {

@@ -18,10 +18,7 @@ impl FieldRef {
     /// A field of a table.
     #[must_use]
     pub fn of(table: TableName, field: FieldName) -> Self {
-        Self {
-            table: Some(table),
-            field,
-        }
+        Self { table: Some(table), field }
     }
 
     /// Reads `name` or `table.name`.
@@ -87,10 +84,7 @@ mod tests {
     fn a_name_with_dots_has_several_readings() {
         let field = FieldRef::parse("a.b.c").unwrap();
         assert_eq!(field.field().as_str(), "a.b.c");
-        let readings: Vec<_> = field
-            .readings()
-            .map(|(table, field)| format!("{table}|{field}"))
-            .collect();
+        let readings: Vec<_> = field.readings().map(|(table, field)| format!("{table}|{field}")).collect();
         assert_eq!(readings, ["a|b.c", "a.b|c"]);
         assert_eq!(FieldRef::parse("plain").unwrap().readings().count(), 0);
     }

@@ -19,14 +19,9 @@ pub(in crate::operation) use parse::joiner;
 /// Refuses conditions of too many parts by their text, before any of it is taken apart.
 pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Problem> {
     match conditions {
-        Value::Object(text) | Value::List(text)
-            if json::commas(text) > CONDITION_COMMAS_MAX_COUNT =>
-        {
-            Err(Problem::new(
-                ErrorCode::InvalidFilter,
-                "The conditions hold too many values together.",
-            )
-            .with_hint("Spread them over several requests."))
+        Value::Object(text) | Value::List(text) if json::commas(text) > CONDITION_COMMAS_MAX_COUNT => {
+            Err(Problem::new(ErrorCode::InvalidFilter, "The conditions hold too many values together.")
+                .with_hint("Spread them over several requests."))
         }
         _ => Ok(()),
     }

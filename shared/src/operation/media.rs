@@ -31,10 +31,7 @@ impl MediaId {
 
     /// The answer for an id that no file has.
     fn not_found(text: &str) -> Problem {
-        Problem::new(
-            ErrorCode::MediaNotFound,
-            format!("There is no file with the id {}.", shown(text)),
-        )
+        Problem::new(ErrorCode::MediaNotFound, format!("There is no file with the id {}.", shown(text)))
     }
 
     /// The same, for an id that is a number.
@@ -137,21 +134,17 @@ impl MediaField {
         let known = Self::ALL.into_iter().find(|(known, _)| *known == name);
         known.map(|(_, field)| field).ok_or_else(|| {
             let names = Self::ALL.into_iter().map(|(name, _)| name);
-            Problem::new(
-                ErrorCode::UnknownField,
-                format!("Files have no field {}.", shown(name)),
+            Problem::new(ErrorCode::UnknownField, format!("Files have no field {}.", shown(name))).with_hint(
+                match crate::error::nearest(name, names.clone()) {
+                    Some(near) => format!("Did you mean {}?", shown(near)),
+                    None => format!("Fields: {}.", names.collect::<Vec<_>>().join(", ")),
+                },
             )
-            .with_hint(match crate::error::nearest(name, names.clone()) {
-                Some(near) => format!("Did you mean {}?", shown(near)),
-                None => format!("Fields: {}.", names.collect::<Vec<_>>().join(", ")),
-            })
         })
     }
 }
 
-const LIST_OPTIONS: [&str; 8] = [
-    "folder", "type", "name", "limit", "page", "offset", "order", "count",
-];
+const LIST_OPTIONS: [&str; 8] = ["folder", "type", "name", "limit", "page", "offset", "order", "count"];
 
 impl MediaList {
     /// Options whose values are names, which may look like JSON.
@@ -174,15 +167,9 @@ impl MediaList {
             }
         }
         list.span = Span::parse(limit.as_ref(), page.as_ref(), offset.as_ref())?;
-        if list
-            .span
-            .limit
-            .is_some_and(|limit| limit > MEDIA_LIST_MAX_ITEMS)
-        {
-            return Err(options::invalid(format!(
-                "The option limit is {MEDIA_LIST_MAX_ITEMS} at most."
-            ))
-            .with_hint("Read further pages with page."));
+        if list.span.limit.is_some_and(|limit| limit > MEDIA_LIST_MAX_ITEMS) {
+            return Err(options::invalid(format!("The option limit is {MEDIA_LIST_MAX_ITEMS} at most."))
+                .with_hint("Read further pages with page."));
         }
         Ok(list)
     }
@@ -211,15 +198,7 @@ fn kind(value: &Value) -> Result<MediaKind, Problem> {
 fn order(value: &Value) -> Result<Vec<(MediaField, Direction)>, Problem> {
     let steps = super::read::order::orders(value)?;
     debug_assert!(steps.len() <= ORDER_MAX_STEPS);
-    steps
-        .iter()
-        .map(|step| {
-            Ok((
-                MediaField::parse(step.field.field().as_str())?,
-                step.direction,
-            ))
-        })
-        .collect()
+    steps.iter().map(|step| Ok((MediaField::parse(step.field.field().as_str())?, step.direction))).collect()
 }
 
 /// For how long a URL is signed.
@@ -234,26 +213,23 @@ impl SignedFor {
         let mut seconds = None;
         for (name, value) in json::body_members(body)? {
             if name != "expiresIn" {
-                return Err(
-                    invalid_body(format!("There is no key {} here.", shown(&name)))
-                        .with_hint("Use {\"expiresIn\": seconds}."),
-                );
+                return Err(invalid_body(format!("There is no key {} here.", shown(&name)))
+                    .with_hint("Use {\"expiresIn\": seconds}."));
             }
             seconds = Some(Self::seconds_of(&value)?);
         }
         match seconds {
             Some(seconds) => Ok(Self { seconds }),
-            None => Err(invalid_body("The body has no expiresIn.".to_owned())
-                .with_hint("Use {\"expiresIn\": seconds}.")),
+            None => {
+                Err(invalid_body("The body has no expiresIn.".to_owned()).with_hint("Use {\"expiresIn\": seconds}."))
+            }
         }
     }
 
     fn seconds_of(value: &Value) -> Result<u64, Problem> {
         let seconds = options::whole_number("expiresIn", value).ok();
         seconds.and_then(|seconds| Self::new(seconds).ok()).map(|valid| valid.seconds).ok_or_else(|| {
-            invalid_body(format!(
-                "expiresIn must be a whole number of seconds from 1 to {SIGNED_URL_MAX_SECONDS}."
-            ))
+            invalid_body(format!("expiresIn must be a whole number of seconds from 1 to {SIGNED_URL_MAX_SECONDS}."))
         })
     }
 
@@ -265,9 +241,7 @@ impl SignedFor {
         if (1..=SIGNED_URL_MAX_SECONDS).contains(&seconds) {
             return Ok(Self { seconds });
         }
-        Err(invalid_body(format!(
-            "A URL is signed for 1 to {SIGNED_URL_MAX_SECONDS} seconds."
-        )))
+        Err(invalid_body(format!("A URL is signed for 1 to {SIGNED_URL_MAX_SECONDS} seconds.")))
     }
 
     /// The seconds.
@@ -328,17 +302,11 @@ mod tests {
                 panic!("no list");
             };
             let found = (list.folder.as_ref(), list.name.as_ref());
-            let found = (
-                found.0.map(FolderPath::as_str),
-                found.1.map(MediaName::as_str),
-            );
+            let found = (found.0.map(FolderPath::as_str), found.1.map(MediaName::as_str));
             assert_eq!(found, (folder, name), "{query}");
         }
         let all = call("GET", "", "folder=", "").unwrap();
-        let root = MediaList {
-            folder: Some(FolderPath::root()),
-            ..MediaList::default()
-        };
+        let root = MediaList { folder: Some(FolderPath::root()), ..MediaList::default() };
         assert_eq!(all, MediaCall::List(root));
     }
 
@@ -357,37 +325,20 @@ mod tests {
             "order=id",
             "limit=1&limit=2",
         ] {
-            assert_eq!(
-                code("GET", "", query, ""),
-                ErrorCode::InvalidQueryOption,
-                "{query}"
-            );
+            assert_eq!(code("GET", "", query, ""), ErrorCode::InvalidQueryOption, "{query}");
         }
         let order = call("GET", "", "order[field]=sise", "").unwrap_err();
         assert_eq!(order.code(), ErrorCode::UnknownField);
         assert!(order.hint().unwrap().contains("size"));
-        assert_eq!(
-            code("DELETE", "/1", "force=true", ""),
-            ErrorCode::InvalidQueryOption
-        );
+        assert_eq!(code("DELETE", "/1", "force=true", ""), ErrorCode::InvalidQueryOption);
     }
 
     #[test]
     fn files_are_addressed_by_number() {
-        assert_eq!(
-            call("GET", "/7", "", "").unwrap(),
-            MediaCall::Describe(MediaId(7))
-        );
-        assert_eq!(
-            call("DELETE", "/7", "", "").unwrap(),
-            MediaCall::Delete(MediaId(7))
-        );
+        assert_eq!(call("GET", "/7", "", "").unwrap(), MediaCall::Describe(MediaId(7)));
+        assert_eq!(call("DELETE", "/7", "", "").unwrap(), MediaCall::Delete(MediaId(7)));
         for id in ["x", "-1", "1.5", "+1", "99999999999999999999", "7a"] {
-            assert_eq!(
-                code("GET", &format!("/{id}"), "", ""),
-                ErrorCode::MediaNotFound,
-                "{id}"
-            );
+            assert_eq!(code("GET", &format!("/{id}"), "", ""), ErrorCode::MediaNotFound, "{id}");
         }
         for (method, path, code_) in [
             ("PUT", "/7", ErrorCode::MethodNotAllowed),
@@ -403,10 +354,7 @@ mod tests {
     #[test]
     fn a_url_is_signed_for_a_second_to_a_week() {
         let signed = call("POST", "/7/sign", "", r#"{"expiresIn": 60}"#).unwrap();
-        assert_eq!(
-            signed,
-            MediaCall::Sign(MediaId(7), SignedFor { seconds: 60 })
-        );
+        assert_eq!(signed, MediaCall::Sign(MediaId(7), SignedFor { seconds: 60 }));
         for body in [
             "{}",
             r#"{"expiresIn":0}"#,
@@ -420,33 +368,18 @@ mod tests {
             let refused = call("POST", "/7/sign", "", body).unwrap_err();
             assert_eq!(refused.code(), ErrorCode::InvalidBody, "{body}");
         }
-        assert_eq!(
-            code("POST", "/7/sign", "", "nonsense"),
-            ErrorCode::InvalidJson
-        );
+        assert_eq!(code("POST", "/7/sign", "", "nonsense"), ErrorCode::InvalidJson);
     }
 
     #[test]
     fn an_upload_is_known_by_its_head_and_comes_as_json_or_as_a_form() {
         let pending = |content_type| {
-            parse_head(&RequestHead {
-                method: "POST",
-                path: "/api/v1/media",
-                content_type,
-                ..RequestHead::default()
-            })
-            .unwrap()
+            parse_head(&RequestHead { method: "POST", path: "/api/v1/media", content_type, ..RequestHead::default() })
+                .unwrap()
         };
-        for content_type in [
-            None,
-            Some("application/json"),
-            Some("multipart/form-data; boundary=x"),
-        ] {
+        for content_type in [None, Some("application/json"), Some("multipart/form-data; boundary=x")] {
             let upload = pending(content_type);
-            assert_eq!(
-                (upload.action(), upload.body()),
-                (Action::Upload, BodyUse::Upload)
-            );
+            assert_eq!((upload.action(), upload.body()), (Action::Upload, BodyUse::Upload));
             assert!(upload.check_body_type().is_ok());
         }
         let refused = pending(Some("image/png")).check_body_type().unwrap_err();

@@ -21,16 +21,11 @@ pub(super) type Options = Vec<(String, Value)>;
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
     let mut plain: Options = Vec::new();
     let mut brackets = Brackets::default();
-    let given = query
-        .unwrap_or_default()
-        .split('&')
-        .filter(|pair| !pair.is_empty());
+    let given = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     for (at, pair) in given.enumerate() {
         if at == QUERY_MAX_PAIRS {
-            return Err(
-                invalid(format!("The query has more than {QUERY_MAX_PAIRS} parts."))
-                    .with_hint("Send lists as JSON, or the options as a body to the POST twin."),
-            );
+            return Err(invalid(format!("The query has more than {QUERY_MAX_PAIRS} parts."))
+                .with_hint("Send lists as JSON, or the options as a body to the POST twin."));
         }
         let (name, value) = match pair.split_once('=') {
             Some((name, value)) => (name, Some(decode_part(value)?)),
@@ -44,11 +39,8 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
             return Err(repeated(&name));
         }
         let value = value.unwrap_or_default();
-        let value = if texts.contains(&name.as_str()) {
-            Value::Text(value.into())
-        } else {
-            word_or_json(&name, &value)?
-        };
+        let value =
+            if texts.contains(&name.as_str()) { Value::Text(value.into()) } else { word_or_json(&name, &value)? };
         plain.push((name, value));
     }
     for (name, value) in brackets.into_options() {
@@ -62,10 +54,7 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
 
 /// The options of a POST twin's body.
 pub(super) fn members(body: &[u8]) -> Result<Options, Problem> {
-    Ok(json::body_members(body)?
-        .into_iter()
-        .map(|(name, value)| (name.into_owned(), value))
-        .collect())
+    Ok(json::body_members(body)?.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
 }
 
 /// For requests that take no options.
@@ -78,10 +67,7 @@ pub(super) fn none(options: &Options) -> Result<(), Problem> {
 
 /// The answer to an option that does not exist here.
 pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
-    let problem = Problem::new(
-        ErrorCode::InvalidQueryOption,
-        format!("There is no option {} here.", shown(name)),
-    );
+    let problem = Problem::new(ErrorCode::InvalidQueryOption, format!("There is no option {} here.", shown(name)));
     match crate::error::nearest(name, known.iter().copied()) {
         Some(near) => problem.with_hint(format!("Did you mean {}?", shown(near))),
         None if known.is_empty() => problem.with_hint("This request takes no options."),
@@ -99,32 +85,19 @@ pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
         Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
         other => other.kind().to_owned(),
     };
-    Problem::new(
-        ErrorCode::InvalidQueryOption,
-        format!("The option {name} must be {expected}, not {got}."),
-    )
+    Problem::new(ErrorCode::InvalidQueryOption, format!("The option {name} must be {expected}, not {got}."))
 }
 
 fn repeated(name: &str) -> Problem {
-    Problem::new(
-        ErrorCode::InvalidQueryOption,
-        format!("The option {} is given more than once.", shown(name)),
-    )
-    .with_hint("Give it once: a list is one JSON value, or numbered, name[0]=…&name[1]=….")
+    Problem::new(ErrorCode::InvalidQueryOption, format!("The option {} is given more than once.", shown(name)))
+        .with_hint("Give it once: a list is one JSON value, or numbered, name[0]=…&name[1]=….")
 }
 
 fn decode_part(text: &str) -> Result<String, Problem> {
-    let spaced: Cow<'_, str> = if text.contains('+') {
-        text.replace('+', " ").into()
-    } else {
-        text.into()
-    };
+    let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
     decode(&spaced).map(Cow::into_owned).map_err(|fault| {
-        Problem::new(
-            ErrorCode::InvalidQueryOption,
-            format!("The query part {} {fault}.", shown(text)),
-        )
-        .with_hint("Percent-encode the query as UTF-8.")
+        Problem::new(ErrorCode::InvalidQueryOption, format!("The query part {} {fault}.", shown(text)))
+            .with_hint("Percent-encode the query as UTF-8.")
     })
 }
 
@@ -142,9 +115,7 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
                 )
             })
         })
-        .map_err(|problem| {
-            Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned())
-        })
+        .map_err(|problem| Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned()))
 }
 
 /// A whole number of zero or more.
@@ -182,11 +153,9 @@ pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
 pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Value>, Problem> {
     let parts = match value {
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
-        Value::Text(text) => text
-            .split(',')
-            .take(FIELDS_MAX_COUNT + 1)
-            .map(|part| Value::Text(part.trim().into()))
-            .collect(),
+        Value::Text(text) => {
+            text.split(',').take(FIELDS_MAX_COUNT + 1).map(|part| Value::Text(part.trim().into())).collect()
+        }
         Value::List(text) => items(name, text, FIELDS_MAX_COUNT)?,
         Value::Object(_) => vec![value.clone()],
         other => return Err(wrong(name, expected, other)),
@@ -195,9 +164,7 @@ pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Val
         return Err(invalid(format!("The option {name} names no field.")));
     }
     if parts.len() > FIELDS_MAX_COUNT {
-        return Err(invalid(format!(
-            "The option {name} has more than {FIELDS_MAX_COUNT} names."
-        )));
+        return Err(invalid(format!("The option {name} has more than {FIELDS_MAX_COUNT} names.")));
     }
     Ok(parts)
 }
@@ -211,10 +178,7 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
         fields.push(field(name, EXPECTED, part)?);
     }
     match repeated_item(&fields) {
-        Some(field) => Err(invalid(format!(
-            "The option {name} names {} more than once.",
-            shown(&field.to_string())
-        ))),
+        Some(field) => Err(invalid(format!("The option {name} names {} more than once.", shown(&field.to_string())))),
         None => Ok(fields),
     }
 }
@@ -224,10 +188,7 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
 pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
     // A heap sorts as well, and adds less to a worker's size.
     let sorted = items.iter().collect::<BinaryHeap<&T>>().into_sorted_vec();
-    sorted
-        .windows(2)
-        .find(|pair| pair[0] == pair[1])
-        .map(|pair| pair[0])
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 /// One field: its name, or `{tableName, fieldName}`.
@@ -280,8 +241,5 @@ pub(super) fn object<'a>(name: &str, text: &'a str) -> Result<Vec<(Cow<'a, str>,
 }
 
 fn invalid_part(name: &str, fault: &serde_json::Error) -> Problem {
-    Problem::new(
-        ErrorCode::InvalidQueryOption,
-        format!("The option {name} can't be read: {fault}."),
-    )
+    Problem::new(ErrorCode::InvalidQueryOption, format!("The option {name} can't be read: {fault}."))
 }

@@ -125,19 +125,11 @@ const READ_OPTIONS: [&str; 15] = [
 const ONE_OPTIONS: [&str; 4] = ["selectFields", "omitFields", "join", "explain"];
 
 impl Read {
-    pub(super) fn from_pairs(
-        table: TablePath,
-        format: Format,
-        options: Options,
-    ) -> Result<Self, Problem> {
+    pub(super) fn from_pairs(table: TablePath, format: Format, options: Options) -> Result<Self, Problem> {
         Draft::collect(options, &READ_OPTIONS)?.into_read(table, format)
     }
 
-    pub(super) fn from_body(
-        table: TablePath,
-        format: Format,
-        body: &[u8],
-    ) -> Result<Self, Problem> {
+    pub(super) fn from_body(table: TablePath, format: Format, body: &[u8]) -> Result<Self, Problem> {
         Draft::collect(options::members(body)?, &READ_OPTIONS)?.into_read(table, format)
     }
 }
@@ -150,14 +142,7 @@ impl ReadOne {
         options: Options,
     ) -> Result<Self, Problem> {
         let draft = Draft::collect(options, &ONE_OPTIONS)?;
-        Ok(Self {
-            table,
-            id,
-            joins: draft.joins()?,
-            select: draft.selection()?,
-            answer: draft.answer()?,
-            format,
-        })
+        Ok(Self { table, id, joins: draft.joins()?, select: draft.selection()?, answer: draft.answer()?, format })
     }
 }
 
@@ -226,10 +211,8 @@ impl Draft {
         };
         let count = match flag("count", self.count.as_ref())? {
             true if !format.has_trailer() => {
-                return Err(options::invalid(
-                    "The option count has no place in CSV or lines of JSON.",
-                )
-                .with_hint("Leave the header Accept out, or ask for the count by itself."));
+                return Err(options::invalid("The option count has no place in CSV or lines of JSON.")
+                    .with_hint("Leave the header Accept out, or ask for the count by itself."));
             }
             true => Count::Exact,
             false => Count::None,
@@ -251,19 +234,14 @@ impl Draft {
     }
 
     fn filter(&self) -> Result<Option<Condition>, Problem> {
-        let joiner = self
-            .search_operator
-            .as_ref()
-            .map(|value| super::filter::joiner("searchOperator", value))
-            .transpose()?;
+        let joiner =
+            self.search_operator.as_ref().map(|value| super::filter::joiner("searchOperator", value)).transpose()?;
         match &self.query {
             Some(query) => {
                 super::filter::check_extent(query)?;
                 Condition::from_query(query, joiner.unwrap_or_default())
             }
-            None if joiner.is_some() => {
-                Err(options::invalid("The option searchOperator needs query."))
-            }
+            None if joiner.is_some() => Err(options::invalid("The option searchOperator needs query.")),
             None => Ok(None),
         }
     }
@@ -271,33 +249,21 @@ impl Draft {
     fn window(&self) -> Result<Window, Problem> {
         let after = self.after()?;
         if after.is_some() && (self.page.is_some() || self.offset.is_some()) {
-            return Err(options::invalid(
-                "The option after excludes page and offset.",
-            ));
+            return Err(options::invalid("The option after excludes page and offset."));
         }
         let (page, offset) = (self.page.as_ref(), self.offset.as_ref());
         let Span { limit, offset } = Span::parse(self.limit.as_ref(), page, offset)?;
-        Ok(Window {
-            limit,
-            offset,
-            after,
-        })
+        Ok(Window { limit, offset, after })
     }
 
     /// A `null` in a body is a first page, as a loop over `next` sends it.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
         match &self.after {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::Text(token))
-                if token.len() <= PAGE_TOKEN_MAX_BYTES && !token.is_empty() =>
-            {
+            Some(Value::Text(token)) if token.len() <= PAGE_TOKEN_MAX_BYTES && !token.is_empty() => {
                 Ok(Some(token.clone()))
             }
-            Some(other) => Err(options::wrong(
-                "after",
-                "the next of the page before",
-                other,
-            )),
+            Some(other) => Err(options::wrong("after", "the next of the page before", other)),
         }
     }
 

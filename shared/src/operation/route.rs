@@ -53,26 +53,13 @@ const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 /// Finds the resource and checks the method.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
-    let path = head
-        .path
-        .strip_prefix("/api/v1/")
-        .ok_or_else(|| not_found(head))?;
+    let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head))?;
     let mut segments = path.split('/');
-    match (
-        segments.next(),
-        segments.next(),
-        segments.next(),
-        segments.next(),
-        segments.next(),
-    ) {
+    match (segments.next(), segments.next(), segments.next(), segments.next(), segments.next()) {
         (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
         (Some("batch"), None, ..) => allow(head.method, "POST").map(|()| Resource::Batch),
-        (Some("media"), None, ..) => {
-            allow(head.method, "GET, HEAD, POST").map(|()| Resource::Library)
-        }
-        (Some("media"), Some("tus"), None, ..) => {
-            allow(head.method, "OPTIONS, POST").map(|()| Resource::Uploads)
-        }
+        (Some("media"), None, ..) => allow(head.method, "GET, HEAD, POST").map(|()| Resource::Library),
+        (Some("media"), Some("tus"), None, ..) => allow(head.method, "OPTIONS, POST").map(|()| Resource::Uploads),
         (Some("media"), Some("tus"), Some(id), None, _) if !id.is_empty() => {
             allow(tus::method(head), UPLOAD_METHODS)?;
             Ok(Resource::Upload(TusId::parse(id)?))
@@ -85,20 +72,14 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
             allow(head.method, "POST")?;
             Ok(Resource::Signature(MediaId::parse(id)?))
         }
-        (Some("crud"), Some(database), Some(table), last, None)
-            if !database.is_empty() && !table.is_empty() =>
-        {
+        (Some("crud"), Some(database), Some(table), last, None) if !database.is_empty() && !table.is_empty() => {
             below_table(head, table_path(database, table)?, last)
         }
         _ => Err(not_found(head)),
     }
 }
 
-fn below_table(
-    head: &RequestHead<'_>,
-    table: TablePath,
-    last: Option<&str>,
-) -> Result<Resource, Problem> {
+fn below_table(head: &RequestHead<'_>, table: TablePath, last: Option<&str>) -> Result<Resource, Problem> {
     let method = head.method;
     match (last, method) {
         (None, _) => allow(method, TABLE_METHODS).map(|()| Resource::Table(table)),
@@ -139,17 +120,12 @@ pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
         return Ok(Cow::Borrowed(text));
     }
     let broken = bytes.iter().enumerate().any(|(at, byte)| {
-        *byte == b'%'
-            && !bytes
-                .get(at + 1..at + 3)
-                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
+        *byte == b'%' && !bytes.get(at + 1..at + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
     });
     if broken {
         return Err("has a % that encodes nothing");
     }
-    percent_decode_str(text)
-        .decode_utf8()
-        .map_err(|_| "is not UTF-8")
+    percent_decode_str(text).decode_utf8().map_err(|_| "is not UTF-8")
 }
 
 fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
@@ -160,10 +136,7 @@ fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
     }
     Err(Problem::new(
         ErrorCode::MethodNotAllowed,
-        format!(
-            "The method {} is not allowed here.",
-            crate::ident::shown(method)
-        ),
+        format!("The method {} is not allowed here.", crate::ident::shown(method)),
     )
     .with_hint(format!("Allowed: {methods}."))
     .with_allow(methods))
@@ -171,11 +144,8 @@ fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
 
 /// The answer to a path that leads nowhere.
 fn not_found(head: &RequestHead<'_>) -> Problem {
-    Problem::new(
-        ErrorCode::RouteNotFound,
-        format!("There is nothing at {}.", crate::ident::shown(head.path)),
-    )
-    .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")
+    Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", crate::ident::shown(head.path)))
+        .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")
 }
 
 #[cfg(test)]

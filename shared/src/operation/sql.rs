@@ -33,16 +33,10 @@ impl SqlCall {
                     params.iter().enumerate().try_for_each(is_scalar)?;
                 }
                 ("query" | "database", other) => {
-                    return Err(invalid(format!(
-                        "{name} must be a string, not {}.",
-                        other.kind()
-                    )));
+                    return Err(invalid(format!("{name} must be a string, not {}.", other.kind())));
                 }
                 ("params", other) => {
-                    return Err(invalid(format!(
-                        "params must be a list, not {}.",
-                        other.kind()
-                    )));
+                    return Err(invalid(format!("params must be a list, not {}.", other.kind())));
                 }
                 (other, _) => {
                     return Err(invalid(format!("There is no key {} here.", shown(other)))
@@ -55,37 +49,24 @@ impl SqlCall {
             return Err(invalid("The query is empty.".to_owned()));
         }
         if query.contains('\0') {
-            return Err(invalid("The query holds a NUL character.".to_owned())
-                .with_hint("Pass such text in params."));
+            return Err(invalid("The query holds a NUL character.".to_owned()).with_hint("Pass such text in params."));
         }
         if params.len() > SQL_PARAMS_MAX_COUNT {
-            return Err(invalid(format!(
-                "There are more than {SQL_PARAMS_MAX_COUNT} params."
-            )));
+            return Err(invalid(format!("There are more than {SQL_PARAMS_MAX_COUNT} params.")));
         }
-        Ok(Self {
-            query,
-            database,
-            params,
-            format,
-        })
+        Ok(Self { query, database, params, format })
     }
 }
 
 /// Refuses a list or an object as a parameter: MariaDB would compare with its text.
 fn is_scalar((at, param): (usize, &Value)) -> Result<(), Problem> {
     let hint = match param {
-        Value::List(_) => {
-            "A list needs a ? for each of its values: IN (?, ?) with \"params\": [1, 2]."
-        }
+        Value::List(_) => "A list needs a ? for each of its values: IN (?, ?) with \"params\": [1, 2].",
         Value::Object(_) => "To pass JSON, give its text as a string.",
         _ => return Ok(()),
     };
     let kind = param.kind();
-    Err(invalid(format!(
-        "params[{at}] is {kind}; each ? stands for one value."
-    ))
-    .with_hint(hint))
+    Err(invalid(format!("params[{at}] is {kind}; each ? stands for one value.")).with_hint(hint))
 }
 
 fn invalid(message: String) -> Problem {

@@ -6,12 +6,7 @@ use filter::{Comparison, Condition, Test};
 use read::Selection;
 
 fn head<'a>(method: &'a str, path: &'a str, query: &'a str) -> RequestHead<'a> {
-    RequestHead {
-        method,
-        path,
-        query: Some(query),
-        ..RequestHead::default()
-    }
+    RequestHead { method, path, query: Some(query), ..RequestHead::default() }
 }
 
 fn parse(method: &str, path: &str, query: &str, body: &str) -> Result<Operation, Problem> {
@@ -63,17 +58,8 @@ fn every_spelling_of_a_read_means_the_same() {
 
 #[test]
 fn paging_counts_from_one_and_excludes_offset() {
-    assert_eq!(
-        (
-            read("limit=10&page=3").window.limit,
-            read("limit=10&page=3").window.offset
-        ),
-        (Some(10), 20)
-    );
-    assert_eq!(
-        (read("limit=0").window.limit, read("offset=5").window.offset),
-        (Some(0), 5)
-    );
+    assert_eq!((read("limit=10&page=3").window.limit, read("limit=10&page=3").window.offset), (Some(10), 20));
+    assert_eq!((read("limit=0").window.limit, read("offset=5").window.offset), (Some(0), 5));
     for query in [
         "page=1",
         "limit=5&page=0",
@@ -84,11 +70,7 @@ fn paging_counts_from_one_and_excludes_offset() {
         "limit=x",
         "limit=99999999999999999999",
     ] {
-        assert_eq!(
-            code("GET", POSTS, query, ""),
-            ErrorCode::InvalidQueryOption,
-            "{query}"
-        );
+        assert_eq!(code("GET", POSTS, query, ""), ErrorCode::InvalidQueryOption, "{query}");
     }
 }
 
@@ -109,11 +91,7 @@ fn unknown_and_repeated_options_are_refused_by_name() {
         "limit=%zz",
         "limit=%ff",
     ] {
-        assert_eq!(
-            code("GET", POSTS, query, ""),
-            ErrorCode::InvalidQueryOption,
-            "{query}"
-        );
+        assert_eq!(code("GET", POSTS, query, ""), ErrorCode::InvalidQueryOption, "{query}");
     }
     let problem = parse("GET", POSTS, "limits=1", "").unwrap_err();
     assert_eq!(problem.hint(), Some("Did you mean \"limit\"?"));
@@ -133,10 +111,7 @@ fn conditions_nest_and_lists_read_as_in() {
             Condition::Test(field("b"), Test::In(vec![number("1"), number("2")])),
             Condition::Test(field("c"), Test::IsNull),
             Condition::Any(vec![
-                Condition::Not(Box::new(Condition::Test(
-                    field("d"),
-                    Test::Between(number("1"), number("9"))
-                ))),
+                Condition::Not(Box::new(Condition::Test(field("d"), Test::Between(number("1"), number("9"))))),
                 Condition::Not(Box::new(Condition::Test(field("e"), Test::IsNull))),
             ]),
         ]))
@@ -157,11 +132,7 @@ fn a_filter_that_can_not_be_meant_is_refused() {
         "query=5",
         r#"query={"a":1,"a":2}"#,
     ] {
-        assert_eq!(
-            code("GET", POSTS, query, ""),
-            ErrorCode::InvalidFilter,
-            "{query}"
-        );
+        assert_eq!(code("GET", POSTS, query, ""), ErrorCode::InvalidFilter, "{query}");
     }
 }
 
@@ -176,90 +147,42 @@ fn routes_and_methods() {
         "/api/v1/crud/a/b/c/d",
         "/api/v1/sqlx",
     ] {
-        assert_eq!(
-            code("GET", path, "", ""),
-            ErrorCode::RouteNotFound,
-            "{path}"
-        );
+        assert_eq!(code("GET", path, "", ""), ErrorCode::RouteNotFound, "{path}");
     }
     assert_eq!(code("LOCK", POSTS, "", "{}"), ErrorCode::MethodNotAllowed);
-    assert_eq!(
-        code("GET", "/api/v1/sql", "", ""),
-        ErrorCode::MethodNotAllowed
-    );
-    assert_eq!(
-        code("POST", "/api/v1/crud/demo/posts/5", "", "{}"),
-        ErrorCode::MethodNotAllowed
-    );
-    assert_eq!(
-        code("GET", "/api/v1/crud/demo/a%zz", "", ""),
-        ErrorCode::InvalidIdentifier
-    );
-    assert_eq!(
-        code("GET", "/api/v1/crud/demo/%ff", "", ""),
-        ErrorCode::InvalidIdentifier
-    );
+    assert_eq!(code("GET", "/api/v1/sql", "", ""), ErrorCode::MethodNotAllowed);
+    assert_eq!(code("POST", "/api/v1/crud/demo/posts/5", "", "{}"), ErrorCode::MethodNotAllowed);
+    assert_eq!(code("GET", "/api/v1/crud/demo/a%zz", "", ""), ErrorCode::InvalidIdentifier);
+    assert_eq!(code("GET", "/api/v1/crud/demo/%ff", "", ""), ErrorCode::InvalidIdentifier);
     let long = "x".repeat(17_000);
     assert_eq!(code("GET", POSTS, &long, ""), ErrorCode::UriTooLong);
 }
 
 #[test]
 fn names_are_decoded_from_the_path() {
-    let Ok(Operation::ReadOne(one)) =
-        parse("GET", "/api/v1/crud/my%20db/a%2Fb%60c/1%2C2,3", "", "")
-    else {
-        panic!()
-    };
-    assert_eq!(
-        (one.table.database.as_str(), one.table.table.as_str()),
-        ("my db", "a/b`c")
-    );
-    assert_eq!(
-        (one.id.whole(), one.id.parts(2)),
-        ("1,2,3", Some(vec!["1,2", "3"]))
-    );
+    let Ok(Operation::ReadOne(one)) = parse("GET", "/api/v1/crud/my%20db/a%2Fb%60c/1%2C2,3", "", "") else { panic!() };
+    assert_eq!((one.table.database.as_str(), one.table.table.as_str()), ("my db", "a/b`c"));
+    assert_eq!((one.id.whole(), one.id.parts(2)), ("1,2,3", Some(vec!["1,2", "3"])));
     assert_eq!(one.select, Selection::All);
 }
 
 #[test]
 fn batches_are_brought_under_one_list_of_fields() {
-    let Ok(Operation::Insert(insert)) = parse(
-        "POST",
-        POSTS,
-        "",
-        r#"{"batchData":[{"a":1},{"b":"x","a":null}]}"#,
-    ) else {
+    let Ok(Operation::Insert(insert)) = parse("POST", POSTS, "", r#"{"batchData":[{"a":1},{"b":"x","a":null}]}"#)
+    else {
         panic!()
     };
-    let names: Vec<_> = insert
-        .fields
-        .iter()
-        .map(crate::ident::FieldName::as_str)
-        .collect();
+    let names: Vec<_> = insert.fields.iter().map(crate::ident::FieldName::as_str).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(
-        insert.rows.as_slice()[0],
-        vec![Some(crate::json::Value::Number("1".into())), None]
-    );
+    assert_eq!(insert.rows.as_slice()[0], vec![Some(crate::json::Value::Number("1".into())), None]);
     assert_eq!(
         insert.rows.as_slice()[1],
-        vec![
-            Some(crate::json::Value::Null),
-            Some(crate::json::Value::Text("x".into()))
-        ]
+        vec![Some(crate::json::Value::Null), Some(crate::json::Value::Text("x".into()))]
     );
-    for body in [
-        r#"{"batchData":[]}"#,
-        r#"{"batchData":{}}"#,
-        r#"{"batchData":[1]}"#,
-        r#"{"batchData":[{}],"a":1}"#,
-        "[]",
-    ] {
-        assert_eq!(
-            code("POST", POSTS, "", body),
-            ErrorCode::InvalidBody,
-            "{body}"
-        );
+    for body in
+        [r#"{"batchData":[]}"#, r#"{"batchData":{}}"#, r#"{"batchData":[1]}"#, r#"{"batchData":[{}],"a":1}"#, "[]"]
+    {
+        assert_eq!(code("POST", POSTS, "", body), ErrorCode::InvalidBody, "{body}");
     }
 }
 
@@ -267,33 +190,13 @@ fn batches_are_brought_under_one_list_of_fields() {
 fn no_delete_without_a_target_and_none_with_two() {
     assert_eq!(code("DELETE", POSTS, "", ""), ErrorCode::InvalidBody);
     assert_eq!(code("DELETE", POSTS, "", "{}"), ErrorCode::InvalidBody);
+    assert_eq!(code("DELETE", POSTS, "", r#"{"deleteKeyValues":[]}"#), ErrorCode::InvalidFilter);
     assert_eq!(
-        code("DELETE", POSTS, "", r#"{"deleteKeyValues":[]}"#),
-        ErrorCode::InvalidFilter
-    );
-    assert_eq!(
-        code(
-            "DELETE",
-            "/api/v1/crud/demo/posts/1",
-            "",
-            r#"{"deleteKeyValues":[{"key":"a","value":1}]}"#
-        ),
+        code("DELETE", "/api/v1/crud/demo/posts/1", "", r#"{"deleteKeyValues":[{"key":"a","value":1}]}"#),
         ErrorCode::InvalidBody
     );
-    let in_body = parse(
-        "DELETE",
-        POSTS,
-        "",
-        r#"{"deleteKeyValues":[{"key":"a","value":1,"operator":">"}]}"#,
-    )
-    .unwrap();
-    let in_url = parse(
-        "DELETE",
-        POSTS,
-        r#"deleteKeyValues=[{"key":"a","value":1,"operator":">"}]"#,
-        "",
-    )
-    .unwrap();
+    let in_body = parse("DELETE", POSTS, "", r#"{"deleteKeyValues":[{"key":"a","value":1,"operator":">"}]}"#).unwrap();
+    let in_url = parse("DELETE", POSTS, r#"deleteKeyValues=[{"key":"a","value":1,"operator":">"}]"#, "").unwrap();
     assert_eq!(in_body, in_url);
 }
 
@@ -303,64 +206,27 @@ fn no_update_of_many_without_conditions_and_none_without_data() {
     for (body, expected) in [
         ("{}".to_owned(), ErrorCode::InvalidBody),
         (r#"{"data":{"b":2}}"#.to_owned(), ErrorCode::InvalidBody),
-        (
-            r#"{"updateKeyValues":[],"data":{"b":2}}"#.to_owned(),
-            ErrorCode::InvalidFilter,
-        ),
-        (
-            r#"{"updateKeyValuesOperator":"OR","data":{"b":2}}"#.to_owned(),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            format!(r#"{{"updateKeyValues":{one}}}"#),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            format!(r#"{{"updateKeyValues":{one},"data":{{}}}}"#),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            format!(r#"{{"updateKeyValues":{one},"data":[]}}"#),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            format!(r#"{{"updateKeyValues":{one},"data":{{"b":2}},"b":3}}"#),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            format!(r#"{{"deleteKeyValues":{one},"data":{{"b":2}}}}"#),
-            ErrorCode::InvalidBody,
-        ),
+        (r#"{"updateKeyValues":[],"data":{"b":2}}"#.to_owned(), ErrorCode::InvalidFilter),
+        (r#"{"updateKeyValuesOperator":"OR","data":{"b":2}}"#.to_owned(), ErrorCode::InvalidBody),
+        (format!(r#"{{"updateKeyValues":{one}}}"#), ErrorCode::InvalidBody),
+        (format!(r#"{{"updateKeyValues":{one},"data":{{}}}}"#), ErrorCode::InvalidBody),
+        (format!(r#"{{"updateKeyValues":{one},"data":[]}}"#), ErrorCode::InvalidBody),
+        (format!(r#"{{"updateKeyValues":{one},"data":{{"b":2}},"b":3}}"#), ErrorCode::InvalidBody),
+        (format!(r#"{{"deleteKeyValues":{one},"data":{{"b":2}}}}"#), ErrorCode::InvalidBody),
     ] {
         for method in ["PUT", "PATCH"] {
             assert_eq!(code(method, POSTS, "", &body), expected, "{body}");
         }
     }
-    let problem = parse(
-        "PUT",
-        POSTS,
-        "",
-        r#"{"updateKeyValues":[{"key":"a"}],"data":{"b":2}}"#,
-    )
-    .unwrap_err();
-    assert!(
-        problem.message().contains("updateKeyValues"),
-        "another list is named: {problem}"
-    );
+    let problem = parse("PUT", POSTS, "", r#"{"updateKeyValues":[{"key":"a"}],"data":{"b":2}}"#).unwrap_err();
+    assert!(problem.message().contains("updateKeyValues"), "another list is named: {problem}");
 }
 
 #[test]
 fn another_content_type_is_refused() {
     let mut request = head("POST", POSTS, "");
     request.content_type = Some("text/plain");
-    assert_eq!(
-        parse_head(&request)
-            .unwrap()
-            .check_body_type()
-            .unwrap_err()
-            .code(),
-        ErrorCode::UnsupportedMediaType
-    );
+    assert_eq!(parse_head(&request).unwrap().check_body_type().unwrap_err().code(), ErrorCode::UnsupportedMediaType);
     request.content_type = Some("application/json; charset=utf-8");
     assert!(parse_head(&request).unwrap().check_body_type().is_ok());
     for (encoding, is_read) in [("identity", true), ("gzip", false), ("br, gzip", false)] {
@@ -375,28 +241,15 @@ fn another_content_type_is_refused() {
 
 #[test]
 fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
-    let query = |body: String| {
-        parse("POST", &format!("{POSTS}/query"), "", &body)
-            .unwrap_err()
-            .code()
-    };
+    let query = |body: String| parse("POST", &format!("{POSTS}/query"), "", &body).unwrap_err().code();
     let names: Vec<_> = (0..5_000).map(|at| format!("\"f{at}\"")).collect();
-    assert_eq!(
-        query(format!("{{\"selectFields\":[{}]}}", names.join(","))),
-        ErrorCode::InvalidQueryOption
-    );
+    assert_eq!(query(format!("{{\"selectFields\":[{}]}}", names.join(","))), ErrorCode::InvalidQueryOption);
     let steps = vec!["{\"field\":\"id\"}"; 65].join(",");
-    assert_eq!(
-        query(format!("{{\"order\":[{steps}]}}")),
-        ErrorCode::InvalidQueryOption
-    );
+    assert_eq!(query(format!("{{\"order\":[{steps}]}}")), ErrorCode::InvalidQueryOption);
     // Each list alone is short enough.
     let ones = vec!["1"; 10_000].join(",");
     let conditions: Vec<_> = (0..11).map(|at| format!("\"f{at}\":[{ones}]")).collect();
-    assert_eq!(
-        query(format!("{{\"query\":{{{}}}}}", conditions.join(","))),
-        ErrorCode::InvalidFilter
-    );
+    assert_eq!(query(format!("{{\"query\":{{{}}}}}", conditions.join(","))), ErrorCode::InvalidFilter);
     let pair = |at: usize| format!("query[id][value][]={at}");
     let pairs = |count: usize| (0..count).map(pair).collect::<Vec<_>>().join("&");
     assert!(parse("GET", POSTS, &pairs(QUERY_MAX_PAIRS / 2), "").is_ok());
@@ -404,17 +257,12 @@ fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
     assert_eq!(code("GET", POSTS, &bare, ""), ErrorCode::InvalidQueryOption);
     let operator = "A".repeat(1 << 20);
     assert_eq!(
-        query(format!(
-            "{{\"query\":{{\"a\":{{\"value\":1,\"equality\":\"{operator}\"}}}}}}"
-        )),
+        query(format!("{{\"query\":{{\"a\":{{\"value\":1,\"equality\":\"{operator}\"}}}}}}")),
         ErrorCode::InvalidFilter
     );
     let rows: Vec<_> = (0..2_000).map(|at| format!("{{\"f{at}\":1}}")).collect();
     let batch = format!("{{\"batchData\":[{}]}}", rows.join(","));
-    assert_eq!(
-        parse("POST", POSTS, "", &batch).unwrap_err().code(),
-        ErrorCode::InvalidBody
-    );
+    assert_eq!(parse("POST", POSTS, "", &batch).unwrap_err().code(), ErrorCode::InvalidBody);
 }
 
 #[test]
@@ -433,10 +281,7 @@ fn the_form_of_an_answer_is_that_of_every_read() {
             (Some("text/csv"), Format::Csv),
             (Some("application/x-ndjson"), Format::NdJson),
         ] {
-            let head = RequestHead {
-                accept,
-                ..head(method, path, "")
-            };
+            let head = RequestHead { accept, ..head(method, path, "") };
             let format = match parse_head(&head).unwrap().finish(body.as_bytes()) {
                 Ok(Operation::Read(read)) => read.format,
                 Ok(Operation::ReadOne(read)) => read.format,
@@ -468,20 +313,10 @@ fn a_write_under_a_condition_that_nobody_checks_is_refused_and_a_read_is_not() {
         ("POST", "/api/v1/sql", true),
     ] {
         let plain = head(method, path, "");
-        let if_match = refused(&RequestHead {
-            if_match: Some("\"x\""),
-            ..plain
-        });
-        let if_none_match = refused(&RequestHead {
-            if_none_match: Some("*"),
-            ..plain
-        });
+        let if_match = refused(&RequestHead { if_match: Some("\"x\""), ..plain });
+        let if_none_match = refused(&RequestHead { if_none_match: Some("*"), ..plain });
         let named = |text: &Option<String>, name| text.as_ref().is_some_and(|t| t.contains(name));
         assert_eq!(named(&if_match, "If-Match"), writes, "{method} {path}");
-        assert_eq!(
-            named(&if_none_match, "If-None-Match"),
-            writes,
-            "{method} {path}"
-        );
+        assert_eq!(named(&if_none_match, "If-None-Match"), writes, "{method} {path}");
     }
 }

@@ -28,19 +28,14 @@ pub const BYTES_TYPE: &str = "application/offset+octet-stream";
 /// Whether a path is an upload's, or the one where they are made.
 #[must_use]
 pub fn is_at(path: &str) -> bool {
-    path.strip_prefix(PATH)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The headers that the protocol wants on every answer from its paths, whatever the answer is.
-pub fn answer_headers(
-    path: &str,
-    status: u16,
-) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
     let here = is_at(path);
     let spoken = here.then_some(("tus-resumable", VERSION));
-    let known = (here && status == ErrorCode::PreconditionFailed.status())
-        .then_some(("tus-version", VERSION));
+    let known = (here && status == ErrorCode::PreconditionFailed.status()).then_some(("tus-version", VERSION));
     [spoken, known].into_iter().flatten()
 }
 
@@ -59,8 +54,7 @@ impl TusHeaders<'_> {
             Some(other) => format!("Version {} of tus is not spoken here.", shown(other)),
             None => "The header Tus-Resumable is missing.".to_owned(),
         };
-        Err(Problem::new(ErrorCode::PreconditionFailed, found)
-            .with_hint("Send Tus-Resumable: 1.0.0."))
+        Err(Problem::new(ErrorCode::PreconditionFailed, found).with_hint("Send Tus-Resumable: 1.0.0."))
     }
 
     fn refuse_extensions(&self) -> Result<(), Problem> {
@@ -171,21 +165,14 @@ impl TusCall {
         let headers = headers(head)?;
         let length = whole("Upload-Length", headers.length)?;
         if length == 0 {
-            return Err(Problem::new(
-                ErrorCode::InvalidMedia,
-                "An upload of no bytes is no file.",
-            ));
+            return Err(Problem::new(ErrorCode::InvalidMedia, "An upload of no bytes is no file."));
         }
         let metadata = headers.metadata.unwrap_or_default();
         Ok(Self::Create(Box::new(TusNew {
             length,
             file: TusFile::from_metadata(metadata)?,
             metadata: metadata.into(),
-            first_bytes: if holds_bytes(head) {
-                FirstBytes::Here
-            } else {
-                FirstBytes::Later
-            },
+            first_bytes: if holds_bytes(head) { FirstBytes::Here } else { FirstBytes::Later },
         })))
     }
 
@@ -198,10 +185,7 @@ impl TusCall {
         let headers = headers(head)?;
         Ok(match method {
             "DELETE" => Self::Terminate(id),
-            "PATCH" => Self::Append {
-                id,
-                offset: whole("Upload-Offset", headers.offset)?,
-            },
+            "PATCH" => Self::Append { id, offset: whole("Upload-Offset", headers.offset)? },
             _ => Self::Status(id),
         })
     }
@@ -222,11 +206,8 @@ pub(super) fn expect_bytes(head: &RequestHead<'_>) -> Result<(), Problem> {
         return Ok(());
     }
     let found = head.content_type.unwrap_or_default();
-    Err(Problem::new(
-        ErrorCode::UnsupportedMediaType,
-        format!("The Content-Type {} is not read here.", shown(found)),
-    )
-    .with_hint(format!("Send Content-Type: {BYTES_TYPE}.")))
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, format!("The Content-Type {} is not read here.", shown(found)))
+        .with_hint(format!("Send Content-Type: {BYTES_TYPE}.")))
 }
 
 fn holds_bytes(head: &RequestHead<'_>) -> bool {
@@ -248,10 +229,7 @@ fn whole(name: &str, text: Option<&str>) -> Result<u64, Problem> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(number) if plain => Ok(number),
-        _ => Err(refused(format!(
-            "The header {name} must be a whole number of bytes, not {}.",
-            shown(text)
-        ))),
+        _ => Err(refused(format!("The header {name} must be a whole number of bytes, not {}.", shown(text)))),
     }
 }
 
@@ -260,9 +238,6 @@ fn refused(message: String) -> Problem {
 }
 
 fn not_found(text: &str) -> Problem {
-    Problem::new(
-        ErrorCode::MediaNotFound,
-        format!("There is no upload with the id {}.", shown(text)),
-    )
-    .with_hint("It may have expired, or been given up. Begin a new one.")
+    Problem::new(ErrorCode::MediaNotFound, format!("There is no upload with the id {}.", shown(text)))
+        .with_hint("It may have expired, or been given up. Begin a new one.")
 }

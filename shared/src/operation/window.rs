@@ -15,21 +15,10 @@ pub struct Span {
 
 impl Span {
     /// Reads the three options.
-    pub(super) fn parse(
-        limit: Option<&Value>,
-        page: Option<&Value>,
-        offset: Option<&Value>,
-    ) -> Result<Self, Problem> {
-        let number = |name: &str, value: Option<&Value>| {
-            value
-                .map(|value| options::whole_number(name, value))
-                .transpose()
-        };
-        let (limit, page, offset) = (
-            number("limit", limit)?,
-            number("page", page)?,
-            number("offset", offset)?,
-        );
+    pub(super) fn parse(limit: Option<&Value>, page: Option<&Value>, offset: Option<&Value>) -> Result<Self, Problem> {
+        let number =
+            |name: &str, value: Option<&Value>| value.map(|value| options::whole_number(name, value)).transpose();
+        let (limit, page, offset) = (number("limit", limit)?, number("page", page)?, number("offset", offset)?);
         let invalid = |message: &'static str| Err(options::invalid(message));
         let offset = match (limit, page, offset) {
             (_, Some(_), Some(_)) => {

@@ -59,20 +59,10 @@ impl Rows {
 const BATCH_KEY: &str = "batchData";
 
 impl Insert {
-    pub(super) fn from_body(
-        table: TablePath,
-        head: InsertHead,
-        body: &[u8],
-    ) -> Result<Self, Problem> {
+    pub(super) fn from_body(table: TablePath, head: InsertHead, body: &[u8]) -> Result<Self, Problem> {
         let InsertHead { on_conflict, key } = head;
         let (fields, rows) = Self::rows(body)?;
-        Ok(Self {
-            once: key.map(|key| Once::new(&key, &table, on_conflict, body)),
-            table,
-            fields,
-            rows,
-            on_conflict,
-        })
+        Ok(Self { once: key.map(|key| Once::new(&key, &table, on_conflict, body)), table, fields, rows, on_conflict })
     }
 
     fn rows(body: &[u8]) -> Result<(Vec<FieldName>, Rows), Problem> {
@@ -85,20 +75,14 @@ impl Insert {
                 Ok((fields, Rows::One(row.into_iter().map(Some).collect())))
             }
             Some(at) if members.len() == 1 => Self::batch(members.remove(at).1),
-            Some(_) => Err(Problem::new(
-                ErrorCode::InvalidBody,
-                "batchData stands beside other keys.",
-            )
-            .with_hint("Send either one record, or {\"batchData\": [record, …]} alone.")),
+            Some(_) => Err(Problem::new(ErrorCode::InvalidBody, "batchData stands beside other keys.")
+                .with_hint("Send either one record, or {\"batchData\": [record, …]} alone.")),
         }
     }
 
     fn batch(batch: Borrowed<'_>) -> Result<(Vec<FieldName>, Rows), Problem> {
         let Borrowed::List(text) = batch else {
-            return Err(body(format!(
-                "batchData must be a list of records, not {}.",
-                Value::from(batch).kind()
-            )));
+            return Err(body(format!("batchData must be a list of records, not {}.", Value::from(batch).kind())));
         };
         let items = json::items::<Borrowed<'_>>(text, BATCH_MAX_ROWS)
             .map_err(|fault| body(format!("batchData can't be read: {fault}.")))?;
@@ -106,9 +90,7 @@ impl Insert {
             return Err(body("batchData is empty.".to_owned()));
         }
         if items.len() > BATCH_MAX_ROWS {
-            return Err(body(format!(
-                "batchData has more than {BATCH_MAX_ROWS} rows; so many are taken at a time."
-            )));
+            return Err(body(format!("batchData has more than {BATCH_MAX_ROWS} rows; so many are taken at a time.")));
         }
         let mut table_of_rows = RowTable::default();
         for (at, item) in items.into_iter().enumerate() {
@@ -130,22 +112,14 @@ struct RowTable {
 impl RowTable {
     fn push(&mut self, at: usize, item: Borrowed<'_>) -> Result<(), Problem> {
         let Borrowed::Object(text) = item else {
-            return Err(body(format!(
-                "batchData[{at}] must be an object, not {}.",
-                Value::from(item).kind()
-            )));
+            return Err(body(format!("batchData[{at}] must be an object, not {}.", Value::from(item).kind())));
         };
-        let members = json::members(text)
-            .map_err(|fault| body(format!("batchData[{at}] can't be read: {fault}.")))?;
+        let members = json::members(text).map_err(|fault| body(format!("batchData[{at}] can't be read: {fault}.")))?;
         let mut row = vec![None; self.fields.len()];
         for (nth, (name, value)) in members.into_iter().enumerate() {
             // Most rows name the same fields in the same order.
             let is_expected = (self.fields.get(nth)).is_some_and(|field| field.as_str() == name);
-            let known = if is_expected {
-                Some(nth)
-            } else {
-                self.columns.get(&*name).copied()
-            };
+            let known = if is_expected { Some(nth) } else { self.columns.get(&*name).copied() };
             let column = match known {
                 Some(column) => column,
                 None => {
@@ -198,12 +172,7 @@ impl Update {
         if fields.is_empty() {
             return Err(body("The body names no field to change.".to_owned()));
         }
-        Ok(Self {
-            table,
-            target: Target::Record(id),
-            fields,
-            values,
-        })
+        Ok(Self { table, target: Target::Record(id), fields, values })
     }
 
     /// The same change of all records that satisfy conditions: both stand in the body.
@@ -221,17 +190,11 @@ impl Update {
                 .with_hint("Use {\"updateKeyValues\": [{key, value}, …], \"data\": {…}}, or name one record by its id in the path.")
         })?;
         let condition = key_values.condition(&FOR_UPDATE)?.ok_or_else(|| {
-            body("The request does not say which records to change.".to_owned()).with_hint(
-                "Name one by its id in the path, or several by {\"updateKeyValues\": [{key, value}, …]}.",
-            )
+            body("The request does not say which records to change.".to_owned())
+                .with_hint("Name one by its id in the path, or several by {\"updateKeyValues\": [{key, value}, …]}.")
         })?;
         let (fields, values) = data_of(data)?;
-        Ok(Self {
-            table,
-            target: Target::Matching(condition),
-            fields,
-            values,
-        })
+        Ok(Self { table, target: Target::Matching(condition), fields, values })
     }
 }
 
@@ -241,13 +204,9 @@ fn data_of(data: Option<Value>) -> Result<(Vec<FieldName>, Vec<Value>), Problem>
         return Err(body("The body has no data: no field to change.".to_owned()));
     };
     let Value::Object(text) = &data else {
-        return Err(body(format!(
-            "data must be an object of fields, not {}.",
-            data.kind()
-        )));
+        return Err(body(format!("data must be an object of fields, not {}.", data.kind())));
     };
-    let members =
-        json::members(text).map_err(|fault| body(format!("data can't be read: {fault}.")))?;
+    let members = json::members(text).map_err(|fault| body(format!("data can't be read: {fault}.")))?;
     let (fields, values) = columns(members)?;
     if fields.is_empty() {
         return Err(body("data names no field to change.".to_owned()));
@@ -271,10 +230,7 @@ fn columns<'a>(
 /// A body's key that no column can have is an unknown field, like one that this table has not.
 fn field(name: &str) -> Result<FieldName, Problem> {
     FieldName::parse(name).map_err(|problem| {
-        Problem::new(
-            ErrorCode::UnknownField,
-            format!("There is no field {}. {}", shown(name), problem.message()),
-        )
+        Problem::new(ErrorCode::UnknownField, format!("There is no field {}. {}", shown(name), problem.message()))
     })
 }
 

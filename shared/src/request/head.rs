@@ -60,12 +60,7 @@ impl<'a> RequestHead<'a> {
         query: Option<&'a str>,
         headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
     ) -> Self {
-        let mut head = Self {
-            method,
-            path,
-            query,
-            ..Self::default()
-        };
+        let mut head = Self { method, path, query, ..Self::default() };
         for (name, value) in headers {
             if let Some(field) = head.field(name) {
                 *field = Some(text(value));
@@ -100,8 +95,7 @@ impl<'a> TusHeaders<'a> {
             "offset" => &mut self.offset,
             "metadata" => &mut self.metadata,
             _ => {
-                const UNSUPPORTED: [&str; 3] =
-                    ["Upload-Defer-Length", "Upload-Concat", "Upload-Checksum"];
+                const UNSUPPORTED: [&str; 3] = ["Upload-Defer-Length", "Upload-Concat", "Upload-Checksum"];
                 let is_it = |known: &&str| known["Upload-".len()..].eq_ignore_ascii_case(name);
                 self.unsupported = self.unsupported.or(UNSUPPORTED.into_iter().find(is_it));
                 return None;
@@ -144,10 +138,7 @@ mod tests {
             ("x-http-method-override", b"PATCH"),
         ];
         let head = RequestHead::read("POST", "/a", Some("b=c"), headers);
-        assert_eq!(
-            (head.method, head.path, head.query),
-            ("POST", "/a", Some("b=c"))
-        );
+        assert_eq!((head.method, head.path, head.query), ("POST", "/a", Some("b=c")));
         for (field, expected) in [
             (head.authorization, "Bearer a.b.c"),
             (head.content_type, "application/json"),

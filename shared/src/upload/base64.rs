@@ -62,10 +62,7 @@ pub(super) struct State {
 
 impl Decoder {
     pub(super) fn new() -> Self {
-        Self {
-            decoded: vec![0; UPLOAD_CHUNK_BYTES].into(),
-            state: State::default(),
-        }
+        Self { decoded: vec![0; UPLOAD_CHUNK_BYTES].into(), state: State::default() }
     }
 
     /// Begins another text.
@@ -136,10 +133,7 @@ impl Decoder {
         if self.groups(whole) {
             return whole.len();
         }
-        let clean = whole
-            .iter()
-            .position(|&character| SIX_BITS[usize::from(character)] == NONE)
-            .unwrap_or(whole.len());
+        let clean = whole.iter().position(|&character| SIX_BITS[usize::from(character)] == NONE).unwrap_or(whole.len());
         let clean = &whole[..clean / 4 * 4];
         if clean.is_empty() {
             return 0;
@@ -157,11 +151,7 @@ impl Decoder {
     /// Decodes groups of the alphabet found last; `false`, and nothing decoded, if they hold anything else.
     fn groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
-        let alphabet = if self.state.url_safe {
-            URL_SAFE_NO_PAD
-        } else {
-            STANDARD_NO_PAD
-        };
+        let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
         let Ok(bytes) = alphabet.decode(groups, room.as_out()) else {
             return false;
         };

@@ -29,15 +29,7 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(limits: UploadLimits) -> Self {
-        Self {
-            limits,
-            kind: None,
-            folder: None,
-            update: None,
-            private: None,
-            items: Vec::new(),
-            names: HashSet::new(),
-        }
+        Self { limits, kind: None, folder: None, update: None, private: None, items: Vec::new(), names: HashSet::new() }
     }
 
     pub(super) fn kind(&self) -> Option<MediaKind> {
@@ -47,11 +39,8 @@ impl Draft {
     pub(super) fn set_kind(&mut self, word: &str) -> Result<(), Problem> {
         self.kind = Some(MediaKind::parse(word).ok_or_else(|| {
             let words = MediaKind::ALL.map(MediaKind::as_str);
-            invalid(format!(
-                "type must be image, video, audio or file, not {}.",
-                shown(word)
-            ))
-            .with_hint_if(nearest(word, words).map(|word| format!("Did you mean {word}?")))
+            invalid(format!("type must be image, video, audio or file, not {}.", shown(word)))
+                .with_hint_if(nearest(word, words).map(|word| format!("Did you mean {word}?")))
         })?);
         Ok(())
     }
@@ -78,11 +67,8 @@ impl Draft {
         if at < self.limits.items {
             return Ok(at);
         }
-        Err(invalid(format!(
-            "An upload has {} files at most.",
-            self.limits.items
-        ))
-        .with_hint("Send the others in further requests."))
+        Err(invalid(format!("An upload has {} files at most.", self.limits.items))
+            .with_hint("Send the others in further requests."))
     }
 
     /// Adds the next file.
@@ -91,11 +77,8 @@ impl Draft {
     /// `invalid_body` if another has its name.
     pub(super) fn add(&mut self, item: Item) -> Result<(), Problem> {
         if !self.names.insert(item.name.clone()) {
-            return Err(invalid(format!(
-                "Two files of the upload would be called {}.",
-                shown(item.name.as_str())
-            ))
-            .with_hint("Give each its own name, or upload to two folders in two requests."));
+            return Err(invalid(format!("Two files of the upload would be called {}.", shown(item.name.as_str())))
+                .with_hint("Give each its own name, or upload to two folders in two requests."));
         }
         self.items.push(item);
         Ok(())
@@ -118,11 +101,7 @@ impl Draft {
         let items = self.items.into_iter().map(|item| UploadItem {
             name: item.name,
             label: item.label,
-            kind: if item.is_always_file {
-                MediaKind::File
-            } else {
-                kind
-            },
+            kind: if item.is_always_file { MediaKind::File } else { kind },
             visibility: match (item.private_folder, item.private.or(self.private)) {
                 (Some(true), _) => Visibility::PrivateFolder,
                 (_, Some(true)) => Visibility::Private,
@@ -134,11 +113,7 @@ impl Draft {
             shape,
             kind,
             folder: self.folder.unwrap_or_default(),
-            existing: if self.update == Some(true) {
-                Existing::IsReplaced
-            } else {
-                Existing::Stays
-            },
+            existing: if self.update == Some(true) { Existing::IsReplaced } else { Existing::Stays },
             items: items.collect(),
         })
     }

@@ -137,17 +137,11 @@ impl Reader {
             }
             (Place::ItemEnds, Token::Comma) => Place::Item,
             (Place::Body, token) if token.begins_value() => {
-                return Err(invalid(format!(
-                    "The body must be one JSON object, not {}.",
-                    token.kind()
-                )));
+                return Err(invalid(format!("The body must be one JSON object, not {}.", token.kind())));
             }
             (Place::ItemOrEnd | Place::Item, token) if token.begins_value() => {
                 let at = self.draft.next_place()?;
-                return Err(invalid(format!(
-                    "media[{at}] must be an object, not {}.",
-                    token.kind()
-                )));
+                return Err(invalid(format!("media[{at}] must be an object, not {}.", token.kind())));
             }
             (place, token) => return Err(self.lexer.unexpected(token, wanted(place))),
         };
@@ -208,11 +202,7 @@ impl Reader {
                 Place::Content
             }
             (wants, token) => {
-                return Err(invalid(format!(
-                    "{} must be {wants}, not {}.",
-                    self.path(key),
-                    token.kind()
-                )));
+                return Err(invalid(format!("{} must be {wants}, not {}.", self.path(key), token.kind())));
             }
         })
     }
@@ -236,8 +226,7 @@ impl Reader {
             }
             Key::ImageType | Key::FileType => {
                 let label = Label::parse(&text);
-                self.item.label =
-                    Some(label.map_err(|problem| draft::at(&self.path(key), &problem))?);
+                self.item.label = Some(label.map_err(|problem| draft::at(&self.path(key), &problem))?);
                 Ok(())
             }
             _ => {
@@ -267,19 +256,15 @@ impl Reader {
         match self.place {
             _ if self.lexer.is_within_token() => Err(self.lexer.ended_early()),
             Place::Done => self.draft.finish(self.shape),
-            Place::Body if !self.lexer.has_begun() => {
-                Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")
-                    .with_hint("Send a JSON object, or multipart/form-data."))
-            }
+            Place::Body if !self.lexer.has_begun() => Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")
+                .with_hint("Send a JSON object, or multipart/form-data.")),
             _ => Err(self.lexer.ended_early()),
         }
     }
 }
 
 fn too_long(place: &str) -> Problem {
-    invalid(format!(
-        "{place} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes."
-    ))
+    invalid(format!("{place} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes."))
 }
 
 /// What a place waits for, for messages.

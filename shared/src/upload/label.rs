@@ -31,9 +31,7 @@ impl Label {
     pub(super) fn mime(text: &str) -> Option<Self> {
         let essence = text.split(';').next().unwrap_or_default().trim();
         let (kind, subtype) = essence.split_once('/')?;
-        let is_sound = |name: &str| {
-            is_token(name) && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        };
+        let is_sound = |name: &str| is_token(name) && name.starts_with(|first: char| first.is_ascii_alphanumeric());
         (is_sound(kind) && is_sound(subtype) && essence.len() <= MIME_MAX_BYTES)
             .then(|| Self::Mime(essence.to_ascii_lowercase().into()))
     }
@@ -61,17 +59,12 @@ impl Label {
         } else {
             let extension = text.strip_prefix('.').unwrap_or(text);
             let is_sound = extension.len() <= EXTENSION_MAX_BYTES
-                && extension
-                    .split('.')
-                    .all(|part| !part.is_empty() && part.chars().all(char::is_alphanumeric));
+                && extension.split('.').all(|part| !part.is_empty() && part.chars().all(char::is_alphanumeric));
             is_sound.then(|| Self::Extension(extension.to_lowercase().into()))
         };
         label.ok_or_else(|| {
-            Problem::new(
-                ErrorCode::InvalidBody,
-                format!("{} is no type of a file.", shown(text)),
-            )
-            .with_hint("Give an extension such as jpg, or a media type such as image/jpeg.")
+            Problem::new(ErrorCode::InvalidBody, format!("{} is no type of a file.", shown(text)))
+                .with_hint("Give an extension such as jpg, or a media type such as image/jpeg.")
         })
     }
 
@@ -84,8 +77,7 @@ impl Label {
                 known.map(|(_, extension)| *extension).or_else(|| {
                     let (_, subtype) = mime.split_once('/')?;
                     let bare = subtype.strip_prefix("x-").unwrap_or(subtype);
-                    let is_plain =
-                        bare.len() <= 5 && bare.bytes().all(|byte| byte.is_ascii_alphanumeric());
+                    let is_plain = bare.len() <= 5 && bare.bytes().all(|byte| byte.is_ascii_alphanumeric());
                     is_plain.then_some(bare)
                 })
             }
@@ -116,24 +108,12 @@ const EXTENSIONS: [(&str, &str); 24] = [
     ("application/msword", "doc"),
     ("application/vnd.ms-excel", "xls"),
     ("application/vnd.ms-powerpoint", "ppt"),
-    (
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "docx",
-    ),
-    (
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "xlsx",
-    ),
-    (
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        "pptx",
-    ),
+    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
+    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
+    ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
 ];
 
 /// RFC 9110's token.
 pub(super) fn is_token(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

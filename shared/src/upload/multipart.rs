@@ -193,8 +193,7 @@ impl Reader {
             None => {
                 let last = all.len().saturating_sub(delimiter.len() - 1);
                 let tail = memchr::memrchr(b'\r', &all[last..]).map(|at| last + at);
-                tail.filter(|at| delimiter.starts_with(&all[*at..]))
-                    .unwrap_or(all.len())
+                tail.filter(|at| delimiter.starts_with(&all[*at..])).unwrap_or(all.len())
             }
         };
         if end == 0 {
@@ -234,8 +233,9 @@ impl Reader {
         let lines = match self.text.as_slice() {
             b"\r\n" => "",
             text => match text.strip_suffix(b"\r\n\r\n") {
-                Some(lines) => std::str::from_utf8(lines)
-                    .map_err(|_| invalid("A part's header lines are not UTF-8."))?,
+                Some(lines) => {
+                    std::str::from_utf8(lines).map_err(|_| invalid("A part's header lines are not UTF-8."))?
+                }
                 None if text.len() < UPLOAD_PART_HEAD_MAX_BYTES => return Ok(false),
                 None => {
                     return Err(invalid(format!(
@@ -247,8 +247,7 @@ impl Reader {
         match Part::parse(lines)? {
             Part::File { name, label } => {
                 let at = self.draft.next_place()?;
-                let name = MediaName::parse(&name)
-                    .map_err(|problem| draft::at(&format!("File {at}"), &problem))?;
+                let name = MediaName::parse(&name).map_err(|problem| draft::at(&format!("File {at}"), &problem))?;
                 self.draft.add(draft::Item {
                     name: name.clone(),
                     label,
@@ -295,11 +294,7 @@ impl Reader {
         match self.file.take() {
             Some((name, 0)) => Err(Problem::new(
                 ErrorCode::InvalidMedia,
-                format!(
-                    "File {} ({}) is empty.",
-                    self.files - 1,
-                    shown(name.as_str())
-                ),
+                format!("File {} ({}) is empty.", self.files - 1, shown(name.as_str())),
             )),
             _ => Ok(()),
         }
@@ -307,10 +302,7 @@ impl Reader {
 
     fn gather(&mut self, field: usize, bytes: &[u8]) -> Result<(), Problem> {
         if self.text.len() + bytes.len() > UPLOAD_TEXT_MAX_BYTES {
-            return Err(invalid(format!(
-                "{} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes.",
-                FIELDS[field]
-            )));
+            return Err(invalid(format!("{} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes.", FIELDS[field])));
         }
         self.text.extend_from_slice(bytes);
         Ok(())
@@ -318,20 +310,14 @@ impl Reader {
 
     fn end_field(&mut self, field: usize) -> Result<(), Problem> {
         let name = FIELDS[field];
-        let text = std::str::from_utf8(&self.text)
-            .map_err(|_| invalid(format!("{name} is not UTF-8.")))?;
+        let text = std::str::from_utf8(&self.text).map_err(|_| invalid(format!("{name} is not UTF-8.")))?;
         match name {
             "folder" => self.draft.set_folder(text),
             "type" => self.draft.set_kind(text),
             _ => {
                 let flag = form::flag(text).ok_or_else(|| {
-                    invalid(format!(
-                        "{name} must be true or false, not {}.",
-                        shown(text)
-                    ))
-                    .with_hint(
-                        "on, as a checked box is sent, and 1 mean true; off and 0 mean false.",
-                    )
+                    invalid(format!("{name} must be true or false, not {}.", shown(text)))
+                        .with_hint("on, as a checked box is sent, and 1 mean true; off and 0 mean false.")
                 })?;
                 match name {
                     "update" => self.draft.set_update(flag),
@@ -349,9 +335,7 @@ impl Reader {
         }
         Err(invalid(match self.offset {
             0 => "The body is empty.".to_owned(),
-            end => format!(
-                "The multipart body ended early, at byte {end}: its last boundary is missing."
-            ),
+            end => format!("The multipart body ended early, at byte {end}: its last boundary is missing."),
         }))
     }
 }
@@ -359,23 +343,17 @@ impl Reader {
 /// The boundary that a `Content-Type` names.
 fn boundary(content_type: &str) -> Result<String, Problem> {
     let (_, parameters) = content_type.split_once(';').unwrap_or_default();
-    let parameters = Parameters::parse(parameters)
-        .ok_or_else(|| invalid("The Content-Type's parameters are malformed."))?;
+    let parameters =
+        Parameters::parse(parameters).ok_or_else(|| invalid("The Content-Type's parameters are malformed."))?;
     let Some(boundary) = parameters.get("boundary") else {
-        return Err(invalid("The Content-Type names no boundary.").with_hint(
-            "Let your HTTP client write the Content-Type of a form: it knows the boundary.",
-        ));
+        return Err(invalid("The Content-Type names no boundary.")
+            .with_hint("Let your HTTP client write the Content-Type of a form: it knows the boundary."));
     };
     let is_sound = (1..=UPLOAD_BOUNDARY_MAX_BYTES).contains(&boundary.len())
         && !boundary.ends_with(' ')
-        && boundary
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte));
+        && boundary.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte));
     if is_sound {
         return Ok(boundary.to_owned());
     }
-    Err(invalid(format!(
-        "The boundary {} is none that RFC 2046 allows.",
-        shown(boundary)
-    )))
+    Err(invalid(format!("The boundary {} is none that RFC 2046 allows.", shown(boundary))))
 }

@@ -27,27 +27,18 @@ pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
     };
     let stem = hyphenated(stem);
     if stem.is_empty() {
-        return Err(Problem::new(
-            ErrorCode::InvalidBody,
-            format!("The name {} has no letter or digit.", shown(name)),
-        ));
+        return Err(Problem::new(ErrorCode::InvalidBody, format!("The name {} has no letter or digit.", shown(name))));
     }
     MediaName::parse(&format!("{stem}.{extension}"))
 }
 
 fn is_same(one: &str, other: &str) -> bool {
-    one == other
-        || EQUALS
-            .iter()
-            .any(|equals| equals.contains(&one) && equals.contains(&other))
+    one == other || EQUALS.iter().any(|equals| equals.contains(&one) && equals.contains(&other))
 }
 
 /// The name without an extension of several parts (`tar.gz`) that it has already.
 fn without<'a>(name: &'a str, extension: &str) -> &'a str {
-    name.strip_suffix(extension)
-        .and_then(|rest| rest.strip_suffix('.'))
-        .filter(|stem| !stem.is_empty())
-        .unwrap_or(name)
+    name.strip_suffix(extension).and_then(|rest| rest.strip_suffix('.')).filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
 
 fn hyphenated(stem: &str) -> String {

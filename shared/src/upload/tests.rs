@@ -69,15 +69,10 @@ fn only_json_and_forms_are_read() {
         Some("application/vnd.api+json"),
         Some("Multipart/Form-Data; boundary=x"),
     ] {
-        assert!(
-            Parser::new(known, UploadLimits::default()).is_ok(),
-            "{known:?}"
-        );
+        assert!(Parser::new(known, UploadLimits::default()).is_ok(), "{known:?}");
     }
     for other in ["text/plain", "multipart/mixed; boundary=x", "image/png"] {
-        let problem = Parser::new(Some(other), UploadLimits::default())
-            .err()
-            .unwrap();
+        let problem = Parser::new(Some(other), UploadLimits::default()).err().unwrap();
         assert_eq!(problem.code(), ErrorCode::UnsupportedMediaType);
     }
 }
@@ -85,10 +80,7 @@ fn only_json_and_forms_are_read() {
 #[test]
 fn a_body_past_its_limit_is_refused_where_the_limit_is() {
     let body = br#"{"type":"file","media":[{"name":"a","base64":"data:a/b;base64,YQ=="}]}  "#;
-    let limits = |body_bytes| UploadLimits {
-        body_bytes,
-        ..UploadLimits::default()
-    };
+    let limits = |body_bytes| UploadLimits { body_bytes, ..UploadLimits::default() };
     let length = body.len() as u64;
     assert!(read_pieces(None, limits(length), [&body[..]]).is_ok());
     for short in [0, 1, length / 2, length - 1] {

@@ -75,9 +75,7 @@ impl Cpu {
     }
 
     fn since(&self, before: &Self) -> Self {
-        let of = |after: Option<Duration>, before: Option<Duration>| {
-            Some(after?.saturating_sub(before?))
-        };
+        let of = |after: Option<Duration>, before: Option<Duration>| Some(after?.saturating_sub(before?));
         Self {
             server: of(self.server, before.server),
             worker: of(self.worker, before.worker),
@@ -87,28 +85,18 @@ impl Cpu {
     }
 }
 
-async fn drive(
-    compare: &Compare,
-    subject: &Subject,
-    case: Case,
-    duration: Duration,
-) -> Result<Outcome> {
+async fn drive(compare: &Compare, subject: &Subject, case: Case, duration: Duration) -> Result<Outcome> {
     let workload = case.workload;
-    let pace = case
-        .rate
-        .map_or(Pace::Closed, |per_second| Pace::Open { per_second });
+    let pace = case.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
     match &subject.kind {
-        Kind::Floor {
-            options,
-            connections,
-        } => {
+        Kind::Floor { options, connections } => {
             let connections = workload.callers(*connections);
             floor::run(options, workload, connections, pace, duration).await
         }
-        Kind::Server(door) => {
+        Kind::Server(endpoint) => {
             let load = Load {
-                address: door.address,
-                requests: door.requests.clone(),
+                address: endpoint.address,
+                requests: endpoint.requests.clone(),
                 workload,
                 callers: workload.callers(compare.connections),
                 pace,

@@ -18,10 +18,7 @@ mod tests {
 
     #[test]
     fn all_are_sent_half_of_what_the_slowest_carries() {
-        assert_eq!(
-            carried_by_all(&[84_512.0, 40_422.7, 56_700.0]),
-            Some(20_000)
-        );
+        assert_eq!(carried_by_all(&[84_512.0, 40_422.7, 56_700.0]), Some(20_000));
         assert_eq!(carried_by_all(&[19_377.0, 18_950.0]), Some(9_400));
         assert_eq!(carried_by_all(&[7.0, 500.0]), Some(3));
     }

@@ -16,7 +16,7 @@ use crate::{
     process::Started,
     request::Requests,
     role::Role,
-    selkie::{self, Door},
+    selkie::{self, Endpoint},
     workload::{Random, Workload},
 };
 
@@ -35,7 +35,7 @@ pub(super) struct Subject {
 
 pub(super) enum Kind {
     Floor { options: Opts, connections: u16 },
-    Server(Door),
+    Server(Endpoint),
 }
 
 impl Subject {
@@ -56,11 +56,7 @@ pub(super) struct Subjects {
 
 impl Subjects {
     /// Start all that were asked for.
-    pub(super) async fn start(
-        compare: &Compare,
-        mariadb: &MariaDb,
-        options: &Opts,
-    ) -> Result<Self> {
+    pub(super) async fn start(compare: &Compare, mariadb: &MariaDb, options: &Opts) -> Result<Self> {
         let mut subjects = Self::default();
         let wanted = |contender: Contender| contender.is_wanted(&compare.contenders);
         if wanted(Contender::Floor) {
@@ -73,10 +69,9 @@ impl Subjects {
             subjects.add(Role::Hello, "axum, no database", started.await?)?;
         }
         let pool = compare.pool;
-        for (contender, role, style) in [
-            (Contender::Values, Role::Values, "values"),
-            (Contender::Streamed, Role::Streamed, "streamed"),
-        ] {
+        for (contender, role, style) in
+            [(Contender::Values, Role::Values, "values"), (Contender::Streamed, Role::Streamed, "streamed")]
+        {
             if wanted(contender) {
                 let started = handwritten::start(|command| {
                     command
@@ -92,11 +87,11 @@ impl Subjects {
             subjects.own(compare, mariadb).await?;
         }
         if let Some(dev_env) = &compare.running {
-            for (name, door) in selkie::running(dev_env).await? {
+            for (name, endpoint) in selkie::running(dev_env).await? {
                 subjects.measured.push(Subject {
                     name: name.to_owned(),
                     role: Role::Running,
-                    kind: Kind::Server(door),
+                    kind: Kind::Server(endpoint),
                     server: None,
                     worker: None,
                     idle_bytes: None,
@@ -114,10 +109,7 @@ impl Subjects {
             self.measured.push(Subject {
                 name: format!("floor ({connections})"),
                 role,
-                kind: Kind::Floor {
-                    options: options.clone(),
-                    connections,
-                },
+                kind: Kind::Floor { options: options.clone(), connections },
                 server: Some(std::process::id()),
                 worker: None,
                 idle_bytes: None,
@@ -129,12 +121,12 @@ impl Subjects {
         }
     }
 
-    fn add(&mut self, role: Role, name: &str, (process, door): (Started, Door)) -> Result<()> {
+    fn add(&mut self, role: Role, name: &str, (process, endpoint): (Started, Endpoint)) -> Result<()> {
         let server = process.pid();
         self.measured.push(Subject {
             name: name.to_owned(),
             role,
-            kind: Kind::Server(door),
+            kind: Kind::Server(endpoint),
             server: Some(server),
             worker: None,
             idle_bytes: Some(accounting::resident(server)?),
@@ -151,32 +143,26 @@ impl Subjects {
             );
         };
         let wanted = |contender: Contender| contender.is_wanted(&compare.contenders);
-        let (process, door) = selkie::start(&binary, mariadb).await?;
-        let (server, requests) = (process.pid(), door.requests.clone());
+        let (process, endpoint) = selkie::start(&binary, mariadb).await?;
+        let (server, requests) = (process.pid(), endpoint.requests.clone());
         let setting = Setting {
-            origin: door.address,
-            jwks: selkie::jwks(&binary, mariadb, &door).await?,
+            origin: endpoint.address,
+            jwks: selkie::jwks(&binary, mariadb, &endpoint).await?,
             // The other worker writes none.
             log_requests: "off",
             directory: mariadb.directory().to_owned(),
         };
         if wanted(Contender::Selkie) {
-            self.add(Role::Origin, "selkie origin", (process, door))?;
+            self.add(Role::Origin, "selkie origin", (process, endpoint))?;
         } else {
             self.servers.push(process);
         }
         for (contender, role, kind, name) in [
-            (
-                Contender::PassThrough,
-                Role::PassThrough,
-                WorkerKind::PassThrough,
-                "pass-through",
-            ),
+            (Contender::PassThrough, Role::PassThrough, WorkerKind::PassThrough, "pass-through"),
             (Contender::Edge, Role::Edge, WorkerKind::Edge, "selkie edge"),
         ] {
             if wanted(contender) {
-                self.worker(role, kind, name, server, &requests, &setting)
-                    .await?;
+                self.worker(role, kind, name, server, &requests, &setting).await?;
             }
         }
         Ok(())
@@ -192,17 +178,11 @@ impl Subjects {
         setting: &Setting,
     ) -> Result<()> {
         let worker = Worker::start(kind, setting, &one(requests, Workload::W1)).await?;
-        let requests = Requests {
-            host: worker.address.to_string(),
-            ..requests.clone()
-        };
+        let requests = Requests { host: worker.address.to_string(), ..requests.clone() };
         self.measured.push(Subject {
             name: name.to_owned(),
             role,
-            kind: Kind::Server(Door {
-                address: worker.address,
-                requests,
-            }),
+            kind: Kind::Server(Endpoint { address: worker.address, requests }),
             server: Some(server),
             worker: Some(worker.pid()),
             idle_bytes: Some(accounting::resident(worker.pid())?),
@@ -219,10 +199,8 @@ fn one(requests: &Requests, workload: Workload) -> Vec<u8> {
 }
 
 /// One request of `workload`, with its whole answer.
-pub(super) async fn ask(door: &Door, workload: Workload) -> Result<(u16, Vec<u8>)> {
-    let request = one(&door.requests, workload);
-    let mut connection = Connection::open(door.address).await?;
-    Ok(timeout(Duration::from_secs(60), connection.fetch(&request))
-        .await
-        .context("no answer in time")??)
+pub(super) async fn ask(endpoint: &Endpoint, workload: Workload) -> Result<(u16, Vec<u8>)> {
+    let request = one(&endpoint.requests, workload);
+    let mut connection = Connection::open(endpoint.address).await?;
+    Ok(timeout(Duration::from_secs(60), connection.fetch(&request)).await.context("no answer in time")??)
 }

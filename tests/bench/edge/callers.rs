@@ -32,10 +32,7 @@ impl Requests {
     /// One a key; the same request but for that.
     pub(super) fn new(path: &str, keys: &[String]) -> Arc<Self> {
         let texts = keys.iter().map(|key| request(path, key)).collect();
-        Arc::new(Self {
-            texts,
-            next: AtomicUsize::new(0),
-        })
+        Arc::new(Self { texts, next: AtomicUsize::new(0) })
     }
 
     fn next(&self) -> &[u8] {
@@ -82,9 +79,7 @@ pub(super) async fn drive(
     duration: Duration,
 ) -> Result<Outcome> {
     let thread = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async move {
             let mut connections = Vec::new();
             for _ in 0..callers {
@@ -93,9 +88,7 @@ pub(super) async fn drive(
             let began = Instant::now();
             let tasks: Vec<_> = connections
                 .into_iter()
-                .map(|connection| {
-                    tokio::spawn(call(connection, Arc::clone(&requests), began + duration))
-                })
+                .map(|connection| tokio::spawn(call(connection, Arc::clone(&requests), began + duration)))
                 .collect();
             let mut outcome = Outcome::new()?;
             for task in tasks {
@@ -108,27 +101,17 @@ pub(super) async fn drive(
     thread.await.context("the callers' thread")?
 }
 
-async fn call(
-    mut connection: Connection,
-    requests: Arc<Requests>,
-    end: Instant,
-) -> Result<Outcome> {
+async fn call(mut connection: Connection, requests: Arc<Requests>, end: Instant) -> Result<Outcome> {
     let mut outcome = Outcome::new()?;
     loop {
         let from = Instant::now();
         if from >= end {
             return Ok(outcome);
         }
-        let answer = timeout(ANSWER_TIMEOUT, connection.call(requests.next()))
-            .await
-            .context("no answer in time")??;
+        let answer = timeout(ANSWER_TIMEOUT, connection.call(requests.next())).await.context("no answer in time")??;
         if answer.status != 200 {
             bail!("answered {} in place of 200", answer.status);
         }
-        outcome.record(
-            from.elapsed(),
-            answer.began.duration_since(from),
-            answer.bytes,
-        );
+        outcome.record(from.elapsed(), answer.began.duration_since(from), answer.bytes);
     }
 }

@@ -33,9 +33,7 @@ pub(super) fn start(large_bytes: u64) -> Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::spawn(move || {
         runtime.block_on(async move {
             let Ok(listener) = TcpListener::from_std(listener) else {
@@ -77,8 +75,7 @@ async fn serve(mut stream: TcpStream, large_bytes: u64) -> io::Result<()> {
             stream.write_all(&answer).await?;
             send_large(&mut stream, large_bytes).await?;
         } else {
-            answer
-                .extend_from_slice(format!("content-length: {}\r\n\r\n", RECORD.len()).as_bytes());
+            answer.extend_from_slice(format!("content-length: {}\r\n\r\n", RECORD.len()).as_bytes());
             answer.extend_from_slice(RECORD.as_bytes());
             stream.write_all(&answer).await?;
         }
@@ -100,16 +97,11 @@ fn head(bytes: &[u8]) -> Result<Option<Asked>, httparse::Error> {
     let httparse::Status::Complete(bytes) = request.parse(bytes)? else {
         return Ok(None);
     };
-    let request_id = request
-        .headers
-        .iter()
-        .find(|header| header.name.eq_ignore_ascii_case("x-request-id"));
+    let request_id = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("x-request-id"));
     Ok(Some(Asked {
         bytes,
         is_large: request.path == Some(LARGE_PATH),
-        request_id: request_id.map_or_else(Vec::new, |header| {
-            [b"x-request-id: ", header.value, b"\r\n"].concat()
-        }),
+        request_id: request_id.map_or_else(Vec::new, |header| [b"x-request-id: ", header.value, b"\r\n"].concat()),
     }))
 }
 
@@ -118,12 +110,8 @@ async fn send_large(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {
         let length = left.min(PIECE_BYTES as u64);
-        stream
-            .write_all(format!("{length:x}\r\n").as_bytes())
-            .await?;
-        stream
-            .write_all(&text[..usize::try_from(length).unwrap_or(0)])
-            .await?;
+        stream.write_all(format!("{length:x}\r\n").as_bytes()).await?;
+        stream.write_all(&text[..usize::try_from(length).unwrap_or(0)]).await?;
         stream.write_all(b"\r\n").await?;
         left -= length;
     }

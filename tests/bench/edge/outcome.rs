@@ -119,22 +119,11 @@ impl Report {
         });
     }
 
-    pub(super) fn add(
-        &mut self,
-        origin: &'static str,
-        load: &'static str,
-        worker: Kind,
-        sample: Sample,
-    ) {
+    pub(super) fn add(&mut self, origin: &'static str, load: &'static str, worker: Kind, sample: Sample) {
         let is_it = |entry: &Entry| entry.origin == origin && entry.load == load;
         let at = self.entries.iter().position(is_it);
         let at = at.unwrap_or_else(|| {
-            self.entries.push(Entry {
-                origin,
-                load,
-                pass_through: Vec::new(),
-                edge: Vec::new(),
-            });
+            self.entries.push(Entry { origin, load, pass_through: Vec::new(), edge: Vec::new() });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[at];
@@ -153,12 +142,7 @@ impl Report {
         let mut bars = Vec::new();
         let mut below = |name: String, value: f64, bound: f64| {
             let holds = value < bound;
-            bars.push(Bar {
-                name,
-                value,
-                bound,
-                holds,
-            });
+            bars.push(Bar { name, value, bound, holds });
         };
         for entry in &self.entries {
             let bound = match entry.load {
@@ -167,11 +151,7 @@ impl Report {
                 _ => continue,
             };
             let name = |what| format!("{what} ({}, {} origin)", entry.load, entry.origin);
-            below(
-                name("added µs of processor"),
-                entry.added(|s| s.cpu_micros),
-                bound,
-            );
+            below(name("added µs of processor"), entry.added(|s| s.cpu_micros), bound);
             if entry.load == WARM {
                 below(name("added p50 in ms"), entry.added(|s| s.p50), P50_MAX_MS);
             }
@@ -180,11 +160,7 @@ impl Report {
         if !edge.is_empty() {
             let speed = |downloads: &[Download]| median(downloads, |d| d.megabytes_per_second);
             let slowness = speed(through) / speed(edge);
-            below(
-                "time of a large answer, ×".into(),
-                slowness,
-                1.0 / LARGE_MIN_SHARE,
-            );
+            below("time of a large answer, ×".into(), slowness, 1.0 / LARGE_MIN_SHARE);
             let grown = median(edge, |d| d.grown_megabytes);
             below("MB of growth for it".into(), grown, LARGE_MAX_GROWTH_MB);
         }
@@ -221,11 +197,7 @@ impl Report {
         writeln!(out)?;
         for bar in &self.bars {
             let verdict = if bar.holds { "holds" } else { "FAILS" };
-            writeln!(
-                out,
-                "  {verdict}: {} {:.2}, below {:.2}",
-                bar.name, bar.value, bar.bound
-            )?;
+            writeln!(out, "  {verdict}: {} {:.2}, below {:.2}", bar.name, bar.value, bar.bound)?;
         }
         Ok(())
     }
@@ -254,19 +226,13 @@ impl Entry {
     /// By how much the edge's figure is larger, in the middle of the rounds: both of a round were measured side by side.
     fn added(&self, figure: fn(&Sample) -> f64) -> f64 {
         let pairs = self.edge.iter().zip(&self.pass_through);
-        let differences: Vec<f64> = pairs
-            .map(|(edge, through)| figure(edge) - figure(through))
-            .collect();
+        let differences: Vec<f64> = pairs.map(|(edge, through)| figure(edge) - figure(through)).collect();
         median(&differences, |difference| *difference)
     }
 
     fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "\n{}, {} origin", self.load, self.origin)?;
-        writeln!(
-            out,
-            "  {:<14} {:>9} {:>9} {:>8} {:>8}",
-            "", "req/s", "µs", "p50 ms", "p99"
-        )?;
+        writeln!(out, "  {:<14} {:>9} {:>9} {:>8} {:>8}", "", "req/s", "µs", "p50 ms", "p99")?;
         let mut row = |name: &str, of: &dyn Fn(fn(&Sample) -> f64) -> f64| {
             writeln!(
                 out,

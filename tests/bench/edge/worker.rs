@@ -86,12 +86,7 @@ impl Worker {
             }
             command.stderr(log);
         })?;
-        let mut worker = Self {
-            process,
-            kind,
-            address,
-            first_answer: Duration::ZERO,
-        };
+        let mut worker = Self { process, kind, address, first_answer: Duration::ZERO };
         worker.wait(request, setting).await?;
         worker.first_answer = began.elapsed();
         Ok(worker)

@@ -58,17 +58,10 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
 /// A table of so many integers and twenty rows.
 fn table(name: &str, columns: u64) -> [String; 2] {
     let others = (2..=columns)
-        .map(|column| {
-            format!(
-                ", c{column} INT NOT NULL DEFAULT {}",
-                column * 7919 % 100_003
-            )
-        })
+        .map(|column| format!(", c{column} INT NOT NULL DEFAULT {}", column * 7919 % 100_003))
         .collect::<String>();
     [
-        format!(
-            "CREATE TABLE {DATABASE}.{name} (id INT UNSIGNED NOT NULL PRIMARY KEY{others}) ENGINE=InnoDB"
-        ),
+        format!("CREATE TABLE {DATABASE}.{name} (id INT UNSIGNED NOT NULL PRIMARY KEY{others}) ENGINE=InnoDB"),
         format!("INSERT INTO {DATABASE}.{name} (id) SELECT seq FROM seq_1_to_20"),
     ]
 }

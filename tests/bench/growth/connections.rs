@@ -60,7 +60,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
 
 /// Warmed up on fewer connections' worth of time, then measured.
 async fn by_id(ground: &Ground, subject: &Subject, callers: u64, extent: Extent) -> Result<Seen> {
-    let requests = subject.door.requests.clone();
+    let requests = subject.endpoint.requests.clone();
     let write = Arc::new(move |random: &mut _, buffer: &mut _| {
         requests.write(Workload::W1, random, buffer);
     });
@@ -70,12 +70,12 @@ async fn by_id(ground: &Ground, subject: &Subject, callers: u64, extent: Extent)
 }
 
 async fn handwritten(ground: &Ground) -> Result<Subject> {
-    let (process, door) = handwritten::start(|command| {
+    let (process, endpoint) = handwritten::start(|command| {
         command
             .args(["serve-handwritten", "--style", "streamed", "--pool", POOL])
             .arg("--socket")
             .arg(ground.mariadb.socket());
     })
     .await?;
-    Ok(Subject { process, door })
+    Ok(Subject { process, endpoint })
 }

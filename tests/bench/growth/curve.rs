@@ -44,10 +44,7 @@ impl Figure {
     }
 
     fn text(&self, value: Option<f64>) -> String {
-        value.map_or_else(
-            || "-".to_owned(),
-            |value| grouped(&format!("{value:.*}", self.decimals)),
-        )
+        value.map_or_else(|| "-".to_owned(), |value| grouped(&format!("{value:.*}", self.decimals)))
     }
 }
 
@@ -62,14 +59,7 @@ impl Curve {
             name,
             title,
             along,
-            figures: figures
-                .iter()
-                .map(|&(name, unit, decimals)| Figure {
-                    name,
-                    unit,
-                    decimals,
-                })
-                .collect(),
+            figures: figures.iter().map(|&(name, unit, decimals)| Figure { name, unit, decimals }).collect(),
             points: Vec::new(),
         }
     }
@@ -112,9 +102,7 @@ impl Curve {
 
     /// Head, a row a point, and how each figure grows over the last tenfold or so.
     fn cells(&self) -> Vec<Vec<String>> {
-        let head = std::iter::once(self.along.to_owned())
-            .chain(self.figures.iter().map(Figure::head))
-            .collect();
+        let head = std::iter::once(self.along.to_owned()).chain(self.figures.iter().map(Figure::head)).collect();
         let mut table: Vec<Vec<String>> = vec![head];
         for point in &self.points {
             let figures = self.figures.iter().zip(&point.values);
@@ -134,11 +122,7 @@ impl Curve {
     /// 1 is linear, 0 is no growth.
     fn slopes(&self) -> Option<Vec<String>> {
         let last = self.points.last()?;
-        let before = self
-            .points
-            .iter()
-            .rev()
-            .find(|point| point.at * 5 <= last.at)?;
+        let before = self.points.iter().rev().find(|point| point.at * 5 <= last.at)?;
         let span = (last.at as f64 / before.at as f64).ln();
         let slope = |(from, to): (&Option<f64>, &Option<f64>)| match (from, to) {
             (Some(from), Some(to)) if *from > 0.0 && *to > 0.0 => {
@@ -147,11 +131,7 @@ impl Curve {
             _ => "-".to_owned(),
         };
         let slopes = before.values.iter().zip(&last.values).map(slope);
-        Some(
-            std::iter::once("grows as".to_owned())
-                .chain(slopes)
-                .collect(),
-        )
+        Some(std::iter::once("grows as".to_owned()).chain(slopes).collect())
     }
 }
 

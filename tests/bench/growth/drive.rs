@@ -40,12 +40,10 @@ pub(super) async fn drive(
     duration: Duration,
     write: Arc<Write>,
 ) -> Result<Seen> {
-    let (address, server) = (subject.door.address, subject.process.pid());
+    let (address, server) = (subject.endpoint.address, subject.process.pid());
     let database = mariadb.pid();
     let thread = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let mut connections = Vec::new();
             for _ in 0..callers {
@@ -140,16 +138,8 @@ impl Seen {
 
 type Counted = (Outcome, BTreeMap<u16, u64>);
 
-async fn all(
-    connections: Vec<Connection>,
-    duration: Duration,
-    write: Arc<Write>,
-) -> Result<Counted> {
-    let least = if connections.len() == 1 {
-        ANSWERS_MIN
-    } else {
-        1
-    };
+async fn all(connections: Vec<Connection>, duration: Duration, write: Arc<Write>) -> Result<Counted> {
+    let least = if connections.len() == 1 { ANSWERS_MIN } else { 1 };
     let began = Instant::now();
     let mut tasks = Vec::new();
     for (number, connection) in (0_u64..).zip(connections) {
@@ -186,9 +176,7 @@ async fn caller(
             return Ok((outcome, failures));
         }
         write(&mut random, &mut buffer);
-        let answer = timeout(ANSWER_TIMEOUT, connection.call(&buffer))
-            .await
-            .context("no answer in time")?;
+        let answer = timeout(ANSWER_TIMEOUT, connection.call(&buffer)).await.context("no answer in time")?;
         match answer {
             Ok(answer) if answer.status == 200 => {
                 let first_byte = answer.began.duration_since(from);

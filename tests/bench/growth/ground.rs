@@ -18,7 +18,7 @@ use crate::{
     http::Connection,
     mariadb::{self, MariaDb},
     process::Started,
-    selkie::{self, Door},
+    selkie::{self, Endpoint},
 };
 
 pub(super) struct Ground {
@@ -39,7 +39,7 @@ pub(super) enum Contents {
 /// A server under load.
 pub(super) struct Subject {
     pub(super) process: Started,
-    pub(super) door: Door,
+    pub(super) endpoint: Endpoint,
 }
 
 impl Ground {
@@ -49,23 +49,19 @@ impl Ground {
         if contents == Contents::Posts {
             data::fill(&mut admin).await?;
         }
-        Ok(Self {
-            mariadb,
-            admin,
-            binary: binary.to_owned(),
-        })
+        Ok(Self { mariadb, admin, binary: binary.to_owned() })
     }
 
     /// A fresh origin.
     pub(super) async fn origin(&self) -> Result<Subject> {
-        let (process, door) = selkie::start(&self.binary, &self.mariadb).await?;
-        Ok(Subject { process, door })
+        let (process, endpoint) = selkie::start(&self.binary, &self.mariadb).await?;
+        Ok(Subject { process, endpoint })
     }
 
     /// Run a command of the installation; how long it took.
     pub(super) async fn command(&self, subject: &Subject, arguments: &[&str]) -> Result<Duration> {
         let began = Instant::now();
-        selkie::printed(&self.binary, &self.mariadb, subject.door.address, arguments).await?;
+        selkie::printed(&self.binary, &self.mariadb, subject.endpoint.address, arguments).await?;
         Ok(began.elapsed())
     }
 
@@ -79,10 +75,7 @@ impl Ground {
 
     /// A figure of `SHOW GLOBAL STATUS`.
     pub(super) async fn status(&mut self, name: &str) -> Result<f64> {
-        let row: Option<(String, String)> = self
-            .admin
-            .query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))
-            .await?;
+        let row: Option<(String, String)> = self.admin.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).await?;
         Ok(row.context("no such status")?.1.parse()?)
     }
 
@@ -106,28 +99,25 @@ impl Subject {
     pub(super) fn get(&self, path: &str, key: &str) -> Vec<u8> {
         format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n\r\n",
-            self.door.address
+            self.endpoint.address
         )
         .into_bytes()
     }
 
-    /// The same under the door's own key.
+    /// The same under the endpoint's own key.
     pub(super) fn read(&self, path: &str) -> Vec<u8> {
-        self.get(path, &self.door.requests.key)
+        self.get(path, &self.endpoint.requests.key)
     }
 
     /// One request over a connection of its own, opened before: milliseconds to the end of a good answer.
     pub(super) async fn once(&self, request: &[u8]) -> Result<f64> {
-        let mut connection = Connection::open(self.door.address).await?;
+        let mut connection = Connection::open(self.endpoint.address).await?;
         let began = Instant::now();
         let (status, body) = connection.fetch(request).await?;
         let took = began.elapsed();
         if status != 200 {
             let length = body.len().min(400);
-            bail!(
-                "answered {status}: {}",
-                String::from_utf8_lossy(&body[..length])
-            );
+            bail!("answered {status}: {}", String::from_utf8_lossy(&body[..length]));
         }
         Ok(took.as_secs_f64() * 1e3)
     }

@@ -43,16 +43,9 @@ impl Installation {
             .query_first("SELECT kid FROM selkie.signing_keys ORDER BY created_at DESC, kid DESC")
             .await?
             .context("no signing key")?;
-        let recorded: Option<u64> = ground
-            .admin
-            .query_first("SELECT COUNT(*) FROM selkie.`keys`")
-            .await?;
+        let recorded: Option<u64> = ground.admin.query_first("SELECT COUNT(*) FROM selkie.`keys`").await?;
         let recorded = recorded.unwrap_or_default();
-        Ok(Self {
-            secret: STANDARD.decode(text.trim())?,
-            kid,
-            issued: AtomicU64::new(recorded),
-        })
+        Ok(Self { secret: STANDARD.decode(text.trim())?, kid, issued: AtomicU64::new(recorded) })
     }
 
     /// A UUIDv7 as the installation has them, counted instead of drawn.
@@ -69,11 +62,7 @@ impl Installation {
     }
 
     /// A full key for each of these projects, recorded and signed.
-    pub(super) async fn keys(
-        &self,
-        ground: &mut Ground,
-        projects: &[String],
-    ) -> Result<Vec<String>> {
+    pub(super) async fn keys(&self, ground: &mut Ground, projects: &[String]) -> Result<Vec<String>> {
         let seed = self.derive(&format!("signing-key:{}", self.kid))?;
         let signing = SigningKey::from_seed(&self.kid, &seed);
         let mut tokens = Vec::new();
@@ -88,21 +77,15 @@ impl Installation {
                 values.extend([Value::from(&self.kid), Value::from(MADE_AT)]);
             }
             let rows = vec!["(?, ?, '', 'full', ?, ?)"; some.len()].join(", ");
-            let insert = format!(
-                "INSERT INTO selkie.`keys` (id, project, name, access, kid, created_at) VALUES {rows}"
-            );
+            let insert =
+                format!("INSERT INTO selkie.`keys` (id, project, name, access, kid, created_at) VALUES {rows}");
             ground.admin.exec_drop(insert, values).await?;
         }
         Ok(tokens)
     }
 
     /// Projects like `model`, which its command made, with their accounts and rights.
-    pub(super) async fn projects(
-        &self,
-        ground: &mut Ground,
-        model: &str,
-        names: &[String],
-    ) -> Result<()> {
+    pub(super) async fn projects(&self, ground: &mut Ground, model: &str, names: &[String]) -> Result<()> {
         ground
             .sql(&["CREATE TEMPORARY TABLE selkie.made (
                     project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::{
-    Extent, curve::Curve, drive::drive, ground::Ground, installation::Installation, once::each_once,
-};
+use super::{Extent, curve::Curve, drive::drive, ground::Ground, installation::Installation, once::each_once};
 use crate::data::{DATABASE, POSTS};
 
 /// The last is three times what the origin remembers.
@@ -33,7 +31,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         let installation = Installation::open(ground).await?;
         let projects = vec!["default".to_owned(); usize::try_from(count)?];
         let keys = Arc::new(installation.keys(ground, &projects).await?);
-        let host = subject.door.address;
+        let host = subject.endpoint.address;
         let write = move |key: &str, id: u64, buffer: &mut Vec<u8>| {
             *buffer = format!(
                 "GET /api/v1/crud/{DATABASE}/posts/{id} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n\r\n"
@@ -73,8 +71,5 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
 }
 
 fn key(keys: &[String], index: u64) -> &str {
-    usize::try_from(index)
-        .ok()
-        .and_then(|index| keys.get(index))
-        .map_or("", String::as_str)
+    usize::try_from(index).ok().and_then(|index| keys.get(index)).map_or("", String::as_str)
 }

@@ -51,7 +51,7 @@ pub(super) async fn each_once(
     let began = Instant::now();
     let mut tasks = Vec::new();
     for _ in 0..callers.min(count) {
-        let mut connection = Connection::open(subject.door.address).await?;
+        let mut connection = Connection::open(subject.endpoint.address).await?;
         let (next, write) = (Arc::clone(&next), Arc::clone(&write));
         tasks.push(tokio::spawn(async move {
             let (mut times, mut failed, mut buffer) = (Vec::new(), 0, Vec::new());
@@ -62,9 +62,7 @@ pub(super) async fn each_once(
                 }
                 write(index, &mut buffer);
                 let from = Instant::now();
-                let answer = timeout(ANSWER_TIMEOUT, connection.call(&buffer))
-                    .await
-                    .context("no answer in time")??;
+                let answer = timeout(ANSWER_TIMEOUT, connection.call(&buffer)).await.context("no answer in time")??;
                 match answer.status {
                     200 => times.push(from.elapsed().as_secs_f64() * 1e3),
                     _ => failed += 1,
@@ -80,9 +78,5 @@ pub(super) async fn each_once(
     }
     let elapsed = began.elapsed();
     times.sort_by(f64::total_cmp);
-    Ok(Firsts {
-        times,
-        failed,
-        elapsed,
-    })
+    Ok(Firsts { times, failed, elapsed })
 }

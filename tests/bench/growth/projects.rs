@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{
-    Extent, curve::Curve, ground::Ground, installation::Installation, once::each_once, say,
-};
+use super::{Extent, curve::Curve, ground::Ground, installation::Installation, once::each_once, say};
 use crate::selkie;
 
 const POINTS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
@@ -52,11 +50,8 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         tokio::time::sleep(SETTLING).await;
         let asked: Vec<String> = (2..=projects).rev().map(name).take(20).collect();
         let keys = installation.keys(ground, &asked).await?;
-        let requests: Vec<Vec<u8>> = asked
-            .iter()
-            .zip(&keys)
-            .map(|(project, key)| subject.get(&path(project), key))
-            .collect();
+        let requests: Vec<Vec<u8>> =
+            asked.iter().zip(&keys).map(|(project, key)| subject.get(&path(project), key)).collect();
         let count = ASKED.min(requests.len() as u64);
         let firsts = each_once(&subject, 1, count, move |index, buffer| {
             buffer.clear();
@@ -66,9 +61,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         .await?;
         let (memory, files) = (subject.resident()?, subject.files()?);
         let connections = ground.status("Threads_connected").await?;
-        let more = ground
-            .command(&subject, &["project", "create", &format!("more{projects}")])
-            .await?;
+        let more = ground.command(&subject, &["project", "create", &format!("more{projects}")]).await?;
         curve.add(
             projects,
             vec![
@@ -98,10 +91,7 @@ pub(super) fn path(project: &str) -> String {
 }
 
 /// For each of these projects a database with a table of one record.
-pub(super) async fn databases(
-    ground: &mut Ground,
-    projects: impl Iterator<Item = u64>,
-) -> Result<()> {
+pub(super) async fn databases(ground: &mut Ground, projects: impl Iterator<Item = u64>) -> Result<()> {
     for project in projects.map(name) {
         ground
             .sql(&[

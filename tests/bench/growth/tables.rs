@@ -59,14 +59,11 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         let after_ddl = subject.once(&one).await?;
         let steady = repeat(&ground.mariadb, &subject, CALLERS, extent.duration, one).await?;
         let before = subject.resident()?;
-        let key = subject.door.requests.key.clone();
-        let host = subject.door.address;
+        let key = subject.endpoint.requests.key.clone();
+        let host = subject.endpoint.address;
         let write = move |table: u64, buffer: &mut Vec<u8>| {
-            *buffer = format!(
-                "GET {} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n\r\n",
-                path(table)
-            )
-            .into_bytes();
+            *buffer = format!("GET {} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n\r\n", path(table))
+                .into_bytes();
         };
         let firsts = each_once(&subject, 1, tables.min(500), {
             let write = write.clone();
@@ -113,11 +110,7 @@ fn path(table: u64) -> String {
 /// Tables up to `upto`, with a row each; milliseconds of one, where it is made as anybody would.
 async fn make(ground: &mut Ground, from: u64, upto: u64) -> Result<Option<f64>> {
     say(&format!("making {} tables", upto - from))?;
-    let (flushed, synced) = if upto > TIMED_MAX {
-        (0, "OFF")
-    } else {
-        (1, "ON")
-    };
+    let (flushed, synced) = if upto > TIMED_MAX { (0, "OFF") } else { (1, "ON") };
     ground
         .sql(&[
             format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flushed}"),
@@ -138,9 +131,7 @@ async fn make(ground: &mut Ground, from: u64, upto: u64) -> Result<Option<f64>> 
         ground.sql(&[statement]).await?;
     }
     let each = began.elapsed().as_secs_f64() * 1e3 / (upto - from).max(1) as f64;
-    ground
-        .sql(&["SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_frm = ON".to_owned()])
-        .await?;
+    ground.sql(&["SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_frm = ON".to_owned()]).await?;
     Ok((upto <= TIMED_MAX).then_some(each))
 }
 
@@ -149,10 +140,7 @@ async fn bare(ground: &mut Ground, tables: u64, duration: Duration) -> Result<f6
     let (mut random, mut times) = (Random::new(0), Vec::new());
     let began = Instant::now();
     while began.elapsed() < duration {
-        let text = format!(
-            "SELECT * FROM {DATABASE}.t{} WHERE id = 1",
-            random.up_to(tables)
-        );
+        let text = format!("SELECT * FROM {DATABASE}.t{} WHERE id = 1", random.up_to(tables));
         let from = Instant::now();
         let row: Option<Row> = ground.admin.query_first(text).await?;
         row.context("no such row")?;
@@ -163,12 +151,10 @@ async fn bare(ground: &mut Ground, tables: u64, duration: Duration) -> Result<f6
 }
 
 async fn ddl(subject: &Subject, statement: &str) -> Result<()> {
-    let mut door = selkie::Door {
-        address: subject.door.address,
-        requests: subject.door.requests.clone(),
-    };
-    DATABASE.clone_into(&mut door.requests.database);
-    let (status, body) = selkie::sql(&door, statement).await?;
+    let mut endpoint =
+        selkie::Endpoint { address: subject.endpoint.address, requests: subject.endpoint.requests.clone() };
+    DATABASE.clone_into(&mut endpoint.requests.database);
+    let (status, body) = selkie::sql(&endpoint, statement).await?;
     if status != 200 {
         bail!("{statement}: {body}");
     }

@@ -31,9 +31,7 @@ fn tree(row: Row) -> serde_json::Value {
     for (column, value) in columns.iter().zip(row.unwrap_raw()) {
         let value = match value {
             None | Some(Value::NULL) => serde_json::Value::Null,
-            Some(Value::Bytes(bytes)) => {
-                serde_json::Value::String(String::from_utf8_lossy(&bytes).into_owned())
-            }
+            Some(Value::Bytes(bytes)) => serde_json::Value::String(String::from_utf8_lossy(&bytes).into_owned()),
             Some(Value::Int(number)) => number.into(),
             Some(Value::UInt(number)) => number.into(),
             Some(Value::Float(number)) => number.into(),
@@ -47,49 +45,38 @@ fn tree(row: Row) -> serde_json::Value {
 }
 
 /// The one row, in a body that ends with it.
-pub(super) async fn streamed_record(
-    connection: Conn,
-    text: &'static str,
-    params: Params,
-) -> mysql_async::Result<Body> {
+pub(super) async fn streamed_record(connection: Conn, text: &'static str, params: Params) -> mysql_async::Result<Body> {
     let rows: Rows = text.with(params).stream(connection).await?;
     Ok(body(rows, "{\"success\":true,\"payload\":", "}"))
 }
 
 /// Every row, in a body that is made while it is sent.
-pub(super) async fn streamed_list(
-    connection: Conn,
-    text: &'static str,
-    params: Params,
-) -> mysql_async::Result<Body> {
+pub(super) async fn streamed_list(connection: Conn, text: &'static str, params: Params) -> mysql_async::Result<Body> {
     let rows: Rows = text.with(params).stream(connection).await?;
     Ok(body(rows, "{\"success\":true,\"payload\":[", "]}"))
 }
 
 fn body(rows: Rows, head: &'static str, tail: &'static str) -> Body {
     let start = (rows, Vec::from(head), Some(tail));
-    Body::from_stream(stream::try_unfold(
-        start,
-        async |(mut rows, mut buffer, tail)| {
-            let Some(end) = tail else {
-                return Ok::<_, mysql_async::Error>(None);
-            };
-            let mut first = !buffer.is_empty();
-            buffer.reserve(CHUNK_BYTES / 8);
-            while let Some(row) = rows.try_next().await? {
-                if !first {
-                    buffer.push(b',');
-                }
-                first = false;
-                write_row(&row, &mut buffer);
-                if buffer.len() >= CHUNK_BYTES {
-                    return Ok(Some((Bytes::from(buffer), (rows, Vec::new(), tail))));
-                }
+    Body::from_stream(stream::try_unfold(start, async |(mut rows, mut buffer, tail)| {
+        let Some(end) = tail else {
+            return Ok::<_, mysql_async::Error>(None);
+        };
+        let mut first = !buffer.is_empty();
+        buffer.reserve(CHUNK_BYTES / 8);
+        while let Some(row) = rows.try_next().await? {
+            if !first {
+                buffer.push(b',');
             }
-            buffer.extend_from_slice(end.as_bytes());
-            Ok(Some((Bytes::from(buffer), (rows, Vec::new(), None))))
-        },
-    ))
+            first = false;
+            write_row(&row, &mut buffer);
+            if buffer.len() >= CHUNK_BYTES {
+                return Ok(Some((Bytes::from(buffer), (rows, Vec::new(), tail))));
+            }
+        }
+        buffer.extend_from_slice(end.as_bytes());
+        Ok(Some((Bytes::from(buffer), (rows, Vec::new(), None))))
+    }))
 }
 
 fn write_row(row: &Row, buffer: &mut Vec<u8>) {

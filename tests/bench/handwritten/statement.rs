@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use crate::workload::BATCH_ROWS;
 
 pub(crate) const BY_ID: &str = "SELECT * FROM posts WHERE id = ?";
-pub(crate) const LISTING: &str =
-    "SELECT * FROM posts WHERE is_published = 1 AND category = ? ORDER BY id DESC LIMIT ?";
+pub(crate) const LISTING: &str = "SELECT * FROM posts WHERE is_published = 1 AND category = ? ORDER BY id DESC LIMIT ?";
 pub(crate) const ALL_POSTS: &str = "SELECT * FROM posts";
 pub(crate) const ALL_MILLION: &str = "SELECT * FROM million";
-pub(crate) const INSERT: &str = "INSERT INTO inbox (title, body, category, price, is_published, views, published_at) VALUES (?, ?, ?, ?, ?, ?, ?)";
+pub(crate) const INSERT: &str =
+    "INSERT INTO inbox (title, body, category, price, is_published, views, published_at) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
 /// The same for a thousand rows at once.
 pub(crate) static INSERT_BATCH: LazyLock<String> = LazyLock::new(|| {

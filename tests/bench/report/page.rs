@@ -12,8 +12,8 @@ const END: &str = "<!-- /bench -->";
 /// Put `text` between the marks of `page`.
 pub(super) fn renew(page: &Path, text: &str) -> Result<()> {
     let before = fs::read_to_string(page)?;
-    let after = replaced(&before, text)
-        .with_context(|| format!("{} has no `{}` … `{END}`", page.display(), BEGIN.trim()))?;
+    let after =
+        replaced(&before, text).with_context(|| format!("{} has no `{}` … `{END}`", page.display(), BEGIN.trim()))?;
     Ok(fs::write(page, after)?)
 }
 
@@ -22,13 +22,8 @@ pub(super) fn text(report: &Report) -> String {
     let mut text = format!("{}\n\n", report.preamble());
     text += "| target | bound | measured | |\n| --- | --- | ---: | --- |\n";
     for target in targets::all(report) {
-        text += &format!(
-            "| {} | {} | {} | {} |\n",
-            target.name,
-            target.bound.text(),
-            target.measured(),
-            target.verdict()
-        );
+        text +=
+            &format!("| {} | {} | {} | {} |\n", target.name, target.bound.text(), target.measured(), target.verdict());
     }
     for case in report.cases() {
         text.push('\n');

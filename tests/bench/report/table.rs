@@ -28,18 +28,13 @@ impl Table {
             let cells = cells.into_iter().map(|(_, cell)| cell.unwrap_or_default());
             rows.push((entry.contender.clone(), cells.collect()));
         }
-        let table = Self {
-            title: case.title(),
-            heads,
-            rows,
-        };
+        let table = Self { title: case.title(), heads, rows };
         table.without_empty_columns()
     }
 
     fn without_empty_columns(mut self) -> Self {
-        let kept: Vec<bool> = (0..self.heads.len())
-            .map(|column| self.rows.iter().any(|(_, cells)| !cells[column].is_empty()))
-            .collect();
+        let kept: Vec<bool> =
+            (0..self.heads.len()).map(|column| self.rows.iter().any(|(_, cells)| !cells[column].is_empty())).collect();
         let mut columns = kept.iter();
         self.heads.retain(|_| columns.next() == Some(&true));
         for (_, cells) in &mut self.rows {
@@ -53,11 +48,7 @@ impl Table {
     pub(super) fn plain(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|(_, cells)| cells[column].as_str());
-            cells
-                .chain([self.heads[column]])
-                .map(letters)
-                .max()
-                .unwrap_or(0)
+            cells.chain([self.heads[column]]).map(letters).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
         let line = |name: &str, cells: &mut dyn Iterator<Item = &str>| {
@@ -104,10 +95,7 @@ fn cells(report: &Report, entry: &Entry, median: &Sample) -> Vec<Cell> {
     let is_long = matches!(case.workload, Workload::W4 | Workload::Million);
     let peak = median.peak_bytes.zip(median.grown_bytes);
     vec![
-        (
-            "req/s",
-            Some(amount(median.requests_per_second)).filter(|_| closed),
-        ),
+        ("req/s", Some(amount(median.requests_per_second)).filter(|_| closed)),
         ("× floor", against(report.floor(case))),
         ("× axum", against(report.rounds(case, Role::Streamed))),
         ("MB/s", is_long.then(|| amount(median.megabytes_per_second))),
@@ -119,10 +107,7 @@ fn cells(report: &Report, entry: &Entry, median: &Sample) -> Vec<Cell> {
         ("p99", millis(median.p99)),
         ("p99.9", millis(median.p999)),
         ("max", millis(median.max)),
-        (
-            "peak MB",
-            peak.map(|(peak, grown)| format!("{:.0} (+{:.1})", megabytes(peak), megabytes(grown))),
-        ),
+        ("peak MB", peak.map(|(peak, grown)| format!("{:.0} (+{:.1})", megabytes(peak), megabytes(grown)))),
     ]
 }
 
@@ -156,12 +141,7 @@ mod tests {
 
     #[test]
     fn amounts_are_grouped_by_thousands() {
-        let cases = [
-            (7.0, "7.0"),
-            (812.4, "812"),
-            (56_700.0, "56,700"),
-            (1e6, "1,000,000"),
-        ];
+        let cases = [(7.0, "7.0"), (812.4, "812"), (56_700.0, "56,700"), (1e6, "1,000,000")];
         for (value, text) in cases {
             assert_eq!(amount(value), text);
         }
@@ -173,10 +153,7 @@ mod tests {
         let table = Table {
             title: "W1".to_owned(),
             heads: vec!["req/s", "workerd µs", "p50 ms"],
-            rows: vec![
-                row("floor (8)", ["84,500", "", "0.09"]),
-                row("edge", ["9", "", ""]),
-            ],
+            rows: vec![row("floor (8)", ["84,500", "", "0.09"]), row("edge", ["9", "", ""])],
         };
         let table = table.without_empty_columns();
         assert_eq!(

@@ -52,18 +52,11 @@ impl Target {
     }
 
     pub(super) fn measured(&self) -> String {
-        self.value
-            .map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"))
+        self.value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"))
     }
 
     pub(super) fn plain(&self) -> String {
-        format!(
-            "{:<13} {:>8} {:<7}  {}",
-            self.verdict(),
-            self.measured(),
-            self.bound.text(),
-            self.name
-        )
+        format!("{:<13} {:>8} {:<7}  {}", self.verdict(), self.measured(), self.bound.text(), self.name)
     }
 
     pub(super) fn json(&self) -> serde_json::Result<String> {
@@ -79,10 +72,7 @@ pub(super) fn all(report: &Report) -> Vec<Target> {
 const RATE: Figure = |sample| Some(sample.requests_per_second);
 
 const fn closed(workload: Workload) -> Case {
-    Case {
-        workload,
-        rate: None,
-    }
+    Case { workload, rate: None }
 }
 
 const fn target(name: &'static str, bound: Bound, value: Option<f64>) -> Target {
@@ -96,11 +86,7 @@ fn by_id(report: &Report) -> Vec<Target> {
     let by_hand = |case| report.rounds(case, Role::Streamed);
     let of_floor = |case, figure| report.against_floor(case, ours(case), figure);
     vec![
-        target(
-            "one by id: requests/s, × floor",
-            AtLeast(1.2),
-            of_floor(w1, RATE),
-        ),
+        target("one by id: requests/s, × floor", AtLeast(1.2), of_floor(w1, RATE)),
         target(
             "one by id: processor time of the server, × hand-written",
             AtMost(1.0),
@@ -112,11 +98,7 @@ fn by_id(report: &Report) -> Vec<Target> {
             open(report, Workload::W1).and_then(|case| of_floor(case, p99)),
         ),
         target("one by id: p99, × floor", AtMost(2.0), of_floor(w1, p99)),
-        target(
-            "one by id: longest of all rounds, ms",
-            AtMost(25.0),
-            worst(ours(w1), |sample| Some(sample.max)),
-        ),
+        target("one by id: longest of all rounds, ms", AtMost(25.0), worst(ours(w1), |sample| Some(sample.max))),
         target(
             "one by id, one caller: p50 above the hand-written, µs",
             AtMost(60.0),
@@ -131,26 +113,10 @@ fn others(report: &Report) -> Vec<Target> {
     let all_rows = ours(Workload::W4);
     let by_hand = report.rounds(closed(Workload::W4), Role::Streamed);
     vec![
-        target(
-            "twenty filtered: requests/s, × floor",
-            AtLeast(0.68),
-            of_floor(Workload::W2),
-        ),
-        target(
-            "insert one: requests/s, × floor",
-            AtLeast(0.85),
-            of_floor(Workload::W3),
-        ),
-        target(
-            "100,000 rows: time, × hand-written",
-            AtMost(1.0),
-            ratio(all_rows, by_hand, |sample| Some(sample.p50)),
-        ),
-        target(
-            "100,000 rows: growth, MB",
-            AtMost(16.0),
-            worst(all_rows, |sample| sample.grown_bytes.map(megabytes)),
-        ),
+        target("twenty filtered: requests/s, × floor", AtLeast(0.68), of_floor(Workload::W2)),
+        target("insert one: requests/s, × floor", AtLeast(0.85), of_floor(Workload::W3)),
+        target("100,000 rows: time, × hand-written", AtMost(1.0), ratio(all_rows, by_hand, |sample| Some(sample.p50))),
+        target("100,000 rows: growth, MB", AtMost(16.0), worst(all_rows, |sample| sample.grown_bytes.map(megabytes))),
     ]
 }
 
@@ -163,11 +129,7 @@ fn many_callers(report: &Report) -> Vec<Target> {
             AtLeast(0.85),
             ratio(storm, w1(Role::Origin), RATE),
         ),
-        target(
-            "1,000 connections: memory, MB",
-            AtMost(120.0),
-            worst(storm, |sample| sample.peak_bytes.map(megabytes)),
-        ),
+        target("1,000 connections: memory, MB", AtMost(120.0), worst(storm, |sample| sample.peak_bytes.map(megabytes))),
         target(
             "one by id through the edge: requests/s, × pass-through",
             AtLeast(0.75),

@@ -1,8 +1,8 @@
 //! Ids of records that the same batch inserts.
 
 use super::{batch, delete, delete_where, get, post, put};
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -17,15 +17,13 @@ cases! {
     ],
 }
 
-const TREE: &[&str] = &[
-    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, parent INT, doc JSON) AUTO_INCREMENT = 41",
-];
+const TREE: &[&str] = &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, parent INT, doc JSON) AUTO_INCREMENT = 41"];
 
-async fn an_id_goes_wherever_a_value_goes(door: Door) {
-    let room = Room::new(door, TREE).await;
-    let t = room.path("t");
+async fn an_id_goes_wherever_a_value_goes(host: Host) {
+    let db = TestDb::new(host, TREE).await;
+    let t = db.path("t");
     let done = batch(
-        door,
+        host,
         &[
             post(&t, json!({})),
             post(&t, json!({"batchData": [{"parent": {"$ref": 0}}, {}, {"parent": {"$ref": 0}}]})),
@@ -71,54 +69,30 @@ async fn an_id_goes_wherever_a_value_goes(door: Door) {
     );
 }
 
-async fn ids_of_every_type_arrive_exactly(door: Door) {
+async fn ids_of_every_type_arrive_exactly(host: Host) {
     for (kind, insert, id) in [
-        (
-            "BIGINT UNSIGNED",
-            json!(18_446_744_073_709_551_610_u64),
-            json!("18446744073709551610"),
-        ),
-        (
-            "BIGINT",
-            json!(-9_007_199_254_740_993_i64),
-            json!("-9007199254740993"),
-        ),
-        (
-            "DECIMAL(30,10)",
-            json!("12345678901234567890.0123456789"),
-            json!("12345678901234567890.0123456789"),
-        ),
-        (
-            "VARCHAR(60)",
-            json!("a,b/c?d=é\"'\\ %2C #"),
-            json!("a,b/c?d=é\"'\\ %2C #"),
-        ),
-        (
-            "UUID",
-            json!("0192d9b8-0000-7000-8000-000000000001"),
-            json!("0192d9b8-0000-7000-8000-000000000001"),
-        ),
+        ("BIGINT UNSIGNED", json!(18_446_744_073_709_551_610_u64), json!("18446744073709551610")),
+        ("BIGINT", json!(-9_007_199_254_740_993_i64), json!("-9007199254740993")),
+        ("DECIMAL(30,10)", json!("12345678901234567890.0123456789"), json!("12345678901234567890.0123456789")),
+        ("VARCHAR(60)", json!("a,b/c?d=é\"'\\ %2C #"), json!("a,b/c?d=é\"'\\ %2C #")),
+        ("UUID", json!("0192d9b8-0000-7000-8000-000000000001"), json!("0192d9b8-0000-7000-8000-000000000001")),
         ("VARBINARY(20)", json!("AAH/gA=="), json!("AAH/gA==")),
-        (
-            "DATETIME(6)",
-            json!("2026-11-20T08:36:16.123456Z"),
-            json!("2026-11-20 08:36:16.123456"),
-        ),
+        ("DATETIME(6)", json!("2026-11-20T08:36:16.123456Z"), json!("2026-11-20 08:36:16.123456")),
         ("DOUBLE", json!(0.1), json!(0.1)),
         ("DATE", json!("2026-11-20"), json!("2026-11-20")),
         ("ENUM('a','b')", json!("b"), json!("b")),
     ] {
-        let room = Room::new(
-            door,
+        let db = TestDb::new(
+            host,
             &[
                 &format!("CREATE TABLE t (id {kind} PRIMARY KEY, n INT)"),
                 &format!("CREATE TABLE c (n INT PRIMARY KEY AUTO_INCREMENT, parent {kind})"),
             ],
         )
         .await;
-        let (t, c) = (room.path("t"), room.path("c"));
+        let (t, c) = (db.path("t"), db.path("c"));
         let done = batch(
-            door,
+            host,
             &[
                 post(&t, json!({"id": insert})),
                 post(&c, json!({"parent": {"$ref": 0}})),
@@ -129,11 +103,7 @@ async fn ids_of_every_type_arrive_exactly(door: Door) {
         )
         .await;
         let parent = json!({"n": 1, "parent": id});
-        assert_eq!(
-            done.payload(),
-            json!([id, 1, 1, parent, [{"id": id, "n": 1}]]),
-            "{kind}"
-        );
+        assert_eq!(done.payload(), json!([id, 1, 1, parent, [{"id": id, "n": 1}]]), "{kind}");
     }
 }
 
@@ -144,13 +114,13 @@ const LINKS: &[&str] = &[
     "CREATE TABLE counted (n INT, c INT AUTO_INCREMENT, KEY (c))",
 ];
 
-async fn an_id_is_a_part_of_a_composite_one(door: Door) {
-    let room = Room::new(door, LINKS).await;
-    let links = room.path("links");
+async fn an_id_is_a_part_of_a_composite_one(host: Host) {
+    let db = TestDb::new(host, LINKS).await;
+    let links = db.path("links");
     let done = batch(
-        door,
+        host,
         &[
-            post(&room.path("a"), json!({})),
+            post(&db.path("a"), json!({})),
             post(&links, json!({"a": {"$ref": 0}, "b": "x y"})),
             put(&format!("{links}/$ref:1"), json!({"n": 1})),
             put(&format!("{links}/$ref:0,x%20y"), json!({"n": 2})),
@@ -159,22 +129,19 @@ async fn an_id_is_a_part_of_a_composite_one(door: Door) {
         ],
     )
     .await;
-    assert_eq!(
-        done.payload(),
-        json!([5, "5,x y", 1, 1, {"a": 5, "b": "x y", "n": 2}, 1])
-    );
+    assert_eq!(done.payload(), json!([5, "5,x y", 1, 1, {"a": 5, "b": "x y", "n": 2}, 1]));
 }
 
-async fn refused(door: Door, operations: &[Value], at: usize) -> String {
-    let answer = batch(door, operations).await;
+async fn refused(host: Host, operations: &[Value], at: usize) -> String {
+    let answer = batch(host, operations).await;
     let error = answer.refused(ErrorCode::InvalidBody);
     assert_eq!(error["details"]["operation"], at, "{answer}");
     error["message"].as_str().unwrap().to_owned()
 }
 
-async fn a_composite_id_is_no_value(door: Door) {
-    let room = Room::new(door, LINKS).await;
-    let (a, links) = (room.path("a"), room.path("links"));
+async fn a_composite_id_is_no_value(host: Host) {
+    let db = TestDb::new(host, LINKS).await;
+    let (a, links) = (db.path("a"), db.path("links"));
     let link = post(&links, json!({"a": 1, "b": "x"}));
     for operation in [
         post(&a, json!({"id": {"$ref": 0}})),
@@ -182,57 +149,48 @@ async fn a_composite_id_is_no_value(door: Door) {
         delete_where(&a, "id", json!({"$ref": 0})),
         delete(&format!("{links}/$ref:0,y")),
     ] {
-        let says = refused(door, &[link.clone(), operation], 1).await;
+        let says = refused(host, &[link.clone(), operation], 1).await;
         assert!(says.contains("2 parts"), "{says}");
     }
-    assert_eq!(room.get("links").await.payload(), json!([]));
+    assert_eq!(db.get("links").await.payload(), json!([]));
 }
 
-async fn what_gives_no_id_is_not_referred_to(door: Door) {
-    let room = Room::new(door, LINKS).await;
-    room.exec("CREATE VIEW v AS SELECT a, b FROM links").await;
-    let a = room.path("a");
+async fn what_gives_no_id_is_not_referred_to(host: Host) {
+    let db = TestDb::new(host, LINKS).await;
+    db.exec("CREATE VIEW v AS SELECT a, b FROM links").await;
+    let a = db.path("a");
     let link = post(&a, json!({"id": {"$ref": 0}}));
-    for insert in [
-        post(&room.path("keyless"), json!({"n": 1})),
-        post(&room.path("v"), json!({"a": 1, "b": "x"})),
-    ] {
-        let says = refused(door, &[insert, link.clone()], 1).await;
+    for insert in [post(&db.path("keyless"), json!({"n": 1})), post(&db.path("v"), json!({"a": 1, "b": "x"}))] {
+        let says = refused(host, &[insert, link.clone()], 1).await;
         assert!(says.contains("gives no id"), "{says}");
     }
-    assert_eq!(room.get("links").await.payload(), json!([]));
-    assert_eq!(room.get("keyless").await.payload(), json!([]));
+    assert_eq!(db.get("links").await.payload(), json!([]));
+    assert_eq!(db.get("keyless").await.payload(), json!([]));
     // A row that was there already has an id, but this insert did not give it.
-    let ignored = post(
-        &format!("{a}?onConflict=ignore"),
-        json!({"batchData": [{"id": 1}, {"id": 1}]}),
-    );
+    let ignored = post(&format!("{a}?onConflict=ignore"), json!({"batchData": [{"id": 1}, {"id": 1}]}));
     let second = put(&format!("{a}/9"), json!({"id": {"$ref": 0, "row": 1}}));
-    refused(door, &[ignored, second], 1).await;
-    assert_eq!(room.get("a").await.payload(), json!([]));
+    refused(host, &[ignored, second], 1).await;
+    assert_eq!(db.get("a").await.payload(), json!([]));
     // What counts by itself answers its count, also without a key, and that is an id.
-    let counted = post(&room.path("counted"), json!({"n": 1}));
-    assert_eq!(batch(door, &[counted, link]).await.payload(), json!([1, 1]));
+    let counted = post(&db.path("counted"), json!({"n": 1}));
+    assert_eq!(batch(host, &[counted, link]).await.payload(), json!([1, 1]));
 }
 
-async fn the_object_itself_is_stored_outside_of_a_batch(door: Door) {
-    let room = Room::new(door, TREE).await;
+async fn the_object_itself_is_stored_outside_of_a_batch(host: Host) {
+    let db = TestDb::new(host, TREE).await;
     let literal = json!({"$ref": "#/definitions/x"});
-    refused(door, &[post(&room.path("t"), json!({"doc": literal}))], 0).await;
-    let id = room.post("t", &json!({"doc": literal})).await.payload();
+    refused(host, &[post(&db.path("t"), json!({"doc": literal}))], 0).await;
+    let id = db.post("t", &json!({"doc": literal})).await.payload();
     let inside = json!({"inside": [literal]});
     let done = batch(
-        door,
+        host,
         &[
-            post(&room.path("t"), json!({"doc": inside})),
-            get(&format!("{}/{id}?selectFields=doc", room.path("t"))),
-            get(&format!("{}/$ref:0?selectFields=doc", room.path("t"))),
+            post(&db.path("t"), json!({"doc": inside})),
+            get(&format!("{}/{id}?selectFields=doc", db.path("t"))),
+            get(&format!("{}/$ref:0?selectFields=doc", db.path("t"))),
         ],
     )
     .await;
     let payload = done.payload();
-    assert_eq!(
-        (&payload[1]["doc"], &payload[2]["doc"]),
-        (&literal, &inside)
-    );
+    assert_eq!((&payload[1]["doc"], &payload[2]["doc"]), (&literal, &inside));
 }

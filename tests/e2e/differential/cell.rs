@@ -36,14 +36,7 @@ pub(super) enum Kind {
 const MEMBERS: [&str; 4] = ["low", "high", "mid", "a"];
 
 /// Times and addresses, whose texts do not sort as they do.
-const TIMES: [&str; 6] = [
-    "-100:30:00",
-    "-00:00:01",
-    "00:00:00",
-    "09:59:59",
-    "23:00:00",
-    "100:00:00",
-];
+const TIMES: [&str; 6] = ["-100:30:00", "-00:00:01", "00:00:00", "09:59:59", "23:00:00", "100:00:00"];
 const ADDRESSES: [&str; 5] = ["::", "::1", "::a00", "2001:db8::1", "ff02::1"];
 
 impl Kind {
@@ -75,10 +68,7 @@ impl Kind {
 
     /// Whether sums of it are exact: single precision is added up in double.
     pub(super) fn is_number(self) -> bool {
-        matches!(
-            self,
-            Self::Integer | Self::Unsigned | Self::BigInt | Self::Decimal(_) | Self::Double
-        )
+        matches!(self, Self::Integer | Self::Unsigned | Self::BigInt | Self::Decimal(_) | Self::Double)
     }
 }
 
@@ -125,9 +115,7 @@ impl Cell {
                 raised(*a, most - scale).cmp(&raised(*b, most - other))
             }
             (Self::Double(a), Self::Double(b)) => a.partial_cmp(b).expect("numbers"),
-            (a, b) if listed(kind).is_some() && kind != Kind::Enum => {
-                a.ordinal(kind).cmp(&b.ordinal(kind))
-            }
+            (a, b) if listed(kind).is_some() && kind != Kind::Enum => a.ordinal(kind).cmp(&b.ordinal(kind)),
             (Self::Text(a), Self::Text(b)) if kind == Kind::Loose => folded(a).cmp(&folded(b)),
             // UTF-8 sorts as its code points do.
             (Self::Text(a), Self::Text(b)) | (Self::Time(a), Self::Time(b)) => a.cmp(b),
@@ -170,9 +158,7 @@ impl Cell {
     pub(super) fn json(&self) -> Json {
         match self {
             Self::Null => Json::Null,
-            Self::Integer(number) if number.abs() <= JSON_INTEGER_MAX => {
-                Json::Number(number.to_string())
-            }
+            Self::Integer(number) if number.abs() <= JSON_INTEGER_MAX => Json::Number(number.to_string()),
             Self::Integer(number) => Json::Text(number.to_string()),
             Self::Decimal(digits, scale) => Json::Text(decimal(*digits, *scale)),
             Self::Double(number) => Json::double(*number),
@@ -226,20 +212,11 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
         9_223_372_036_854_775_807,
     ];
     const EXACT: [&str; 21] = [
-        "", "a", "b", "B", "ab", "aB", "ba", "a%b", "a_b", "a\\b", "é", "e", "🦭", "'q'", "10",
-        "9", "a,b", "%", "_", "\\", " a",
+        "", "a", "b", "B", "ab", "aB", "ba", "a%b", "a_b", "a\\b", "é", "e", "🦭", "'q'", "10", "9", "a,b", "%", "_",
+        "\\", " a",
     ];
-    const LOOSE: [&str; 12] = [
-        "", "a", "A", "b", "B", "ab", "Ab", "a_b", "a%b", "Zed", "zed", "10",
-    ];
-    const DATES: [&str; 6] = [
-        "2024-02-29",
-        "2026-01-01",
-        "2026-01-31",
-        "2026-02-01",
-        "2026-12-31",
-        "1970-01-01",
-    ];
+    const LOOSE: [&str; 12] = ["", "a", "A", "b", "B", "ab", "Ab", "a_b", "a%b", "Zed", "zed", "10"];
+    const DATES: [&str; 6] = ["2024-02-29", "2026-01-01", "2026-01-31", "2026-02-01", "2026-12-31", "1970-01-01"];
     const MOMENTS: [&str; 6] = [
         "2026-01-01 00:00:00",
         "2026-01-01 00:00:01",
@@ -255,11 +232,7 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
         "2026-02-01 12:30:00.999999",
     ];
     let texts = |of: &[&str]| of.iter().map(|text| Cell::text(text)).collect();
-    let times = |of: &[&str]| {
-        of.iter()
-            .map(|text| Cell::Time((*text).to_owned()))
-            .collect()
-    };
+    let times = |of: &[&str]| of.iter().map(|text| Cell::Time((*text).to_owned())).collect();
     match kind {
         Kind::Integer => (-3..=5).map(Cell::Integer).collect(),
         Kind::BigInt => BIG.into_iter().map(Cell::Integer).collect(),
@@ -268,19 +241,14 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
             .map(|digits| Cell::Decimal(digits, scale))
             .collect(),
         // Sums of these are exact, in whatever order they are added.
-        Kind::Double => [-1.5, 0.0, 0.25, 0.5, 1.5, 2.0, 1_048_576.0, 1.0 / 1024.0]
-            .into_iter()
-            .map(Cell::Double)
-            .collect(),
+        Kind::Double => {
+            [-1.5, 0.0, 0.25, 0.5, 1.5, 2.0, 1_048_576.0, 1.0 / 1024.0].into_iter().map(Cell::Double).collect()
+        }
         // None of these but one is what it says in the 24 bits that it is kept in.
-        Kind::Float => [0.1, -2.7, 1.5, 16_777_216.0, 3.4e-5, 0.0]
-            .into_iter()
-            .map(Cell::Double)
-            .collect(),
-        Kind::Unsigned => [0, 1, 2, 1 << 53, (1 << 53) + 1, 1 << 63, (1 << 64) - 1]
-            .into_iter()
-            .map(Cell::Integer)
-            .collect(),
+        Kind::Float => [0.1, -2.7, 1.5, 16_777_216.0, 3.4e-5, 0.0].into_iter().map(Cell::Double).collect(),
+        Kind::Unsigned => {
+            [0, 1, 2, 1 << 53, (1 << 53) + 1, 1 << 63, (1 << 64) - 1].into_iter().map(Cell::Integer).collect()
+        }
         Kind::Enum => texts(&MEMBERS),
         Kind::Time => texts(&TIMES),
         Kind::Address => texts(&ADDRESSES),

@@ -124,9 +124,7 @@ fn matches(sight: &Sight<'_>, join: &Join, tuple: &Tuple) -> bool {
             }
             Target::Literal(asked) => asked.cell.clone(),
         };
-        source
-            .compare(&target, sight.kind(pair.source))
-            .map(Ordering::is_eq)
+        source.compare(&target, sight.kind(pair.source)).map(Ordering::is_eq)
     });
     all_or_any(each, join.either.unwrap_or(false)) == Some(true)
 }
@@ -141,9 +139,7 @@ fn keys(sight: &Sight<'_>, outputs: &[Output], tuple: &Tuple) -> Vec<Cell> {
         },
     };
     let order = sight.read.order.iter();
-    order
-        .map(|order| sight.cell(tuple, place(&order.by)))
-        .collect()
+    order.map(|order| sight.cell(tuple, place(&order.by))).collect()
 }
 
 /// The kinds of the values that rows are sorted by.
@@ -161,11 +157,7 @@ fn compare(read: &Read, kinds: &[Kind], a: &[Cell], b: &[Cell]) -> Ordering {
     let each = read.order.iter().zip(kinds).zip(a.iter().zip(b));
     each.map(|((order, kind), (a, b))| {
         let ascending = a.sort(b, *kind);
-        if order.descends() {
-            ascending.reverse()
-        } else {
-            ascending
-        }
+        if order.descends() { ascending.reverse() } else { ascending }
     })
     .find(|ordering| ordering.is_ne())
     .unwrap_or(Ordering::Equal)

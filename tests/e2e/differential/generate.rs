@@ -10,16 +10,7 @@ use super::read::{Aggregate, By, Fields, Naming, Order, Pick, Place, Read, Windo
 use super::world::{Table, World};
 
 /// Names that no column has.
-const ALIASES: [&str; 8] = [
-    "a",
-    "sum",
-    "first name",
-    "Preis",
-    "x1",
-    "größe",
-    "the.dot",
-    "most",
-];
+const ALIASES: [&str; 8] = ["a", "sum", "first name", "Preis", "x1", "größe", "the.dot", "most"];
 
 /// A read of any kind.
 pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
@@ -39,11 +30,7 @@ pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
         let keyed = (0..=read.joins.len()).all(|at| !read.table(world, at).key.is_empty());
         if keyed && !read.is_aggregated() {
             read.distinct = false;
-            read.window = Window {
-                limit: Some(dice.between(1, 9)),
-                offset: None,
-                page: None,
-            };
+            read.window = Window { limit: Some(dice.between(1, 9)), offset: None, page: None };
             return read;
         }
     }
@@ -110,11 +97,7 @@ fn fields(dice: &mut Dice, table: &Table, at: usize) -> Fields {
         0 => {
             let mut omitted = some_columns(dice, table);
             omitted.truncate(table.columns.len() - 1);
-            if omitted.is_empty() {
-                Fields::All
-            } else {
-                Fields::Omit(omitted)
-            }
+            if omitted.is_empty() { Fields::All } else { Fields::Omit(omitted) }
         }
         1 | 2 => {
             let columns = some_columns(dice, table);
@@ -142,9 +125,7 @@ fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
         if dice.chance(85) {
             picks.push(Pick {
                 place,
-                alias: dice
-                    .chance(20)
-                    .then(|| format!("g{}_{}", place.at, place.column)),
+                alias: dice.chance(20).then(|| format!("g{}_{}", place.at, place.column)),
                 aggregate: None,
             });
         }
@@ -178,30 +159,18 @@ fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
 
 /// An aggregate that the field at a place has.
 fn aggregate(dice: &mut Dice, world: &World, read: &Read, place: Place, alias: String) -> Pick {
-    const ANY: [Aggregate; 5] = [
-        Aggregate::Count,
-        Aggregate::CountAll,
-        Aggregate::CountDistinct,
-        Aggregate::Min,
-        Aggregate::Max,
-    ];
+    const ANY: [Aggregate; 5] =
+        [Aggregate::Count, Aggregate::CountAll, Aggregate::CountDistinct, Aggregate::Min, Aggregate::Max];
     const OF_NUMBERS: [Aggregate; 2] = [Aggregate::Sum, Aggregate::Avg];
     let sums = read.column(world, place).kind.is_number() && dice.chance(50);
     let of: &[Aggregate] = if sums { &OF_NUMBERS } else { &ANY };
-    Pick {
-        place,
-        alias: Some(alias),
-        aggregate: Some(*dice.pick(of)),
-    }
+    Pick { place, alias: Some(alias), aggregate: Some(*dice.pick(of)) }
 }
 
 /// A place that may be named for its own sake.
 fn any_place(dice: &mut Dice, world: &World, read: &Read) -> Place {
     let at = dice.below(read.joins.len() + 1);
-    Place {
-        at,
-        column: dice.below(read.table(world, at).columns.len()),
-    }
+    Place { at, column: dice.below(read.table(world, at).columns.len()) }
 }
 
 fn order(dice: &mut Dice, world: &World, read: &mut Read) {
@@ -226,14 +195,7 @@ fn order(dice: &mut Dice, world: &World, read: &mut Read) {
         } else {
             By::Field(any_place(dice, world, read))
         };
-        let words = [
-            None,
-            Some("ASC"),
-            Some("asc"),
-            Some("DESC"),
-            Some("DESC"),
-            Some("desc"),
-        ];
+        let words = [None, Some("ASC"), Some("asc"), Some("DESC"), Some("DESC"), Some("desc")];
         read.order.push(Order {
             by,
             strategy: *dice.pick(&words),

@@ -23,10 +23,7 @@ impl Json {
 
     pub(super) fn member(&self, name: &str) -> Option<&Json> {
         match self {
-            Self::Object(members) => members
-                .iter()
-                .find(|(known, _)| known == name)
-                .map(|(_, value)| value),
+            Self::Object(members) => members.iter().find(|(known, _)| known == name).map(|(_, value)| value),
             _ => None,
         }
     }
@@ -45,10 +42,8 @@ impl fmt::Display for Json {
                 write!(f, "[{}]", items.join(","))
             }
             Self::Object(members) => {
-                let members: Vec<String> = members
-                    .iter()
-                    .map(|(name, value)| format!("{}:{value}", quoted(name)))
-                    .collect();
+                let members: Vec<String> =
+                    members.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
                 write!(f, "{{{}}}", members.join(","))
             }
         }

@@ -23,9 +23,7 @@ pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option
             options.push(("after", json!(after)));
         }
         let style = *dice.pick(&STYLES);
-        let answer = spell::request(&stage.room, table, &options, style, dice)
-            .send()
-            .await;
+        let answer = spell::request(&stage.db, table, &options, style, dice).send().await;
         answers.push_str(&format!("{answer}\n"));
         let body = match envelope(&answer) {
             Ok(body) => body,
@@ -38,10 +36,7 @@ pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option
         let page = rows(&read, &stage.world, &body);
         let wanted = limit.min(total.saturating_sub(came.len()));
         if page.len() != wanted {
-            return Some(format!(
-                "{} rows on a page of {wanted}\n{answers}",
-                page.len()
-            ));
+            return Some(format!("{} rows on a page of {wanted}\n{answers}", page.len()));
         }
         came.extend(page);
         after = match body.member("next") {

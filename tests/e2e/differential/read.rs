@@ -97,11 +97,7 @@ pub(super) enum Target {
 #[derive(Clone)]
 pub(super) enum Condition {
     Leaf(Leaf),
-    Group {
-        members: Vec<Condition>,
-        either: Option<bool>,
-        not: Option<bool>,
-    },
+    Group { members: Vec<Condition>, either: Option<bool>, not: Option<bool> },
 }
 
 #[derive(Clone)]
@@ -182,8 +178,7 @@ pub(super) enum By {
 
 impl Order {
     pub(super) fn descends(&self) -> bool {
-        self.strategy
-            .is_some_and(|word| word.eq_ignore_ascii_case("DESC"))
+        self.strategy.is_some_and(|word| word.eq_ignore_ascii_case("DESC"))
     }
 }
 
@@ -211,9 +206,7 @@ impl Read {
 
     /// What the request calls the table at a place.
     pub(super) fn name<'a>(&'a self, world: &'a World, at: usize) -> &'a str {
-        let alias = at
-            .checked_sub(1)
-            .and_then(|join| self.joins[join].alias.as_deref());
+        let alias = at.checked_sub(1).and_then(|join| self.joins[join].alias.as_deref());
         alias.unwrap_or(self.table(world, at).name)
     }
 
@@ -222,8 +215,6 @@ impl Read {
             Fields::Picks(picks) => picks.iter().any(|pick| pick.aggregate.is_some()),
             _ => false,
         };
-        !self.group.is_empty()
-            || aggregates(&self.fields)
-            || self.joins.iter().any(|join| aggregates(&join.fields))
+        !self.group.is_empty() || aggregates(&self.fields) || self.joins.iter().any(|join| aggregates(&join.fields))
     }
 }

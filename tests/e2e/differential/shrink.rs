@@ -97,7 +97,8 @@ fn simpler(read: &Read) -> Vec<Read> {
         for at in 0..picks.len() {
             let mut picks = picks.clone();
             let gone = picks.remove(at);
-            let ordered = |order: &super::read::Order| matches!(&order.by, By::Alias(name) if Some(name) == gone.alias.as_ref());
+            let ordered =
+                |order: &super::read::Order| matches!(&order.by, By::Alias(name) if Some(name) == gone.alias.as_ref());
             if !read.order.iter().any(ordered) {
                 with(&|read| read.fields = Fields::Picks(picks.clone()));
             }
@@ -134,22 +135,10 @@ fn fewer(conditions: &[Condition]) -> Vec<Vec<Condition>> {
         let mut without = conditions.to_vec();
         without.remove(at);
         found.push(without);
-        if let Condition::Group {
-            members,
-            either,
-            not,
-        } = condition
-        {
-            for members in fewer(members)
-                .into_iter()
-                .filter(|members| !members.is_empty())
-            {
+        if let Condition::Group { members, either, not } = condition {
+            for members in fewer(members).into_iter().filter(|members| !members.is_empty()) {
                 let mut smaller = conditions.to_vec();
-                smaller[at] = Condition::Group {
-                    members,
-                    either: *either,
-                    not: *not,
-                };
+                smaller[at] = Condition::Group { members, either: *either, not: *not };
                 found.push(smaller);
             }
             if let ([Condition::Leaf(leaf)], None) = (members.as_slice(), not) {
@@ -173,11 +162,8 @@ fn needs(read: &Read, at: usize) -> bool {
     let joined = read.joins[..at - 1]
         .iter()
         .flat_map(|join| &join.on)
-        .any(|pair| {
-            pair.source.at == at || matches!(&pair.target, Target::Field(place) if place.at == at)
-        });
-    let all_fields =
-        std::iter::once(&read.fields).chain(read.joins[..at - 1].iter().map(|join| &join.fields));
+        .any(|pair| pair.source.at == at || matches!(&pair.target, Target::Field(place) if place.at == at));
+    let all_fields = std::iter::once(&read.fields).chain(read.joins[..at - 1].iter().map(|join| &join.fields));
     let picked = all_fields.into_iter().any(|fields| match fields {
         Fields::Picks(picks) => picks.iter().any(|pick| pick.place.at == at),
         _ => false,

@@ -2,9 +2,7 @@
 
 mod encode;
 
-use super::read::{
-    Aggregate, By, Condition, Fields, Join, Leaf, Naming, Operand, Pick, Place, Read, Target,
-};
+use super::read::{Aggregate, By, Condition, Fields, Join, Leaf, Naming, Operand, Pick, Place, Read, Target};
 use super::world::{Table, World};
 pub(super) use encode::{STYLES, Style, request};
 use serde_json::{Map, Value, json};
@@ -24,12 +22,8 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
         }
     }
     if !read.joins.is_empty() {
-        let joins: Vec<Value> = read
-            .joins
-            .iter()
-            .enumerate()
-            .map(|(before, join)| joined(read, world, join, before + 1))
-            .collect();
+        let joins: Vec<Value> =
+            read.joins.iter().enumerate().map(|(before, join)| joined(read, world, join, before + 1)).collect();
         options.push(("join", Value::from(joins)));
     }
     if !read.filter.is_empty() {
@@ -42,21 +36,10 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
         let mut list: Vec<Value> = read.order.iter().map(|o| order(read, world, o)).collect();
         // A single one may stand without a list; which of both, the first field's naming decides.
         let alone = list.len() == 1 && read.order[0].naming != Naming::Labelled;
-        options.push((
-            "order",
-            if alone {
-                list.remove(0)
-            } else {
-                Value::from(list)
-            },
-        ));
+        options.push(("order", if alone { list.remove(0) } else { Value::from(list) }));
     }
     if !read.group.is_empty() {
-        let fields: Vec<String> = read
-            .group
-            .iter()
-            .map(|place| dotted(read, world, *place))
-            .collect();
+        let fields: Vec<String> = read.group.iter().map(|place| dotted(read, world, *place)).collect();
         // One may stand without a list.
         options.push(match (fields.as_slice(), read.window.limit.is_some()) {
             ([field], true) => ("group", json!(field)),
@@ -69,11 +52,7 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
     if read.count {
         options.push(("count", json!(true)));
     }
-    for (name, number) in [
-        ("limit", read.window.limit),
-        ("offset", read.window.offset),
-        ("page", read.window.page),
-    ] {
+    for (name, number) in [("limit", read.window.limit), ("offset", read.window.offset), ("page", read.window.page)] {
         if let Some(number) = number {
             options.push((name, json!(number)));
         }
@@ -159,14 +138,7 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
             }
         })
         .collect();
-    put(
-        "match",
-        if pairs.len() == 1 {
-            pairs.remove(0)
-        } else {
-            Value::from(pairs)
-        },
-    );
+    put("match", if pairs.len() == 1 { pairs.remove(0) } else { Value::from(pairs) });
     if let Some(either) = join.either {
         put("operator", word(either));
     }
@@ -219,11 +191,7 @@ fn conditions(read: &Read, world: &World, conditions: &[Condition]) -> Value {
     for (position, condition) in conditions.iter().enumerate() {
         let label = format!("c{position}");
         let (key, value) = match condition {
-            Condition::Group {
-                members,
-                either,
-                not,
-            } => {
+            Condition::Group { members, either, not } => {
                 let mut group = json!({"__query": self::conditions(read, world, members)});
                 if let Some(either) = either {
                     group["operator"] = word(*either);
@@ -241,10 +209,7 @@ fn conditions(read: &Read, world: &World, conditions: &[Condition]) -> Value {
                 };
                 // A key stands once: the second condition on a field needs a label.
                 if object.contains_key(&key) {
-                    let labelled = Leaf {
-                        naming: Naming::Labelled,
-                        ..leaf.clone()
-                    };
+                    let labelled = Leaf { naming: Naming::Labelled, ..leaf.clone() };
                     (label, self::leaf(read, world, &labelled))
                 } else {
                     (key, self::leaf(read, world, leaf))
@@ -264,10 +229,7 @@ fn leaf(read: &Read, world: &World, leaf: &Leaf) -> Value {
         Operand::One(asked) => Some(asked.json.clone()),
         Operand::List(list) => Some(list.iter().map(|asked| asked.json.clone()).collect()),
     };
-    let bare = leaf.naming == Naming::Plain
-        && leaf.word.is_none()
-        && leaf.not.is_none()
-        && leaf.every.is_none();
+    let bare = leaf.naming == Naming::Plain && leaf.word.is_none() && leaf.not.is_none() && leaf.every.is_none();
     match value {
         Some(value) if bare => return value,
         Some(value) => {

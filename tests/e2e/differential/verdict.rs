@@ -5,7 +5,7 @@ use super::evaluate::{Expected, Source, evaluate, outputs};
 use super::json::Json;
 use super::read::{Aggregate, Read};
 use super::world::World;
-use crate::door::Answer;
+use crate::host::Answer;
 use reqwest::StatusCode;
 
 /// What is wrong with an answer to a read.
@@ -21,12 +21,7 @@ pub(super) fn fault(read: &Read, world: &World, answer: &Answer) -> Option<Strin
         return Some(format!("the count should be {count:?}"));
     }
     let rows = rows(read, world, &body);
-    differs(
-        &expected,
-        read.window.start(),
-        read.window.limit.unwrap_or(usize::MAX),
-        &rows,
-    )
+    differs(&expected, read.window.start(), read.window.limit.unwrap_or(usize::MAX), &rows)
 }
 
 /// The envelope of a success.
@@ -63,9 +58,7 @@ pub(super) fn rows(read: &Read, world: &World, body: &Json) -> Vec<Json> {
             (object, output.name.as_str())
         })
         .collect();
-    rows.into_iter()
-        .map(|row| fold(row, None, &loose))
-        .collect()
+    rows.into_iter().map(|row| fold(row, None, &loose)).collect()
 }
 
 fn fold(row: Json, object: Option<&str>, loose: &[(Option<&str>, &str)]) -> Json {
@@ -74,9 +67,7 @@ fn fold(row: Json, object: Option<&str>, loose: &[(Option<&str>, &str)]) -> Json
     };
     let members = members.into_iter().map(|(name, value)| {
         let value = match value {
-            Json::Text(text) if loose.contains(&(object, name.as_str())) => {
-                Json::Text(folded(&text))
-            }
+            Json::Text(text) if loose.contains(&(object, name.as_str())) => Json::Text(folded(&text)),
             Json::Object(_) if object.is_none() => fold(value, Some(&name), loose),
             other => other,
         };
@@ -100,20 +91,11 @@ impl Expected {
 }
 
 /// Compares a window of the expected rows with those that came.
-pub(super) fn differs(
-    expected: &Expected,
-    start: usize,
-    limit: usize,
-    rows: &[Json],
-) -> Option<String> {
+pub(super) fn differs(expected: &Expected, start: usize, limit: usize, rows: &[Json]) -> Option<String> {
     let total: usize = expected.ties.iter().map(Vec::len).sum();
     let count = total.saturating_sub(start).min(limit);
     if rows.len() != count {
-        return Some(format!(
-            "{} rows came, {count} of {total} should have: {}",
-            rows.len(),
-            expected.shown()
-        ));
+        return Some(format!("{} rows came, {count} of {total} should have: {}", rows.len(), expected.shown()));
     }
     let (mut passed, mut rest) = (0, rows);
     for tie in &expected.ties {
@@ -130,10 +112,7 @@ pub(super) fn differs(
                     left.swap_remove(at);
                 }
                 None => {
-                    return Some(format!(
-                        "the row {row} is wrong, or in a wrong place: {}",
-                        expected.shown()
-                    ));
+                    return Some(format!("the row {row} is wrong, or in a wrong place: {}", expected.shown()));
                 }
             }
         }

@@ -60,21 +60,14 @@ const ROWS_MAX: usize = 40;
 impl World {
     pub(super) fn draw(dice: &mut Dice) -> Self {
         let count = dice.between(2, TABLES.len());
-        let tables = TABLES[..count]
-            .iter()
-            .map(|name| Table::draw(dice, name))
-            .collect();
+        let tables = TABLES[..count].iter().map(|name| Table::draw(dice, name)).collect();
         Self { tables }
     }
 }
 
 impl Table {
     fn draw(dice: &mut Dice, name: &'static str) -> Self {
-        let column = |name, kind, nullable| Column {
-            name,
-            kind,
-            nullable,
-        };
+        let column = |name, kind, nullable| Column { name, kind, nullable };
         let mut columns = vec![column("id", Kind::Integer, false)];
         let key = match dice.below(10) {
             0 => vec![],
@@ -102,12 +95,7 @@ impl Table {
                 column.nullable = true;
             }
         }
-        let mut table = Self {
-            name,
-            columns,
-            key,
-            rows: Vec::new(),
-        };
+        let mut table = Self { name, columns, key, rows: Vec::new() };
         let most = if dice.chance(15) { 3 } else { ROWS_MAX };
         for _ in 0..dice.between(0, most) {
             let row = table.row(dice);
@@ -163,11 +151,7 @@ impl Table {
                     format!("({})", cells.join(", "))
                 })
                 .collect();
-            statements.push(format!(
-                "INSERT INTO {} VALUES {}",
-                self.name,
-                rows.join(", ")
-            ));
+            statements.push(format!("INSERT INTO {} VALUES {}", self.name, rows.join(", ")));
         }
         statements
     }

@@ -22,10 +22,7 @@ pub(super) fn wanted() -> bool {
 pub(super) fn may_mend(example: &Example, ran: &Ran) -> bool {
     let closed = |answer: &Answer| !answer.text.replace(NEXT, "").contains('…');
     let refused = ran.output.contains(r#""success":false"#);
-    ran.ended_well
-        && !ran.output.is_empty()
-        && !refused
-        && example.answer.as_ref().is_some_and(closed)
+    ran.ended_well && !ran.output.is_empty() && !refused && example.answer.as_ref().is_some_and(closed)
 }
 
 /// Writes what came under each call whose answer differs from the page.
@@ -36,18 +33,13 @@ pub(super) fn mend(page: &Page, ran: &[Ran]) {
         let Some(answer) = &example.answer else {
             continue;
         };
-        if !may_mend(example, ran)
-            || pattern::differences(answer.kind, &answer.text, &ran.output).is_empty()
-        {
+        if !may_mend(example, ran) || pattern::differences(answer.kind, &answer.text, &ran.output).is_empty() {
             continue;
         }
         let indent = &lines[answer.first - 1];
         let indent = indent[..indent.len() - indent.trim_start().len()].to_owned();
         let text = rewritten(answer, &ran.output.replace("\r\n", "\n"));
-        let text = text
-            .trim_end()
-            .lines()
-            .map(|line| format!("{indent}{line}"));
+        let text = text.trim_end().lines().map(|line| format!("{indent}{line}"));
         lines.splice(answer.first..answer.end, text);
     }
     if lines != page.lines {
@@ -61,24 +53,14 @@ fn rewritten(answer: &Answer, came: &str) -> String {
     if answer.kind == Kind::Json {
         return laid_out(&opened(came));
     }
-    let (Some(shown), (Some(head), body)) = (
-        pattern::split_head(&answer.text).0,
-        pattern::split_head(came),
-    ) else {
+    let (Some(shown), (Some(head), body)) = (pattern::split_head(&answer.text).0, pattern::split_head(came)) else {
         return came.to_owned();
     };
     let wanted: Vec<String> = shown.lines().skip(1).map(name).collect();
-    let kept = head
-        .lines()
-        .enumerate()
-        .filter(|(at, line)| *at == 0 || wanted.contains(&name(line)))
-        .map(|(_, line)| line);
+    let kept =
+        head.lines().enumerate().filter(|(at, line)| *at == 0 || wanted.contains(&name(line))).map(|(_, line)| line);
     let head: Vec<&str> = kept.collect();
-    let body = if body.starts_with('{') {
-        laid_out(body)
-    } else {
-        body.to_owned()
-    };
+    let body = if body.starts_with('{') { laid_out(body) } else { body.to_owned() };
     format!("{}\n\n{body}", head.join("\n"))
 }
 
@@ -153,30 +135,18 @@ fn laid_out(json: &str) -> String {
 
 /// What the case `an_answer_that_is_written_reads_as_the_same` asks.
 pub(super) fn tests() {
-    let record =
-        r#"{"title":"a, [b] {\"c\"}","list":[1,2],"price":"9.57","meta":{"x":[{"y":1},{"y":2}]}}"#;
+    let record = r#"{"title":"a, [b] {\"c\"}","list":[1,2],"price":"9.57","meta":{"x":[{"y":1},{"y":2}]}}"#;
     let long = format!(r#"{{"success":true,"payload":[{record},{record},{record}]}}"#);
     let laid = laid_out(&long);
     assert!(laid.lines().count() > 3, "{laid}");
-    assert_eq!(
-        pattern::values(&laid).unwrap(),
-        pattern::values(&long).unwrap()
-    );
+    assert_eq!(pattern::values(&laid).unwrap(), pattern::values(&long).unwrap());
     assert_eq!(laid_out(record), record);
     assert_eq!(laid_out("{\"a\":1}{\"b\":[2]}"), "{\"a\":1}\n{\"b\":[2]}");
     assert_eq!(
         opened(r#"{"payload":[{"next":"kept"}],"count":3}{"payload":[],"next":"x.y"}"#),
         r#"{"payload":[{"next":"kept"}],"count":3}{"payload":[],"next":"…"}"#
     );
-    let shown = Answer {
-        kind: Kind::Text,
-        text: "HTTP/1.1 200 OK\netag: x\n\n{}".to_owned(),
-        first: 0,
-        end: 0,
-    };
+    let shown = Answer { kind: Kind::Text, text: "HTTP/1.1 200 OK\netag: x\n\n{}".to_owned(), first: 0, end: 0 };
     let came = "HTTP/1.1 304 Not Modified\nDate: now\nETag: \"a\"\n\n{\"a\":1}";
-    assert_eq!(
-        rewritten(&shown, came),
-        "HTTP/1.1 304 Not Modified\nETag: \"a\"\n\n{\"a\":1}"
-    );
+    assert_eq!(rewritten(&shown, came), "HTTP/1.1 304 Not Modified\nETag: \"a\"\n\n{\"a\":1}");
 }

@@ -2,7 +2,7 @@
 //! stands in a call that is run; and each operator on the page is one that the service has.
 
 use super::page;
-use crate::door::{Door, enc, option};
+use crate::host::{Host, enc, option};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::fs;
@@ -11,7 +11,7 @@ use std::fs;
 const UNKNOWN: &str = "qqqqqqqqqqqq";
 
 /// Asks for what does not exist at each place that has names of its own, and looks for the names that the hint gives.
-pub(super) async fn every_option_stands_in_a_call(door: Door) {
+pub(super) async fn every_option_stands_in_a_call(host: Host) {
     let posts = "/api/v1/crud/demo/posts";
     let part = json!({UNKNOWN: 1});
     let mut asked = Vec::new();
@@ -25,22 +25,18 @@ pub(super) async fn every_option_stands_in_a_call(door: Door) {
         format!("{posts}?{}", option("join", &json!([part]))),
         format!("{posts}?{}", option("join", &json!([{"match": part}]))),
     ] {
-        asked.push((path.clone(), door.get(&path).send().await));
+        asked.push((path.clone(), host.get(&path).send().await));
     }
     let path = format!("/api/v1/crud/demo/tags?{UNKNOWN}=1");
-    asked.push((path.clone(), door.post(&path, &json!({})).send().await));
-    asked.push((path.clone(), door.call(Method::DELETE, &path).send().await));
+    asked.push((path.clone(), host.post(&path, &json!({})).send().await));
+    asked.push((path.clone(), host.call(Method::DELETE, &path).send().await));
     let scripts = scripts();
     let mut missing = Vec::new();
     for (path, answer) in asked {
         let error = answer.json()["error"].take();
         let names = names(error["hint"].as_str().unwrap_or_default());
         assert!(!names[0].is_empty(), "{path} names nothing: {error}");
-        missing.extend(
-            names
-                .into_iter()
-                .filter(|name| !scripts.iter().any(|script| script.contains(name))),
-        );
+        missing.extend(names.into_iter().filter(|name| !scripts.iter().any(|script| script.contains(name))));
     }
     assert!(missing.is_empty(), "no call on the pages has {missing:?}");
 }
@@ -60,7 +56,7 @@ fn scripts() -> Vec<String> {
 }
 
 /// Takes the operators out of the page's table, whose first column and last hold names only.
-pub(super) async fn every_operator_on_the_page_is_known(door: Door) {
+pub(super) async fn every_operator_on_the_page_is_known(host: Host) {
     let page = crate::service::workspace().join("docs/api/conditions.md");
     let text = fs::read_to_string(page).expect("a readable page");
     let table = text
@@ -79,11 +75,8 @@ pub(super) async fn every_operator_on_the_page_is_known(door: Door) {
     for operator in operators {
         // Of the wrong kind for most: what matters is that the operator is not what is refused.
         let query = json!({"id": {"equality": operator, "value": 1}});
-        let path = format!(
-            "/api/v1/crud/demo/posts?limit=1&query={}",
-            enc(&query.to_string())
-        );
-        let answer = door.get(&path).send().await;
+        let path = format!("/api/v1/crud/demo/posts?limit=1&query={}", enc(&query.to_string()));
+        let answer = host.get(&path).send().await;
         let message = answer.json()["error"]["message"].take();
         let unknown = matches!(&message, Value::String(text) if text.contains("no operator"));
         assert!(!unknown, "{operator}: {answer}");

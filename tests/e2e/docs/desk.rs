@@ -2,7 +2,7 @@
 //! service's demo database, filled anew for each page. Knows bash, curl and the service; no page.
 
 use super::page::Example;
-use crate::door::Door;
+use crate::host::Host;
 use crate::service::{Service, clear_settings};
 use std::fs;
 use std::path::Path;
@@ -15,9 +15,9 @@ const CURLRC: &str = "silent\nshow-error\nmax-time = 20\nnoproxy = *\n";
 /// Where the demo is kept as it was filled: a name that no key reaches.
 const KEPT: &str = "demo_as_filled";
 
-/// A directory, a service, and the door through which it is called.
+/// A directory, a service, and the host through which it is called.
 pub(super) struct Desk<'a> {
-    pub(super) door: Door,
+    pub(super) host: Host,
     service: &'a Service,
     dir: TempDir,
     tables: Vec<String>,
@@ -31,15 +31,15 @@ pub(super) struct Ran {
 }
 
 impl<'a> Desk<'a> {
-    pub(super) fn new(service: &'a Service, door: Door) -> Self {
+    pub(super) fn new(service: &'a Service, host: Host) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let url = match door {
-            Door::Origin => &service.origin,
-            Door::Edge => service.edge.as_ref().expect("an edge"),
+        let url = match host {
+            Host::Origin => &service.origin,
+            Host::Edge => service.edge.as_ref().expect("an edge"),
         };
         let settings = dir.path().join(".selkie");
         fs::create_dir(&settings).expect("a directory");
-        // Both names lead through this run's door, so that each page is seen through each.
+        // Both names lead through this run's host, so that each page is seen through each.
         let lines = [
             ("SELKIE_ORIGIN_URL", url),
             ("SELKIE_EDGE_URL", url),
@@ -51,12 +51,7 @@ impl<'a> Desk<'a> {
         .map(|(name, value)| format!("{name}={value}\n"));
         put(&settings.join("dev.env"), &lines.concat());
         put(&dir.path().join(".curlrc"), CURLRC);
-        let mut desk = Self {
-            door,
-            service,
-            dir,
-            tables: Vec::new(),
-        };
+        let mut desk = Self { host, service, dir, tables: Vec::new() };
         desk.keep();
         desk
     }
@@ -70,10 +65,7 @@ impl<'a> Desk<'a> {
                  INSERT INTO {KEPT}.{table} SELECT * FROM demo.{table};"
             )
         });
-        self.root(&format!(
-            "CREATE DATABASE {KEPT}; {}",
-            copies.collect::<String>()
-        ));
+        self.root(&format!("CREATE DATABASE {KEPT}; {}", copies.collect::<String>()));
     }
 
     /// Puts the demo back as it was filled. The next id is the first one's again too.
@@ -81,9 +73,7 @@ impl<'a> Desk<'a> {
         let mut statements = String::from("SET foreign_key_checks = 0;");
         for table in self.tables_of_the_demo() {
             statements += &if self.tables.contains(&table) {
-                format!(
-                    "TRUNCATE demo.{table}; INSERT INTO demo.{table} SELECT * FROM {KEPT}.{table};"
-                )
+                format!("TRUNCATE demo.{table}; INSERT INTO demo.{table} SELECT * FROM {KEPT}.{table};")
             } else {
                 format!("DROP TABLE demo.{table};")
             };
@@ -112,9 +102,7 @@ impl<'a> Desk<'a> {
             let (command, ending) = example.language.command();
             put(&dir.join(format!("{at}.{ending}")), &example.script);
             let _ = fs::remove_file(dir.join(format!("{at}.status")));
-            driver += &format!(
-                "{command} ./{at}.{ending} >{at}.out 2>{at}.err </dev/null; echo $? >{at}.status\n"
-            );
+            driver += &format!("{command} ./{at}.{ending} >{at}.out 2>{at}.err </dev/null; echo $? >{at}.status\n");
         }
         put(&dir.join("driver.sh"), &driver);
         let mut bash = Command::new("bash");

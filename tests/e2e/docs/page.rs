@@ -89,10 +89,7 @@ pub(super) fn all() -> Vec<Page> {
     let root = workspace();
     let mut paths = vec![PathBuf::from("README.md"), PathBuf::from("docs/api.md")];
     let folder = fs::read_dir(root.join("docs/api")).into_iter().flatten();
-    let mut parts: Vec<PathBuf> = folder
-        .flatten()
-        .map(|entry| Path::new("docs/api").join(entry.file_name()))
-        .collect();
+    let mut parts: Vec<PathBuf> = folder.flatten().map(|entry| Path::new("docs/api").join(entry.file_name())).collect();
     parts.sort();
     paths.append(&mut parts);
     paths
@@ -100,8 +97,7 @@ pub(super) fn all() -> Vec<Page> {
         .map(|path| {
             let text = fs::read_to_string(root.join(&path)).expect("a readable page");
             let mut page = Page::parse(path, &text);
-            page.examples
-                .retain(|example| example.language.is_installed());
+            page.examples.retain(|example| example.language.is_installed());
             page
         })
         .collect()
@@ -118,9 +114,7 @@ impl Page {
             };
             let under = fences.get(at + 1).filter(|next| {
                 Language::of(next).is_none()
-                    && lines[fence.close + 1..next.open]
-                        .iter()
-                        .all(|line| line.trim().is_empty())
+                    && lines[fence.close + 1..next.open].iter().all(|line| line.trim().is_empty())
             });
             let mark = fence.open.checked_sub(1).and_then(|at| mark(&lines[at]));
             let answer = match (mark, under) {
@@ -133,11 +127,7 @@ impl Page {
                     end: under.close,
                 }),
                 (Some(Mark::NoAnswer), Some(_)) => {
-                    faults.push(fault(
-                        &path,
-                        fence,
-                        "has an answer, and says that it has none",
-                    ));
+                    faults.push(fault(&path, fence, "has an answer, and says that it has none"));
                     continue;
                 }
                 (None, None) => {
@@ -150,19 +140,9 @@ impl Page {
                     continue;
                 }
             };
-            examples.push(Example {
-                line: fence.open + 1,
-                language,
-                script: fence.text.clone(),
-                answer,
-            });
+            examples.push(Example { line: fence.open + 1, language, script: fence.text.clone(), answer });
         }
-        Self {
-            path,
-            lines,
-            examples,
-            faults,
-        }
+        Self { path, lines, examples, faults }
     }
 }
 
@@ -205,16 +185,9 @@ fn fences(lines: &[String]) -> Vec<Fence> {
             None => open = Some((at, language.trim().to_owned())),
             Some((first, language)) => {
                 let indent = lines[first].len() - lines[first].trim_start().len();
-                let inner: Vec<&str> = lines[first + 1..at]
-                    .iter()
-                    .map(|line| line.get(indent..).unwrap_or_default())
-                    .collect();
-                found.push(Fence {
-                    language,
-                    open: first,
-                    close: at,
-                    text: inner.join("\n"),
-                });
+                let inner: Vec<&str> =
+                    lines[first + 1..at].iter().map(|line| line.get(indent..).unwrap_or_default()).collect();
+                found.push(Fence { language, open: first, close: at, text: inner.join("\n") });
             }
         }
     }
@@ -224,20 +197,10 @@ fn fences(lines: &[String]) -> Vec<Fence> {
 /// What the case `a_page_is_read_as_its_fences_and_marks_say` asks.
 pub(super) fn tests() {
     let page = |text: &str| Page::parse(PathBuf::from("p.md"), &text.replace('~', "```"));
-    let read =
-        page("~sh\nset x\n~\n\n~json\n{}\n~\n\n- a list\n\n  ~sh\n  two\n  ~\n  ~\n  2\n  ~\n");
+    let read = page("~sh\nset x\n~\n\n~json\n{}\n~\n\n- a list\n\n  ~sh\n  two\n  ~\n  ~\n  2\n  ~\n");
     assert_eq!(read.faults, [""; 0]);
-    let calls: Vec<(usize, &str, &str)> = read
-        .examples
-        .iter()
-        .map(|e| {
-            (
-                e.line,
-                e.script.as_str(),
-                e.answer.as_ref().map_or("", |a| &a.text),
-            )
-        })
-        .collect();
+    let calls: Vec<(usize, &str, &str)> =
+        read.examples.iter().map(|e| (e.line, e.script.as_str(), e.answer.as_ref().map_or("", |a| &a.text))).collect();
     assert_eq!(calls, [(1, "set x", "{}"), (11, "two", "2")]);
 
     for (text, calls, faults) in [
@@ -249,17 +212,9 @@ pub(super) fn tests() {
         ("<!-- not run: it takes an hour -->\n~sh\nls\n~\n", 0, 0),
         ("<!-- not run: -->\n~sh\nls\n~\n", 0, 1),
         ("<!-- no answer: it sets variables -->\n~sh\na=1\n~\n", 1, 0),
-        (
-            "<!-- no answer: it sets variables -->\n~sh\na=1\n~\n~\nx\n~\n",
-            0,
-            1,
-        ),
+        ("<!-- no answer: it sets variables -->\n~sh\na=1\n~\n~\nx\n~\n", 0, 1),
     ] {
         let read = page(text);
-        assert_eq!(
-            (read.examples.len(), read.faults.len()),
-            (calls, faults),
-            "{text}"
-        );
+        assert_eq!((read.examples.len(), read.faults.len()), (calls, faults), "{text}");
     }
 }

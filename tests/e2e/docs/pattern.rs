@@ -24,11 +24,7 @@ const OPEN: &str = "\u{E000}";
 
 impl Kind {
     pub(super) fn of(language: &str) -> Self {
-        if language == "json" {
-            Self::Json
-        } else {
-            Self::Text
-        }
+        if language == "json" { Self::Json } else { Self::Text }
     }
 }
 
@@ -69,9 +65,7 @@ fn head_differences(page: &str, answer: &str) -> Vec<String> {
             None if line == "…" => {}
             None => found.push(format!("no header: {line}")),
             Some((name, value)) => {
-                let same = headers
-                    .iter()
-                    .find(|(known, _)| known.eq_ignore_ascii_case(name));
+                let same = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
                 match same {
                     Some((_, came)) if fits(value.trim(), came.trim()) => {}
                     Some((_, came)) => found.push(format!("page: {line}\n  came: {name}:{came}")),
@@ -81,11 +75,7 @@ fn head_differences(page: &str, answer: &str) -> Vec<String> {
         }
     }
     let is_json = page_body.trim_start().starts_with(['{', '[']);
-    found.extend(if is_json {
-        json_differences(page_body, body)
-    } else {
-        text_differences(page_body, body)
-    });
+    found.extend(if is_json { json_differences(page_body, body) } else { text_differences(page_body, body) });
     found
 }
 
@@ -96,11 +86,7 @@ fn text_differences(page: &str, answer: &str) -> Vec<String> {
         Some(at) => (&wanted[..at], &wanted[at + 1..]),
         None if wanted.len() == came.len() => (&wanted[..], &[][..]),
         None => {
-            return vec![format!(
-                "the page has {} lines, the answer {}",
-                wanted.len(),
-                came.len()
-            )];
+            return vec![format!("the page has {} lines, the answer {}", wanted.len(), came.len())];
         }
     };
     if came.len() < before.len() + after.len() {
@@ -142,11 +128,7 @@ fn json_differences(page: &str, answer: &str) -> Vec<String> {
     };
     let mut found = Vec::new();
     if wanted.len() != came.len() {
-        found.push(format!(
-            "the page has {} JSON values, the answer {}",
-            wanted.len(),
-            came.len()
-        ));
+        found.push(format!("the page has {} JSON values, the answer {}", wanted.len(), came.len()));
     }
     for (wanted, came) in wanted.iter().zip(&came) {
         compare("", wanted, came, &mut found);
@@ -156,9 +138,7 @@ fn json_differences(page: &str, answer: &str) -> Vec<String> {
 
 /// The JSON values of a text, one after the other.
 pub(super) fn values(text: &str) -> Result<Vec<Value>, serde_json::Error> {
-    serde_json::Deserializer::from_str(text)
-        .into_iter()
-        .collect()
+    serde_json::Deserializer::from_str(text).into_iter().collect()
 }
 
 /// The page's text with each bare `…` made a JSON value, or a member, of its own.
@@ -241,21 +221,11 @@ fn lists(path: &str, wanted: &[Value], came: &[Value], found: &mut Vec<String>) 
 pub(super) fn tests() {
     let head = "HTTP/1.1 200 OK\r\nETag: \"a1\"\r\nDate: now\r\n\r\n{\"a\":1}";
     for (kind, page, answer, as_it_should) in [
-        (
-            Kind::Json,
-            r#"{"a": 1, "b": [1, 2]}"#,
-            r#"{"b":[1,2],"a":1}"#,
-            true,
-        ),
+        (Kind::Json, r#"{"a": 1, "b": [1, 2]}"#, r#"{"b":[1,2],"a":1}"#, true),
         (Kind::Json, r#"{"a": 1}"#, r#"{"a":1,"b":2}"#, false),
         (Kind::Json, r#"{"a": 1, "b": 2}"#, r#"{"a":1}"#, false),
         (Kind::Json, r#"{"a": 1, …}"#, r#"{"a":1,"b":2}"#, true),
-        (
-            Kind::Json,
-            r#"{"a": …, "b": 2}"#,
-            r#"{"a":[{}],"b":2}"#,
-            true,
-        ),
+        (Kind::Json, r#"{"a": …, "b": 2}"#, r#"{"a":[{}],"b":2}"#, true),
         (Kind::Json, r#"{"a": "x…z"}"#, r#"{"a":"xyz"}"#, true),
         (Kind::Json, r#"{"a": "x…z"}"#, r#"{"a":"xy"}"#, false),
         (Kind::Json, r#"{"a": "…"}"#, r#"{"a":1}"#, false),
@@ -263,18 +233,8 @@ pub(super) fn tests() {
         (Kind::Json, "[1, …, 9]", "[1,9]", true),
         (Kind::Json, "[1, …, 9]", "[1]", false),
         (Kind::Json, "[1, 2]", "[1,2,3]", false),
-        (
-            Kind::Json,
-            r#"["a\"…", {"b": …}]"#,
-            r#"["a\"c",{"b":null}]"#,
-            true,
-        ),
-        (
-            Kind::Json,
-            "{\"a\":1}\n{\"a\":2}",
-            "{\"a\":1}{\"a\":2}",
-            true,
-        ),
+        (Kind::Json, r#"["a\"…", {"b": …}]"#, r#"["a\"c",{"b":null}]"#, true),
+        (Kind::Json, "{\"a\":1}\n{\"a\":2}", "{\"a\":1}{\"a\":2}", true),
         (Kind::Json, "{\"a\":1}", "{\"a\":1}{\"a\":2}", false),
         (Kind::Json, "1", "\"1\"", false),
         (Kind::Json, "", "1", false),
@@ -282,49 +242,15 @@ pub(super) fn tests() {
         (Kind::Text, "a\nb", "a", false),
         (Kind::Text, "a\n…\nz", "a\nb\nc\nz", true),
         (Kind::Text, "a\n…\nz", "a", false),
-        (
-            Kind::Text,
-            "HTTP/1.1 200 OK\netag: \"a1\"\n\n{\"a\": 1}",
-            head,
-            true,
-        ),
-        (
-            Kind::Text,
-            "HTTP/1.1 200 OK\netag: \"…\"\n\n{\"a\": …}",
-            head,
-            true,
-        ),
-        (
-            Kind::Text,
-            "HTTP/1.1 304 Not Modified\n\n{\"a\": 1}",
-            head,
-            false,
-        ),
-        (
-            Kind::Text,
-            "HTTP/1.1 200 OK\netag: \"b\"\n\n{\"a\": 1}",
-            head,
-            false,
-        ),
-        (
-            Kind::Text,
-            "HTTP/1.1 200 OK\nallow: GET\n\n{\"a\": 1}",
-            head,
-            false,
-        ),
+        (Kind::Text, "HTTP/1.1 200 OK\netag: \"a1\"\n\n{\"a\": 1}", head, true),
+        (Kind::Text, "HTTP/1.1 200 OK\netag: \"…\"\n\n{\"a\": …}", head, true),
+        (Kind::Text, "HTTP/1.1 304 Not Modified\n\n{\"a\": 1}", head, false),
+        (Kind::Text, "HTTP/1.1 200 OK\netag: \"b\"\n\n{\"a\": 1}", head, false),
+        (Kind::Text, "HTTP/1.1 200 OK\nallow: GET\n\n{\"a\": 1}", head, false),
         (Kind::Text, "HTTP/1.1 200 OK\n\n{\"a\": 2}", head, false),
-        (
-            Kind::Text,
-            "HTTP/1.1 200 OK\n\n{\"a\": 2}",
-            "{\"a\": 2}",
-            false,
-        ),
+        (Kind::Text, "HTTP/1.1 200 OK\n\n{\"a\": 2}", "{\"a\": 2}", false),
     ] {
         let found = differences(kind, page, answer);
-        assert_eq!(
-            found.is_empty(),
-            as_it_should,
-            "{page}\n{answer}\n{found:?}"
-        );
+        assert_eq!(found.is_empty(), as_it_should, "{page}\n{answer}\n{found:?}");
     }
 }

@@ -8,25 +8,17 @@ use std::path::{Path, PathBuf};
 
 /// The pages for users name each code that is given today in a table row that begins with its status.
 pub(super) fn codes_stand_with_their_status() {
-    let rows: Vec<String> = page::all()
-        .iter()
-        .flat_map(|page| page.lines.iter().filter(|line| line.starts_with("| ")))
-        .cloned()
-        .collect();
+    let rows: Vec<String> =
+        page::all().iter().flat_map(|page| page.lines.iter().filter(|line| line.starts_with("| "))).cloned().collect();
     let missing: Vec<String> = ErrorCode::ALL
         .iter()
         .map(|code| (code.status().to_string(), format!("`{}`", code.as_str())))
         .filter(|(status, code)| {
-            !rows
-                .iter()
-                .any(|row| row.starts_with(&format!("| {status} |")) && row.contains(code))
+            !rows.iter().any(|row| row.starts_with(&format!("| {status} |")) && row.contains(code))
         })
         .map(|(status, code)| format!("{status} {code}"))
         .collect();
-    assert!(
-        missing.is_empty(),
-        "not in the table of errors: {missing:?}"
-    );
+    assert!(missing.is_empty(), "not in the table of errors: {missing:?}");
 }
 
 /// Returns the paths of all pages: those at the root, and those under `docs`.
@@ -34,25 +26,13 @@ fn pages() -> Vec<PathBuf> {
     let root = workspace();
     let folders = ["", "docs", "docs/api", "docs/decisions", "docs/performance"];
     let entries = folders.map(|folder| fs::read_dir(root.join(folder)));
-    let files = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    files
-        .filter(|path| path.extension().is_some_and(|ext| ext == "md"))
-        .collect()
+    let files = entries.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+    files.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect()
 }
 
 /// Every page is reached from the README, link by link.
 pub(super) fn pages_are_reached() {
-    let mut reached = vec![
-        workspace()
-            .join("README.md")
-            .canonicalize()
-            .expect("a README"),
-    ];
+    let mut reached = vec![workspace().join("README.md").canonicalize().expect("a README")];
     let mut next = 0;
     while let Some(page) = reached.get(next).cloned() {
         next += 1;
@@ -62,10 +42,7 @@ pub(super) fn pages_are_reached() {
             reached.extend(target.ok().filter(|target| !reached.contains(target)));
         }
     }
-    let lost: Vec<PathBuf> = pages()
-        .into_iter()
-        .filter(|page| !reached.contains(page))
-        .collect();
+    let lost: Vec<PathBuf> = pages().into_iter().filter(|page| !reached.contains(page)).collect();
     assert!(lost.is_empty(), "no link leads to {lost:?}");
 }
 
@@ -80,11 +57,7 @@ pub(super) fn links_lead_somewhere() {
             }
         }
     }
-    assert!(
-        broken.is_empty(),
-        "links that lead nowhere:\n{}",
-        broken.join("\n")
-    );
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
 }
 
 fn links(text: &str) -> Vec<String> {
@@ -98,11 +71,7 @@ fn links(text: &str) -> Vec<String> {
 
 fn leads_somewhere(page: &Path, link: &str) -> bool {
     let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-    let target = if file.is_empty() {
-        page.to_owned()
-    } else {
-        page.with_file_name(file)
-    };
+    let target = if file.is_empty() { page.to_owned() } else { page.with_file_name(file) };
     if heading.is_empty() {
         return target.exists();
     }
@@ -114,8 +83,6 @@ fn leads_somewhere(page: &Path, link: &str) -> bool {
 /// The name under which Markdown's readers find a heading.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
-    let kept = words
-        .chars()
-        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    let kept = words.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }

@@ -3,9 +3,9 @@
 
 use super::origins::POSTS;
 use crate::case::eventually;
-use crate::door::{Call, Door};
+use crate::fake_origin::{FakeOrigin, Manner};
+use crate::host::{Call, Host};
 use crate::service::shared;
-use crate::stand_in::{Manner, StandIn};
 use crate::worker::Worker;
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -31,8 +31,8 @@ const BETWEEN: usize = 40;
 /// Far less than their bodies, and far more than the runtime's garbage varies by.
 const GROWTH_MAX_KIB: u64 = 100 * 1024;
 
-async fn aborted_requests_leave_nothing_behind(_: Door) {
-    let origin = StandIn::start("a", Manner::Hang.well_asked()).await;
+async fn aborted_requests_leave_nothing_behind(_: Host) {
+    let origin = FakeOrigin::start("a", Manner::Hang.well_asked()).await;
     let variables = [("ORIGINS", origin.url.as_str())];
     let worker = Worker::serve("tests/e2e/edge/client_abort.capnp", &variables);
     let long = json!({"query": {"title": "x".repeat(BODY_BYTES)}});
@@ -54,11 +54,9 @@ async fn aborted_requests_leave_nothing_behind(_: Door) {
         asked += origin.forget();
     }
     assert!(asked > AT_ONCE * (BEFORE + BETWEEN) / 2, "{asked} asked");
-    eventually(
-        "every request is aborted",
-        Duration::from_secs(10),
-        || async { (origin.left() == asked + origin.asked().len()).then_some(()) },
-    )
+    eventually("every request is aborted", Duration::from_secs(10), || async {
+        (origin.left() == asked + origin.asked().len()).then_some(())
+    })
     .await;
     let grown = worker.memory_kib().saturating_sub(begun);
     assert!(
@@ -72,22 +70,19 @@ async fn aborted_requests_leave_nothing_behind(_: Door) {
     assert_eq!(stays.send().await.payload(), "a");
 }
 
-async fn a_request_without_a_body_is_aborted_too(_: Door) {
-    let origin = StandIn::start("a", Manner::Hang.well_asked()).await;
+async fn a_request_without_a_body_is_aborted_too(_: Host) {
+    let origin = FakeOrigin::start("a", Manner::Hang.well_asked()).await;
     let variables = [("ORIGINS", origin.url.as_str())];
     let worker = Worker::serve("tests/e2e/edge/client_abort.capnp", &variables);
     for _ in 0..AT_ONCE {
-        let question = Call::new(&worker.url, Method::GET, POSTS)
-            .key(&shared().read_key)
-            .header("x-aborts-after-ms", "150");
+        let question =
+            Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key).header("x-aborts-after-ms", "150");
         let answer = question.request().send().await.expect("an answer");
         assert_eq!(answer.status(), 499, "{answer:?}");
     }
-    eventually(
-        "every request is aborted",
-        Duration::from_secs(10),
-        || async { (origin.left() == origin.asked().len()).then_some(()) },
-    )
+    eventually("every request is aborted", Duration::from_secs(10), || async {
+        (origin.left() == origin.asked().len()).then_some(())
+    })
     .await;
     assert!(!origin.asked().is_empty());
     origin.turn(Manner::Well);

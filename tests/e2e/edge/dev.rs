@@ -23,10 +23,7 @@ pub(crate) struct DevEdge {
 impl DevEdge {
     /// Starts one before these origins, with these variables besides.
     pub(crate) fn start(origins: &str, variables: &[(&str, &str)]) -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("selkie-edge-")
-            .tempdir()
-            .expect("a directory");
+        let directory = tempfile::Builder::new().prefix("selkie-edge-").tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         let jwks = shared().cli_ok(&["key", "jwks"]);
         let mut file = format!("ORIGINS={origins}\nJWKS='{}'\n", jwks.trim());
@@ -52,11 +49,7 @@ impl DevEdge {
             .stderr(log)
             .spawn()
             .expect("selkie");
-        let mut edge = Self {
-            guard,
-            directory,
-            url: format!("http://127.0.0.1:{port}"),
-        };
+        let mut edge = Self { guard, directory, url: format!("http://127.0.0.1:{port}") };
         edge.wait_until_alive();
         edge
     }
@@ -65,11 +58,7 @@ impl DevEdge {
         let deadline = Instant::now() + START_MAX;
         while !is_alive(&self.url) {
             let ended = self.guard.try_wait().expect("a child");
-            assert!(
-                ended.is_none() && Instant::now() < deadline,
-                "the edge does not answer: {}",
-                self.log()
-            );
+            assert!(ended.is_none() && Instant::now() < deadline, "the edge does not answer: {}", self.log());
             std::thread::sleep(PAUSE);
         }
     }
@@ -82,10 +71,7 @@ impl DevEdge {
 
 impl Drop for DevEdge {
     fn drop(&mut self) {
-        kill(
-            i32::try_from(self.guard.id()).expect("a process id"),
-            Signal::TERM,
-        );
+        kill(i32::try_from(self.guard.id()).expect("a process id"), Signal::TERM);
         let _ = self.guard.wait();
     }
 }

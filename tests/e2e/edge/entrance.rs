@@ -1,10 +1,10 @@
 //! Who gets in, how often, and what of a request's own word is believed: at the edge, and at an origin that is told
 //! whom to trust.
 
-use super::tap::Tap;
-use crate::door::{Answer, Call, Door};
+use super::recording_proxy::RecordingProxy;
+use crate::host::{Answer, Call, Host};
 use crate::ledger;
-use crate::second::Second;
+use crate::second_origin::SecondOrigin;
 use crate::service::shared;
 use crate::worker::Worker;
 use reqwest::Method;
@@ -34,9 +34,9 @@ fn get(base: &str, key: &str) -> Call {
 }
 
 /// A second origin with these settings.
-async fn origin(settings: &'static [(&'static str, &'static str)]) -> Second {
+async fn origin(settings: &'static [(&'static str, &'static str)]) -> SecondOrigin {
     let start = move || {
-        let mut second = Second::launch(shared(), settings)?;
+        let mut second = SecondOrigin::launch(shared(), settings)?;
         second.wait_until_ready()?;
         Ok::<_, String>(second)
     };
@@ -48,8 +48,8 @@ fn edge_secret() -> String {
     shared().cli_ok(&["edge", "secret"]).trim().to_owned()
 }
 
-async fn preflights_allow_what_the_interface_reads_and_nothing_of_private_networks(door: Door) {
-    let answer = Call::new(door.url(), Method::OPTIONS, RECORD)
+async fn preflights_allow_what_the_interface_reads_and_nothing_of_private_networks(host: Host) {
+    let answer = Call::new(host.url(), Method::OPTIONS, RECORD)
         .header("origin", PAGE)
         .header("access-control-request-method", "PATCH")
         .header("access-control-request-private-network", "true")
@@ -79,12 +79,9 @@ async fn preflights_allow_what_the_interface_reads_and_nothing_of_private_networ
         "upload-offset",
         "x-request-id",
     ] {
-        assert!(
-            allowed.iter().any(|listed| listed == name),
-            "{name}: {allowed:?}"
-        );
+        assert!(allowed.iter().any(|listed| listed == name), "{name}: {allowed:?}");
     }
-    let refused = Call::new(door.url(), Method::GET, RECORD);
+    let refused = Call::new(host.url(), Method::GET, RECORD);
     let refused = refused.header("origin", PAGE).send().await;
     let exposed = listed(&refused, "access-control-expose-headers");
     for name in [
@@ -100,14 +97,11 @@ async fn preflights_allow_what_the_interface_reads_and_nothing_of_private_networ
         "www-authenticate",
         "x-request-id",
     ] {
-        assert!(
-            exposed.iter().any(|listed| listed == name),
-            "{name}: {exposed:?}"
-        );
+        assert!(exposed.iter().any(|listed| listed == name), "{name}: {exposed:?}");
     }
 }
 
-async fn an_origin_counts_the_requests_of_each_key(_: Door) {
+async fn an_origin_counts_the_requests_of_each_key(_: Host) {
     let limited = origin(&[("SELKIE_RATE_LIMIT", "5/1h")]).await;
     let url = &limited.origin;
     let (read, full) = (&shared().read_key, &shared().full_key);
@@ -120,25 +114,15 @@ async fn an_origin_counts_the_requests_of_each_key(_: Door) {
     for left in [4, 3] {
         let answer = get(url, read).send().await;
         answer.payload();
-        assert_eq!(
-            answer.header("ratelimit-policy"),
-            Some("\"key\";q=5;w=3600")
-        );
+        assert_eq!(answer.header("ratelimit-policy"), Some("\"key\";q=5;w=3600"));
         let state = answer.header("ratelimit").unwrap_or_default();
-        assert!(
-            state.starts_with(&format!("\"key\";r={left};t=")),
-            "{state}"
-        );
+        assert!(state.starts_with(&format!("\"key\";r={left};t=")), "{state}");
     }
     // What is refused for another reason counts too, and so does a private file.
     let odd = Call::new(url, Method::GET, "/api/v1/crud/demo/posts?limit=x").key(read);
     let odd = odd.send().await;
     odd.refused(ErrorCode::InvalidQueryOption);
-    assert!(
-        odd.header("ratelimit")
-            .is_some_and(|state| state.contains("r=2;")),
-        "{odd}"
-    );
+    assert!(odd.header("ratelimit").is_some_and(|state| state.contains("r=2;")), "{odd}");
     let file = || Call::new(url, Method::GET, "/media/default/nothing.txt").key(read);
     file().send().await.refused(ErrorCode::MediaNotFound);
     get(url, read).send().await.payload();
@@ -152,10 +136,7 @@ async fn an_origin_counts_the_requests_of_each_key(_: Door) {
     }
     get(url, full).send().await.payload();
     let metrics = Call::new(url, Method::GET, "/metrics").send().await.text();
-    assert!(
-        metrics.contains("selkie_rate_limited_total 2\n"),
-        "{metrics}"
-    );
+    assert!(metrics.contains("selkie_rate_limited_total 2\n"), "{metrics}");
     // Nobody else counts them with it.
     get(&shared().origin, read).send().await.payload();
 }
@@ -166,13 +147,7 @@ fn form(answer: &Answer) -> (Value, Vec<(String, String)>) {
     let mut error = answer.refused(ErrorCode::RateLimited);
     error["requestId"] = Value::Null;
     error["message"] = bare(error["message"].as_str().unwrap()).into();
-    let headers = [
-        "retry-after",
-        "ratelimit",
-        "ratelimit-policy",
-        "content-type",
-        "cache-control",
-    ];
+    let headers = ["retry-after", "ratelimit", "ratelimit-policy", "content-type", "cache-control"];
     let headers = headers.map(|name| {
         let value = answer.header(name).unwrap_or("none");
         (name.to_owned(), bare(value))
@@ -180,10 +155,10 @@ fn form(answer: &Answer) -> (Value, Vec<(String, String)>) {
     (error, headers.into())
 }
 
-async fn the_edge_holds_keys_to_a_limit_and_refuses_as_the_origin_does(_: Door) {
+async fn the_edge_holds_keys_to_a_limit_and_refuses_as_the_origin_does(_: Host) {
     let limited = origin(&[("SELKIE_RATE_LIMIT", "1/1m")]).await;
     let config = "tests/e2e/edge/limited.capnp";
-    let tap = Tap::before(&shared().origin).await;
+    let tap = RecordingProxy::before(&shared().origin).await;
     let worker = Worker::serve(config, &[("ORIGINS", &tap.url)]);
     let (read, full) = (&shared().read_key, &shared().full_key);
     // The simulation counts by the minute of the clock, which may end in between.
@@ -193,11 +168,7 @@ async fn the_edge_holds_keys_to_a_limit_and_refuses_as_the_origin_does(_: Door) 
     }
     let passed = answers.iter().filter(|answer| answer.status == 200).count();
     assert!(passed == 5 || passed == 10, "{passed} passed");
-    assert_eq!(
-        tap.requests().len(),
-        passed,
-        "what is refused is not forwarded"
-    );
+    assert_eq!(tap.requests().len(), passed, "what is refused is not forwarded");
     let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
     assert_eq!(refused.header("retry-after"), Some("60"));
     assert_eq!(refused.header("ratelimit"), Some("\"key\";r=0;t=60"));
@@ -208,17 +179,13 @@ async fn the_edge_holds_keys_to_a_limit_and_refuses_as_the_origin_does(_: Door) 
     let direct = get(&limited.origin, read).send().await;
     let told = |answer: &Answer| {
         let (mut error, headers) = form(answer);
-        error["message"] = error["message"]
-            .as_str()
-            .unwrap()
-            .replace("requests", "request")
-            .into();
+        error["message"] = error["message"].as_str().unwrap().replace("requests", "request").into();
         (error, headers)
     };
     assert_eq!(told(&direct), told(refused));
 }
 
-async fn without_a_working_binding_the_edge_limits_nobody(_: Door) {
+async fn without_a_working_binding_the_edge_limits_nobody(_: Host) {
     let read = &shared().read_key;
     let without = Worker::start(&[("ORIGINS", &shared().origin), ("RATE_LIMIT", "1/1m")]);
     let config = "tests/e2e/edge/failing.capnp";
@@ -231,12 +198,12 @@ async fn without_a_working_binding_the_edge_limits_nobody(_: Door) {
     assert!(failing.log().contains("The rate limit could not be asked."));
 }
 
-async fn full_keys_are_refused_to_pages(door: Door) {
+async fn full_keys_are_refused_to_pages(host: Host) {
     for call in [
-        door.get(RECORD),
-        door.get("/media/default/nothing.txt"),
-        door.sql(&serde_json::json!({"query": "SELECT 1"})),
-        door.call(Method::DELETE, RECORD),
+        host.get(RECORD),
+        host.get("/media/default/nothing.txt"),
+        host.sql(&serde_json::json!({"query": "SELECT 1"})),
+        host.call(Method::DELETE, RECORD),
     ] {
         let refused = call.header("origin", PAGE).send().await;
         let error = refused.refused(ErrorCode::PermissionDenied);
@@ -244,50 +211,32 @@ async fn full_keys_are_refused_to_pages(door: Door) {
         assert!(hint.contains("ALLOW_FULL_KEYS_FROM_BROWSERS"), "{refused}");
         assert_eq!(refused.header("access-control-allow-origin"), Some("*"));
     }
-    let read = get(door.url(), &shared().read_key).header("origin", PAGE);
+    let read = get(host.url(), &shared().read_key).header("origin", PAGE);
     read.send().await.payload();
     // Whoever speaks to the origin directly is no page.
     let direct = get(&shared().origin, &shared().full_key).header("origin", PAGE);
     direct.send().await.payload();
 }
 
-async fn full_keys_work_in_pages_only_where_that_is_wanted(_: Door) {
-    let variables = [
-        ("ORIGINS", shared().origin.as_str()),
-        ("ALLOW_FULL_KEYS_FROM_BROWSERS", "true"),
-    ];
+async fn full_keys_work_in_pages_only_where_that_is_wanted(_: Host) {
+    let variables = [("ORIGINS", shared().origin.as_str()), ("ALLOW_FULL_KEYS_FROM_BROWSERS", "true")];
     let worker = Worker::start(&variables);
     let page = get(&worker.url, &shared().full_key).header("origin", PAGE);
     page.send().await.payload();
 }
 
-async fn an_origin_behind_its_edge_answers_nobody_else(_: Door) {
+async fn an_origin_behind_its_edge_answers_nobody_else(_: Host) {
     let guarded = origin(&[("SELKIE_REQUIRE_EDGE", "on")]).await;
     let key = &shared().full_key;
     let secret = edge_secret();
     assert_eq!(secret.len(), 43);
-    for path in [
-        RECORD,
-        "/readyz",
-        "/metrics",
-        "/media/default/a.txt",
-        "/nowhere",
-    ] {
-        let direct = Call::new(&guarded.origin, Method::GET, path)
-            .key(key)
-            .send()
-            .await;
+    for path in [RECORD, "/readyz", "/metrics", "/media/default/a.txt", "/nowhere"] {
+        let direct = Call::new(&guarded.origin, Method::GET, path).key(key).send().await;
         let error = direct.refused(ErrorCode::PermissionDenied);
-        assert!(
-            error["hint"]
-                .as_str()
-                .is_some_and(|hint| hint.contains("trusted_networks"))
-        );
+        assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("trusted_networks")));
         assert_eq!(direct.header("ratelimit"), None);
     }
-    let alive = Call::new(&guarded.origin, Method::GET, "/healthz")
-        .send()
-        .await;
+    let alive = Call::new(&guarded.origin, Method::GET, "/healthz").send().await;
     alive.payload();
     let large = Call::new(&guarded.origin, Method::POST, "/api/v1/sql").key(key);
     let large = large.bytes(vec![b' '; 1 << 20]).send().await;
@@ -298,19 +247,15 @@ async fn an_origin_behind_its_edge_answers_nobody_else(_: Door) {
     ready.payload();
     // Through an edge without it, a caller who has it does not pass for the edge.
     let other = "A".repeat(43);
-    for variables in [
-        &[("ORIGINS", guarded.origin.as_str())][..],
-        &[("ORIGINS", &guarded.origin), ("EDGE_SECRET", &other)],
-    ] {
+    for variables in
+        [&[("ORIGINS", guarded.origin.as_str())][..], &[("ORIGINS", &guarded.origin), ("EDGE_SECRET", &other)]]
+    {
         let worker = Worker::start(variables);
         let call = get(&worker.url, key).header("x-selkie-edge", &secret);
         call.send().await.refused(ErrorCode::PermissionDenied);
     }
-    let trusting = origin(&[
-        ("SELKIE_REQUIRE_EDGE", "on"),
-        ("SELKIE_TRUSTED_NETWORKS", "10.0.0.0/8, 127.0.0.0/8"),
-    ])
-    .await;
+    let trusting =
+        origin(&[("SELKIE_REQUIRE_EDGE", "on"), ("SELKIE_TRUSTED_NETWORKS", "10.0.0.0/8, 127.0.0.0/8")]).await;
     get(&trusting.origin, key).send().await.payload();
 }
 
@@ -329,17 +274,13 @@ async fn url_host(base: &str, id: &Value, secret: Option<&str>) -> String {
     url.split('/').take(3).collect::<Vec<_>>().join("/")
 }
 
-async fn an_origin_believes_proxies_that_it_was_told_of(_: Door) {
-    let name = crate::room::unique("told");
+async fn an_origin_believes_proxies_that_it_was_told_of(_: Host) {
+    let name = crate::test_db::unique("told");
     let upload = serde_json::json!({
         "media": [{"name": format!("{name}.txt"), "base64": "data:text/plain;base64,eA=="}],
         "type": "file",
     });
-    let stored = Door::Origin
-        .post("/api/v1/media", &upload)
-        .send()
-        .await
-        .payload();
+    let stored = Host::Origin.post("/api/v1/media", &upload).send().await.payload();
     let id = &stored[0]["id"];
     let told = "https://told.example";
     assert_eq!(url_host(&shared().origin, id, None).await, told);
@@ -351,17 +292,11 @@ async fn an_origin_believes_proxies_that_it_was_told_of(_: Door) {
     assert_eq!(url_host(&trusting.origin, id, None).await, told);
 }
 
-async fn a_callers_own_word_for_his_address_is_not_passed_on(_: Door) {
-    let tap = Tap::before(&shared().origin).await;
+async fn a_callers_own_word_for_his_address_is_not_passed_on(_: Host) {
+    let tap = RecordingProxy::before(&shared().origin).await;
     let forged = |worker: &Worker| {
         let mut call = get(&worker.url, &shared().read_key).header("x-selkie-edge", "forged");
-        for name in [
-            "cf-connecting-ip",
-            "x-forwarded-for",
-            "x-real-ip",
-            "true-client-ip",
-            "forwarded",
-        ] {
+        for name in ["cf-connecting-ip", "x-forwarded-for", "x-real-ip", "true-client-ip", "forwarded"] {
             call = call.header(name, "192.0.2.1");
         }
         call
@@ -369,40 +304,21 @@ async fn a_callers_own_word_for_his_address_is_not_passed_on(_: Door) {
     let deaf = Worker::start(&[("ORIGINS", &tap.url)]);
     forged(&deaf).send().await.payload();
     let passed = tap.requests().pop().expect("a request");
-    assert!(
-        passed
-            .headers
-            .iter()
-            .all(|(_, value)| !value.contains("192.0.2.1") && value != "forged"),
-        "{passed:?}"
-    );
+    assert!(passed.headers.iter().all(|(_, value)| !value.contains("192.0.2.1") && value != "forged"), "{passed:?}");
     assert_eq!(passed.header("x-selkie-edge"), None);
-    let told = Worker::start(&[
-        ("ORIGINS", &tap.url),
-        ("CLIENT_ADDRESS_HEADER", "X-Real-IP"),
-    ]);
+    let told = Worker::start(&[("ORIGINS", &tap.url), ("CLIENT_ADDRESS_HEADER", "X-Real-IP")]);
     forged(&told).send().await.payload();
     let passed = tap.requests().pop().expect("a request");
     assert_eq!(passed.header("x-forwarded-for"), Some("192.0.2.1"));
-    let rest = passed
-        .headers
-        .iter()
-        .filter(|(name, _)| name != "x-forwarded-for");
-    assert!(
-        rest.clone().all(|(_, value)| value != "192.0.2.1"),
-        "{passed:?}"
-    );
+    let rest = passed.headers.iter().filter(|(name, _)| name != "x-forwarded-for");
+    assert!(rest.clone().all(|(_, value)| value != "192.0.2.1"), "{passed:?}");
 }
 
 /// The shared service's logs are searched for it when all cases are over.
-async fn the_edges_secret_is_never_told(_: Door) {
+async fn the_edges_secret_is_never_told(_: Host) {
     let secret = edge_secret();
     ledger::keep_secret(&secret);
-    let variables = [
-        ("ORIGINS", shared().origin.as_str()),
-        ("EDGE_SECRET", &secret),
-        ("RATE_LIMIT", "5/1m"),
-    ];
+    let variables = [("ORIGINS", shared().origin.as_str()), ("EDGE_SECRET", &secret), ("RATE_LIMIT", "5/1m")];
     let worker = Worker::start(&variables);
     let read = &shared().read_key;
     for base in [&worker.url, &shared().origin] {
@@ -428,19 +344,13 @@ async fn the_edges_secret_is_never_told(_: Door) {
     }
     // An origin that can't be had, and one that answers as nobody should.
     let log = worker.log();
-    let gone = [
-        ("ORIGINS", "http://127.0.0.1:9"),
-        ("EDGE_SECRET", secret.as_str()),
-    ];
+    let gone = [("ORIGINS", "http://127.0.0.1:9"), ("EDGE_SECRET", secret.as_str())];
     let lost = Worker::start(&gone);
     let answer = get(&lost.url, read).send().await;
     answer.refused(ErrorCode::OriginUnreachable);
     assert!(!shared().log().contains(&secret));
     for log in [log, lost.log()] {
-        assert!(
-            !log.contains(&secret[1..]) && !log.contains(read.as_str()),
-            "{log}"
-        );
+        assert!(!log.contains(&secret[1..]) && !log.contains(read.as_str()), "{log}");
     }
     let config = shared().cli_ok(&["config"]);
     assert!(!config.contains(&secret));

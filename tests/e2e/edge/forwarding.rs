@@ -2,11 +2,11 @@
 
 use super::origins::{POSTS, Pair, call, states};
 use crate::case::eventually;
-use crate::door::{Call, Door};
+use crate::fake_origin::{FakeOrigin, Manner, Seen};
+use crate::host::{Call, Host};
 use crate::raw;
-use crate::second::Second;
+use crate::second_origin::SecondOrigin;
 use crate::service::{Edge, Service, shared};
-use crate::stand_in::{Manner, Seen, StandIn};
 use crate::worker::Worker;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
@@ -23,7 +23,7 @@ cases! {
     ],
 }
 
-async fn a_body_that_is_cut_is_never_asked_for_again(_: Door) {
+async fn a_body_that_is_cut_is_never_asked_for_again(_: Host) {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nContent-Length: 500\r\n\r\n{\"success\":true,\"pay",
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"succes\r\n",
@@ -41,15 +41,12 @@ async fn a_body_that_is_cut_is_never_asked_for_again(_: Door) {
     }
 }
 
-async fn a_caller_who_leaves_ends_his_connection_and_no_other(_: Door) {
+async fn a_caller_who_leaves_ends_his_connection_and_no_other(_: Host) {
     // A local workerd notices only when it writes: docs/troubleshooting.md, "Limits of the local edge".
     let begun = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"succes\r\n";
     let pair = Pair::start(Manner::Drip(begun, "1\r\n-\r\n"), Manner::Well).await;
     let open = || async {
-        let response = call(&pair.worker, Method::GET, POSTS)
-            .request()
-            .send()
-            .await;
+        let response = call(&pair.worker, Method::GET, POSTS).request().send().await;
         let mut chunks = response.expect("a head").bytes_stream();
         let first = chunks.next().await.expect("a chunk").expect("bytes");
         assert!(first.starts_with(b"{\"succes"));
@@ -58,10 +55,7 @@ async fn a_caller_who_leaves_ends_his_connection_and_no_other(_: Door) {
     let (leaves, stays) = (open().await, open().await);
     pair.a.turn(Manner::Well);
     drop(leaves);
-    eventually("his connection ends", Duration::from_secs(10), || async {
-        (pair.a.left() == 1).then_some(())
-    })
-    .await;
+    eventually("his connection ends", Duration::from_secs(10), || async { (pair.a.left() == 1).then_some(()) }).await;
     for answer in join_all((0..10).map(|_| pair.read())).await {
         assert_eq!(answer.payload(), "a", "{answer}");
     }
@@ -69,7 +63,7 @@ async fn a_caller_who_leaves_ends_his_connection_and_no_other(_: Door) {
     drop(stays);
 }
 
-async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_: Door) {
+async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_: Host) {
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\n\
         Connection: close\r\nKeep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nTrailer: X-T\r\n\
         Proxy-Connection: close\r\nUpgrade: h2c\r\nX-Stays: 1\r\nServer-Timing: db;dur=0.5, origin;dur=0.75\r\n\
@@ -87,9 +81,7 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
         ),
         b"",
     );
-    let answer = raw::exchange(&pair.worker.url, &request)
-        .await
-        .expect("an answer");
+    let answer = raw::exchange(&pair.worker.url, &request).await.expect("an answer");
     assert_eq!(answer.status, 200, "{}", answer.head);
     let seen = pair.b.asked().pop().expect("a request");
     for gone in [
@@ -108,10 +100,7 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
     for (name, value) in [
         ("x-forwarded-for", "127.0.0.1"),
         ("x-request-id", "mine-1"),
-        (
-            "traceparent",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        ),
+        ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ("tracestate", "a=b"),
         // By this the answer is decided: it stays, though `Connection` names it.
         ("accept", "application/json"),
@@ -120,70 +109,40 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
     ] {
         assert_eq!(seen.header(name), Some(value), "{}", seen.head);
     }
-    let head = Seen {
-        head: answer.head,
-        body: Vec::new(),
-    };
-    for gone in [
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-connection",
-        "trailer",
-        "upgrade",
-    ] {
+    let head = Seen { head: answer.head, body: Vec::new() };
+    for gone in ["keep-alive", "proxy-authenticate", "proxy-connection", "trailer", "upgrade"] {
         assert_eq!(head.header(gone), None, "{}", head.head);
     }
     assert_eq!(head.header("x-stays"), Some("1"));
     let timing = head.head.to_lowercase();
-    for part in [
-        "edge;dur=",
-        "upstream;dur=",
-        "db;dur=0.5",
-        "origin;dur=0.75",
-    ] {
+    for part in ["edge;dur=", "upstream;dur=", "db;dur=0.5", "origin;dur=0.75"] {
         assert!(timing.contains(part), "{part}: {timing}");
     }
 }
 
-async fn a_real_second_origin_takes_over_reads_and_inserts(_: Door) {
+async fn a_real_second_origin_takes_over_reads_and_inserts(_: Host) {
     let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[]));
     let service = service.await.unwrap().expect("a service");
-    let second = tokio::task::block_in_place(|| Second::start(&service)).expect("a second origin");
-    let first = StandIn::start("first", Manner::Swallow(service.origin.clone())).await;
+    let second = tokio::task::block_in_place(|| SecondOrigin::start(&service)).expect("a second origin");
+    let first = FakeOrigin::start("first", Manner::Swallow(service.origin.clone())).await;
     let origins = format!("{},{}", first.url, second.origin);
     let jwks = service.cli_ok(&["key", "jwks"]);
     let worker = tokio::task::block_in_place(|| {
-        Worker::start(&[
-            ("ORIGINS", &origins),
-            ("JWKS", jwks.trim()),
-            ("ORIGIN_CONNECT_TIMEOUT_MS", "5000"),
-        ])
+        Worker::start(&[("ORIGINS", &origins), ("JWKS", jwks.trim()), ("ORIGIN_CONNECT_TIMEOUT_MS", "5000")])
     });
     let call = |method, path: &str| Call::new(&worker.url, method, path).key(&service.full_key);
     let body = json!({"title": "once", "body": "x"});
     // The first origin inserts it, and its answer is lost on the way.
-    let insert = call(Method::POST, POSTS)
-        .json(&body)
-        .header("idempotency-key", "k1");
+    let insert = call(Method::POST, POSTS).json(&body).header("idempotency-key", "k1");
     let id = insert.clone().send().await.payload();
     assert_eq!(first.asked().len(), 1);
-    let record = call(Method::GET, &format!("{POSTS}/{id}"))
-        .send()
-        .await
-        .payload();
+    let record = call(Method::GET, &format!("{POSTS}/{id}")).send().await.payload();
     assert_eq!(record["title"], "once");
     assert_eq!(insert.send().await.payload(), id);
     let query = json!({"query": "SELECT COUNT(*) AS n FROM posts WHERE title = 'once'", "database": "demo"});
-    let rows = call(Method::POST, "/api/v1/sql")
-        .json(&query)
-        .send()
-        .await
-        .payload();
+    let rows = call(Method::POST, "/api/v1/sql").json(&query).send().await.payload();
     assert_eq!(rows[0]["n"], 1);
     drop(worker);
     drop(second);
-    tokio::task::spawn_blocking(move || service.stop())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(move || service.stop()).await.unwrap().unwrap();
 }

@@ -1,11 +1,11 @@
 //! Public files from the edge's cache: what is asked of the origin, and what is not.
 
 use super::dev::DevEdge;
-use super::tap::Tap;
+use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
-use crate::room::unique;
+use crate::host::{Answer, Call, Host};
 use crate::service::shared;
+use crate::test_db::unique;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -30,30 +30,18 @@ const SOON: Duration = Duration::from_secs(20);
 /// An edge with a cache, and a tap before the origin.
 struct Stand {
     edge: DevEdge,
-    tap: Tap,
+    tap: RecordingProxy,
     folder: String,
 }
 
 impl Stand {
     async fn new(revalidate_seconds: &str) -> Self {
-        let tap = Tap::before(&shared().origin).await;
+        let tap = RecordingProxy::before(&shared().origin).await;
         let url = tap.url.clone();
         let seconds = revalidate_seconds.to_owned();
-        let start = move || {
-            DevEdge::start(
-                &url,
-                &[
-                    ("MEDIA_REVALIDATE_SECONDS", &seconds),
-                    ("LOG_REQUESTS", "off"),
-                ],
-            )
-        };
+        let start = move || DevEdge::start(&url, &[("MEDIA_REVALIDATE_SECONDS", &seconds), ("LOG_REQUESTS", "off")]);
         let edge = tokio::task::spawn_blocking(start).await.expect("an edge");
-        Self {
-            edge,
-            tap,
-            folder: unique("kept"),
-        }
+        Self { edge, tap, folder: unique("kept") }
     }
 
     fn call(&self, method: Method, path: &str) -> Call {
@@ -67,9 +55,7 @@ impl Stand {
             "folder": self.folder,
             "type": "file",
         });
-        body.as_object_mut()
-            .expect("an object")
-            .extend(more.as_object().cloned().unwrap_or_default());
+        body.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
         let call = self.call(Method::POST, MEDIA).key(&shared().full_key);
         let answer = call.json(&body).send().await;
         assert_eq!(answer.header("x-selkie-forget"), None);
@@ -86,9 +72,7 @@ impl Stand {
     /// How often the origin was asked for bytes of this case.
     fn asked(&self) -> usize {
         let requests = self.tap.requests();
-        let of_files = requests
-            .iter()
-            .filter(|seen| seen.target.starts_with("/media/"));
+        let of_files = requests.iter().filter(|seen| seen.target.starts_with("/media/"));
         of_files.count()
     }
 
@@ -116,84 +100,44 @@ fn headers(answer: &Answer) -> Vec<(String, String)> {
     headers
 }
 
-async fn a_public_file_is_asked_of_the_origin_once(_: Door) {
+async fn a_public_file_is_asked_of_the_origin_once(_: Host) {
     let stand = Stand::new("60").await;
     let file = stand.put("a b.txt", b"0123456789", json!({})).await;
     let page = "https://page.example";
     let first = stand.at(&file).header("origin", page).send().await;
-    assert_eq!(
-        (first.status.as_u16(), &first.body[..]),
-        (200, &b"0123456789"[..])
-    );
+    assert_eq!((first.status.as_u16(), &first.body[..]), (200, &b"0123456789"[..]));
     assert_eq!(first.header("age"), None);
     stand.kept(&file).await;
     let asked = stand.asked();
 
-    let again = stand
-        .at(&file)
-        .header("origin", page)
-        .header("x-request-id", "mine")
-        .send()
-        .await;
-    assert_eq!(
-        (headers(&again), &again.body),
-        (headers(&first), &first.body)
-    );
+    let again = stand.at(&file).header("origin", page).header("x-request-id", "mine").send().await;
+    assert_eq!((headers(&again), &again.body), (headers(&first), &first.body));
     assert_eq!(again.header("x-request-id"), Some("mine"));
-    assert!(
-        again
-            .header("age")
-            .is_some_and(|age| age.parse::<u64>().is_ok())
-    );
+    assert!(again.header("age").is_some_and(|age| age.parse::<u64>().is_ok()));
     let timing = again.header("server-timing").expect("a timing");
-    assert!(
-        timing.starts_with("edge;dur=") && !timing.contains(','),
-        "{timing}"
-    );
+    assert!(timing.starts_with("edge;dur=") && !timing.contains(','), "{timing}");
 
     let tag = first.header("etag").expect("a tag").to_owned();
     let date = first.header("last-modified").expect("a date").to_owned();
     let path = {
         let url = file["url"].as_str().expect("a URL");
-        url.strip_prefix(&stand.edge.url)
-            .expect("a path")
-            .to_owned()
+        url.strip_prefix(&stand.edge.url).expect("a path").to_owned()
     };
     for (method, given, status) in [
         (Method::GET, &[("range", "bytes=2-4")][..], 206),
         (Method::GET, &[("range", "bytes=-3")][..], 206),
         (Method::GET, &[("range", "bytes=0-1,4-5")][..], 200),
         (Method::GET, &[("range", "bytes=10-")][..], 416),
-        (
-            Method::GET,
-            &[("range", "bytes=2-4"), ("if-range", tag.as_str())][..],
-            206,
-        ),
-        (
-            Method::GET,
-            &[("range", "bytes=2-4"), ("if-range", "\"x\"")][..],
-            200,
-        ),
-        (
-            Method::GET,
-            &[("range", "bytes=2-4"), ("if-range", date.as_str())][..],
-            206,
-        ),
+        (Method::GET, &[("range", "bytes=2-4"), ("if-range", tag.as_str())][..], 206),
+        (Method::GET, &[("range", "bytes=2-4"), ("if-range", "\"x\"")][..], 200),
+        (Method::GET, &[("range", "bytes=2-4"), ("if-range", date.as_str())][..], 206),
         (Method::GET, &[("if-none-match", tag.as_str())][..], 304),
         (Method::GET, &[("if-none-match", "\"x\"")][..], 200),
-        (
-            Method::GET,
-            &[("if-modified-since", date.as_str())][..],
-            304,
-        ),
+        (Method::GET, &[("if-modified-since", date.as_str())][..], 304),
         (Method::GET, &[("if-match", "\"x\"")][..], 412),
         (Method::HEAD, &[][..], 200),
         (Method::HEAD, &[("range", "bytes=2-4")][..], 200),
-        (
-            Method::GET,
-            &[("authorization", "Bearer nonsense")][..],
-            200,
-        ),
+        (Method::GET, &[("authorization", "Bearer nonsense")][..], 200),
     ] {
         let send = async |base: &str| {
             let mut call = Call::new(base, method.clone(), &path).header("x-request-id", "same");
@@ -210,22 +154,17 @@ async fn a_public_file_is_asked_of_the_origin_once(_: Door) {
     }
     let spelt = path.replace("a%20b.txt", "%61%20b%2Etxt");
     assert_ne!(spelt, path);
-    assert_eq!(
-        stand.call(Method::GET, &spelt).send().await.body,
-        first.body
-    );
+    assert_eq!(stand.call(Method::GET, &spelt).send().await.body, first.body);
     assert_eq!(stand.asked(), asked, "{:?}", stand.tap.requests());
 }
 
-async fn a_file_that_is_not_everybodys_is_asked_for_each_time(_: Door) {
+async fn a_file_that_is_not_everybodys_is_asked_for_each_time(_: Host) {
     let stand = Stand::new("60").await;
     let private = stand.put("own.txt", b"own", json!({"private": true})).await;
     let public = stand.put("all.txt", b"all", json!({})).await;
     let id = &private["id"];
     let signing = stand.call(Method::POST, &format!("{MEDIA}/{id}/sign"));
-    let signed = signing
-        .key(&shared().full_key)
-        .json(&json!({"expiresIn": 600}));
+    let signed = signing.key(&shared().full_key).json(&json!({"expiresIn": 600}));
     let signed = signed.send().await.payload();
     let with = |file: &Value, more: &str| {
         let url = file["url"].as_str().expect("a URL");
@@ -234,13 +173,7 @@ async fn a_file_that_is_not_everybodys_is_asked_for_each_time(_: Door) {
     let bare = public["url"].as_str().expect("a URL").split('?').next();
     let bare = json!({"url": bare});
     let stale = with(&bare, &format!("?v={}", "0".repeat(32)));
-    for file in [
-        &signed,
-        &with(&public, "&download=true"),
-        &with(&public, "&x=1"),
-        &bare,
-        &stale,
-    ] {
+    for file in [&signed, &with(&public, "&download=true"), &with(&public, "&x=1"), &bare, &stale] {
         for _ in 0..3 {
             let before = stand.asked();
             assert_eq!(stand.at(file).send().await.status.as_u16(), 200, "{file}");
@@ -250,83 +183,45 @@ async fn a_file_that_is_not_everybodys_is_asked_for_each_time(_: Door) {
     for _ in 0..3 {
         let before = stand.asked();
         let with_key = stand.at(&private).key(&shared().read_key).send().await;
-        assert_eq!(
-            (with_key.status.as_u16(), &with_key.body[..]),
-            (200, &b"own"[..])
-        );
-        stand
-            .at(&private)
-            .send()
-            .await
-            .refused(ErrorCode::MediaNotFound);
+        assert_eq!((with_key.status.as_u16(), &with_key.body[..]), (200, &b"own"[..]));
+        stand.at(&private).send().await.refused(ErrorCode::MediaNotFound);
         assert_eq!(stand.asked(), before + 2);
     }
 }
 
-async fn a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_once(_: Door) {
+async fn a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_once(_: Host) {
     let stand = Stand::new("3600").await;
     let delete = async |file: &Value| {
         let call = stand.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"]));
-        let answer = call
-            .key(&shared().full_key)
-            .header("x-selkie-forgets", "0")
-            .send()
-            .await;
-        assert_eq!(
-            (answer.payload(), answer.header("x-selkie-forget")),
-            (json!({"id": file["id"]}), None)
-        );
+        let answer = call.key(&shared().full_key).header("x-selkie-forgets", "0").send().await;
+        assert_eq!((answer.payload(), answer.header("x-selkie-forget")), (json!({"id": file["id"]}), None));
     };
     let deleted = stand.put("deleted.txt", b"one", json!({})).await;
     stand.kept(&deleted).await;
     delete(&deleted).await;
-    stand
-        .at(&deleted)
-        .send()
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    stand.at(&deleted).send().await.refused(ErrorCode::MediaNotFound);
 
     let old = stand.put("replaced.txt", b"old", json!({})).await;
     stand.kept(&old).await;
-    let new = stand
-        .put("replaced.txt", b"new", json!({"update": true}))
-        .await;
+    let new = stand.put("replaced.txt", b"new", json!({"update": true})).await;
     assert_ne!(new["url"], old["url"]);
     for file in [&old, &new] {
         assert_eq!(stand.at(file).send().await.body, b"new");
     }
     assert_eq!(stand.kept(&new).await.body, b"new");
 
-    stand
-        .put(
-            "replaced.txt",
-            b"new",
-            json!({"update": true, "private": true}),
-        )
-        .await;
-    stand
-        .at(&new)
-        .send()
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    stand.put("replaced.txt", b"new", json!({"update": true, "private": true})).await;
+    stand.at(&new).send().await.refused(ErrorCode::MediaNotFound);
 
     // The origin tells it to who asks, and the edge has it asked by nobody else.
     let smuggled = stand.at(&new).header("x-selkie-forgets", "1").send().await;
     smuggled.refused(ErrorCode::MediaNotFound);
     for seen in stand.tap.requests() {
         let expected = (seen.method != "GET").then_some("1");
-        assert_eq!(
-            seen.header("x-selkie-forgets"),
-            expected,
-            "{} {}",
-            seen.method,
-            seen.target
-        );
+        assert_eq!(seen.header("x-selkie-forgets"), expected, "{} {}", seen.method, seen.target);
     }
     let direct = async |asks: Option<&str>| {
-        let file = stand
-            .put("direct.txt", b"one", json!({"update": true}))
-            .await;
+        let file = stand.put("direct.txt", b"one", json!({"update": true})).await;
         let path = format!("{MEDIA}/{}", file["id"]);
         let mut call = Call::new(&shared().origin, Method::DELETE, &path).key(&shared().full_key);
         if let Some(value) = asks {
@@ -340,18 +235,14 @@ async fn a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_onc
     assert_eq!(direct(None).await, None);
 }
 
-async fn a_folder_that_becomes_private_through_the_edge_is_so_at_once(_: Door) {
+async fn a_folder_that_becomes_private_through_the_edge_is_so_at_once(_: Host) {
     let stand = Stand::new("3600").await;
     let large = vec![b'x'; 2 * 1024 * 1024];
-    let files = [
-        stand.put("small.txt", b"one", json!({})).await,
-        stand.put("large.txt", &large, json!({})).await,
-    ];
+    let files = [stand.put("small.txt", b"one", json!({})).await, stand.put("large.txt", &large, json!({})).await];
     for file in &files {
         stand.kept(file).await;
     }
-    let item =
-        json!({"name": "c.txt", "base64": "data:text/plain;base64,eA==", "privateFolder": true});
+    let item = json!({"name": "c.txt", "base64": "data:text/plain;base64,eA==", "privateFolder": true});
     stand.put("c.txt", b"", json!({"media": [item]})).await;
     for file in &files {
         let answer = stand.at(file).send().await;
@@ -359,24 +250,19 @@ async fn a_folder_that_becomes_private_through_the_edge_is_so_at_once(_: Door) {
     }
 }
 
-async fn a_file_is_asked_about_again_after_its_time(_: Door) {
+async fn a_file_is_asked_about_again_after_its_time(_: Host) {
     let stand = Stand::new("1").await;
     let staying = stand.put("staying.txt", b"staying", json!({})).await;
     let going = stand.put("going.txt", b"going", json!({})).await;
     for file in [&staying, &going] {
         stand.kept(file).await;
     }
-    let tag = stand
-        .at(&staying)
-        .send()
-        .await
-        .header("etag")
-        .map(str::to_owned);
+    let tag = stand.at(&staying).send().await.header("etag").map(str::to_owned);
     let confirmed = || {
         let requests = stand.tap.requests();
-        let questions = requests.iter().filter(|seen| {
-            seen.header("if-none-match") == tag.as_deref() && seen.header("authorization").is_none()
-        });
+        let questions = requests
+            .iter()
+            .filter(|seen| seen.header("if-none-match") == tag.as_deref() && seen.header("authorization").is_none());
         questions.count()
     };
     eventually("the origin is asked about it", SOON, || async {
@@ -398,32 +284,22 @@ async fn a_file_is_asked_about_again_after_its_time(_: Door) {
 
     // Without an origin, what is there is given, and told how old it is.
     let Stand { edge, tap, .. } = stand;
-    let path = staying["url"]
-        .as_str()
-        .and_then(|url| url.strip_prefix(&edge.url));
+    let path = staying["url"].as_str().and_then(|url| url.strip_prefix(&edge.url));
     let path = path.expect("a path").to_owned();
     drop(tap);
-    eventually(
-        "a file is given that nobody could be asked about",
-        SOON,
-        || async {
-            let answer = Call::new(&edge.url, Method::GET, &path).send().await;
-            assert_eq!(
-                (answer.status.as_u16(), &answer.body[..]),
-                (200, &b"staying"[..])
-            );
-            let age = answer.header("age").expect("an age").parse::<u64>();
-            (age.expect("seconds") > 1).then_some(())
-        },
-    )
+    eventually("a file is given that nobody could be asked about", SOON, || async {
+        let answer = Call::new(&edge.url, Method::GET, &path).send().await;
+        assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"staying"[..]));
+        let age = answer.header("age").expect("an age").parse::<u64>();
+        (age.expect("seconds") > 1).then_some(())
+    })
     .await;
 }
 
-async fn a_large_file_is_kept_behind_the_answer(_: Door) {
+async fn a_large_file_is_kept_behind_the_answer(_: Host) {
     const SIZE: usize = 8 * 1024 * 1024;
     let stand = Stand::new("60").await;
-    let bytes =
-        |seed: usize| -> Vec<u8> { (0..SIZE).map(|at| (at * 31 / 7 + seed) as u8).collect() };
+    let bytes = |seed: usize| -> Vec<u8> { (0..SIZE).map(|at| (at * 31 / 7 + seed) as u8).collect() };
     let (whole, parts) = (bytes(1), bytes(2));
     let part = |file: &Value, range: &str| stand.at(file).header("range", range);
 
@@ -432,10 +308,7 @@ async fn a_large_file_is_kept_behind_the_answer(_: Door) {
     assert!(stand.kept(&file).await.body == whole);
     let asked = stand.asked();
     let answer = part(&file, "bytes=5000000-5000099").send().await;
-    assert_eq!(
-        answer.header("content-range"),
-        Some("bytes 5000000-5000099/8388608")
-    );
+    assert_eq!(answer.header("content-range"), Some("bytes 5000000-5000099/8388608"));
     assert!(answer.body == whole[5_000_000..5_000_100]);
     assert_eq!(stand.asked(), asked);
 

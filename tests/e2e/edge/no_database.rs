@@ -2,10 +2,10 @@
 
 use super::origins::{POSTS, Pair, call, states};
 use crate::case::eventually;
-use crate::door::Door;
-use crate::second::{Second, Through};
+use crate::fake_origin::Manner;
+use crate::host::Host;
+use crate::second_origin::{SecondOrigin, Through};
 use crate::service::shared;
-use crate::stand_in::Manner;
 use crate::worker::Worker;
 use reqwest::Method;
 use serde_json::json;
@@ -41,7 +41,7 @@ fn asked(pair: &Pair) -> (usize, usize) {
         .into()
 }
 
-async fn a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time(_: Door) {
+async fn a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time(_: Host) {
     let pair = Pair::start(lost(), Manner::Well).await;
     for _ in 0..20 {
         assert_eq!(pair.read().await.payload(), "b");
@@ -58,15 +58,12 @@ async fn a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time(_: 
     // A write that finds the database gone may have been done: it is not sent to another origin.
     pair.a.turn(lost());
     let before = asked(&pair);
-    insert()
-        .send()
-        .await
-        .refused(ErrorCode::DatabaseUnavailable);
+    insert().send().await.refused(ErrorCode::DatabaseUnavailable);
     assert_eq!(asked(&pair), (before.0 + 1, before.1));
     assert_eq!(insert().send().await.payload(), "b");
 }
 
-async fn a_caller_who_loses_its_own_connection_is_no_fault_of_the_origin(_: Door) {
+async fn a_caller_who_loses_its_own_connection_is_no_fault_of_the_origin(_: Host) {
     let pair = Pair::start(lost().ready(), Manner::Well).await;
     for _ in 0..3 {
         assert_eq!(pair.read().await.payload(), "b");
@@ -75,7 +72,7 @@ async fn a_caller_who_loses_its_own_connection_is_no_fault_of_the_origin(_: Door
     assert_eq!(states(&pair.worker).await[0]["failures"], 0);
 }
 
-async fn without_any_database_the_caller_is_told_so(_: Door) {
+async fn without_any_database_the_caller_is_told_so(_: Host) {
     let pair = Pair::start(lost(), lost()).await;
     for _ in 0..5 {
         let answer = pair.read().await;
@@ -88,11 +85,11 @@ async fn without_any_database_the_caller_is_told_so(_: Door) {
     eventually("one is back", Duration::from_secs(20), is_back).await;
 }
 
-async fn an_origin_whose_mariadb_stops_is_left_until_it_is_back(_: Door) {
+async fn an_origin_whose_mariadb_stops_is_left_until_it_is_back(_: Host) {
     let mut through = Through::start(shared());
     let url = through.database_url();
     let launch = move || {
-        let mut second = Second::launch(shared(), &[("SELKIE_DATABASE_URL", &url)])?;
+        let mut second = SecondOrigin::launch(shared(), &[("SELKIE_DATABASE_URL", &url)])?;
         second.wait_until_ready().map(|()| second)
     };
     let second = tokio::task::spawn_blocking(launch).await.unwrap().unwrap();
@@ -114,10 +111,5 @@ async fn an_origin_whose_mariadb_stops_is_left_until_it_is_back(_: Door) {
         assert_eq!(read().await.payload()["id"], 1);
         (states(&worker).await[0]["state"] == "healthy").then_some(())
     };
-    eventually(
-        "the first origin is asked again",
-        Duration::from_secs(60),
-        is_back,
-    )
-    .await;
+    eventually("the first origin is asked again", Duration::from_secs(60), is_back).await;
 }

@@ -3,9 +3,9 @@
 //! Stand-ins count what they are asked, so that what must not be sent twice is known not to have been.
 
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
+use crate::fake_origin::{FakeOrigin, Manner, Seen};
+use crate::host::{Answer, Call, Host};
 use crate::service::shared;
-use crate::stand_in::{Manner, Seen, StandIn};
 use crate::worker::Worker;
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -28,22 +28,24 @@ cases! {
 }
 
 pub(super) const POSTS: &str = "/api/v1/crud/demo/posts";
-const HTML: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 9\r\n\r\n<p>hi</p>";
-const BAD_GATEWAY: &str =
-    "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbad";
-const HALF_JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{\"success\":";
-const PROXY_REFUSAL: &str = "HTTP/1.1 413 Too Large\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig";
+const HTML: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 9\r\n\r\n<p>hi</p>";
+const BAD_GATEWAY: &str = "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbad";
+const HALF_JSON: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{\"success\":";
+const PROXY_REFUSAL: &str =
+    "HTTP/1.1 413 Too Large\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig";
 
 /// Two stand-ins and an edge before them.
 pub(super) struct Pair {
-    pub(super) a: StandIn,
-    pub(super) b: StandIn,
+    pub(super) a: FakeOrigin,
+    pub(super) b: FakeOrigin,
     pub(super) worker: Worker,
 }
 
 impl Pair {
     pub(super) async fn start(a: Manner, b: Manner) -> Self {
-        let (a, b) = (StandIn::start("a", a).await, StandIn::start("b", b).await);
+        let (a, b) = (FakeOrigin::start("a", a).await, FakeOrigin::start("b", b).await);
         let worker = edge(&format!("{},{};near=EU", a.url, b.url)).await;
         Self { a, b, worker }
     }
@@ -79,9 +81,7 @@ pub(super) fn call(worker: &Worker, method: Method, path: &str) -> Call {
 }
 
 async fn read(worker: &Worker) -> Answer {
-    call(worker, Method::GET, &format!("{POSTS}/1"))
-        .send()
-        .await
+    call(worker, Method::GET, &format!("{POSTS}/1")).send().await
 }
 
 fn insert(worker: &Worker) -> Call {
@@ -97,7 +97,7 @@ pub(super) async fn states(worker: &Worker) -> Vec<Value> {
     payload["origins"].as_array().expect("a list").clone()
 }
 
-async fn a_read_goes_on_to_the_next_whatever_the_first_does(_: Door) {
+async fn a_read_goes_on_to_the_next_whatever_the_first_does(_: Host) {
     for (manner, attempts) in [
         (Manner::Refuse, 0),
         (Manner::Close, 1),
@@ -123,14 +123,9 @@ async fn a_read_goes_on_to_the_next_whatever_the_first_does(_: Door) {
             assert_eq!(answer.payload(), "b", "{manner:?}: {answer}");
         }
         assert_eq!(pair.asked(), (attempts, 23), "{manner:?}");
-        let [a, b] = &states(&pair.worker).await[..] else {
-            panic!("two origins")
-        };
+        let [a, b] = &states(&pair.worker).await[..] else { panic!("two origins") };
         assert!(a["failures"].as_u64() > Some(0), "{manner:?}: {a}");
-        assert_eq!(
-            (&b["state"], &b["failures"]),
-            (&json!("healthy"), &json!(0))
-        );
+        assert_eq!((&b["state"], &b["failures"]), (&json!("healthy"), &json!(0)));
         // One when it hung, and one at most for each cool-down that ended, of which the shortest takes a second.
         let most = 2 + usize::try_from(began.elapsed().as_secs()).unwrap();
         assert!(pair.a.signs() <= most, "{manner:?}: {}", pair.a.signs());
@@ -138,16 +133,14 @@ async fn a_read_goes_on_to_the_next_whatever_the_first_does(_: Door) {
     }
 }
 
-async fn an_origin_that_comes_back_is_asked_again(_: Door) {
+async fn an_origin_that_comes_back_is_asked_again(_: Host) {
     for manner in [Manner::Refuse, Manner::Hang, Manner::Raw(HTML)] {
         let pair = Pair::start(manner, Manner::Well).await;
         assert_eq!(pair.read().await.payload(), "b");
         pair.a.turn(Manner::Well);
-        eventually(
-            "the first origin answers",
-            Duration::from_secs(20),
-            || async { (pair.read().await.payload() == "a").then_some(()) },
-        )
+        eventually("the first origin answers", Duration::from_secs(20), || async {
+            (pair.read().await.payload() == "a").then_some(())
+        })
         .await;
         assert_eq!(states(&pair.worker).await[0]["state"], "healthy");
         assert_eq!(pair.read().await.payload(), "a");
@@ -163,27 +156,23 @@ fn writes(worker: &Worker) -> Vec<Call> {
         call(worker, Method::DELETE, &format!("{POSTS}/1")),
         call(worker, Method::POST, "/api/v1/sql").json(&json!({"query": "DO 1"})),
         // A body that passes as it arrives.
-        call(worker, Method::POST, "/api/v1/media").json(
-            &json!({"media": [{"name": "a", "base64": "data:text/plain;base64,aGk="}], "type": "file"}),
-        ),
+        call(worker, Method::POST, "/api/v1/media")
+            .json(&json!({"media": [{"name": "a", "base64": "data:text/plain;base64,aGk="}], "type": "file"})),
     ]
 }
 
-async fn a_write_that_may_have_been_taken_is_never_sent_twice(_: Door) {
-    for (manner, code) in [
-        (Manner::Close, ErrorCode::OriginUnreachable),
-        (Manner::Raw(HALF_JSON), ErrorCode::BadOriginAnswer),
-    ] {
+async fn a_write_that_may_have_been_taken_is_never_sent_twice(_: Host) {
+    for (manner, code) in
+        [(Manner::Close, ErrorCode::OriginUnreachable), (Manner::Raw(HALF_JSON), ErrorCode::BadOriginAnswer)]
+    {
         let pair = Pair::start(manner.clone().well_asked(), Manner::Well).await;
         let count = writes(&pair.worker).len();
         for nth in 0..count {
             // Well again each time, so that it is the first that is asked.
             pair.a.turn(Manner::Well);
-            eventually(
-                "the first origin answers",
-                Duration::from_secs(20),
-                || async { (pair.read().await.payload() == "a").then_some(()) },
-            )
+            eventually("the first origin answers", Duration::from_secs(20), || async {
+                (pair.read().await.payload() == "a").then_some(())
+            })
             .await;
             let before = pair.asked();
             pair.a.turn(manner.clone().well_asked());
@@ -196,7 +185,7 @@ async fn a_write_that_may_have_been_taken_is_never_sent_twice(_: Door) {
     }
 }
 
-async fn an_insert_with_an_idempotency_key_goes_on_to_the_next_once(_: Door) {
+async fn an_insert_with_an_idempotency_key_goes_on_to_the_next_once(_: Host) {
     for manner in [Manner::Close, Manner::Hang, Manner::Raw(BAD_GATEWAY)] {
         let pair = Pair::start(manner.clone().well_asked(), Manner::Well).await;
         if manner == Manner::Hang {
@@ -205,30 +194,18 @@ async fn an_insert_with_an_idempotency_key_goes_on_to_the_next_once(_: Door) {
             assert_eq!(pair.read().await.payload(), "b");
         }
         let before = pair.asked();
-        let answer = insert(&pair.worker)
-            .header("idempotency-key", "k1")
-            .send()
-            .await;
+        let answer = insert(&pair.worker).header("idempotency-key", "k1").send().await;
         assert_eq!(answer.payload(), "b", "{manner:?}: {answer}");
         let attempts = usize::from(manner != Manner::Hang);
-        assert_eq!(
-            pair.asked(),
-            (before.0 + attempts, before.1 + 1),
-            "{manner:?}"
-        );
+        assert_eq!(pair.asked(), (before.0 + attempts, before.1 + 1), "{manner:?}");
         let last: Seen = pair.b.asked().pop().expect("a request");
         assert_eq!(last.header("idempotency-key"), Some("k1"));
         assert_eq!(last.body, br#"{"title":"x"}"#);
     }
 }
 
-async fn what_cant_be_repeated_is_not_sent_to_a_dead_origin(_: Door) {
-    for manner in [
-        Manner::Refuse,
-        Manner::Close,
-        Manner::Hang,
-        Manner::Raw(HTML),
-    ] {
+async fn what_cant_be_repeated_is_not_sent_to_a_dead_origin(_: Host) {
+    for manner in [Manner::Refuse, Manner::Close, Manner::Hang, Manner::Raw(HTML)] {
         let pair = Pair::start(manner.clone(), Manner::Well).await;
         let writes = writes(&pair.worker);
         let count = writes.len();
@@ -240,23 +217,16 @@ async fn what_cant_be_repeated_is_not_sent_to_a_dead_origin(_: Door) {
     }
 }
 
-async fn when_all_are_dead_the_caller_is_told_when_to_come_again(_: Door) {
-    for (first, second) in [
-        (Manner::Refuse, Manner::Refuse),
-        (Manner::Hang, Manner::Hang),
-        (Manner::Raw(HTML), Manner::Close),
-    ] {
+async fn when_all_are_dead_the_caller_is_told_when_to_come_again(_: Host) {
+    for (first, second) in
+        [(Manner::Refuse, Manner::Refuse), (Manner::Hang, Manner::Hang), (Manner::Raw(HTML), Manner::Close)]
+    {
         let pair = Pair::start(first, second).await;
         let calls = [read(&pair.worker).await, insert(&pair.worker).send().await];
         for answer in calls {
             answer.refused(ErrorCode::OriginUnavailable);
             let after = answer.header("retry-after").expect("a time");
-            assert!(
-                after
-                    .parse::<u32>()
-                    .is_ok_and(|after| (1..=30).contains(&after)),
-                "{after}"
-            );
+            assert!(after.parse::<u32>().is_ok_and(|after| (1..=30).contains(&after)), "{after}");
         }
         pair.b.turn(Manner::Well);
         eventually("one is back", Duration::from_secs(60), || async {
@@ -266,7 +236,7 @@ async fn when_all_are_dead_the_caller_is_told_when_to_come_again(_: Door) {
     }
 }
 
-async fn of_one_origin_its_own_fault_is_told(_: Door) {
+async fn of_one_origin_its_own_fault_is_told(_: Host) {
     for (manner, code) in [
         (Manner::Refuse, ErrorCode::OriginUnreachable),
         (Manner::Close, ErrorCode::OriginUnreachable),
@@ -274,7 +244,7 @@ async fn of_one_origin_its_own_fault_is_told(_: Door) {
         (Manner::Raw(HTML), ErrorCode::BadOriginAnswer),
         (Manner::Raw(BAD_GATEWAY), ErrorCode::BadOriginAnswer),
     ] {
-        let a = StandIn::start("a", manner.clone()).await;
+        let a = FakeOrigin::start("a", manner.clone()).await;
         let worker = edge(&a.url).await;
         if manner == Manner::Close {
             // A single connection that breaks shuts nobody out.
@@ -297,27 +267,21 @@ async fn of_one_origin_its_own_fault_is_told(_: Door) {
     }
 }
 
-async fn an_origin_that_is_slow_but_lives_is_waited_for(_: Door) {
+async fn an_origin_that_is_slow_but_lives_is_waited_for(_: Host) {
     let late = Manner::Late(Duration::from_millis(900)).well_asked();
     let pair = Pair::start(late, Manner::Well).await;
     assert_eq!(pair.read().await.payload(), "a");
     assert_eq!((pair.asked(), pair.a.signs()), ((1, 0), 1));
-    let (a, b) = (
-        StandIn::start("a", Manner::Hang.well_asked()).await,
-        StandIn::start("b", Manner::Well).await,
-    );
+    let (a, b) = (FakeOrigin::start("a", Manner::Hang.well_asked()).await, FakeOrigin::start("b", Manner::Well).await);
     let worker = edge_with(&format!("{},{}", a.url, b.url), "1500").await;
     read(&worker).await.refused(ErrorCode::OriginTimeout);
     assert_eq!((a.asked().len(), b.asked().len()), (1, 0));
     assert_eq!(states(&worker).await[0]["failures"], 0);
     // What nobody waits for any more is broken off.
-    eventually("the connection ends", Duration::from_secs(10), || async {
-        (a.left() == 1).then_some(())
-    })
-    .await;
+    eventually("the connection ends", Duration::from_secs(10), || async { (a.left() == 1).then_some(()) }).await;
 }
 
-async fn what_a_caller_may_have_brought_about_is_no_fault_of_the_origin(_: Door) {
+async fn what_a_caller_may_have_brought_about_is_no_fault_of_the_origin(_: Host) {
     for refusal in [PROXY_REFUSAL, BAD_GATEWAY] {
         let pair = Pair::start(Manner::Raw(refusal).well_asked(), Manner::Well).await;
         for _ in 0..3 {

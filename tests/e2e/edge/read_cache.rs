@@ -2,11 +2,11 @@
 //!
 //! A tap before the origin counts. The cache itself is wrangler's, which takes some seconds to start: so cases are few.
 
-use super::tap::Tap;
+use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
-use crate::room::{Room, unique};
+use crate::host::{Answer, Call, Host};
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use crate::worker::Worker;
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -28,19 +28,18 @@ cases! {
 /// An edge that keeps reads, the tap behind it, and a table of its own.
 struct Kept {
     worker: Worker,
-    tap: Tap,
-    room: Room,
+    tap: RecordingProxy,
+    db: TestDb,
 }
 
 impl Kept {
     async fn start(statements: &[&str]) -> Self {
-        let room = Room::new(Door::Origin, statements).await;
-        let tap = Tap::before(&shared().origin).await;
+        let db = TestDb::new(Host::Origin, statements).await;
+        let tap = RecordingProxy::before(&shared().origin).await;
         let url = tap.url.clone();
-        let start =
-            move || Worker::in_wrangler(&[("ORIGINS", &url), ("READ_CACHE_MAX_SECONDS", "300")]);
+        let start = move || Worker::in_wrangler(&[("ORIGINS", &url), ("READ_CACHE_MAX_SECONDS", "300")]);
         let worker = tokio::task::spawn_blocking(start).await.expect("a worker");
-        Self { worker, tap, room }
+        Self { worker, tap, db }
     }
 
     async fn of_rows() -> Self {
@@ -54,7 +53,7 @@ impl Kept {
     /// A read with the shared read key.
     fn get(&self, rest: &str) -> Call {
         let (table, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let path = format!("{}{rest}", self.room.path(table));
+        let path = format!("{}{rest}", self.db.path(table));
         Call::new(&self.worker.url, Method::GET, &path).key(&shared().read_key)
     }
 
@@ -67,17 +66,13 @@ impl Kept {
     fn asked(&self) -> usize {
         let requests = self.tap.requests();
         self.tap.forget();
-        let path = self.room.path("");
-        requests
-            .iter()
-            .filter(|seen| seen.target.starts_with(&path))
-            .count()
+        let path = self.db.path("");
+        requests.iter().filter(|seen| seen.target.starts_with(&path)).count()
     }
 
     /// Changes the first row.
     fn set(&self, value: i32) {
-        self.room
-            .behind(&format!("UPDATE t SET v = {value} WHERE id = 1"));
+        self.db.behind(&format!("UPDATE t SET v = {value} WHERE id = 1"));
     }
 }
 
@@ -86,35 +81,20 @@ fn first(answer: &Answer) -> Value {
 }
 
 fn age(answer: &Answer) -> Option<u64> {
-    answer
-        .header("age")
-        .map(|age| age.parse().expect("seconds"))
+    answer.header("age").map(|age| age.parse().expect("seconds"))
 }
 
-async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Door) {
+async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Host) {
     let kept = Kept::of_rows().await;
-    let first_answer = kept
-        .old("t?selectFields=v&limit=1&order={\"field\":\"id\"}")
-        .send()
-        .await;
-    assert_eq!(
-        (first(&first_answer), age(&first_answer)),
-        (json!(10), Some(0))
-    );
-    assert_eq!(
-        first_answer.header("cache-control"),
-        Some("private, max-age=300")
-    );
+    let first_answer = kept.old("t?selectFields=v&limit=1&order={\"field\":\"id\"}").send().await;
+    assert_eq!((first(&first_answer), age(&first_answer)), (json!(10), Some(0)));
+    assert_eq!(first_answer.header("cache-control"), Some("private, max-age=300"));
     kept.set(11);
     let query = |body: Value| {
-        Call::new(
-            &kept.worker.url,
-            Method::POST,
-            &format!("{}/query", kept.room.path("t")),
-        )
-        .key(&shared().read_key)
-        .header("cache-control", "max-age=300")
-        .json(&body)
+        Call::new(&kept.worker.url, Method::POST, &format!("{}/query", kept.db.path("t")))
+            .key(&shared().read_key)
+            .header("cache-control", "max-age=300")
+            .json(&body)
     };
     let mut ids = vec![first_answer.header("x-request-id").unwrap().to_owned()];
     for call in [
@@ -147,11 +127,7 @@ async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Door) {
         kept.old(same).key(&shared().full_key),
     ] {
         let answer = call.send().await;
-        assert_eq!(
-            (first(&answer), age(&answer)),
-            (json!(11), None),
-            "{answer}"
-        );
+        assert_eq!((first(&answer), age(&answer)), (json!(11), None), "{answer}");
         assert_eq!(answer.header("cache-control"), Some("no-store"));
     }
     assert_eq!(kept.asked(), 4);
@@ -159,15 +135,7 @@ async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Door) {
     // Another form, and another meaning, is another read.
     let csv = kept.old(same).header("accept", "text/csv").send().await;
     assert_eq!(csv.text(), "v\r\n11\r\n");
-    assert_eq!(
-        first(
-            &kept
-                .old("t?selectFields=v&order={\"field\":\"id\"}")
-                .send()
-                .await
-        ),
-        json!(11)
-    );
+    assert_eq!(first(&kept.old("t?selectFields=v&order={\"field\":\"id\"}").send().await), json!(11));
     assert_eq!(kept.asked(), 2);
 
     // Who wants a younger one gets one in the end, and so do all others then.
@@ -179,19 +147,15 @@ async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Door) {
     .await;
     assert_eq!(answer.header("cache-control"), Some("private, max-age=1"));
     // It is answered while it is still being put by.
-    eventually(
-        "the younger one for others",
-        Duration::from_secs(20),
-        || async {
-            let answer = kept.old(same).send().await;
-            (first(&answer) == json!(11)).then_some(())
-        },
-    )
+    eventually("the younger one for others", Duration::from_secs(20), || async {
+        let answer = kept.old(same).send().await;
+        (first(&answer) == json!(11)).then_some(())
+    })
     .await;
     assert_eq!(kept.asked(), 1);
 }
 
-async fn what_is_kept_is_for_those_who_may_read_it(_: Door) {
+async fn what_is_kept_is_for_those_who_may_read_it(_: Host) {
     let kept = Kept::of_rows().await;
     let project = unique("reader");
     let name = project.clone();
@@ -201,23 +165,10 @@ async fn what_is_kept_is_for_those_who_may_read_it(_: Door) {
     })
     .await
     .unwrap();
-    assert_eq!(
-        kept.old("t")
-            .send()
-            .await
-            .payload()
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(kept.old("t").send().await.payload().as_array().unwrap().len(), 2);
     let refused = kept.old("t").key(&theirs.token).send().await;
     refused.refused(ErrorCode::DatabaseNotFound);
-    kept.old("t")
-        .no_key()
-        .send()
-        .await
-        .refused(ErrorCode::MissingKey);
+    kept.old("t").no_key().send().await.refused(ErrorCode::MissingKey);
     assert_eq!(kept.asked(), 2);
 
     // A full key's read is not kept for read keys.
@@ -228,10 +179,9 @@ async fn what_is_kept_is_for_those_who_may_read_it(_: Door) {
     assert_eq!(kept.asked(), 2);
 }
 
-async fn only_whole_and_short_successes_are_kept(_: Door) {
+async fn only_whole_and_short_successes_are_kept(_: Host) {
     let kept = Kept::of_rows().await;
-    kept.room
-        .behind("UPDATE t SET s = REPEAT('x', 1100000) WHERE id = 2");
+    kept.db.behind("UPDATE t SET s = REPEAT('x', 1100000) WHERE id = 2");
     for (rest, is_kept) in [
         ("t/1?selectFields=v", true),
         ("t?limit=0", true),
@@ -257,36 +207,16 @@ async fn only_whole_and_short_successes_are_kept(_: Door) {
     let record = kept.old("t/1?selectFields=v").send().await;
     let tag = record.header("etag").expect("a tag").to_owned();
     for rest in ["t/1?selectFields=v", "t/1?selectFields=id,v"] {
-        let held = kept
-            .old(rest)
-            .send()
-            .await
-            .header("etag")
-            .map(str::to_owned);
-        let answer = kept
-            .old(rest)
-            .header("if-none-match", &held.unwrap())
-            .send()
-            .await;
-        assert_eq!(
-            (answer.status.as_u16(), answer.body.len()),
-            (304, 0),
-            "{answer}"
-        );
+        let held = kept.old(rest).send().await.header("etag").map(str::to_owned);
+        let answer = kept.old(rest).header("if-none-match", &held.unwrap()).send().await;
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{answer}");
         assert!(age(&answer).is_some(), "{answer}");
     }
-    let other = kept
-        .old("t/2?selectFields=v")
-        .header("if-none-match", &tag)
-        .send()
-        .await;
-    assert_eq!(
-        (other.status.as_u16(), other.payload()),
-        (200, json!({"v": 20}))
-    );
+    let other = kept.old("t/2?selectFields=v").header("if-none-match", &tag).send().await;
+    assert_eq!((other.status.as_u16(), other.payload()), (200, json!({"v": 20})));
 }
 
-async fn of_many_callers_at_once_one_asks_the_origin(_: Door) {
+async fn of_many_callers_at_once_one_asks_the_origin(_: Host) {
     let kept = Kept::start(&[
         "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
         "INSERT INTO t VALUES (1, 10)",
@@ -307,7 +237,7 @@ async fn of_many_callers_at_once_one_asks_the_origin(_: Door) {
     assert_eq!(kept.asked(), 20);
 }
 
-async fn a_stale_answer_is_given_while_another_one_is_fetched(_: Door) {
+async fn a_stale_answer_is_given_while_another_one_is_fetched(_: Host) {
     let kept = Kept::of_rows().await;
     let read = || {
         let wish = "max-age=1, stale-while-revalidate=200";
@@ -319,10 +249,7 @@ async fn a_stale_answer_is_given_while_another_one_is_fetched(_: Door) {
     let stale = read().await;
     assert_eq!(first(&stale), json!(10));
     assert!(age(&stale) >= Some(1), "{stale}");
-    assert_eq!(
-        stale.header("cache-control"),
-        Some("private, max-age=1, stale-while-revalidate=200")
-    );
+    assert_eq!(stale.header("cache-control"), Some("private, max-age=1, stale-while-revalidate=200"));
     eventually("the new answer", Duration::from_secs(20), || async {
         (first(&read().await) == json!(11)).then_some(())
     })
@@ -331,17 +258,13 @@ async fn a_stale_answer_is_given_while_another_one_is_fetched(_: Door) {
     assert!(kept.asked() >= 2);
 }
 
-async fn a_revoked_key_gets_no_kept_answers_for_long(_: Door) {
+async fn a_revoked_key_gets_no_kept_answers_for_long(_: Host) {
     let kept = Kept::of_rows().await;
-    let key = tokio::task::spawn_blocking(|| shared().create_key("default", "read", &[]))
-        .await
-        .unwrap();
+    let key = tokio::task::spawn_blocking(|| shared().create_key("default", "read", &[])).await.unwrap();
     let read = || kept.old("t").key(&key.token).send();
     assert_eq!(age(&read().await), Some(0));
     let id = key.id.clone();
-    tokio::task::spawn_blocking(move || shared().cli_ok(&["key", "revoke", &id]))
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(move || shared().cli_ok(&["key", "revoke", &id])).await.unwrap();
     // The minute for which the edge remembers that the origin took the key.
     eventually("a refusal", Duration::from_secs(90), || async {
         let answer = read().await;

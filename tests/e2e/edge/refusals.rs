@@ -6,9 +6,9 @@ mod options;
 mod passing;
 mod uploads;
 
-use super::tap::Tap;
+use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
+use crate::host::{Answer, Call, Host};
 use crate::raw::{RawAnswer, Wire};
 use crate::service::shared;
 use crate::worker::Worker;
@@ -30,7 +30,7 @@ pub(crate) fn all_cases() -> Vec<crate::case::Case> {
     cases().into_iter().chain(passing::cases()).collect()
 }
 
-/// Headers that differ between the doors.
+/// Headers that differ between the hosts.
 const DIFFERENT: &[(&str, &str)] = &[
     ("server-timing", "tells the time that each took"),
     ("date", "the runtime of a worker sends none"),
@@ -111,7 +111,7 @@ struct Refusal {
     call: Call,
 }
 
-/// A call with the full key, through whichever door.
+/// A call with the full key, through whichever host.
 fn call(method: Method, path: &str) -> Call {
     Call::new("", method, path).key(&shared().full_key)
 }
@@ -123,12 +123,12 @@ fn refusal(code: ErrorCode, call: Call) -> Refusal {
 /// A worker, and the tap between it and the shared service's origin.
 struct Bench {
     worker: Worker,
-    tap: Tap,
+    tap: RecordingProxy,
 }
 
 impl Bench {
     async fn start() -> Self {
-        let tap = Tap::before(&shared().origin).await;
+        let tap = RecordingProxy::before(&shared().origin).await;
         let worker = Worker::start(&[("ORIGINS", &tap.url)]);
         Self { worker, tap }
     }
@@ -138,12 +138,8 @@ impl Bench {
     async fn nothing_was_asked(&self) {
         let sentinel = Call::new(&self.worker.url, Method::GET, "/readyz").send();
         assert_eq!(sentinel.await.status, 200);
-        let asked: Vec<String> = self
-            .tap
-            .requests()
-            .iter()
-            .map(|seen| format!("{} {}", seen.method, seen.target))
-            .collect();
+        let asked: Vec<String> =
+            self.tap.requests().iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
         assert_eq!(asked, ["GET /readyz"]);
     }
 }
@@ -158,10 +154,8 @@ struct Told {
 
 impl Told {
     fn by(answer: &Answer) -> Self {
-        let headers = answer
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
+        let headers =
+            answer.headers.iter().map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
         Self {
             status: answer.status.as_u16(),
             headers: compared(headers.map(|(name, value)| (name, value.into_owned()))),
@@ -187,30 +181,26 @@ fn compared<'a>(headers: impl Iterator<Item = (&'a str, String)>) -> BTreeSet<(S
         .collect()
 }
 
-/// Sends a request through both doors, under one request id; gives what is wrong with the answers.
+/// Sends a request through both hosts, under one request id; gives what is wrong with the answers.
 async fn fault(bench: &Bench, number: usize, refusal: Refusal) -> Option<String> {
     let Refusal { code, call } = refusal;
     let call = call.header("x-request-id", &format!("refusal-{number}"));
     let direct = call.clone().at(&shared().origin).send().await;
     let through = call.at(&bench.worker.url).send().await;
-    let is_refused = through.status.as_u16() == code.status()
-        && (through.method == Method::HEAD || through.code() == code.as_str());
+    let is_refused =
+        through.status.as_u16() == code.status() && (through.method == Method::HEAD || through.code() == code.as_str());
     let (told, expected) = (Told::by(&through), Told::by(&direct));
     if told != expected {
-        return Some(format!(
-            "the edge says\n{told:?}\nand the origin\n{expected:?}\nto {through}\n"
-        ));
+        return Some(format!("the edge says\n{told:?}\nand the origin\n{expected:?}\nto {through}\n"));
     }
     (!is_refused).then(|| format!("expected {}: {through}\n", code.as_str()))
 }
 
-async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_: Door) {
+async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_: Host) {
     let bench = Bench::start().await;
     let expired = expired_key().await;
-    let refusals: Vec<Refusal> = [heads::table(&expired), options::table(), bodies::table()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let refusals: Vec<Refusal> =
+        [heads::table(&expired), options::table(), bodies::table()].into_iter().flatten().collect();
     let mut seen: BTreeSet<&str> = refusals.iter().map(|one| one.code.as_str()).collect();
     // Its requests are not to be sent whole: the next case has them.
     seen.insert(ErrorCode::BodyTooLarge.as_str());
@@ -236,40 +226,25 @@ async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_
             bench.tap.forget();
         }
     }
-    assert!(
-        faults.is_empty(),
-        "{} differ:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
+    assert!(faults.is_empty(), "{} differ:\n{}", faults.len(), faults.join("\n"));
     assert_eq!(asked, BTreeMap::new(), "were asked of the origin");
     bench.nothing_was_asked().await;
     assert_eq!(seen, expected);
 }
 
-async fn a_bad_upload_is_refused_in_the_origins_words(_: Door) {
+async fn a_bad_upload_is_refused_in_the_origins_words(_: Host) {
     let bench = Bench::start().await;
     let mut faults = Vec::new();
     for (number, refusal) in uploads::table().into_iter().enumerate() {
         faults.extend(fault(&bench, number, refusal).await);
     }
-    assert!(
-        faults.is_empty(),
-        "{} differ:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
+    assert!(faults.is_empty(), "{} differ:\n{}", faults.len(), faults.join("\n"));
 }
 
 async fn expired_key() -> String {
-    let key = shared()
-        .create_key("default", "full", &["--expires", "1s"])
-        .token;
+    let key = shared().create_key("default", "full", &["--expires", "1s"]).token;
     let is_over = || async {
-        let answer = Door::Origin
-            .get("/api/v1/crud/demo/posts/1")
-            .key(&key)
-            .send();
+        let answer = Host::Origin.get("/api/v1/crud/demo/posts/1").key(&key).send();
         (answer.await.code() == "expired_key").then_some(())
     };
     eventually("the key expires", Duration::from_secs(10), is_over).await;
@@ -277,7 +252,7 @@ async fn expired_key() -> String {
 }
 
 /// Not a byte of these bodies is sent.
-async fn what_is_announced_too_large_is_refused_before_it_is_sent(_: Door) {
+async fn what_is_announced_too_large_is_refused_before_it_is_sent(_: Host) {
     let bench = Bench::start().await;
     let types = "Content-Type: application/json\r\n";
     for (path, length) in [
@@ -305,7 +280,7 @@ async fn what_is_announced_too_large_is_refused_before_it_is_sent(_: Door) {
     bench.nothing_was_asked().await;
 }
 
-async fn what_needs_no_refusal_is_answered_without_the_origin_too(_: Door) {
+async fn what_needs_no_refusal_is_answered_without_the_origin_too(_: Host) {
     let bench = Bench::start().await;
     let at_edge = |method, path| Call::new(&bench.worker.url, method, path);
     assert_eq!(at_edge(Method::GET, "/healthz").send().await.status, 200);

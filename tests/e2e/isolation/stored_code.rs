@@ -2,8 +2,8 @@
 //! MariaDB's own, views, triggers, and statements that fail half-way. What is left is seen by records, for whose reads no
 //! session is reset beforehand.
 
-use crate::door::Door;
-use crate::room::{Room, unique};
+use crate::host::Host;
+use crate::test_db::{TestDb, unique};
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -26,17 +26,17 @@ const TABLE: [&str; 2] = [
 ];
 
 /// Reads with more rows than a session with `sql_select_limit = 1` gives, over a few connections.
-async fn all_rows_are_read(room: &Room, after: &str) {
+async fn all_rows_are_read(db: &TestDb, after: &str) {
     for _ in 0..4 {
-        let rows = room.get("t").await.payload();
+        let rows = db.get("t").await.payload();
         assert_eq!(rows.as_array().map(Vec::len), Some(3), "after {after}");
     }
 }
 
-async fn functions_named_like_mariadbs_own_do_not_leak(door: Door) {
-    let room = Room::new(door, &TABLE).await;
+async fn functions_named_like_mariadbs_own_do_not_leak(host: Host) {
+    let db = TestDb::new(host, &TABLE).await;
     for name in ["mid", "count", "substr", "against", "abs", "ifnull"] {
-        room.exec(&format!(
+        db.exec(&format!(
             "CREATE FUNCTION `{name}` (n INT) RETURNS INT BEGIN SET sql_select_limit = 1; SET time_zone = '+09:00'; RETURN n; END"
         ))
         .await;
@@ -47,44 +47,37 @@ async fn functions_named_like_mariadbs_own_do_not_leak(door: Door) {
             format!("SELECT {name}\t(1) FROM t WHERE id < 3"),
             format!("SELECT {name}(1)"),
             format!("SELECT `{name}`(1)"),
-            format!("SELECT {}.{name}(1)", room.db),
+            format!("SELECT {}.{name}(1)", db.name),
         ] {
             // Some are calls of MariaDB's own function with too few arguments.
-            room.sql(&query).send().await;
-            all_rows_are_read(&room, &query).await;
-            room.put("t/1", &json!({"at": "2026-01-01 12:00:00"}))
-                .await
-                .payload();
-            let stored = room.behind("SET time_zone = '+00:00'; SELECT at FROM t WHERE id = 1");
+            db.sql(&query).send().await;
+            all_rows_are_read(&db, &query).await;
+            db.put("t/1", &json!({"at": "2026-01-01 12:00:00"})).await.payload();
+            let stored = db.behind("SET time_zone = '+00:00'; SELECT at FROM t WHERE id = 1");
             assert_eq!(stored.trim(), "2026-01-01 12:00:00", "after {query}");
         }
     }
 }
 
 /// Names of functions and keywords are asked of MariaDB, so that those of a newer one are tried too.
-async fn no_name_of_mariadbs_own_lets_a_function_leak(door: Door) {
-    let room = Room::new(door, &TABLE).await;
-    let names = room.behind(
+async fn no_name_of_mariadbs_own_lets_a_function_leak(host: Host) {
+    let db = TestDb::new(host, &TABLE).await;
+    let names = db.behind(
         "SELECT LOWER(WORD) FROM information_schema.KEYWORDS WHERE WORD RLIKE '^[A-Z0-9_]+$' \
          UNION SELECT LOWER(FUNCTION) FROM information_schema.SQL_FUNCTIONS",
     );
     let names: Vec<&str> = names.lines().collect();
     assert!(names.len() > 500, "{names:?}");
-    room.exec(
-        "CREATE FUNCTION leaves_a_limit () RETURNS INT BEGIN SET sql_select_limit = 1; RETURN 1; END",
-    )
-    .await;
+    db.exec("CREATE FUNCTION leaves_a_limit () RETURNS INT BEGIN SET sql_select_limit = 1; RETURN 1; END").await;
     let functions: Vec<String> = names
         .iter()
-        .map(|name| {
-            format!("CREATE FUNCTION `{name}` (n INT) RETURNS INT RETURN leaves_a_limit();\n")
-        })
+        .map(|name| format!("CREATE FUNCTION `{name}` (n INT) RETURNS INT RETURN leaves_a_limit();\n"))
         .collect();
-    room.behind(&functions.concat());
+    db.behind(&functions.concat());
     for name in names {
         for query in [format!("SELECT {name}(1)"), format!("SELECT {name} (1)")] {
-            if room.sql(&query).send().await.code() == "ok" {
-                let rows = room.get("t").await.payload();
+            if db.sql(&query).send().await.code() == "ok" {
+                let rows = db.get("t").await.payload();
                 assert_eq!(rows.as_array().map(Vec::len), Some(3), "after {query}");
             }
         }
@@ -92,54 +85,35 @@ async fn no_name_of_mariadbs_own_lets_a_function_leak(door: Door) {
 }
 
 /// Seen from outside: no later use of the same connection may be what frees it.
-async fn a_lock_of_such_a_function_is_gone_with_the_answer(door: Door) {
-    let room = Room::new(door, &TABLE).await;
+async fn a_lock_of_such_a_function_is_gone_with_the_answer(host: Host) {
+    let db = TestDb::new(host, &TABLE).await;
     let lock = unique("lock");
-    room.exec(&format!(
-        "CREATE FUNCTION `mid` (n INT) RETURNS INT RETURN GET_LOCK('{lock}', 5) + n"
-    ))
-    .await;
+    db.exec(&format!("CREATE FUNCTION `mid` (n INT) RETURNS INT RETURN GET_LOCK('{lock}', 5) + n")).await;
     // The second one fails when the function has run.
-    for query in [
-        "SELECT mid (1)",
-        "SELECT mid (id), (SELECT id FROM t) FROM t",
-    ] {
-        room.sql(query).send().await;
-        let free = room.behind(&format!("SELECT IS_FREE_LOCK('{lock}')"));
+    for query in ["SELECT mid (1)", "SELECT mid (id), (SELECT id FROM t) FROM t"] {
+        db.sql(query).send().await;
+        let free = db.behind(&format!("SELECT IS_FREE_LOCK('{lock}')"));
         assert_eq!(free.trim(), "1", "after {query}");
     }
 }
 
 /// The driver gives bytes in the session's character set, which are no text to us if that is another one.
-async fn a_character_set_left_by_a_function_breaks_no_request(door: Door) {
-    let room = Room::new(door, &TABLE).await;
-    room.exec("CREATE FUNCTION `mid` (n INT) RETURNS INT BEGIN SET NAMES latin1; RETURN n; END")
-        .await;
+async fn a_character_set_left_by_a_function_breaks_no_request(host: Host) {
+    let db = TestDb::new(host, &TABLE).await;
+    db.exec("CREATE FUNCTION `mid` (n INT) RETURNS INT BEGIN SET NAMES latin1; RETURN n; END").await;
     for (row, charset) in ["cp1251", "greek", "koi8r", "hebrew"].iter().enumerate() {
-        room.sql("SELECT mid (1)").send().await;
+        db.sql("SELECT mid (1)").send().await;
         // What the character set holds is asked of MariaDB when a table has it for the first time.
         let table = format!("in_{charset}");
-        room.exec(&format!(
-            "CREATE TABLE {table} (id INT PRIMARY KEY, word VARCHAR(9) CHARACTER SET {charset})"
-        ))
-        .await;
-        room.sql("SELECT mid (1)").send().await;
-        assert_eq!(
-            room.post(&table, &json!({"id": row, "word": "a"}))
-                .await
-                .payload(),
-            row
-        );
-        assert_eq!(
-            room.column(&format!("{table}?query={{\"word\":\"a\"}}"), "word")
-                .await,
-            ["a"]
-        );
+        db.exec(&format!("CREATE TABLE {table} (id INT PRIMARY KEY, word VARCHAR(9) CHARACTER SET {charset})")).await;
+        db.sql("SELECT mid (1)").send().await;
+        assert_eq!(db.post(&table, &json!({"id": row, "word": "a"})).await.payload(), row);
+        assert_eq!(db.column(&format!("{table}?query={{\"word\":\"a\"}}"), "word").await, ["a"]);
     }
 }
 
-async fn what_a_read_left_before_it_failed_does_not_leak(door: Door) {
-    let room = Room::new(door, &TABLE).await;
+async fn what_a_read_left_before_it_failed_does_not_leak(host: Host) {
+    let db = TestDb::new(host, &TABLE).await;
     for statement in [
         "CREATE FUNCTION fail_at_2 (n INT) RETURNS INT BEGIN SET sql_select_limit = 1; \
          IF n = 2 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'two'; END IF; RETURN n; END",
@@ -147,43 +121,37 @@ async fn what_a_read_left_before_it_failed_does_not_leak(door: Door) {
         "CREATE TABLE w (id INT PRIMARY KEY)",
         "CREATE TRIGGER tr BEFORE INSERT ON w FOR EACH ROW SET NEW.id = fail_at_2(NEW.id)",
     ] {
-        room.exec(statement).await;
+        db.exec(statement).await;
     }
     for reading in ["v", "v?count=true&limit=1", "v/2", "v?explain=true"] {
-        room.get(reading).await;
-        all_rows_are_read(&room, reading).await;
+        db.get(reading).await;
+        all_rows_are_read(&db, reading).await;
     }
-    for body in [
-        json!({"id": 2}),
-        json!({"batchData": [{"id": 1}, {"id": 2}]}),
-    ] {
-        room.post("w", &body).await;
-        all_rows_are_read(&room, &format!("inserting {body}")).await;
+    for body in [json!({"id": 2}), json!({"batchData": [{"id": 1}, {"id": 2}]})] {
+        db.post("w", &body).await;
+        all_rows_are_read(&db, &format!("inserting {body}")).await;
     }
-    room.sql("INSERT INTO w VALUES (1), (2)").send().await;
-    all_rows_are_read(&room, "SQL that failed").await;
+    db.sql("INSERT INTO w VALUES (1), (2)").send().await;
+    all_rows_are_read(&db, "SQL that failed").await;
 }
 
 /// The table of receipts is the project's, which may have given it triggers.
-async fn a_trigger_on_the_table_of_receipts_does_not_leak(door: Door) {
-    let room = Room::new(door, &TABLE).await;
+async fn a_trigger_on_the_table_of_receipts_does_not_leak(host: Host) {
+    let db = TestDb::new(host, &TABLE).await;
     let insert = |key: &str| {
         let body = json!({"word": "a"});
-        let call = room.call(reqwest::Method::POST, "w").json(&body);
+        let call = db.call(reqwest::Method::POST, "w").json(&body);
         call.header("idempotency-key", key)
     };
-    room.exec("CREATE TABLE w (id INT PRIMARY KEY AUTO_INCREMENT, word VARCHAR(9))")
-        .await;
+    db.exec("CREATE TABLE w (id INT PRIMARY KEY AUTO_INCREMENT, word VARCHAR(9))").await;
     insert("\"first\"").send().await.payload();
-    room.behind(
-        "CREATE TRIGGER tr BEFORE INSERT ON selkie_receipts FOR EACH ROW SET sql_select_limit = 1",
-    );
+    db.behind("CREATE TRIGGER tr BEFORE INSERT ON selkie_receipts FOR EACH ROW SET sql_select_limit = 1");
     insert("\"second\"").send().await.payload();
-    all_rows_are_read(&room, "an insert with a key").await;
+    all_rows_are_read(&db, "an insert with a key").await;
 }
 
-async fn xa_is_refused_in_every_form(door: Door) {
-    let room = Room::new(door, &TABLE).await;
+async fn xa_is_refused_in_every_form(host: Host) {
+    let db = TestDb::new(host, &TABLE).await;
     let xid = unique("xa");
     for query in [
         format!("XA START '{xid}'"),
@@ -195,47 +163,37 @@ async fn xa_is_refused_in_every_form(door: Door) {
         format!("EXECUTE IMMEDIATE 'XA START ''{xid}'''"),
         format!("PREPARE s FROM \"XA START '{xid}'\""),
     ] {
-        room.sql(&query)
-            .send()
-            .await
-            .refused(ErrorCode::PermissionDenied);
+        db.sql(&query).send().await.refused(ErrorCode::PermissionDenied);
     }
     let given = json!([format!("XA START '{xid}'")]);
-    room.sql_with("BEGIN NOT ATOMIC EXECUTE IMMEDIATE ?; END", given)
-        .send()
-        .await
-        .refused(ErrorCode::PermissionDenied);
+    db.sql_with("BEGIN NOT ATOMIC EXECUTE IMMEDIATE ?; END", given).send().await.refused(ErrorCode::PermissionDenied);
     // A column's name, and text, are no XA.
-    room.exec("CREATE TABLE x (xa INT)").await;
-    for query in [
-        "SELECT xa FROM x",
-        "SELECT 'XA START' AS a",
-        "SELECT xa AS `end` FROM x",
-    ] {
-        room.exec(query).await;
+    db.exec("CREATE TABLE x (xa INT)").await;
+    for query in ["SELECT xa FROM x", "SELECT 'XA START' AS a", "SELECT xa AS `end` FROM x"] {
+        db.exec(query).await;
     }
-    assert_eq!(room.get("x").await.payload(), Value::Array(Vec::new()));
+    assert_eq!(db.get("x").await.payload(), Value::Array(Vec::new()));
 }
 
 /// What is put together at run time is not seen. After XA PREPARE, MariaDB's reset leaves a session that can't read its
 /// tables any more.
-async fn a_prepared_xa_transaction_breaks_no_connection(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+async fn a_prepared_xa_transaction_breaks_no_connection(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (n INT)"]).await;
     let xid = unique("xa");
     let step = |verb: &str| format!("EXECUTE IMMEDIATE CONCAT('X', 'A {verb} ''{xid}''')");
-    room.exec(&format!(
+    db.exec(&format!(
         "BEGIN NOT ATOMIC {}; INSERT INTO t VALUES (1); {}; {}; END",
         step("START"),
         step("END"),
         step("PREPARE")
     ))
     .await;
-    for answer in super::probes(&room, "SELECT COUNT(*) AS c FROM t").await {
+    for answer in super::probes(&db, "SELECT COUNT(*) AS c FROM t").await {
         assert_eq!(answer.payload(), json!([{"c": 0}]));
     }
-    assert_eq!(room.get("t").await.payload(), json!([]));
+    assert_eq!(db.get("t").await.payload(), json!([]));
     // It is told to the operator.
-    let metrics = crate::door::Call::new(Door::Origin.url(), reqwest::Method::GET, "/metrics");
+    let metrics = crate::host::Call::new(Host::Origin.url(), reqwest::Method::GET, "/metrics");
     let metrics = metrics.send().await.text();
     let count = metrics.lines().find_map(|line| {
         let count = line.strip_prefix("selkie_prepared_xa_transactions ")?;
@@ -245,6 +203,6 @@ async fn a_prepared_xa_transaction_breaks_no_connection(door: Door) {
     let doctor = crate::service::shared().cli(&["doctor"]).stdout;
     let doctor = String::from_utf8_lossy(&doctor).into_owned();
     assert!(doctor.contains("prepared XA"), "{doctor}");
-    room.behind(&format!("XA COMMIT '{xid}'"));
-    assert_eq!(room.get("t").await.payload(), json!([{"n": 1}]));
+    db.behind(&format!("XA COMMIT '{xid}'"));
+    assert_eq!(db.get("t").await.payload(), json!([{"n": 1}]));
 }

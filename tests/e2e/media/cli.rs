@@ -5,7 +5,7 @@ pub(super) mod faults;
 
 use super::fixtures::{png, wav};
 use super::shelf::{MEDIA, Shelf};
-use crate::door::{Call, Door};
+use crate::host::{Call, Host};
 use crate::service::shared;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -35,11 +35,8 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(door: Door) -> Self {
-        Self {
-            here: tempfile::tempdir().expect("a directory"),
-            shelf: Shelf::new(door),
-        }
+    fn new(host: Host) -> Self {
+        Self { here: tempfile::tempdir().expect("a directory"), shelf: Shelf::new(host) }
     }
 
     /// Makes a file here.
@@ -93,7 +90,7 @@ impl Desk {
     /// Reads a URL that the CLI gave: a path, since it does not know where the service is reached.
     async fn fetch(&self, url: &Value) -> Vec<u8> {
         let url = url.as_str().expect("a URL");
-        let answer = Call::new(self.shelf.door.url(), Method::GET, url);
+        let answer = Call::new(self.shelf.host.url(), Method::GET, url);
         let answer = answer.send().await;
         assert_eq!(answer.status, 200, "{answer}");
         answer.body
@@ -110,8 +107,8 @@ fn names_in(path: &Path) -> Vec<String> {
     names
 }
 
-async fn what_is_put_is_served_and_got_back(door: Door) {
-    let desk = Desk::new(door);
+async fn what_is_put_is_served_and_got_back(host: Host) {
+    let desk = Desk::new(host);
     let files = [
         ("a.png", png(), "image"),
         ("b.wav", wav(), "audio"),
@@ -123,10 +120,7 @@ async fn what_is_put_is_served_and_got_back(door: Door) {
         desk.write(name, bytes);
     }
     let put = desk.put(&["a.png", "b.wav", "c.txt", "d.bin"]);
-    assert_eq!(
-        desk.shelf.names().await,
-        ["a.png", "b.wav", "c.txt", "d.bin"]
-    );
+    assert_eq!(desk.shelf.names().await, ["a.png", "b.wav", "c.txt", "d.bin"]);
     let there = tempfile::tempdir().unwrap();
     for (at, (name, bytes, kind)) in files.iter().enumerate() {
         let file = &put[at];
@@ -148,8 +142,8 @@ async fn what_is_put_is_served_and_got_back(door: Door) {
     assert_eq!(fs::read(small).unwrap(), served);
 }
 
-async fn names_of_any_script_come_and_go(door: Door) {
-    let mut desk = Desk::new(door);
+async fn names_of_any_script_come_and_go(host: Host) {
+    let mut desk = Desk::new(host);
     desk.shelf.folder.push_str("/日 本/ä");
     desk.write("写真 ü.png", &png());
     let put = desk.put(&["写真 ü.png", "--type", "image"]);
@@ -163,8 +157,8 @@ async fn names_of_any_script_come_and_go(door: Door) {
     assert!(list.contains(&desk.path("写真 ü.png")), "{list}");
 }
 
-async fn a_hidden_name_is_not_hidden_here(door: Door) {
-    let desk = Desk::new(door);
+async fn a_hidden_name_is_not_hidden_here(host: Host) {
+    let desk = Desk::new(host);
     desk.write("profile", b"echo");
     desk.put(&["profile", "--name", ".bashrc"]);
     let got = desk.ok(&["get", &desk.path(".bashrc")]);
@@ -172,8 +166,8 @@ async fn a_hidden_name_is_not_hidden_here(door: Door) {
     assert_eq!(desk.names_here(), ["_bashrc", "profile"]);
 }
 
-async fn standard_input_is_put_under_a_name(door: Door) {
-    let desk = Desk::new(door);
+async fn standard_input_is_put_under_a_name(host: Host) {
+    let desk = Desk::new(host);
     let file = fs::File::open(desk.write("x", &png())).unwrap();
     let folder = desk.shelf.folder.as_str();
     let arguments = ["media", "put", "-", "--name", "in.png", "--folder", folder];
@@ -186,8 +180,8 @@ async fn standard_input_is_put_under_a_name(door: Door) {
     assert_eq!(output.stdout, png());
 }
 
-async fn an_update_keeps_the_id(door: Door) {
-    let desk = Desk::new(door);
+async fn an_update_keeps_the_id(host: Host) {
+    let desk = Desk::new(host);
     let first = desk.shelf.put("a.txt", "file", "text/plain", b"one").await;
     desk.write("a.txt", b"two");
     let told = desk.refused(&["put", "a.txt", "--folder", &desk.shelf.folder], 1);
@@ -197,8 +191,8 @@ async fn an_update_keeps_the_id(door: Door) {
     assert_eq!(desk.fetch(&second[0]["url"]).await, b"two");
 }
 
-async fn lists_are_filtered_and_come_in_pages(door: Door) {
-    let desk = Desk::new(door);
+async fn lists_are_filtered_and_come_in_pages(host: Host) {
+    let desk = Desk::new(host);
     for name in ["a.txt", "b.txt", "c.txt"] {
         desk.shelf.put(name, "file", "text/plain", b"text").await;
     }
@@ -207,9 +201,7 @@ async fn lists_are_filtered_and_come_in_pages(door: Door) {
     let names = |arguments: &[&str]| {
         let list = desk.ok(&[&["ls", folder], arguments].concat());
         let files = list.as_array().expect("a list").iter();
-        files
-            .map(|file| file["name"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
+        files.map(|file| file["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(&[]), ["d.png", "c.txt", "b.txt", "a.txt"]);
     assert_eq!(names(&["--type", "image"]), ["d.png"]);
@@ -223,8 +215,8 @@ async fn lists_are_filtered_and_come_in_pages(door: Door) {
     assert!(told.contains("nobody"), "{told}");
 }
 
-async fn removed_files_are_gone(door: Door) {
-    let desk = Desk::new(door);
+async fn removed_files_are_gone(host: Host) {
+    let desk = Desk::new(host);
     let a = desk.shelf.put("a.txt", "file", "text/plain", b"a").await;
     desk.shelf.put("b.txt", "file", "text/plain", b"b").await;
     let (id, path) = (a["id"].to_string(), desk.path("b.txt"));
@@ -234,24 +226,21 @@ async fn removed_files_are_gone(door: Door) {
     let removed = desk.ok(&["rm", &id, &path, &desk.path("a.txt")]);
     assert_eq!(removed.as_array().map(Vec::len), Some(2), "{removed}");
     assert!(desk.shelf.names().await.is_empty());
-    let gone = door.get(&format!("{MEDIA}/{id}")).send().await;
+    let gone = host.get(&format!("{MEDIA}/{id}")).send().await;
     gone.refused(ErrorCode::MediaNotFound);
     desk.refused(&["get", &id], 1);
 }
 
-async fn a_private_file_is_read_by_a_signed_url(door: Door) {
-    let desk = Desk::new(door);
+async fn a_private_file_is_read_by_a_signed_url(host: Host) {
+    let desk = Desk::new(host);
     desk.write("a.txt", b"secret");
     let put = desk.put(&["a.txt", "--private"]);
     let url = put[0]["url"].as_str().unwrap();
-    let bare = Call::new(door.url(), Method::GET, url).send().await;
+    let bare = Call::new(host.url(), Method::GET, url).send().await;
     bare.refused(ErrorCode::MediaNotFound);
     let output = desk.run(&["sign", &desk.path("a.txt"), "--expires", "10m"]);
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && told.contains("public_url"),
-        "{told}"
-    );
+    assert!(output.status.success() && told.contains("public_url"), "{told}");
     let signed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(desk.fetch(&json!(signed.trim())).await, b"secret");
     for time in ["8d", "0s", "soon"] {

@@ -6,7 +6,7 @@
 use super::fixtures::data_url;
 use super::shelf::{MEDIA, Shelf};
 use crate::case::eventually;
-use crate::door::{Call, Door};
+use crate::host::{Call, Host};
 use crate::raw::{self, RawAnswer, Wire};
 use crate::service::{Edge, Service, shared};
 use reqwest::Method;
@@ -47,8 +47,7 @@ fn head(key: &str, length: Option<usize>) -> Vec<u8> {
         Some(bytes) => format!("Content-Length: {bytes}\r\n"),
         None => "Transfer-Encoding: chunked\r\n".to_owned(),
     };
-    let headers =
-        format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{length}");
+    let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{length}");
     raw::request("POST", MEDIA.as_bytes(), &headers, b"")
 }
 
@@ -79,10 +78,7 @@ async fn large_file_staged(bytes: usize) -> Vec<String> {
     eventually("the file is staged", GONE_MAX, || async {
         let files = staged(shared());
         let is_large = |size: &u64| *size >= bytes as u64;
-        files
-            .values()
-            .any(is_large)
-            .then(|| files.into_keys().collect())
+        files.values().any(is_large).then(|| files.into_keys().collect())
     })
     .await
 }
@@ -90,20 +86,17 @@ async fn large_file_staged(bytes: usize) -> Vec<String> {
 async fn all_gone(names: &[String]) {
     eventually("the staged files are gone", GONE_MAX, || async {
         let left = staged(shared());
-        names
-            .iter()
-            .all(|name| !left.contains_key(name))
-            .then_some(())
+        names.iter().all(|name| !left.contains_key(name)).then_some(())
     })
     .await;
 }
 
-async fn a_fault_midway_is_named_and_nothing_is_stored(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_fault_midway_is_named_and_nothing_is_stored(host: Host) {
+    let shelf = Shelf::new(host);
     for length_is_known in [true, false] {
         let mut bytes = body(&shelf, 24 * MIB);
         bytes[8 * MIB] = b'*';
-        let mut wire = Wire::open(door.url()).await;
+        let mut wire = Wire::open(host.url()).await;
         let length = length_is_known.then_some(bytes.len());
         wire.send(&head(&shared().full_key, length)).await;
         for piece in bytes.chunks(PIECE_BYTES) {
@@ -133,14 +126,13 @@ fn chunk(piece: &[u8]) -> Vec<u8> {
     bytes
 }
 
-async fn a_fault_midway_ends_the_origins_part_though_the_caller_goes_on(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_fault_midway_ends_the_origins_part_though_the_caller_goes_on(host: Host) {
+    let shelf = Shelf::new(host);
     let mut bytes = body(&shelf, 24 * MIB);
     let middle = 12 * MIB;
     bytes[middle] = b'*';
-    let mut wire = Wire::open(door.url()).await;
-    wire.send(&head(&shared().full_key, Some(bytes.len())))
-        .await;
+    let mut wire = Wire::open(host.url()).await;
+    wire.send(&head(&shared().full_key, Some(bytes.len()))).await;
     wire.send(&bytes[..middle]).await;
     let names = large_file_staged(4 * MIB).await;
     wire.send(&bytes[middle..16 * MIB]).await;
@@ -150,15 +142,14 @@ async fn a_fault_midway_ends_the_origins_part_though_the_caller_goes_on(door: Do
     drop(wire);
 }
 
-async fn a_caller_who_leaves_halfway_leaves_nothing(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_caller_who_leaves_halfway_leaves_nothing(host: Host) {
+    let shelf = Shelf::new(host);
     for length_is_known in [true, false] {
         let bytes = body(&shelf, 24 * MIB);
         let half = &bytes[..12 * MIB];
-        let mut wire = Wire::open(door.url()).await;
+        let mut wire = Wire::open(host.url()).await;
         if length_is_known {
-            wire.send(&head(&shared().full_key, Some(bytes.len())))
-                .await;
+            wire.send(&head(&shared().full_key, Some(bytes.len()))).await;
             wire.send(half).await;
         } else {
             wire.send(&head(&shared().full_key, None)).await;
@@ -171,11 +162,11 @@ async fn a_caller_who_leaves_halfway_leaves_nothing(door: Door) {
     }
 }
 
-async fn a_bad_body_is_answered_as_the_origin_answers_it(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_bad_body_is_answered_as_the_origin_answers_it(host: Host) {
+    let shelf = Shelf::new(host);
     let file = data_url("text/plain", &[b'x'; 300_000]);
-    let good = json!({"media": [{"name": "a.txt", "base64": file}], "folder": shelf.folder, "type": "file"})
-        .to_string();
+    let good =
+        json!({"media": [{"name": "a.txt", "base64": file}], "folder": shelf.folder, "type": "file"}).to_string();
     let form = "multipart/form-data; boundary=b";
     let part = |disposition: &str, content: &str| {
         format!("--b\r\nContent-Disposition: form-data; {disposition}\r\n\r\n{content}\r\n")
@@ -191,69 +182,49 @@ async fn a_bad_body_is_answered_as_the_origin_answers_it(door: Door) {
         (json_type, format!("{good}{good}")),
         (json_type, good.replacen("eHh4", "eH*4", 1)),
         (json_type, good.replace("\",\"name\"", "*\",\"name\"")),
-        (
-            json_type,
-            good.replace("\"type\":\"file\"", "\"type\":\"picture\""),
-        ),
+        (json_type, good.replace("\"type\":\"file\"", "\"type\":\"picture\"")),
         (json_type, good.replace("\"type\"", "\"typ\"")),
         (json_type, good.replace("a.txt", "../a.txt")),
         (json_type, good.replace("\"name\"", "\"nam\"")),
-        (
-            json_type,
-            good.replace(
-                "\"name\":\"a.txt\"",
-                "\"name\":\"a.txt\",\"name\":\"b.txt\"",
-            ),
-        ),
-        (
-            json_type,
-            good.replace("data:text/plain;base64,", "data:text/plain,"),
-        ),
+        (json_type, good.replace("\"name\":\"a.txt\"", "\"name\":\"a.txt\",\"name\":\"b.txt\"")),
+        (json_type, good.replace("data:text/plain;base64,", "data:text/plain,")),
         (json_type, "[".repeat(100_000)),
         (json_type, format!("{{\"{}", "k".repeat(100_000))),
         (form, in_form.clone()),
         (form, format!("{in_form}--b--\r\n")),
-        (
-            form,
-            format!("{in_form}{}--b--\r\n", part("name=\"type\"", "picture")),
-        ),
+        (form, format!("{in_form}{}--b--\r\n", part("name=\"type\"", "picture"))),
         (form, format!("no boundary {content}")),
         (form, "--b\r\nno header at all\r\n\r\n--b--\r\n".to_owned()),
         ("multipart/form-data", in_form.clone()),
         ("text/plain", good.clone()),
     ] {
-        let ask = |door: Door| {
-            let call = door.call(Method::POST, MEDIA).bytes(body.clone());
+        let ask = |host: Host| {
+            let call = host.call(Method::POST, MEDIA).bytes(body.clone());
             call.header("content-type", content_type).send()
         };
-        let (direct, through) = (ask(Door::Origin).await, ask(door).await);
-        let comparable = |answer: &crate::door::Answer| {
+        let (direct, through) = (ask(Host::Origin).await, ask(host).await);
+        let comparable = |answer: &crate::host::Answer| {
             let mut error = answer.json()["error"].clone();
             error["requestId"] = Value::Null;
             (answer.status, error)
         };
         assert!(direct.status.is_client_error(), "{direct}");
-        assert_eq!(
-            comparable(&direct),
-            comparable(&through),
-            "\n{direct}\n{through}"
-        );
+        assert_eq!(comparable(&direct), comparable(&through), "\n{direct}\n{through}");
     }
     assert_eq!(shelf.names().await, Vec::<String>::new());
 }
 
 /// A length that is shorter than the body cuts it; what is behind it is another request, and a bad one.
-async fn a_body_that_ends_before_its_last_bracket_is_refused(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_body_that_ends_before_its_last_bracket_is_refused(host: Host) {
+    let shelf = Shelf::new(host);
     let bytes = body(&shelf, 400_000);
-    let mut wire = Wire::open(door.url()).await;
-    wire.send(&head(&shared().full_key, Some(bytes.len() - 1)))
-        .await;
+    let mut wire = Wire::open(host.url()).await;
+    wire.send(&head(&shared().full_key, Some(bytes.len() - 1))).await;
     wire.send(&bytes[..bytes.len() - 1]).await;
     let (status, error) = error(wire.answer().await);
     assert_eq!((status, &error["code"]), (400, &json!("invalid_json")));
     // In chunks, with a proper end that comes too early.
-    let mut wire = Wire::open(door.url()).await;
+    let mut wire = Wire::open(host.url()).await;
     wire.send(&head(&shared().full_key, None)).await;
     wire.send(&chunk(&bytes[..300_000])).await;
     wire.send(b"0\r\n\r\n").await;
@@ -263,19 +234,13 @@ async fn a_body_that_ends_before_its_last_bracket_is_refused(door: Door) {
 }
 
 /// A service that takes 2 MiB a body and pauses of 2 s, and whose edge waits 6 s for its origin.
-async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(door: Door) {
-    let settings = [
-        ("SELKIE_UPLOAD_MAX_BYTES", "2097152"),
-        ("SELKIE_BODY_READ_TIMEOUT", "2s"),
-        ("SELKIE_QUERY_TIMEOUT", "1s"),
-    ];
+async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(host: Host) {
+    let settings =
+        [("SELKIE_UPLOAD_MAX_BYTES", "2097152"), ("SELKIE_BODY_READ_TIMEOUT", "2s"), ("SELKIE_QUERY_TIMEOUT", "1s")];
     let start = move || Service::start(Edge::With, &settings);
-    let service = tokio::task::spawn_blocking(start)
-        .await
-        .unwrap()
-        .expect("a service");
+    let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");
     let edge = service.edge.clone().expect("an edge");
-    let shelf = Shelf::new(door);
+    let shelf = Shelf::new(host);
     // By what it announces: answered before anything of it was sent.
     for length in [2 * MIB + 1, 100 * 1024 * MIB] {
         let mut wire = Wire::open(&edge).await;
@@ -311,17 +276,9 @@ async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(d
         wire.send(piece).await;
     }
     let answer = wire.answer().await.expect("an answer");
-    assert_eq!(
-        answer.status,
-        200,
-        "{}",
-        String::from_utf8_lossy(&answer.body)
-    );
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     let list = Call::new(&edge, Method::GET, MEDIA).key(&service.full_key);
     let files = list.send().await.payload();
     assert_eq!(files.as_array().map(Vec::len), Some(1), "{files}");
-    tokio::task::spawn_blocking(move || service.stop())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(move || service.stop()).await.unwrap().unwrap();
 }

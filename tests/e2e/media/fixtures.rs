@@ -25,9 +25,7 @@ pub(super) fn transparent(width: u32, height: u32) -> Vec<u8> {
 
 fn encode(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
-    picture
-        .write_to(&mut bytes, format)
-        .expect("an encoded picture");
+    picture.write_to(&mut bytes, format).expect("an encoded picture");
     bytes.into_inner()
 }
 

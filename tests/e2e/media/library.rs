@@ -2,9 +2,9 @@
 
 use super::fixtures::{picture, png};
 use super::shelf::{MEDIA, Shelf, read_key};
-use crate::door::{Door, enc};
-use crate::room::unique;
+use crate::host::{Host, enc};
 use crate::service::shared;
+use crate::test_db::unique;
 use image::ImageFormat;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -22,11 +22,11 @@ cases! {
     ],
 }
 
-async fn a_file_is_described(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_file_is_described(host: Host) {
+    let shelf = Shelf::new(host);
     let bytes = picture(64, 48, ImageFormat::Png);
     let file = shelf.put("a.png", "image", "image/png", &bytes).await;
-    let call = door.get(&format!("{MEDIA}/{}", file["id"])).key(read_key());
+    let call = host.get(&format!("{MEDIA}/{}", file["id"])).key(read_key());
     let known = call.send().await.payload();
     for (key, value) in [
         ("id", file["id"].clone()),
@@ -51,67 +51,48 @@ async fn a_file_is_described(door: Door) {
     let created = known["createdAt"].as_str().expect("a time");
     assert!(created.ends_with('Z') && created.contains('T'), "{created}");
     for id in ["0", "99999999", "x"] {
-        let absent = door.get(&format!("{MEDIA}/{id}")).send().await;
+        let absent = host.get(&format!("{MEDIA}/{id}")).send().await;
         absent.refused(ErrorCode::MediaNotFound);
     }
 }
 
-async fn lists_are_filtered_ordered_and_counted(door: Door) {
-    let shelf = Shelf::new(door);
+async fn lists_are_filtered_ordered_and_counted(host: Host) {
+    let shelf = Shelf::new(host);
     for (name, length) in [("b.txt", 3), ("a.txt", 1), ("c.txt", 2)] {
-        shelf
-            .put(name, "file", "text/plain", &b"xyz"[..length])
-            .await;
+        shelf.put(name, "file", "text/plain", &b"xyz"[..length]).await;
     }
     shelf.put("d.png", "image", "image/png", &png()).await;
     let names = async |options: &str| -> Vec<String> {
         let files = shelf.list(options).await.payload();
         let files = files.as_array().expect("a list").iter();
-        files
-            .map(|file| file["name"].as_str().unwrap().to_owned())
-            .collect()
+        files.map(|file| file["name"].as_str().unwrap().to_owned()).collect()
     };
     // The newest first, unless asked otherwise.
     assert_eq!(names("").await, ["d.png", "c.txt", "a.txt", "b.txt"]);
-    assert_eq!(
-        names("&order[field]=id").await,
-        ["b.txt", "a.txt", "c.txt", "d.png"]
-    );
-    assert_eq!(
-        names("&type=file&order[field]=size&order[strategy]=desc").await,
-        ["b.txt", "c.txt", "a.txt"]
-    );
+    assert_eq!(names("&order[field]=id").await, ["b.txt", "a.txt", "c.txt", "d.png"]);
+    assert_eq!(names("&type=file&order[field]=size&order[strategy]=desc").await, ["b.txt", "c.txt", "a.txt"]);
     assert_eq!(names("&type=image").await, ["d.png"]);
     assert_eq!(names("&name=a.txt").await, ["a.txt"]);
     assert_eq!(names("&name=nothing").await, Vec::<String>::new());
-    assert_eq!(
-        names("&order[field]=name&limit=2&page=2").await,
-        ["c.txt", "d.png"]
-    );
+    assert_eq!(names("&order[field]=name&limit=2&page=2").await, ["c.txt", "d.png"]);
     assert_eq!(names("&limit=0").await, Vec::<String>::new());
     let counted = shelf.list("&limit=1&count=true").await.json();
     assert_eq!(counted["count"], 4, "{counted}");
     assert_eq!(counted["payload"].as_array().unwrap().len(), 1);
     let files = shelf.list("&name=d.png").await.payload();
-    assert!(
-        files[0]["thumbnailUrl"].is_string() && files[0]["mime"] == "image/png",
-        "{files}"
-    );
-    let above = door
-        .get(&format!("{MEDIA}?folder={}", enc("no such folder")))
-        .send()
-        .await;
+    assert!(files[0]["thumbnailUrl"].is_string() && files[0]["mime"] == "image/png", "{files}");
+    let above = host.get(&format!("{MEDIA}?folder={}", enc("no such folder"))).send().await;
     assert_eq!(above.payload(), json!([]));
 }
 
-async fn lists_take_names_that_look_like_json_for_names(door: Door) {
+async fn lists_take_names_that_look_like_json_for_names(host: Host) {
     let top = unique("names");
     for (folder, name) in [
         (format!("[2024] photos {top}"), "a.txt"),
         (format!("{{\"a\":1}} {top}"), "[1]"),
         (format!("\"{top}\""), "\"x\""),
     ] {
-        let mut shelf = Shelf::new(door);
+        let mut shelf = Shelf::new(host);
         shelf.folder = folder;
         shelf.put(name, "file", "text/plain", b"x").await;
         let found = shelf.list(&format!("&name={}", enc(name))).await.payload();
@@ -120,83 +101,51 @@ async fn lists_take_names_that_look_like_json_for_names(door: Door) {
     }
 }
 
-async fn lists_refuse_what_they_do_not_know(door: Door) {
-    for options in [
-        "type=picture",
-        "kind=image",
-        "limit=x",
-        "page=1",
-        "order=name",
-        "limit=10001",
-        "folder=..",
-    ] {
-        let answer = door.get(&format!("{MEDIA}?{options}")).send().await;
+async fn lists_refuse_what_they_do_not_know(host: Host) {
+    for options in ["type=picture", "kind=image", "limit=x", "page=1", "order=name", "limit=10001", "folder=.."] {
+        let answer = host.get(&format!("{MEDIA}?{options}")).send().await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }
-    let answer = door.get(&format!("{MEDIA}?order[field]=nam")).send().await;
+    let answer = host.get(&format!("{MEDIA}?order[field]=nam")).send().await;
     let hint = answer.refused(ErrorCode::UnknownField)["hint"].take();
     assert!(hint.as_str().unwrap().contains("name"), "{hint}");
 }
 
-async fn a_deleted_file_is_gone(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_deleted_file_is_gone(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.png", "image", "image/png", &png()).await;
-    assert_eq!(
-        shelf.delete(&file["id"]).await.payload(),
-        json!({"id": file["id"]})
-    );
-    shelf
-        .describe(&file["id"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
-    shelf
-        .delete(&file["id"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
-    shelf
-        .fetch(&file["url"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
-    shelf
-        .fetch(&file["thumbnailUrl"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    assert_eq!(shelf.delete(&file["id"]).await.payload(), json!({"id": file["id"]}));
+    shelf.describe(&file["id"]).await.refused(ErrorCode::MediaNotFound);
+    shelf.delete(&file["id"]).await.refused(ErrorCode::MediaNotFound);
+    shelf.fetch(&file["url"]).await.refused(ErrorCode::MediaNotFound);
+    shelf.fetch(&file["thumbnailUrl"]).await.refused(ErrorCode::MediaNotFound);
     assert_eq!(shelf.names().await, Vec::<String>::new());
     // Its name is free again.
     let again = shelf.put("a.png", "image", "image/png", &png()).await;
     assert_ne!(again["id"], file["id"]);
 }
 
-async fn only_full_keys_delete(door: Door) {
-    let shelf = Shelf::new(door);
+async fn only_full_keys_delete(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
-    let delete = door.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"]));
-    delete
-        .clone()
-        .key(read_key())
-        .send()
-        .await
-        .refused(ErrorCode::FullAccessRequired);
+    let delete = host.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"]));
+    delete.clone().key(read_key()).send().await.refused(ErrorCode::FullAccessRequired);
     delete.no_key().send().await.refused(ErrorCode::MissingKey);
     assert_eq!(shelf.names().await, ["a.txt"]);
 }
 
-async fn another_projects_files_do_not_exist(door: Door) {
-    let shelf = Shelf::new(door);
+async fn another_projects_files_do_not_exist(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let project = unique("other-media-");
     shared().create_project(&project);
     let key = shared().create_key(&project, "full", &[]).token;
     let path = format!("{MEDIA}/{}", file["id"]);
     for method in [Method::GET, Method::DELETE] {
-        let answer = door.call(method, &path).key(&key).send().await;
+        let answer = host.call(method, &path).key(&key).send().await;
         answer.refused(ErrorCode::MediaNotFound);
     }
-    let list = door
-        .get(&format!("{MEDIA}?folder={}", shelf.folder))
-        .key(&key)
-        .send()
-        .await;
+    let list = host.get(&format!("{MEDIA}?folder={}", shelf.folder)).key(&key).send().await;
     assert_eq!(list.payload(), Value::Array(Vec::new()));
     assert_eq!(shelf.names().await, ["a.txt"]);
 }

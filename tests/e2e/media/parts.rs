@@ -2,7 +2,7 @@
 
 use super::serving::{LARGE, large, put_large, put_text, tag};
 use super::shelf::Shelf;
-use crate::door::{Call, Door};
+use crate::host::{Call, Host};
 use reqwest::Method;
 use shared::error::ErrorCode;
 
@@ -19,8 +19,8 @@ cases! {
     ],
 }
 
-async fn a_part_is_exactly_that_part(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_part_is_exactly_that_part(host: Host) {
+    let shelf = Shelf::new(host);
     let (bytes, call) = put_large(&shelf).await;
     let end = LARGE - 1;
     for (range, first, last) in [
@@ -37,26 +37,16 @@ async fn a_part_is_exactly_that_part(door: Door) {
         let answer = call.clone().header("range", &range).send().await;
         assert_eq!(answer.status, 206, "{range}: {answer}");
         assert!(answer.body == bytes[first..=last], "{range}: other bytes");
-        assert_eq!(
-            answer.header("content-range"),
-            Some(format!("bytes {first}-{last}/{LARGE}").as_str())
-        );
+        assert_eq!(answer.header("content-range"), Some(format!("bytes {first}-{last}/{LARGE}").as_str()));
         let length = (last - first + 1).to_string();
         assert_eq!(answer.header("content-length"), Some(length.as_str()));
     }
 }
 
-async fn a_range_that_is_none_is_answered_whole(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_range_that_is_none_is_answered_whole(host: Host) {
+    let shelf = Shelf::new(host);
     let call = put_text(&shelf, "a.txt", b"0123456789").await;
-    for range in [
-        "bytes=0-1,3-4",
-        "bytes=4-2",
-        "bytes=a-b",
-        "lines=0-1",
-        "bytes",
-        "0-1",
-    ] {
+    for range in ["bytes=0-1,3-4", "bytes=4-2", "bytes=a-b", "lines=0-1", "bytes", "0-1"] {
         let answer = call.clone().header("range", range).send().await;
         assert_eq!(answer.status, 200, "{range}: {answer}");
         assert_eq!(answer.text(), "0123456789", "{range}");
@@ -64,8 +54,8 @@ async fn a_range_that_is_none_is_answered_whole(door: Door) {
     }
 }
 
-async fn a_range_behind_the_end_is_refused_with_the_length(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_range_behind_the_end_is_refused_with_the_length(host: Host) {
+    let shelf = Shelf::new(host);
     let call = put_text(&shelf, "a.txt", b"0123456789").await;
     for range in ["bytes=10-", "bytes=10-20", "bytes=-0"] {
         let answer = call.clone().header("range", range).send().await;
@@ -74,8 +64,8 @@ async fn a_range_behind_the_end_is_refused_with_the_length(door: Door) {
     }
 }
 
-async fn a_range_is_for_one_version(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_range_is_for_one_version(host: Host) {
+    let shelf = Shelf::new(host);
     let call = put_text(&shelf, "a.txt", b"0123456789").await;
     let first = call.clone().send().await;
     let date = first.header("last-modified").unwrap().to_owned();
@@ -96,8 +86,8 @@ async fn a_range_is_for_one_version(door: Door) {
     }
 }
 
-async fn what_the_caller_has_is_not_sent_again(door: Door) {
-    let shelf = Shelf::new(door);
+async fn what_the_caller_has_is_not_sent_again(host: Host) {
+    let shelf = Shelf::new(host);
     let call = put_text(&shelf, "a.txt", b"x").await;
     let first = call.clone().send().await;
     let date = first.header("last-modified").unwrap().to_owned();
@@ -107,10 +97,7 @@ async fn what_the_caller_has_is_not_sent_again(door: Door) {
         ("if-none-match", format!("\"other\", W/{tag}")),
         ("if-none-match", "*".to_owned()),
         ("if-modified-since", date),
-        (
-            "if-modified-since",
-            "Fri, 31 Dec 2100 23:59:59 GMT".to_owned(),
-        ),
+        ("if-modified-since", "Fri, 31 Dec 2100 23:59:59 GMT".to_owned()),
     ] {
         let call = call.clone().header("range", "bytes=0-0");
         let answer = call.header(name, &known).send().await;
@@ -130,8 +117,8 @@ async fn what_the_caller_has_is_not_sent_again(door: Door) {
     }
 }
 
-async fn a_condition_for_another_version_fails(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_condition_for_another_version_fails(host: Host) {
+    let shelf = Shelf::new(host);
     let call = put_text(&shelf, "a.txt", b"x").await;
     let tag = tag(&call.clone().send().await);
     for (name, value) in [
@@ -142,28 +129,20 @@ async fn a_condition_for_another_version_fails(door: Door) {
         let answer = call.clone().header(name, value).send().await;
         answer.refused(ErrorCode::PreconditionFailed);
     }
-    for (name, value) in [
-        ("if-match", tag.as_str()),
-        ("if-match", "*"),
-        ("if-unmodified-since", "Fri, 31 Dec 2100 23:59:59 GMT"),
-    ] {
+    for (name, value) in
+        [("if-match", tag.as_str()), ("if-match", "*"), ("if-unmodified-since", "Fri, 31 Dec 2100 23:59:59 GMT")]
+    {
         let answer = call.clone().header(name, value).send().await;
         assert_eq!(answer.text(), "x", "{name}: {value}");
     }
 }
 
-async fn the_head_of_a_file_is_that_of_its_answer(door: Door) {
-    let shelf = Shelf::new(door);
+async fn the_head_of_a_file_is_that_of_its_answer(host: Host) {
+    let shelf = Shelf::new(host);
     let bytes = large(3);
-    let file = shelf
-        .put("large.bin", "file", "application/octet-stream", &bytes)
-        .await;
-    let path = file["url"]
-        .as_str()
-        .unwrap()
-        .strip_prefix(door.url())
-        .unwrap();
-    let head = |path: &str| Call::new(door.url(), Method::HEAD, path);
+    let file = shelf.put("large.bin", "file", "application/octet-stream", &bytes).await;
+    let path = file["url"].as_str().unwrap().strip_prefix(host.url()).unwrap();
+    let head = |path: &str| Call::new(host.url(), Method::HEAD, path);
     let whole = shelf.fetch(&file["url"]).await;
     let own = head(path).header("range", "bytes=0-1").send().await;
     assert_eq!(own.status, 200, "{own}");
@@ -181,12 +160,9 @@ async fn the_head_of_a_file_is_that_of_its_answer(door: Door) {
     assert!(absent.body.is_empty());
 }
 
-async fn an_empty_file_has_no_bytes_and_no_parts(door: Door) {
-    let shelf = Shelf::new(door);
-    let upload = shelf
-        .upload("empty.txt", "file", "text/plain", b"")
-        .send()
-        .await;
+async fn an_empty_file_has_no_bytes_and_no_parts(host: Host) {
+    let shelf = Shelf::new(host);
+    let upload = shelf.upload("empty.txt", "file", "text/plain", b"").send().await;
     if upload.status != 200 {
         upload.refused(ErrorCode::InvalidMedia);
         return;

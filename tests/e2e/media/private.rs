@@ -3,9 +3,9 @@
 use super::fixtures::{data_url, picture};
 use super::shelf::{MEDIA, Shelf, read_key};
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
-use crate::room::unique;
+use crate::host::{Answer, Call, Host};
 use crate::service::shared;
+use crate::test_db::unique;
 use image::ImageFormat;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -41,21 +41,18 @@ async fn put(shelf: &Shelf, name: &str, text: &str) -> Value {
     shelf.send(&body(shelf, name, text)).await.payload()[0].clone()
 }
 
-async fn sign(door: Door, file: &Value, seconds: u64) -> Value {
+async fn sign(host: Host, file: &Value, seconds: u64) -> Value {
     let path = format!("{MEDIA}/{}/sign", file["id"]);
-    let call = door.post(&path, &json!({"expiresIn": seconds}));
+    let call = host.post(&path, &json!({"expiresIn": seconds}));
     call.send().await.payload()
 }
 
 /// All of an answer that does not change from request to request.
 fn face(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
-    let headers = answer
-        .headers
-        .iter()
-        .filter(|(name, _)| !["x-request-id", "server-timing", "date"].contains(&name.as_str()));
-    let mut headers: Vec<(String, String)> = headers
-        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
-        .collect();
+    let headers =
+        answer.headers.iter().filter(|(name, _)| !["x-request-id", "server-timing", "date"].contains(&name.as_str()));
+    let mut headers: Vec<(String, String)> =
+        headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
     headers.sort();
     let mut body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if let Some(error) = body["error"].as_object_mut() {
@@ -64,8 +61,8 @@ fn face(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
     (answer.status.as_u16(), headers, body)
 }
 
-async fn a_private_file_is_not_there_for_who_has_no_key_of_the_project(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_private_file_is_not_there_for_who_has_no_key_of_the_project(host: Host) {
+    let shelf = Shelf::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
     let url = file["url"].as_str().unwrap();
     let absent = json!(url.replace("a.txt", "b.txt"));
@@ -83,8 +80,8 @@ async fn a_private_file_is_not_there_for_who_has_no_key_of_the_project(door: Doo
                 ("if-match", "\"x\""),
             ] {
                 let ask = |url: &Value| {
-                    let path = url.as_str().unwrap().strip_prefix(door.url()).unwrap();
-                    let call = Call::new(door.url(), method.clone(), path).header(name, value);
+                    let path = url.as_str().unwrap().strip_prefix(host.url()).unwrap();
+                    let call = Call::new(host.url(), method.clone(), path).header(name, value);
                     match key {
                         Some(key) => call.authorization(key),
                         None => call,
@@ -96,22 +93,15 @@ async fn a_private_file_is_not_there_for_who_has_no_key_of_the_project(door: Doo
             }
         }
     }
-    shelf
-        .fetch(&file["url"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    shelf.fetch(&file["url"]).await.refused(ErrorCode::MediaNotFound);
 }
 
-async fn a_key_of_the_project_reads_private_files(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_key_of_the_project_reads_private_files(host: Host) {
+    let shelf = Shelf::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
     for key in [read_key(), &shared().full_key] {
         for authorization in [key.to_owned(), format!("bearer {key}")] {
-            let answer = shelf
-                .at(&file["url"])
-                .authorization(&authorization)
-                .send()
-                .await;
+            let answer = shelf.at(&file["url"]).authorization(&authorization).send().await;
             assert_eq!(answer.text(), "secret");
             assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
             let vary = answer.header("vary").unwrap_or_default().to_lowercase();
@@ -126,8 +116,8 @@ async fn a_key_of_the_project_reads_private_files(door: Door) {
     assert_eq!(call.header("range", "bytes=1-2").send().await.text(), "ec");
 }
 
-async fn a_bad_key_does_not_keep_public_files_from_anybody(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_bad_key_does_not_keep_public_files_from_anybody(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     for authorization in ["Bearer a.b.c", "Basic eDp5", "", "nonsense"] {
         let call = shelf.at(&file["url"]).authorization(authorization);
@@ -138,22 +128,18 @@ async fn a_bad_key_does_not_keep_public_files_from_anybody(door: Door) {
     }
 }
 
-async fn a_signed_url_opens_one_file_and_its_thumbnail(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_signed_url_opens_one_file_and_its_thumbnail(host: Host) {
+    let shelf = Shelf::new(host);
     let bytes = picture(600, 300, ImageFormat::Png);
     let mut upload = shelf.body("a.png", "image", "image/png", &bytes);
     upload["private"] = json!(true);
     let file = shelf.send(&upload).await.payload()[0].clone();
     put(&shelf, "b.txt", "other").await;
-    let signed = sign(door, &file, 600).await;
+    let signed = sign(host, &file, 600).await;
     let answer = shelf.fetch(&signed["url"]).await;
     assert!(answer.body == bytes, "{answer}");
     let kept = answer.header("cache-control").unwrap();
-    let age: u64 = kept
-        .strip_prefix("private, max-age=")
-        .expect(kept)
-        .parse()
-        .unwrap();
+    let age: u64 = kept.strip_prefix("private, max-age=").expect(kept).parse().unwrap();
     assert!((1..=600).contains(&age), "{kept}");
     assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
     let small = shelf.fetch(&signed["thumbnailUrl"]).await;
@@ -173,16 +159,13 @@ async fn a_signed_url_opens_one_file_and_its_thumbnail(door: Door) {
     let answer = shelf.fetch(&json!(bare)).await;
     assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
     let other = bare.replace("/a.png", "/b.txt");
-    shelf
-        .fetch(&json!(other))
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    shelf.fetch(&json!(other)).await.refused(ErrorCode::MediaNotFound);
 }
 
-async fn a_signature_that_was_altered_opens_nothing(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_signature_that_was_altered_opens_nothing(host: Host) {
+    let shelf = Shelf::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
-    let signed = sign(door, &file, 600).await;
+    let signed = sign(host, &file, 600).await;
     let url = signed["url"].as_str().unwrap();
     let expires = |text: &str| {
         let digits = text.split("expires=").nth(1).unwrap();
@@ -216,33 +199,29 @@ async fn a_signature_that_was_altered_opens_nothing(door: Door) {
     assert_eq!(shelf.fetch(&more).await.text(), "secret");
 }
 
-async fn a_signature_ends(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_signature_ends(host: Host) {
+    let shelf = Shelf::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
-    let signed = sign(door, &file, 2).await;
+    let signed = sign(host, &file, 2).await;
     let shelf = &shelf;
     let url = &signed["url"];
-    eventually(
-        "an end of the signature",
-        Duration::from_secs(20),
-        async || {
-            let answer = shelf.fetch(url).await;
-            match answer.status.as_u16() {
-                404 => Some(answer.refused(ErrorCode::MediaNotFound)),
-                _ => {
-                    assert_eq!(answer.text(), "secret");
-                    None
-                }
+    eventually("an end of the signature", Duration::from_secs(20), async || {
+        let answer = shelf.fetch(url).await;
+        match answer.status.as_u16() {
+            404 => Some(answer.refused(ErrorCode::MediaNotFound)),
+            _ => {
+                assert_eq!(answer.text(), "secret");
+                None
             }
-        },
-    )
+        }
+    })
     .await;
 }
 
-async fn a_signature_outlives_a_replacement(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_signature_outlives_a_replacement(host: Host) {
+    let shelf = Shelf::new(host);
     let file = put(&shelf, "a.txt", "old").await;
-    let signed = sign(door, &file, 600).await;
+    let signed = sign(host, &file, 600).await;
     assert_eq!(shelf.fetch(&signed["url"]).await.text(), "old");
     put(&shelf, "a.txt", "new").await;
     let answer = shelf.fetch(&signed["url"]).await;
@@ -250,19 +229,16 @@ async fn a_signature_outlives_a_replacement(door: Door) {
     assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
 }
 
-async fn a_file_that_becomes_private_is_so_at_once(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_file_that_becomes_private_is_so_at_once(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
     put(&shelf, "a.txt", "x").await;
-    shelf
-        .fetch(&file["url"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    shelf.fetch(&file["url"]).await.refused(ErrorCode::MediaNotFound);
 }
 
-async fn files_of_a_folder_that_becomes_private_are_so_at_once(door: Door) {
-    let mut shelf = Shelf::new(door);
+async fn files_of_a_folder_that_becomes_private_are_so_at_once(host: Host) {
+    let mut shelf = Shelf::new(host);
     let top = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let folder = shelf.folder.clone();
     shelf.folder = format!("{folder}/below");
@@ -286,16 +262,13 @@ async fn files_of_a_folder_that_becomes_private_are_so_at_once(door: Door) {
     assert_eq!(shelf.fetch(&beside["url"]).await.text(), "x");
 }
 
-async fn a_private_file_becomes_public_only_in_so_many_words(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_private_file_becomes_public_only_in_so_many_words(host: Host) {
+    let shelf = Shelf::new(host);
     let file = put(&shelf, "a.txt", "x").await;
     let mut again = body(&shelf, "a.txt", "x");
     again.as_object_mut().unwrap().remove("private");
     shelf.send(&again).await.payload();
-    shelf
-        .fetch(&file["url"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    shelf.fetch(&file["url"]).await.refused(ErrorCode::MediaNotFound);
     again["private"] = json!(false);
     shelf.send(&again).await.payload();
     assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");

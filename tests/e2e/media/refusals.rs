@@ -2,7 +2,7 @@
 
 use super::fixtures::{base64, data_url, picture, png};
 use super::shelf::{MEDIA, Shelf, read_key};
-use crate::door::{Answer, Door};
+use crate::host::{Answer, Host};
 use image::ImageFormat;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -31,35 +31,23 @@ async fn refused(shelf: &Shelf, answer: Answer, code: ErrorCode, named: &str) {
     assert_eq!(shelf.names().await, Vec::<String>::new());
 }
 
-async fn an_upload_needs_a_full_key(door: Door) {
-    let shelf = Shelf::new(door);
+async fn an_upload_needs_a_full_key(host: Host) {
+    let shelf = Shelf::new(host);
     let upload = shelf.upload("a.txt", "file", "text/plain", b"x");
-    upload
-        .clone()
-        .no_key()
-        .send()
-        .await
-        .refused(ErrorCode::MissingKey);
-    upload
-        .key(read_key())
-        .send()
-        .await
-        .refused(ErrorCode::FullAccessRequired);
+    upload.clone().no_key().send().await.refused(ErrorCode::MissingKey);
+    upload.key(read_key()).send().await.refused(ErrorCode::FullAccessRequired);
     assert_eq!(shelf.names().await, Vec::<String>::new());
 }
 
-async fn bodies_of_the_wrong_form_are_refused_by_the_key_at_fault(door: Door) {
-    let shelf = Shelf::new(door);
+async fn bodies_of_the_wrong_form_are_refused_by_the_key_at_fault(host: Host) {
+    let shelf = Shelf::new(host);
     let item = json!({"name": "a.txt", "base64": data_url("text/plain", b"x")});
     let body = |changes: Value| {
         let mut body = json!({"media": [item.clone()], "folder": shelf.folder, "type": "file"});
         for (key, value) in changes.as_object().unwrap() {
             match value {
                 Value::Null => body.as_object_mut().unwrap().remove(key),
-                value => body
-                    .as_object_mut()
-                    .unwrap()
-                    .insert(key.clone(), value.clone()),
+                value => body.as_object_mut().unwrap().insert(key.clone(), value.clone()),
             };
         }
         body
@@ -74,23 +62,14 @@ async fn bodies_of_the_wrong_form_are_refused_by_the_key_at_fault(door: Door) {
         (json!({"media": "x"}), "media"),
         (json!({"media": [1]}), "media[0]"),
         (json!({"media": [{"name": "a"}]}), "base64"),
-        (
-            json!({"media": [{"base64": data_url("text/plain", b"x")}]}),
-            "name",
-        ),
-        (
-            json!({"media": [{"name": 1, "base64": data_url("text/plain", b"x")}]}),
-            "name",
-        ),
+        (json!({"media": [{"base64": data_url("text/plain", b"x")}]}), "name"),
+        (json!({"media": [{"name": 1, "base64": data_url("text/plain", b"x")}]}), "name"),
         (json!({"media": [item.clone(), b.clone()]}), "media[1]"),
         (json!({"media": [item.clone(), item.clone()]}), "a.txt"),
         (json!({"update": "perhaps"}), "update"),
         (json!({"folder": 5}), "folder"),
         (json!({"foldr": "x"}), "foldr"),
-        (
-            json!({"media": [{"name": "a", "base64": data_url("text/plain", b"x"), "size": 1}]}),
-            "size",
-        ),
+        (json!({"media": [{"name": "a", "base64": data_url("text/plain", b"x"), "size": 1}]}), "size"),
     ] {
         let answer = shelf.send(&body(changes)).await;
         refused(&shelf, answer, ErrorCode::InvalidBody, named).await;
@@ -99,43 +78,25 @@ async fn bodies_of_the_wrong_form_are_refused_by_the_key_at_fault(door: Door) {
         ("", ErrorCode::InvalidJson),
         ("{", ErrorCode::InvalidJson),
         ("nonsense", ErrorCode::InvalidJson),
-        (
-            "{\"media\": [{\"name\": \"a\", \"base64\": \"data:text/plain;base64,aGk",
-            ErrorCode::InvalidJson,
-        ),
+        ("{\"media\": [{\"name\": \"a\", \"base64\": \"data:text/plain;base64,aGk", ErrorCode::InvalidJson),
         ("[]", ErrorCode::InvalidBody),
     ] {
-        let call = door.call(Method::POST, MEDIA).bytes(text);
+        let call = host.call(Method::POST, MEDIA).bytes(text);
         let answer = call.header("content-type", "application/json").send().await;
         refused(&shelf, answer, code, "").await;
     }
 }
 
-async fn bytes_decide_and_not_labels(door: Door) {
-    let shelf = Shelf::new(door);
+async fn bytes_decide_and_not_labels(host: Host) {
+    let shelf = Shelf::new(host);
     let jpeg = picture(20, 20, ImageFormat::Jpeg);
     for (name, kind, mime, bytes) in [
-        (
-            "a.png",
-            "image",
-            "image/png",
-            b"no picture at all".as_slice(),
-        ),
+        ("a.png", "image", "image/png", b"no picture at all".as_slice()),
         ("a.png", "image", "image/png", &jpeg),
-        (
-            "a.svg",
-            "image",
-            "image/svg+xml",
-            b"<svg xmlns='http://www.w3.org/2000/svg'/>",
-        ),
+        ("a.svg", "image", "image/svg+xml", b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
         ("a.mp4", "video", "video/mp4", &jpeg),
         ("a.mp3", "audio", "audio/mpeg", b"not a sound"),
-        (
-            "a.png",
-            "file",
-            "image/png",
-            b"<html><script>alert(1)</script></html>",
-        ),
+        ("a.png", "file", "image/png", b"<html><script>alert(1)</script></html>"),
         ("a.pdf", "file", "application/pdf", &jpeg),
         ("a.foo", "file", "image/foo", b"nothing that is known"),
     ] {
@@ -143,20 +104,15 @@ async fn bytes_decide_and_not_labels(door: Door) {
         refused(&shelf, answer, ErrorCode::InvalidMedia, name).await;
     }
     // A data URL that is none, and base64 that is none.
-    for text in [
-        "aGk=",
-        "data:text/plain,hi",
-        "data:text/plain;base64,a*b=",
-        "data:text/plain;base64,",
-    ] {
+    for text in ["aGk=", "data:text/plain,hi", "data:text/plain;base64,a*b=", "data:text/plain;base64,"] {
         let body = json!({"media": [{"name": "a.txt", "base64": text}], "folder": shelf.folder, "type": "file"});
         let answer = shelf.send(&body).await;
         refused(&shelf, answer, ErrorCode::InvalidMedia, "").await;
     }
 }
 
-async fn cut_and_corrupted_pictures_are_refused(door: Door) {
-    let shelf = Shelf::new(door);
+async fn cut_and_corrupted_pictures_are_refused(host: Host) {
+    let shelf = Shelf::new(host);
     for (format, mime) in [
         (ImageFormat::Jpeg, "image/jpeg"),
         (ImageFormat::Png, "image/png"),
@@ -168,82 +124,44 @@ async fn cut_and_corrupted_pictures_are_refused(door: Door) {
     ] {
         let whole = picture(200, 100, format);
         for cut in [whole.len() / 2, whole.len() * 9 / 10] {
-            let answer = shelf
-                .upload("cut", "image", mime, &whole[..cut])
-                .send()
-                .await;
+            let answer = shelf.upload("cut", "image", mime, &whole[..cut]).send().await;
             refused(&shelf, answer, ErrorCode::InvalidMedia, "cut").await;
         }
     }
     let mut corrupted = picture(200, 100, ImageFormat::Png);
     let middle = corrupted.len() / 2;
     corrupted[middle] ^= 0xff;
-    let answer = shelf
-        .upload("flipped.png", "image", "image/png", &corrupted)
-        .send()
-        .await;
+    let answer = shelf.upload("flipped.png", "image", "image/png", &corrupted).send().await;
     refused(&shelf, answer, ErrorCode::InvalidMedia, "flipped.png").await;
 }
 
-async fn names_and_folders_can_not_climb(door: Door) {
-    let shelf = Shelf::new(door);
+async fn names_and_folders_can_not_climb(host: Host) {
+    let shelf = Shelf::new(host);
     let file = data_url("text/plain", b"x");
-    for name in [
-        "..",
-        ".",
-        "",
-        "a/b",
-        "../a",
-        "/../a",
-        "..\\a",
-        "a\u{0}",
-        "a\nb",
-        "a\u{202e}b",
-        &"n".repeat(256),
-    ] {
+    for name in ["..", ".", "", "a/b", "../a", "/../a", "..\\a", "a\u{0}", "a\nb", "a\u{202e}b", &"n".repeat(256)] {
         let body = json!({"media": [{"name": name, "base64": file}], "folder": shelf.folder, "type": "file"});
         let answer = shelf.send(&body).await;
         refused(&shelf, answer, ErrorCode::InvalidBody, "name").await;
     }
-    for folder in [
-        "..",
-        "a/../b",
-        "a//b",
-        "./a",
-        "a\\b",
-        "a/\u{7}",
-        &"f".repeat(256),
-    ] {
-        let body =
-            json!({"media": [{"name": "a", "base64": file}], "folder": folder, "type": "file"});
+    for folder in ["..", "a/../b", "a//b", "./a", "a\\b", "a/\u{7}", &"f".repeat(256)] {
+        let body = json!({"media": [{"name": "a", "base64": file}], "folder": folder, "type": "file"});
         let answer = shelf.send(&body).await;
         refused(&shelf, answer, ErrorCode::InvalidBody, "folder").await;
     }
     // What only looks like a way up is a name like any other.
-    for name in [
-        "..%2f..%2fetc%2fpasswd",
-        "..\u{2215}a",
-        "..\u{ff0f}a",
-        "%2e%2e",
-    ] {
+    for name in ["..%2f..%2fetc%2fpasswd", "..\u{2215}a", "..\u{ff0f}a", "%2e%2e"] {
         let kept = shelf.put(name, "file", "text/plain", b"x").await;
         assert_eq!(kept["name"], name);
         assert_eq!(shelf.fetch(&kept["url"]).await.body, b"x");
     }
 }
 
-async fn a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(host: Host) {
+    let shelf = Shelf::new(host);
     let first = shelf.put("a.txt", "file", "text/plain", b"one").await;
-    let again = shelf
-        .upload("a.txt", "file", "text/plain", b"two")
-        .send()
-        .await;
+    let again = shelf.upload("a.txt", "file", "text/plain", b"two").send().await;
     let error = again.refused(ErrorCode::MediaExists);
-    assert!(
-        error["message"].as_str().unwrap().contains("a.txt"),
-        "{error}"
-    );
+    assert!(error["message"].as_str().unwrap().contains("a.txt"), "{error}");
     assert_eq!(shelf.fetch(&first["url"]).await.body, b"one");
 
     let mut body = shelf.body("a.txt", "file", "text/plain", b"three");
@@ -255,8 +173,8 @@ async fn a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(door: Door)
     assert_eq!(shelf.names().await, ["a.txt"]);
 }
 
-async fn one_bad_item_refuses_them_all(door: Door) {
-    let shelf = Shelf::new(door);
+async fn one_bad_item_refuses_them_all(host: Host) {
+    let shelf = Shelf::new(host);
     let body = json!({
         "media": [
             {"name": "good.png", "base64": data_url("image/png", &png())},
@@ -269,30 +187,26 @@ async fn one_bad_item_refuses_them_all(door: Door) {
     refused(&shelf, answer, ErrorCode::InvalidMedia, "bad.png").await;
 }
 
-async fn too_many_files_are_refused(door: Door) {
-    let shelf = Shelf::new(door);
+async fn too_many_files_are_refused(host: Host) {
+    let shelf = Shelf::new(host);
     for count in [65, 10_000] {
-        let media: Vec<Value> = (0..count)
-            .map(|at| json!({"name": format!("{at}.txt"), "base64": data_url("text/plain", b"x")}))
-            .collect();
+        let media: Vec<Value> =
+            (0..count).map(|at| json!({"name": format!("{at}.txt"), "base64": data_url("text/plain", b"x")})).collect();
         let body = json!({"media": media, "folder": shelf.folder, "type": "file"});
         let answer = shelf.send(&body).await;
         refused(&shelf, answer, ErrorCode::InvalidBody, "64").await;
     }
 }
 
-async fn bombs_are_refused_before_they_go_off(door: Door) {
-    let shelf = Shelf::new(door);
+async fn bombs_are_refused_before_they_go_off(host: Host) {
+    let shelf = Shelf::new(host);
     // The head of a PNG of 60,000 × 60,000 pixels, whole but for its picture.
     let mut png = png();
     png[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
     png[20..24].copy_from_slice(&60_000_u32.to_be_bytes());
     let checksum = crc32(&png[12..29]);
     png[29..33].copy_from_slice(&checksum.to_be_bytes());
-    let answer = shelf
-        .upload("bomb.png", "image", "image/png", &png)
-        .send()
-        .await;
+    let answer = shelf.upload("bomb.png", "image", "image/png", &png).send().await;
     refused(&shelf, answer, ErrorCode::InvalidMedia, "bomb.png").await;
 }
 
@@ -308,9 +222,9 @@ fn crc32(bytes: &[u8]) -> u32 {
     !sum
 }
 
-async fn another_content_type_is_refused(door: Door) {
-    let shelf = Shelf::new(door);
-    let call = door.call(Method::POST, MEDIA).bytes(png());
+async fn another_content_type_is_refused(host: Host) {
+    let shelf = Shelf::new(host);
+    let call = host.call(Method::POST, MEDIA).bytes(png());
     let answer = call.header("content-type", "image/png").send().await;
     refused(&shelf, answer, ErrorCode::UnsupportedMediaType, "image/png").await;
 }

@@ -2,7 +2,7 @@
 
 use super::fixtures::{data_url, picture, transparent};
 use super::shelf::Shelf;
-use crate::door::{Answer, Call, Door};
+use crate::host::{Answer, Call, Host};
 use crate::raw;
 use image::ImageFormat;
 use reqwest::Method;
@@ -39,10 +39,7 @@ pub(super) fn large(seed: u64) -> Vec<u8> {
         state ^= state << 17;
         state.to_le_bytes()
     };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(&mut next)
-        .take(LARGE / 8 + 1)
-        .flatten()
-        .collect();
+    let mut bytes: Vec<u8> = std::iter::repeat_with(&mut next).take(LARGE / 8 + 1).flatten().collect();
     bytes.truncate(LARGE);
     bytes
 }
@@ -70,8 +67,8 @@ pub(super) fn tag(answer: &Answer) -> String {
     answer.header("etag").expect("a tag").to_owned()
 }
 
-async fn a_file_comes_back_as_it_was_sent_and_says_what_it_is(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_file_comes_back_as_it_was_sent_and_says_what_it_is(host: Host) {
+    let shelf = Shelf::new(host);
     let (bytes, call) = put_large(&shelf).await;
     let answer = call.send().await;
     assert_eq!(answer.status, 200, "{answer}");
@@ -85,10 +82,7 @@ async fn a_file_comes_back_as_it_was_sent_and_says_what_it_is(door: Door) {
     ] {
         assert_eq!(answer.header(name), Some(value), "{name}");
     }
-    assert_eq!(
-        answer.header("content-length"),
-        Some(LARGE.to_string().as_str())
-    );
+    assert_eq!(answer.header("content-length"), Some(LARGE.to_string().as_str()));
     let policy = answer.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"));
     let tag = tag(&answer);
@@ -96,8 +90,8 @@ async fn a_file_comes_back_as_it_was_sent_and_says_what_it_is(door: Door) {
     assert!(answer.header("last-modified").unwrap().ends_with(" GMT"));
 }
 
-async fn a_url_with_the_version_is_kept_for_a_year_and_any_other_is_asked_again(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_url_with_the_version_is_kept_for_a_year_and_any_other_is_asked_again(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let kept = |answer: &Answer| answer.header("cache-control").unwrap().to_owned();
     let versioned = shelf.fetch(&file["url"]).await;
@@ -110,8 +104,8 @@ async fn a_url_with_the_version_is_kept_for_a_year_and_any_other_is_asked_again(
     }
 }
 
-async fn what_a_browser_would_run_is_saved_and_not_shown(door: Door) {
-    let shelf = Shelf::new(door);
+async fn what_a_browser_would_run_is_saved_and_not_shown(host: Host) {
+    let shelf = Shelf::new(host);
     let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>";
     let html = "<!doctype html><title>x</title><script>alert(1)</script>";
     let xml = "<?xml version=\"1.0\"?><a xmlns:x=\"http://www.w3.org/1999/xhtml\"/>";
@@ -137,58 +131,33 @@ async fn what_a_browser_would_run_is_saved_and_not_shown(door: Door) {
     let file = shelf.put("a.png", "image", "image/png", &bytes).await;
     let answer = shelf.fetch(&file["url"]).await;
     assert_eq!(answer.header("content-type"), Some("image/png"));
-    assert_eq!(
-        answer.header("content-disposition"),
-        Some("inline; filename=\"a.png\"")
-    );
+    assert_eq!(answer.header("content-disposition"), Some("inline; filename=\"a.png\""));
 }
 
-async fn a_file_is_saved_under_the_name_that_is_asked_for(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_file_is_saved_under_the_name_that_is_asked_for(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     for (query, disposition) in [
         ("?download", "attachment; filename=\"a.txt\""),
         ("?download=true", "attachment; filename=\"a.txt\""),
         ("?download=false", "inline; filename=\"a.txt\""),
         ("?download=b+c.txt", "attachment; filename=\"b c.txt\""),
-        (
-            "?download=%C3%BC%22.txt",
-            "attachment; filename=\"__.txt\"; filename*=UTF-8''%C3%BC%22.txt",
-        ),
+        ("?download=%C3%BC%22.txt", "attachment; filename=\"__.txt\"; filename*=UTF-8''%C3%BC%22.txt"),
         ("?download=a%0D%0Ab:c", "attachment; filename=\"a.txt\""),
         ("?download=..%2Fx", "attachment; filename=\"a.txt\""),
     ] {
         let answer = asking(&shelf, &file["url"], query).send().await;
-        assert_eq!(
-            answer.header("content-disposition"),
-            Some(disposition),
-            "{query}"
-        );
+        assert_eq!(answer.header("content-disposition"), Some(disposition), "{query}");
     }
 }
 
-async fn any_name_comes_back_under_any_spelling_of_its_url(door: Door) {
-    let shelf = Shelf::new(door);
+async fn any_name_comes_back_under_any_spelling_of_its_url(host: Host) {
+    let shelf = Shelf::new(host);
     for (name, spellings) in [
-        (
-            "写真 🦭.txt",
-            &[
-                "%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.txt",
-                "%e5%86%99%e7%9c%9f%20%f0%9f%a6%ad%2Etxt",
-            ][..],
-        ),
+        ("写真 🦭.txt", &["%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.txt", "%e5%86%99%e7%9c%9f%20%f0%9f%a6%ad%2Etxt"][..]),
         ("a\"b;c'd.txt", &["a%22b;c'd.txt", "a%22b%3Bc%27d.txt"]),
-        (
-            "100% #1? a&b=c+d.txt",
-            &[
-                "100%25%20%231%3F%20a&b=c+d.txt",
-                "100%25%20%231%3F%20a%26b%3Dc%2Bd.txt",
-            ],
-        ),
-        (
-            "~!@$()*,[].txt",
-            &["~!@$()*,[].txt", "%7E%21%40%24%28%29%2A%2C%5B%5D.txt"],
-        ),
+        ("100% #1? a&b=c+d.txt", &["100%25%20%231%3F%20a&b=c+d.txt", "100%25%20%231%3F%20a%26b%3Dc%2Bd.txt"]),
+        ("~!@$()*,[].txt", &["~!@$()*,[].txt", "%7E%21%40%24%28%29%2A%2C%5B%5D.txt"]),
     ] {
         let file = shelf.put(name, "file", "text/plain", name.as_bytes()).await;
         let answer = shelf.fetch(&file["url"]).await;
@@ -196,32 +165,18 @@ async fn any_name_comes_back_under_any_spelling_of_its_url(door: Door) {
         let disposition = answer.header("content-disposition").unwrap();
         assert!(disposition.is_ascii(), "{disposition}");
         for spelling in spellings {
-            let url = format!("{}/media/default/{}/{spelling}", door.url(), shelf.folder);
+            let url = format!("{}/media/default/{}/{spelling}", host.url(), shelf.folder);
             let answer = shelf.fetch(&json!(url)).await;
-            assert_eq!(
-                (answer.status.as_u16(), answer.text().as_str()),
-                (200, name),
-                "{url}"
-            );
+            assert_eq!((answer.status.as_u16(), answer.text().as_str()), (200, name), "{url}");
         }
     }
 }
 
-async fn a_thumbnail_is_a_picture_of_its_own(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_thumbnail_is_a_picture_of_its_own(host: Host) {
+    let shelf = Shelf::new(host);
     for (name, bytes, mime, saved) in [
-        (
-            "photo.png",
-            picture(600, 300, ImageFormat::Png),
-            "image/jpeg",
-            "photo-thumbnail.jpg",
-        ),
-        (
-            "clear",
-            transparent(600, 300),
-            "image/webp",
-            "clear-thumbnail.webp",
-        ),
+        ("photo.png", picture(600, 300, ImageFormat::Png), "image/jpeg", "photo-thumbnail.jpg"),
+        ("clear", transparent(600, 300), "image/webp", "clear-thumbnail.webp"),
     ] {
         let file = shelf.put(name, "image", "image/png", &bytes).await;
         let whole = shelf.fetch(&file["url"]).await;
@@ -230,14 +185,8 @@ async fn a_thumbnail_is_a_picture_of_its_own(door: Door) {
         assert_eq!(small.status, 200, "{small}");
         assert_eq!(small.header("content-type"), Some(mime));
         let disposition = format!("inline; filename=\"{saved}\"");
-        assert_eq!(
-            small.header("content-disposition"),
-            Some(disposition.as_str())
-        );
-        assert_eq!(
-            small.header("cache-control"),
-            Some("public, max-age=31536000, immutable")
-        );
+        assert_eq!(small.header("content-disposition"), Some(disposition.as_str()));
+        assert_eq!(small.header("cache-control"), Some("public, max-age=31536000, immutable"));
         assert_ne!(tag(&small), tag(&whole));
         let shown = image::load_from_memory(&small.body).expect("a picture");
         assert_eq!((shown.width(), shown.height()), (256, 128));
@@ -249,23 +198,19 @@ async fn a_thumbnail_is_a_picture_of_its_own(door: Door) {
     none.refused(ErrorCode::MediaNotFound);
 }
 
-async fn files_are_only_read(door: Door) {
-    let shelf = Shelf::new(door);
+async fn files_are_only_read(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
-    let path = file["url"]
-        .as_str()
-        .unwrap()
-        .strip_prefix(door.url())
-        .unwrap();
+    let path = file["url"].as_str().unwrap().strip_prefix(host.url()).unwrap();
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
-        let answer = door.call(method.parse().unwrap(), path).send().await;
+        let answer = host.call(method.parse().unwrap(), path).send().await;
         answer.refused(ErrorCode::MethodNotAllowed);
         assert_eq!(answer.header("allow"), Some("GET, HEAD"));
     }
     assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
 }
 
-async fn paths_that_no_file_can_have_are_not_found(door: Door) {
+async fn paths_that_no_file_can_have_are_not_found(host: Host) {
     for path in [
         "/media/default/absent.txt",
         "/media/default/",
@@ -284,9 +229,7 @@ async fn paths_that_no_file_can_have_are_not_found(door: Door) {
         "/media/nobody/a",
     ] {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        let answer = raw::exchange(door.url(), request.as_bytes())
-            .await
-            .expect("an answer");
+        let answer = raw::exchange(host.url(), request.as_bytes()).await.expect("an answer");
         assert_eq!(answer.status, 404, "{path}: {}", answer.head);
         assert_eq!(answer.code(), "media_not_found", "{path}");
         assert!(answer.head.contains("no-store"), "{path}: {}", answer.head);
@@ -294,45 +237,34 @@ async fn paths_that_no_file_can_have_are_not_found(door: Door) {
     // What leads out of the folder before anything else reads it leads nowhere.
     for path in ["/media/default/../../secret", "/media/%2e%2e/%2e%2e/secret"] {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        let answer = raw::exchange(door.url(), request.as_bytes())
-            .await
-            .expect("an answer");
+        let answer = raw::exchange(host.url(), request.as_bytes()).await.expect("an answer");
         assert_eq!(answer.status, 404, "{path}: {}", answer.head);
     }
 }
 
-async fn a_long_url_is_refused(door: Door) {
+async fn a_long_url_is_refused(host: Host) {
     let path = format!("/media/default/a?x={}", "a".repeat(17 * 1024));
-    let answer = Call::new(door.url(), Method::GET, &path).send().await;
+    let answer = Call::new(host.url(), Method::GET, &path).send().await;
     answer.refused(ErrorCode::UriTooLong);
 }
 
-async fn pages_may_read_what_they_need(door: Door) {
-    let shelf = Shelf::new(door);
+async fn pages_may_read_what_they_need(host: Host) {
+    let shelf = Shelf::new(host);
     let call = put_text(&shelf, "a.txt", b"x").await;
     let answer = call.header("origin", "https://a.example").send().await;
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-    let exposed = answer
-        .header("access-control-expose-headers")
-        .unwrap()
-        .to_lowercase();
+    let exposed = answer.header("access-control-expose-headers").unwrap().to_lowercase();
     let exposed: Vec<&str> = exposed.split(", ").collect();
-    for name in [
-        "accept-ranges",
-        "content-disposition",
-        "content-length",
-        "content-range",
-        "etag",
-    ] {
+    for name in ["accept-ranges", "content-disposition", "content-length", "content-range", "etag"] {
         assert!(exposed.contains(&name), "{name}: {exposed:?}");
     }
 }
 
 /// Six readers go on while the file is replaced again and again. Each answer is of one version, and its tag is that
 /// version's.
-async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(door: Door) {
+async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(host: Host) {
     const REPLACEMENTS: usize = 12;
-    let shelf = Shelf::new(door);
+    let shelf = Shelf::new(host);
     let versions = [large(11), large(12)];
     let body = |version: &[u8]| {
         json!({
@@ -354,7 +286,7 @@ async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(door
     let read = async |range: Option<(usize, usize)>| {
         let mut seen = 0_usize;
         while !done.load(Ordering::Relaxed) {
-            let mut call = Call::new(door.url(), Method::GET, &path);
+            let mut call = Call::new(host.url(), Method::GET, &path);
             if let Some((first, last)) = range {
                 call = call.header("range", &format!("bytes={first}-{last}"));
             }
@@ -380,16 +312,12 @@ async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(door
     let range = Some((1_000_000, 2_500_000));
     let (a, b, c, d, ()) = tokio::join!(read(None), read(None), read(range), read(range), write);
     assert!(a + b + c + d >= 4, "nobody read");
-    let last = Call::new(door.url(), Method::GET, &path).send().await;
-    assert_eq!(
-        tag(&last),
-        tags[(REPLACEMENTS - 1) % 2],
-        "the last one holds at once"
-    );
+    let last = Call::new(host.url(), Method::GET, &path).send().await;
+    assert_eq!(tag(&last), tags[(REPLACEMENTS - 1) % 2], "the last one holds at once");
 }
 
-async fn a_deleted_file_is_not_found_at_once(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_deleted_file_is_not_found_at_once(host: Host) {
+    let shelf = Shelf::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     assert_eq!(shelf.fetch(&file["url"]).await.status, 200);
     shelf.delete(&file["id"]).await.payload();

@@ -1,37 +1,34 @@
 //! A folder of a case's own, so that cases run side by side.
 
 use super::fixtures::data_url;
-use crate::door::{Answer, Call, Door, enc};
-use crate::room::unique;
+use crate::host::{Answer, Call, Host, enc};
 use crate::service::shared;
+use crate::test_db::unique;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 /// Where uploads go, and lists come from.
 pub(crate) const MEDIA: &str = "/api/v1/media";
 
-/// A folder and the door through which it is seen.
+/// A folder and the host through which it is seen.
 pub(crate) struct Shelf {
-    pub(crate) door: Door,
+    pub(crate) host: Host,
     pub(crate) folder: String,
 }
 
 impl Shelf {
-    pub(crate) fn new(door: Door) -> Self {
-        Self {
-            door,
-            folder: unique("shelf"),
-        }
+    pub(crate) fn new(host: Host) -> Self {
+        Self { host, folder: unique("shelf") }
     }
 
     /// Sends an upload's body as it is.
     pub(crate) async fn send(&self, body: &Value) -> Answer {
-        self.door.post(MEDIA, body).send().await
+        self.host.post(MEDIA, body).send().await
     }
 
     /// One file in shape A, to be sent.
     pub(crate) fn upload(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Call {
-        self.door.post(MEDIA, &self.body(name, kind, mime, bytes))
+        self.host.post(MEDIA, &self.body(name, kind, mime, bytes))
     }
 
     /// The body of one file in shape A.
@@ -53,26 +50,24 @@ impl Shelf {
     /// The files of the folder.
     pub(crate) async fn list(&self, options: &str) -> Answer {
         let path = format!("{MEDIA}?folder={}{options}", enc(&self.folder));
-        self.door.get(&path).send().await
+        self.host.get(&path).send().await
     }
 
     /// The names of the folder's files, sorted.
     pub(crate) async fn names(&self) -> Vec<String> {
         let files = self.list("&order[field]=name").await.payload();
         let names = files.as_array().expect("a list").iter();
-        names
-            .map(|file| file["name"].as_str().expect("a name").to_owned())
-            .collect()
+        names.map(|file| file["name"].as_str().expect("a name").to_owned()).collect()
     }
 
     /// What is known of a file.
     pub(crate) async fn describe(&self, id: &Value) -> Answer {
-        self.door.get(&format!("{MEDIA}/{id}")).send().await
+        self.host.get(&format!("{MEDIA}/{id}")).send().await
     }
 
     pub(crate) async fn delete(&self, id: &Value) -> Answer {
         let path = format!("{MEDIA}/{id}");
-        self.door.call(Method::DELETE, &path).send().await
+        self.host.call(Method::DELETE, &path).send().await
     }
 
     /// Gets a URL that an answer gave, without a key.
@@ -80,13 +75,11 @@ impl Shelf {
         self.at(url).send().await
     }
 
-    /// The same, to be sent. URLs name the door that was asked.
+    /// The same, to be sent. URLs name the host that was asked.
     pub(crate) fn at(&self, url: &Value) -> Call {
         let url = url.as_str().expect("a URL");
-        let path = url
-            .strip_prefix(self.door.url())
-            .unwrap_or_else(|| panic!("{url} is not of {}", self.door.url()));
-        Call::new(self.door.url(), Method::GET, path)
+        let path = url.strip_prefix(self.host.url()).unwrap_or_else(|| panic!("{url} is not of {}", self.host.url()));
+        Call::new(self.host.url(), Method::GET, path)
     }
 }
 

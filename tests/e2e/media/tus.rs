@@ -10,13 +10,5 @@ mod whole;
 use crate::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [
-        whole::cases(),
-        refusals::cases(),
-        broken::cases(),
-        client::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [whole::cases(), refusals::cases(), broken::cases(), client::cases()].into_iter().flatten().collect()
 }

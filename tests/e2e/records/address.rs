@@ -1,7 +1,7 @@
 //! How `{id}` finds a record: the column `id`, else the primary key, simple or composite, of any type.
 
-use crate::door::{Door, enc};
-use crate::room::Room;
+use crate::host::{Host, enc};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
@@ -22,124 +22,86 @@ cases! {
     ],
 }
 
-async fn a_table_without_a_column_id_is_addressed_by_its_key(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (code INT PRIMARY KEY, x INT)",
-            "INSERT INTO t VALUES (7, 1)",
-        ],
-    )
-    .await;
-    assert_eq!(room.get("t/7").await.payload(), json!({"code": 7, "x": 1}));
-    assert_eq!(room.put("t/7", &json!({"x": 2})).await.payload(), 1);
-    assert_eq!(room.delete("t/7").await.payload(), 1);
-    room.get("t/7").await.refused(ErrorCode::RecordNotFound);
+async fn a_table_without_a_column_id_is_addressed_by_its_key(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (code INT PRIMARY KEY, x INT)", "INSERT INTO t VALUES (7, 1)"]).await;
+    assert_eq!(db.get("t/7").await.payload(), json!({"code": 7, "x": 1}));
+    assert_eq!(db.put("t/7", &json!({"x": 2})).await.payload(), 1);
+    assert_eq!(db.delete("t/7").await.payload(), 1);
+    db.get("t/7").await.refused(ErrorCode::RecordNotFound);
 }
 
-async fn a_column_id_counts_before_the_key(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (pk INT PRIMARY KEY, id INT UNIQUE)",
-            "INSERT INTO t VALUES (1, 20), (20, 1)",
-        ],
+async fn a_column_id_counts_before_the_key(host: Host) {
+    let db = TestDb::new(
+        host,
+        &["CREATE TABLE t (pk INT PRIMARY KEY, id INT UNIQUE)", "INSERT INTO t VALUES (1, 20), (20, 1)"],
     )
     .await;
-    assert_eq!(room.get("t/20").await.payload(), json!({"pk": 1, "id": 20}));
-    room.exec("CREATE TABLE upper (ID INT PRIMARY KEY, x INT)")
-        .await;
-    room.exec("INSERT INTO upper VALUES (3, 4)").await;
-    assert_eq!(
-        room.get("upper/3").await.payload(),
-        json!({"ID": 3, "x": 4})
-    );
+    assert_eq!(db.get("t/20").await.payload(), json!({"pk": 1, "id": 20}));
+    db.exec("CREATE TABLE upper (ID INT PRIMARY KEY, x INT)").await;
+    db.exec("INSERT INTO upper VALUES (3, 4)").await;
+    assert_eq!(db.get("upper/3").await.payload(), json!({"ID": 3, "x": 4}));
 }
 
-async fn a_composite_key_is_addressed_in_key_order(door: Door) {
-    let room = Room::new(
-        door,
+async fn a_composite_key_is_addressed_in_key_order(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (x INT, b VARCHAR(20), a INT, PRIMARY KEY (a, b))",
             "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 1), (3, 'comma, here', 2)",
         ],
     )
     .await;
-    assert_eq!(room.get("t/1,two").await.payload()["x"], 2);
-    assert_eq!(room.put("t/1,one", &json!({"x": 9})).await.payload(), 1);
-    assert_eq!(room.delete("t/1,two").await.payload(), 1);
-    room.get("t/1,nope")
-        .await
-        .refused(ErrorCode::RecordNotFound);
+    assert_eq!(db.get("t/1,two").await.payload()["x"], 2);
+    assert_eq!(db.put("t/1,one", &json!({"x": 9})).await.payload(), 1);
+    assert_eq!(db.delete("t/1,two").await.payload(), 1);
+    db.get("t/1,nope").await.refused(ErrorCode::RecordNotFound);
     // Not in key order: no such record, whether by its type or by its value.
-    let swapped = room.get("t/two,1").await;
+    let swapped = db.get("t/two,1").await;
     swapped.refused(ErrorCode::RecordNotFound);
-    assert_eq!(room.get("t/2,comma%2C%20here").await.payload()["x"], 3);
+    assert_eq!(db.get("t/2,comma%2C%20here").await.payload()["x"], 3);
     for wrong in ["t/1", "t/1,one,extra"] {
-        let answer = room.get(wrong).await;
+        let answer = db.get(wrong).await;
         answer.refused(ErrorCode::InvalidValue);
     }
-    assert_eq!(
-        room.post("t", &json!({"a": 5, "b": "five"})).await.status,
-        200
-    );
+    assert_eq!(db.post("t", &json!({"a": 5, "b": "five"})).await.status, 200);
 }
 
 /// Commas inside of a part are encoded; those between parts are not.
-async fn every_operation_takes_a_composite_key(door: Door) {
-    let room = Room::new(
-        door,
+async fn every_operation_takes_a_composite_key(host: Host) {
+    let db = TestDb::new(
+        host,
         &["CREATE TABLE t (lang VARCHAR(20), day DATE, n BIGINT UNSIGNED, x INT, PRIMARY KEY (lang, day, n))"],
     )
     .await;
-    for (lang, n) in [
-        ("de", "1"),
-        ("a,b", "18446744073709551615"),
-        ("%2C", "2"),
-        ("", "3"),
-    ] {
+    for (lang, n) in [("de", "1"), ("a,b", "18446744073709551615"), ("%2C", "2"), ("", "3")] {
         let record = json!({"lang": lang, "day": "2026-11-20", "n": n, "x": 1});
-        assert_eq!(
-            room.post("t", &record).await.payload(),
-            format!("{lang},2026-11-20,{n}")
-        );
+        assert_eq!(db.post("t", &record).await.payload(), format!("{lang},2026-11-20,{n}"));
         let at = format!("t/{},2026-11-20,{n}", enc(lang));
-        assert_eq!(room.get(&at).await.payload()["lang"], lang, "{at}");
-        assert_eq!(room.put(&at, &json!({"x": 2})).await.payload(), 1, "{at}");
-        let patch = room.call(Method::PATCH, &at).json(&json!({"x": 3})).send();
+        assert_eq!(db.get(&at).await.payload()["lang"], lang, "{at}");
+        assert_eq!(db.put(&at, &json!({"x": 2})).await.payload(), 1, "{at}");
+        let patch = db.call(Method::PATCH, &at).json(&json!({"x": 3})).send();
         assert_eq!(patch.await.payload(), 1, "{at}");
-        assert_eq!(
-            room.value("SELECT COUNT(*) FROM t WHERE x = 3").await,
-            1,
-            "{at}"
-        );
-        assert_eq!(room.delete(&at).await.payload(), 1, "{at}");
-        assert_eq!(room.delete(&at).await.payload(), 0, "{at}");
+        assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE x = 3").await, 1, "{at}");
+        assert_eq!(db.delete(&at).await.payload(), 1, "{at}");
+        assert_eq!(db.delete(&at).await.payload(), 0, "{at}");
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
 /// As `encodeURIComponent` leaves an id that an insert answered.
-async fn a_whole_composite_key_may_be_encoded(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (a INT, b VARCHAR(20), x INT, PRIMARY KEY (a, b))"],
-    )
-    .await;
-    let id = room
-        .post("t", &json!({"a": 1, "b": "two", "x": 5}))
-        .await
-        .payload();
+async fn a_whole_composite_key_may_be_encoded(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (a INT, b VARCHAR(20), x INT, PRIMARY KEY (a, b))"]).await;
+    let id = db.post("t", &json!({"a": 1, "b": "two", "x": 5})).await.payload();
     let at = format!("t/{}", enc(id.as_str().unwrap()));
     assert!(at.contains("%2C"), "{at}");
-    assert_eq!(room.get(&at).await.payload()["x"], 5);
-    assert_eq!(room.put(&at, &json!({"x": 6})).await.payload(), 1);
-    assert_eq!(room.delete(&at).await.payload(), 1);
+    assert_eq!(db.get(&at).await.payload()["x"], 5);
+    assert_eq!(db.put(&at, &json!({"x": 6})).await.payload(), 1);
+    assert_eq!(db.delete(&at).await.payload(), 1);
 }
 
-async fn a_composite_key_of_the_wrong_parts_changes_nothing(door: Door) {
-    let room = Room::new(
-        door,
+async fn a_composite_key_of_the_wrong_parts_changes_nothing(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (a INT, b VARCHAR(20), x INT, PRIMARY KEY (a, b))",
             "INSERT INTO t VALUES (1, 'one', 1), (2, 'a,b', 1)",
@@ -148,34 +110,22 @@ async fn a_composite_key_of_the_wrong_parts_changes_nothing(door: Door) {
     .await;
     for id in ["1", "1,one,1", "1,one,", ",1,one", "2,a,b", "2%2Ca%2Cb"] {
         let at = format!("t/{id}");
-        for answer in [
-            room.get(&at).await,
-            room.put(&at, &json!({"x": 9})).await,
-            room.delete(&at).await,
-        ] {
+        for answer in [db.get(&at).await, db.put(&at, &json!({"x": 9})).await, db.delete(&at).await] {
             answer.refused(ErrorCode::InvalidValue);
         }
     }
     // As many parts as the key has, but none that it holds.
     for id in ["x,one", "1,", ",one", "one,1"] {
         let at = format!("t/{id}");
-        room.get(&at).await.refused(ErrorCode::RecordNotFound);
-        assert_eq!(room.put(&at, &json!({"x": 9})).await.payload(), 0, "{id}");
-        assert_eq!(room.delete(&at).await.payload(), 0, "{id}");
+        db.get(&at).await.refused(ErrorCode::RecordNotFound);
+        assert_eq!(db.put(&at, &json!({"x": 9})).await.payload(), 0, "{id}");
+        assert_eq!(db.delete(&at).await.payload(), 0, "{id}");
     }
-    assert_eq!(
-        room.value("SELECT COUNT(*) FROM t WHERE x = 1").await,
-        2,
-        "nothing changed"
-    );
+    assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE x = 1").await, 2, "nothing changed");
 }
 
-async fn text_keys_are_taken_literally(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (word VARCHAR(80) COLLATE utf8mb4_bin PRIMARY KEY)"],
-    )
-    .await;
+async fn text_keys_are_taken_literally(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (word VARCHAR(80) COLLATE utf8mb4_bin PRIMARY KEY)"]).await;
     let words = [
         "plain",
         "with space",
@@ -202,25 +152,18 @@ async fn text_keys_are_taken_literally(door: Door) {
         "a&b=c",
     ];
     for word in words {
-        assert_eq!(room.post("t", &json!({"word": word})).await.payload(), word);
-        assert_eq!(
-            room.get(&format!("t/{}", enc(word))).await.payload(),
-            json!({"word": word})
-        );
+        assert_eq!(db.post("t", &json!({"word": word})).await.payload(), word);
+        assert_eq!(db.get(&format!("t/{}", enc(word))).await.payload(), json!({"word": word}));
     }
-    room.get("t/PLAIN").await.refused(ErrorCode::RecordNotFound);
+    db.get("t/PLAIN").await.refused(ErrorCode::RecordNotFound);
     for word in words {
-        assert_eq!(
-            room.delete(&format!("t/{}", enc(word))).await.payload(),
-            1,
-            "{word}"
-        );
+        assert_eq!(db.delete(&format!("t/{}", enc(word))).await.payload(), 1, "{word}");
     }
 }
 
-async fn dates_and_binaries_are_keys_too(door: Door) {
-    let room = Room::new(
-        door,
+async fn dates_and_binaries_are_keys_too(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE days (day DATE PRIMARY KEY, x INT)",
             "INSERT INTO days VALUES ('2026-11-20', 1)",
@@ -241,72 +184,43 @@ async fn dates_and_binaries_are_keys_too(door: Door) {
         "money/1.50",
         "big/18446744073709551615",
     ] {
-        assert_eq!(room.get(rest).await.payload()["x"], 1, "{rest}");
+        assert_eq!(db.get(rest).await.payload()["x"], 1, "{rest}");
     }
-    assert_eq!(room.get("big/9007199254740993").await.payload()["x"], 2);
+    assert_eq!(db.get("big/9007199254740993").await.payload()["x"], 2);
 }
 
-async fn a_table_without_any_key_has_no_single_records(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (x INT)", "INSERT INTO t VALUES (1)"],
-    )
-    .await;
-    assert_eq!(room.get("t").await.payload(), json!([{"x": 1}]));
-    for answer in [
-        room.get("t/1").await,
-        room.put("t/1", &json!({"x": 2})).await,
-        room.delete("t/1").await,
-    ] {
+async fn a_table_without_any_key_has_no_single_records(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (x INT)", "INSERT INTO t VALUES (1)"]).await;
+    assert_eq!(db.get("t").await.payload(), json!([{"x": 1}]));
+    for answer in [db.get("t/1").await, db.put("t/1", &json!({"x": 2})).await, db.delete("t/1").await] {
         answer.refused(ErrorCode::InvalidBody);
     }
-    assert_eq!(room.value("SELECT x FROM t").await, 1);
+    assert_eq!(db.value("SELECT x FROM t").await, 1);
 }
 
 /// MariaDB compares `'1abc'` with 1 as equal: an id must not.
-async fn an_id_is_never_read_loosely(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (id INT PRIMARY KEY, x INT)",
-            "INSERT INTO t VALUES (0, 0), (1, 1), (2, 2)",
-        ],
+async fn an_id_is_never_read_loosely(host: Host) {
+    let db = TestDb::new(
+        host,
+        &["CREATE TABLE t (id INT PRIMARY KEY, x INT)", "INSERT INTO t VALUES (0, 0), (1, 1), (2, 2)"],
     )
     .await;
-    for id in [
-        "1abc",
-        "abc",
-        "1.0001",
-        "1%20OR%201=1",
-        "1;",
-        "0x1",
-        "1%00",
-        "true",
-        "%27%27",
-    ] {
+    for id in ["1abc", "abc", "1.0001", "1%20OR%201=1", "1;", "0x1", "1%00", "true", "%27%27"] {
         let rest = format!("t/{id}");
-        let answer = room.get(&rest).await;
+        let answer = db.get(&rest).await;
         answer.refused(ErrorCode::RecordNotFound);
-        assert_eq!(room.delete(&rest).await.payload(), 0, "{rest}");
-        let answer = room.put(&rest, &json!({"x": 9})).await;
+        assert_eq!(db.delete(&rest).await.payload(), 0, "{rest}");
+        let answer = db.put(&rest, &json!({"x": 9})).await;
         assert_eq!(answer.payload(), 0, "{rest}");
     }
-    for answer in [
-        room.get("t/").await,
-        room.delete("t/").await,
-        room.put("t/", &json!({"x": 9})).await,
-    ] {
+    for answer in [db.get("t/").await, db.delete("t/").await, db.put("t/", &json!({"x": 9})).await] {
         answer.refused(ErrorCode::RouteNotFound);
     }
-    assert_eq!(room.column("t?order[field]=id", "x").await, [0, 1, 2]);
+    assert_eq!(db.column("t?order[field]=id", "x").await, [0, 1, 2]);
 }
 
-async fn an_auto_increment_key_of_another_name_is_answered(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (nr INT PRIMARY KEY AUTO_INCREMENT, x INT)"],
-    )
-    .await;
-    assert_eq!(room.post("t", &json!({"x": 5})).await.payload(), 1);
-    assert_eq!(room.get("t/1").await.payload(), json!({"nr": 1, "x": 5}));
+async fn an_auto_increment_key_of_another_name_is_answered(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (nr INT PRIMARY KEY AUTO_INCREMENT, x INT)"]).await;
+    assert_eq!(db.post("t", &json!({"x": 5})).await.payload(), 1);
+    assert_eq!(db.get("t/1").await.payload(), json!({"nr": 1, "x": 5}));
 }

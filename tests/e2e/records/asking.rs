@@ -1,7 +1,7 @@
 //! Asking: one read, put as URL options and as the POST twin's body; both must answer the same.
 
-use crate::door::{Answer, enc};
-use crate::room::Room;
+use crate::host::{Answer, enc};
+use crate::test_db::TestDb;
 use serde_json::Value;
 use shared::error::ErrorCode;
 
@@ -20,9 +20,9 @@ pub(crate) fn spelled(table: &str, options: &Value) -> String {
 
 /// Sends a read in both spellings, holds the answers against each other, and gives the one to the URL. A refusal may quote
 /// the value as it was written, so that of one is held against the code of the other.
-pub(crate) async fn ask(room: &Room, table: &str, options: &Value) -> Answer {
-    let by_url = room.get(&spelled(table, options)).await;
-    let by_body = room.post(&format!("{}/query", enc(table)), options).await;
+pub(crate) async fn ask(db: &TestDb, table: &str, options: &Value) -> Answer {
+    let by_url = db.get(&spelled(table, options)).await;
+    let by_body = db.post(&format!("{}/query", enc(table)), options).await;
     assert_eq!(by_url.status, by_body.status, "{by_url}\n{by_body}");
     assert_eq!(by_url.code(), by_body.code(), "{by_url}\n{by_body}");
     if by_url.status.is_success() {
@@ -32,32 +32,23 @@ pub(crate) async fn ask(room: &Room, table: &str, options: &Value) -> Answer {
 }
 
 /// The payload of a read that must succeed.
-pub(crate) async fn rows(room: &Room, table: &str, options: &Value) -> Value {
-    ask(room, table, options).await.payload()
+pub(crate) async fn rows(db: &TestDb, table: &str, options: &Value) -> Value {
+    ask(db, table, options).await.payload()
 }
 
 /// One field of each row of a read that must succeed.
-pub(crate) async fn field(room: &Room, table: &str, options: &Value, name: &str) -> Value {
-    let rows = rows(room, table, options).await;
+pub(crate) async fn field(db: &TestDb, table: &str, options: &Value, name: &str) -> Value {
+    let rows = rows(db, table, options).await;
     let rows = rows.as_array().expect("a list");
     rows.iter().map(|row| row[name].clone()).collect()
 }
 
 /// A read that must be refused with `code`, its message or hint naming all of `names`.
-pub(crate) async fn refused(
-    room: &Room,
-    table: &str,
-    options: &Value,
-    code: ErrorCode,
-    names: &[&str],
-) {
-    let answer = ask(room, table, options).await;
+pub(crate) async fn refused(db: &TestDb, table: &str, options: &Value, code: ErrorCode, names: &[&str]) {
+    let answer = ask(db, table, options).await;
     let error = answer.refused(code);
-    let said = format!(
-        "{} {}",
-        error["message"].as_str().unwrap_or_default(),
-        error["hint"].as_str().unwrap_or_default()
-    );
+    let said =
+        format!("{} {}", error["message"].as_str().unwrap_or_default(), error["hint"].as_str().unwrap_or_default());
     for name in names {
         assert!(said.contains(name), "{name} is not named: {answer}");
     }

@@ -1,9 +1,9 @@
 //! Large batches: in few statements, within MariaDB's packets, all or none, ids in order.
 
-use crate::door::{Call, Door};
-use crate::room::Room;
-use crate::second::Second;
+use crate::host::{Call, Host};
+use crate::second_origin::SecondOrigin;
 use crate::service::{Edge, Service};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -23,52 +23,43 @@ cases! {
 
 const ROWS: usize = 10_000;
 
-async fn ten_thousand_rows_of_one_field_are_inserted_in_order(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT UNIQUE)"],
-    )
-    .await;
+async fn ten_thousand_rows_of_one_field_are_inserted_in_order(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT UNIQUE)"]).await;
     let rows: Vec<Value> = (0..ROWS).map(|n| json!({"n": n})).collect();
-    let answer = room.post("t", &json!({"batchData": rows})).await;
+    let answer = db.post("t", &json!({"batchData": rows})).await;
     let expected: Vec<usize> = (1..=ROWS).collect();
     assert_eq!(answer.payload(), json!(expected));
-    let sum = room.value("SELECT COUNT(*) FROM t WHERE n = id - 1").await;
+    let sum = db.value("SELECT COUNT(*) FROM t WHERE n = id - 1").await;
     assert_eq!(sum, ROWS);
     // The last row is in conflict, many statements after the first.
     let mut rows: Vec<Value> = (0..ROWS).map(|n| json!({"n": ROWS + n})).collect();
     rows[ROWS - 1] = json!({"n": 0});
-    room.post("t", &json!({"batchData": rows}))
-        .await
-        .refused(ErrorCode::DuplicateKey);
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, ROWS);
+    db.post("t", &json!({"batchData": rows})).await.refused(ErrorCode::DuplicateKey);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, ROWS);
 }
 
 /// 300 columns allow for 216 rows in the 65,535 parameters of one statement.
-async fn thousands_of_wide_rows_are_inserted(door: Door) {
+async fn thousands_of_wide_rows_are_inserted(host: Host) {
     let columns: Vec<String> = (0..300).map(|at| format!("c{at} INT")).collect();
-    let create = format!(
-        "CREATE TABLE wide (id INT PRIMARY KEY AUTO_INCREMENT, {})",
-        columns.join(", ")
-    );
-    let room = Room::new(door, &[&create]).await;
+    let create = format!("CREATE TABLE wide (id INT PRIMARY KEY AUTO_INCREMENT, {})", columns.join(", "));
+    let db = TestDb::new(host, &[&create]).await;
     let rows: Vec<Value> = (0..1_000)
         .map(|row| {
             let cells = (0..300).map(|at| (format!("c{at}"), json!(row * at)));
             Value::Object(cells.collect())
         })
         .collect();
-    let answer = room.post("wide", &json!({"batchData": rows})).await;
+    let answer = db.post("wide", &json!({"batchData": rows})).await;
     let expected: Vec<usize> = (1..=1_000).collect();
     assert_eq!(answer.payload(), json!(expected));
     let right = "SELECT COUNT(*) FROM wide WHERE c1 = id - 1 AND c299 = (id - 1) * 299";
-    assert_eq!(room.value(right).await, 1_000);
+    assert_eq!(db.value(right).await, 1_000);
 }
 
-async fn rows_of_megabytes_are_inserted_all_or_none(door: Door) {
+async fn rows_of_megabytes_are_inserted_all_or_none(host: Host) {
     const ROW_BYTES: usize = 5_000_000;
-    let room = Room::new(
-        door,
+    let db = TestDb::new(
+        host,
         &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT, blb LONGBLOB, n INT NOT NULL)"],
     )
     .await;
@@ -79,42 +70,26 @@ async fn rows_of_megabytes_are_inserted_all_or_none(door: Door) {
     // The last one alone has 20 MB: beyond the body's limit, and so beyond this case.
     let mut fitting = batch.clone();
     fitting["batchData"][3]["blb"] = json!("QUFB".repeat(1_000_000));
-    assert_eq!(
-        room.post("t", &fitting).await.payload(),
-        json!([1, 2, 3, 4])
-    );
+    assert_eq!(db.post("t", &fitting).await.payload(), json!([1, 2, 3, 4]));
     let lengths = "SELECT GROUP_CONCAT(COALESCE(LENGTH(body), LENGTH(blb)) ORDER BY id) FROM t";
-    assert_eq!(
-        room.value(lengths).await,
-        format!("{ROW_BYTES},5,{ROW_BYTES},3000000")
-    );
+    assert_eq!(db.value(lengths).await, format!("{ROW_BYTES},5,{ROW_BYTES},3000000"));
     let mut faulty = fitting.clone();
     faulty["batchData"][3]["n"] = Value::Null;
-    room.post("t", &faulty)
-        .await
-        .refused(ErrorCode::InvalidValue);
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 4);
-    room.post("t", &batch)
-        .await
-        .refused(ErrorCode::BodyTooLarge);
+    db.post("t", &faulty).await.refused(ErrorCode::InvalidValue);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 4);
+    db.post("t", &batch).await.refused(ErrorCode::BodyTooLarge);
     // As large as a body can be, in one field.
     let largest = json!({"body": "x".repeat(16 * 1024 * 1024 - 200), "n": 5});
-    assert!(room.post("t", &largest).await.payload().is_i64());
+    assert!(db.post("t", &largest).await.payload().is_i64());
 }
 
-async fn one_row_too_many_is_refused(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT)"],
-    )
-    .await;
+async fn one_row_too_many_is_refused(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT)"]).await;
     let rows = vec![json!({}); ROWS + 1];
     for rest in ["t", "t?onConflict=ignore"] {
-        room.post(rest, &json!({"batchData": rows}))
-            .await
-            .refused(ErrorCode::InvalidBody);
+        db.post(rest, &json!({"batchData": rows})).await.refused(ErrorCode::InvalidBody);
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
 /// How often MariaDB ran a kind of statement.
@@ -125,17 +100,13 @@ fn count(service: &Service, name: &str) -> u64 {
     number.parse().expect("a number")
 }
 
-async fn a_large_batch_takes_few_statements(_: Door) {
+async fn a_large_batch_takes_few_statements(_: Host) {
     let service = start().await;
     let table = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT UNIQUE)";
     sql(&service, table).await;
     let rows: Vec<Value> = (0..ROWS).map(|n| json!({"n": n})).collect();
     let batch = json!({"batchData": rows});
-    for (rest, most) in [
-        ("t", 10),
-        ("t?onConflict=ignore", 10),
-        ("t?onConflict=update", 10),
-    ] {
+    for (rest, most) in [("t", 10), ("t?onConflict=ignore", 10), ("t?onConflict=update", 10)] {
         let before = count(&service, "Com_insert");
         let answer = post(&service.origin, &service, rest, &batch).send().await;
         assert_eq!(answer.payload().as_array().map(Vec::len), Some(ROWS));
@@ -146,14 +117,12 @@ async fn a_large_batch_takes_few_statements(_: Door) {
 }
 
 /// An origin that starts on such a MariaDB knows; one that started before does when it opens a connection.
-async fn small_packets_of_mariadb_bound_a_row_but_not_a_batch(_: Door) {
+async fn small_packets_of_mariadb_bound_a_row_but_not_a_batch(_: Host) {
     let service = start().await;
     let table = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)";
     sql(&service, table).await;
-    service
-        .root_sql("SET GLOBAL max_allowed_packet = 1048576")
-        .expect("a setting");
-    let second = Second::start(&service).expect("a second origin");
+    service.root_sql("SET GLOBAL max_allowed_packet = 1048576").expect("a setting");
+    let second = SecondOrigin::start(&service).expect("a second origin");
     let rows = vec![json!({"body": "x".repeat(100_000)}); 100];
     let batch = json!({"batchData": rows});
     let answer = post(&second.origin, &service, "t", &batch).send().await;
@@ -167,17 +136,11 @@ async fn small_packets_of_mariadb_bound_a_row_but_not_a_batch(_: Door) {
         assert!(message.contains("1048576"), "{answer}");
         let statement = json!({"query": "SELECT LENGTH(?)", "params": [large["body"]]});
         let call = Call::new(&second.origin, Method::POST, "/api/v1/sql").key(&service.full_key);
-        call.json(&statement)
-            .send()
-            .await
-            .refused(ErrorCode::BodyTooLarge);
+        call.json(&statement).send().await.refused(ErrorCode::BodyTooLarge);
     }
     // In a batch as well: all or none.
     let batch = json!({"batchData": [{"body": "a"}, large, {"body": "c"}]});
-    post(&second.origin, &service, "t", &batch)
-        .send()
-        .await
-        .refused(ErrorCode::BodyTooLarge);
+    post(&second.origin, &service, "t", &batch).send().await.refused(ErrorCode::BodyTooLarge);
     let count = service.root_sql("SELECT COUNT(*) FROM demo.t");
     assert_eq!(count.expect("a count").trim(), "100");
     drop(second);

@@ -1,7 +1,7 @@
 //! Inserts of records whose key is taken: `onConflict=update` and `onConflict=ignore`.
 
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -31,186 +31,124 @@ cases! {
     ],
 }
 
-async fn record(room: &Room, id: i64) -> Value {
-    room.get(&format!("t/{id}")).await.payload()
+async fn record(db: &TestDb, id: i64) -> Value {
+    db.get(&format!("t/{id}")).await.payload()
 }
 
-async fn an_update_answers_the_id_of_the_record_that_was_there(door: Door) {
-    let room = Room::new(door, T).await;
+async fn an_update_answers_the_id_of_the_record_that_was_there(host: Host) {
+    let db = TestDb::new(host, T).await;
     // The key that counts is not given; the conflict is on another one.
     let by_code = json!({"code": "b", "name": "B2"});
-    assert_eq!(
-        room.post("t?onConflict=update", &by_code).await.payload(),
-        2
-    );
-    assert_eq!(
-        record(&room, 2).await,
-        json!({"id": 2, "code": "b", "name": "B2", "qty": 2})
-    );
+    assert_eq!(db.post("t?onConflict=update", &by_code).await.payload(), 2);
+    assert_eq!(record(&db, 2).await, json!({"id": 2, "code": "b", "name": "B2", "qty": 2}));
     let by_id = json!({"id": 1, "name": "A2", "code": "z"});
-    assert_eq!(room.post("t?onConflict=update", &by_id).await.payload(), 1);
-    assert_eq!(
-        record(&room, 1).await,
-        json!({"id": 1, "code": "z", "name": "A2", "qty": 1})
-    );
+    assert_eq!(db.post("t?onConflict=update", &by_id).await.payload(), 1);
+    assert_eq!(record(&db, 1).await, json!({"id": 1, "code": "z", "name": "A2", "qty": 1}));
     // The same again changes nothing, and is answered alike.
-    assert_eq!(room.post("t?onConflict=update", &by_id).await.payload(), 1);
-    let new = room
-        .post("t?onConflict=update", &json!({"code": "c"}))
-        .await
-        .payload()
-        .as_i64()
-        .expect("an id");
+    assert_eq!(db.post("t?onConflict=update", &by_id).await.payload(), 1);
+    let new = db.post("t?onConflict=update", &json!({"code": "c"})).await.payload().as_i64().expect("an id");
     assert!(new > 2, "{new}");
-    assert_eq!(record(&room, new).await["code"], "c");
+    assert_eq!(record(&db, new).await["code"], "c");
 }
 
-async fn an_update_leaves_what_the_row_does_not_give(door: Door) {
-    let room = Room::new(door, T).await;
+async fn an_update_leaves_what_the_row_does_not_give(host: Host) {
+    let db = TestDb::new(host, T).await;
     let batch = json!({"batchData": [
         {"code": "a", "qty": 10}, {"code": "b", "name": "B2"}, {"code": "c", "qty": 30}, {"code": "d"}
     ]});
-    let ids = room.post("t?onConflict=update", &batch).await.payload();
+    let ids = db.post("t?onConflict=update", &batch).await.payload();
     assert_eq!(ids.as_array().map(Vec::len), Some(4), "{ids}");
-    let rows = room
-        .get("t?order[field]=code&selectFields=code,name,qty")
-        .await
-        .payload();
+    let rows = db.get("t?order[field]=code&selectFields=code,name,qty").await.payload();
     let expected = json!([
         {"code": "a", "name": "A", "qty": 10}, {"code": "b", "name": "B2", "qty": 2},
         {"code": "c", "name": "new", "qty": 30}, {"code": "d", "name": "new", "qty": null}
     ]);
     assert_eq!(rows, expected);
     // Null is given.
-    room.post("t?onConflict=update", &json!({"code": "a", "qty": null}))
-        .await
-        .payload();
-    assert_eq!(record(&room, 1).await["qty"], Value::Null);
+    db.post("t?onConflict=update", &json!({"code": "a", "qty": null})).await.payload();
+    assert_eq!(record(&db, 1).await["qty"], Value::Null);
 }
 
-async fn an_update_never_changes_a_key(door: Door) {
-    let room = Room::new(door, T).await;
+async fn an_update_never_changes_a_key(host: Host) {
+    let db = TestDb::new(host, T).await;
     let elsewhere = json!({"id": 77, "code": "a", "qty": 5});
-    assert_eq!(
-        room.post("t?onConflict=update", &elsewhere).await.payload(),
-        1
-    );
-    assert_eq!(
-        record(&room, 1).await,
-        json!({"id": 1, "code": "a", "name": "A", "qty": 5})
-    );
+    assert_eq!(db.post("t?onConflict=update", &elsewhere).await.payload(), 1);
+    assert_eq!(record(&db, 1).await, json!({"id": 1, "code": "a", "name": "A", "qty": 5}));
     // Two records at once can't be meant.
     let both = json!({"id": 1, "code": "b"});
-    room.post("t?onConflict=update", &both)
-        .await
-        .refused(ErrorCode::DuplicateKey);
+    db.post("t?onConflict=update", &both).await.refused(ErrorCode::DuplicateKey);
 }
 
-async fn an_update_of_nothing_but_the_key_changes_nothing(door: Door) {
-    let room = Room::new(door, T).await;
-    assert_eq!(
-        room.post("t?onConflict=update", &json!({"id": 2}))
-            .await
-            .payload(),
-        2
-    );
-    room.exec("CREATE TABLE pairs (a INT, b INT, PRIMARY KEY (a, b))")
-        .await;
+async fn an_update_of_nothing_but_the_key_changes_nothing(host: Host) {
+    let db = TestDb::new(host, T).await;
+    assert_eq!(db.post("t?onConflict=update", &json!({"id": 2})).await.payload(), 2);
+    db.exec("CREATE TABLE pairs (a INT, b INT, PRIMARY KEY (a, b))").await;
     for _ in 0..2 {
         let pair = json!({"a": 1, "b": 2});
-        let answer = room.post("pairs?onConflict=update", &pair).await;
+        let answer = db.post("pairs?onConflict=update", &pair).await;
         assert_eq!(answer.payload(), "1,2");
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM pairs").await, 1);
-    assert_eq!(record(&room, 2).await["name"], "B");
-    let defaults = room.post("t?onConflict=update", &json!({})).await.payload();
+    assert_eq!(db.value("SELECT COUNT(*) FROM pairs").await, 1);
+    assert_eq!(record(&db, 2).await["name"], "B");
+    let defaults = db.post("t?onConflict=update", &json!({})).await.payload();
     assert!(defaults.as_i64() > Some(2), "{defaults}");
 }
 
-async fn a_batch_updates_and_inserts_and_answers_all_ids_in_order(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_batch_updates_and_inserts_and_answers_all_ids_in_order(host: Host) {
+    let db = TestDb::new(host, T).await;
     let batch = json!({"batchData": [
         {"id": 50, "code": "x", "name": "X"}, {"id": 51, "code": "b", "name": "B2"},
         {"id": 1, "code": "a2", "name": "A2"}, {"id": 40, "code": "y", "name": "Y"}
     ]});
-    assert_eq!(
-        room.post("t?onConflict=update", &batch).await.payload(),
-        json!([50, 2, 1, 40])
-    );
-    assert_eq!(
-        room.column("t?order[field]=id", "name").await,
-        ["A2", "B2", "Y", "X"]
-    );
+    assert_eq!(db.post("t?onConflict=update", &batch).await.payload(), json!([50, 2, 1, 40]));
+    assert_eq!(db.column("t?order[field]=id", "name").await, ["A2", "B2", "Y", "X"]);
     // All or none, as ever.
     let faulty = json!({"batchData": [{"id": 1, "qty": 99}, {"id": 60, "name": null}]});
-    room.post("t?onConflict=update", &faulty)
-        .await
-        .refused(ErrorCode::InvalidValue);
-    assert_eq!(record(&room, 1).await["qty"], 1);
+    db.post("t?onConflict=update", &faulty).await.refused(ErrorCode::InvalidValue);
+    assert_eq!(record(&db, 1).await["qty"], 1);
 }
 
 /// The later row wins, whatever fields the rows between them give.
-async fn rows_of_one_batch_may_be_in_conflict_with_each_other(door: Door) {
-    let room = Room::new(door, T).await;
+async fn rows_of_one_batch_may_be_in_conflict_with_each_other(host: Host) {
+    let db = TestDb::new(host, T).await;
     let batch = json!({"batchData": [
         {"id": 9, "qty": 1}, {"id": 9, "name": "n", "qty": 2}, {"id": 9, "qty": 3}, {"code": "i", "id": 9}
     ]});
-    assert_eq!(
-        room.post("t?onConflict=update", &batch).await.payload(),
-        json!([9, 9, 9, 9])
-    );
-    assert_eq!(
-        record(&room, 9).await,
-        json!({"id": 9, "code": "i", "name": "n", "qty": 3})
-    );
+    assert_eq!(db.post("t?onConflict=update", &batch).await.payload(), json!([9, 9, 9, 9]));
+    assert_eq!(record(&db, 9).await, json!({"id": 9, "code": "i", "name": "n", "qty": 3}));
     let batch = json!({"batchData": [{"code": "k", "qty": 1}, {"code": "k", "qty": 2}]});
-    let ids = room.post("t?onConflict=ignore", &batch).await.payload();
+    let ids = db.post("t?onConflict=ignore", &batch).await.payload();
     assert!(ids[0].is_i64() && ids[1].is_null(), "the first wins: {ids}");
-    assert_eq!(room.value("SELECT qty FROM t WHERE code = 'k'").await, 1);
+    assert_eq!(db.value("SELECT qty FROM t WHERE code = 'k'").await, 1);
 }
 
-async fn an_ignored_row_is_null_and_changes_nothing(door: Door) {
-    let room = Room::new(door, T).await;
-    for row in [
-        json!({"code": "a", "name": "other"}),
-        json!({"id": 1, "name": "other"}),
-        json!({"id": 1}),
-    ] {
-        let answer = room.post("t?onConflict=ignore", &row).await;
+async fn an_ignored_row_is_null_and_changes_nothing(host: Host) {
+    let db = TestDb::new(host, T).await;
+    for row in [json!({"code": "a", "name": "other"}), json!({"id": 1, "name": "other"}), json!({"id": 1})] {
+        let answer = db.post("t?onConflict=ignore", &row).await;
         assert_eq!(answer.payload(), Value::Null, "{answer}");
     }
-    assert_eq!(
-        record(&room, 1).await,
-        json!({"id": 1, "code": "a", "name": "A", "qty": 1})
-    );
-    let new = room
-        .post("t?onConflict=ignore", &json!({"code": "c"}))
-        .await;
+    assert_eq!(record(&db, 1).await, json!({"id": 1, "code": "a", "name": "A", "qty": 1}));
+    let new = db.post("t?onConflict=ignore", &json!({"code": "c"})).await;
     assert!(new.payload().is_i64(), "{new}");
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 3);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 3);
 }
 
-async fn a_batch_says_which_rows_it_ignored(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_batch_says_which_rows_it_ignored(host: Host) {
+    let db = TestDb::new(host, T).await;
     let batch = json!({"batchData": [
         {"id": 20, "code": "c"}, {"id": 21, "code": "a", "qty": 99}, {"id": 22, "code": "d"}, {"id": 20, "code": "e"}
     ]});
-    assert_eq!(
-        room.post("t?onConflict=ignore", &batch).await.payload(),
-        json!([20, null, 22, null])
-    );
-    assert_eq!(
-        room.post("t?onConflict=ignore", &batch).await.payload(),
-        json!([null, null, null, null])
-    );
-    assert_eq!(room.column("t?order[field]=id", "id").await, [1, 2, 20, 22]);
-    assert_eq!(record(&room, 1).await["qty"], 1);
+    assert_eq!(db.post("t?onConflict=ignore", &batch).await.payload(), json!([20, null, 22, null]));
+    assert_eq!(db.post("t?onConflict=ignore", &batch).await.payload(), json!([null, null, null, null]));
+    assert_eq!(db.column("t?order[field]=id", "id").await, [1, 2, 20, 22]);
+    assert_eq!(record(&db, 1).await["qty"], 1);
 }
 
 /// `INSERT IGNORE` would write something else in each of these.
-async fn ignoring_lets_no_other_fault_pass(door: Door) {
-    let room = Room::new(
-        door,
+async fn ignoring_lets_no_other_fault_pass(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE parent (id INT PRIMARY KEY)",
             "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(5) NOT NULL, day DATE, kind ENUM('x'), \
@@ -223,61 +161,48 @@ async fn ignoring_lets_no_other_fault_pass(door: Door) {
         (json!({"name": "far too long"}), ErrorCode::InvalidValue),
         (json!({"name": null}), ErrorCode::InvalidValue),
         (json!({"day": "2026-01-01"}), ErrorCode::InvalidValue),
-        (
-            json!({"name": "b", "day": "2026-02-30"}),
-            ErrorCode::InvalidValue,
-        ),
+        (json!({"name": "b", "day": "2026-02-30"}), ErrorCode::InvalidValue),
         (json!({"name": "b", "kind": "y"}), ErrorCode::InvalidValue),
         (json!({"name": "b", "small": 300}), ErrorCode::InvalidValue),
         (json!({"name": "b", "pos": -1}), ErrorCode::InvalidValue),
         (json!({"name": "b", "p": 9}), ErrorCode::ForeignKeyViolation),
         (json!({"name": "b", "nope": 1}), ErrorCode::UnknownField),
     ] {
-        room.post("t?onConflict=ignore", &row).await.refused(code);
+        db.post("t?onConflict=ignore", &row).await.refused(code);
         // Also behind a row that is ignored: then none of the others is kept.
         let batch = json!({"batchData": [{"id": 5, "name": "five"}, {"id": 1, "name": "z"}, row]});
-        room.post("t?onConflict=ignore", &batch).await.refused(code);
-        assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 1, "{row}");
+        db.post("t?onConflict=ignore", &batch).await.refused(code);
+        assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 1, "{row}");
     }
     // What such a failure leaves in the session reaches no later answer.
     for _ in 0..20 {
         let new = json!({"name": "c"});
-        let answer = room.post("t?onConflict=ignore", &new).await;
+        let answer = db.post("t?onConflict=ignore", &new).await;
         assert!(answer.payload().is_i64(), "{answer}");
     }
 }
 
-async fn an_ignored_row_runs_no_trigger_of_updates(door: Door) {
-    let room = Room::new(door, T).await;
-    room.exec("CREATE TRIGGER touch BEFORE UPDATE ON t FOR EACH ROW SET NEW.qty = OLD.qty + 100")
-        .await;
+async fn an_ignored_row_runs_no_trigger_of_updates(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.exec("CREATE TRIGGER touch BEFORE UPDATE ON t FOR EACH ROW SET NEW.qty = OLD.qty + 100").await;
     let batch = json!({"batchData": [{"code": "c"}, {"code": "a"}, {"code": "d"}, {"code": "b"}]});
-    let ids = room.post("t?onConflict=ignore", &batch).await.payload();
-    let taken: Vec<bool> = ids
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(Value::is_null)
-        .collect();
+    let ids = db.post("t?onConflict=ignore", &batch).await.payload();
+    let taken: Vec<bool> = ids.as_array().expect("a list").iter().map(Value::is_null).collect();
     assert_eq!(taken, [false, true, false, true], "{ids}");
-    let one = room
-        .post("t?onConflict=ignore", &json!({"code": "a"}))
-        .await;
+    let one = db.post("t?onConflict=ignore", &json!({"code": "a"})).await;
     assert_eq!(one.payload(), Value::Null);
-    assert_eq!(room.value("SELECT MAX(qty) FROM t").await, 2);
+    assert_eq!(db.value("SELECT MAX(qty) FROM t").await, 2);
     let faulty = json!({"batchData": [{"code": "e"}, {"code": "a"}, {"code": "f", "name": null}]});
-    room.post("t?onConflict=ignore", &faulty)
-        .await
-        .refused(ErrorCode::InvalidValue);
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 4);
+    db.post("t?onConflict=ignore", &faulty).await.refused(ErrorCode::InvalidValue);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 4);
     // An update is one, and runs it.
     let update = json!({"code": "a", "name": "A2"});
-    assert_eq!(room.post("t?onConflict=update", &update).await.payload(), 1);
-    assert_eq!(record(&room, 1).await["qty"], 101);
+    assert_eq!(db.post("t?onConflict=update", &update).await.payload(), 1);
+    assert_eq!(record(&db, 1).await["qty"], 101);
 }
 
-async fn other_words_are_refused(door: Door) {
-    let room = Room::new(door, T).await;
+async fn other_words_are_refused(host: Host) {
+    let db = TestDb::new(host, T).await;
     for query in [
         "onConflict=",
         "onConflict=replace",
@@ -289,52 +214,39 @@ async fn other_words_are_refused(door: Door) {
         "onconflict=update",
         "onConflict=update&limit=1",
     ] {
-        let answer = room
-            .post(&format!("t?{query}"), &json!({"code": "a"}))
-            .await;
+        let answer = db.post(&format!("t?{query}"), &json!({"code": "a"})).await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }
-    let put = room.put("t/1?onConflict=update", &json!({"qty": 3})).await;
+    let put = db.put("t/1?onConflict=update", &json!({"qty": 3})).await;
     put.refused(ErrorCode::InvalidQueryOption);
-    assert_eq!(room.value("SELECT COUNT(*) FROM t WHERE qty = 3").await, 0);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE qty = 3").await, 0);
 }
 
-async fn tables_without_a_key_and_views_are_refused(door: Door) {
-    let room = Room::new(door, T).await;
-    room.exec("CREATE TABLE log (line TEXT, n INT)").await;
-    room.exec("CREATE VIEW codes AS SELECT id, code FROM t")
-        .await;
+async fn tables_without_a_key_and_views_are_refused(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.exec("CREATE TABLE log (line TEXT, n INT)").await;
+    db.exec("CREATE VIEW codes AS SELECT id, code FROM t").await;
     for word in ["update", "ignore"] {
-        for (table, row) in [
-            ("log", json!({"line": "x"})),
-            ("codes", json!({"code": "a"})),
-        ] {
-            let answer = room.post(&format!("{table}?onConflict={word}"), &row).await;
+        for (table, row) in [("log", json!({"line": "x"})), ("codes", json!({"code": "a"}))] {
+            let answer = db.post(&format!("{table}?onConflict={word}"), &row).await;
             let error = answer.refused(ErrorCode::InvalidQueryOption);
-            assert!(
-                error["message"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .contains(table),
-                "{answer}"
-            );
+            assert!(error["message"].as_str().unwrap_or_default().contains(table), "{answer}");
         }
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM log").await, 0);
+    assert_eq!(db.value("SELECT COUNT(*) FROM log").await, 0);
     // A key that is no primary one is a key.
-    room.exec("CREATE TABLE tags (word VARCHAR(10) NOT NULL UNIQUE, n INT)")
-        .await;
+    db.exec("CREATE TABLE tags (word VARCHAR(10) NOT NULL UNIQUE, n INT)").await;
     for (word, n) in [("update", 1), ("update", 2), ("ignore", 3)] {
         let rest = format!("tags?onConflict={word}");
         let row = json!({"word": "x", "n": n});
-        assert_eq!(room.post(&rest, &row).await.payload(), Value::Null);
+        assert_eq!(db.post(&rest, &row).await.payload(), Value::Null);
     }
-    assert_eq!(room.value("SELECT n FROM tags").await, 2);
+    assert_eq!(db.value("SELECT n FROM tags").await, 2);
 }
 
-async fn keys_of_every_shape_are_answered(door: Door) {
-    let room = Room::new(
-        door,
+async fn keys_of_every_shape_are_answered(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE words (word VARCHAR(20) PRIMARY KEY, n INT)",
             "CREATE TABLE uuids (id UUID PRIMARY KEY DEFAULT UUID(), n INT UNIQUE, v INT)",
@@ -344,19 +256,16 @@ async fn keys_of_every_shape_are_answered(door: Door) {
         ],
     )
     .await;
-    let post = async |rest: &str, row: Value| room.post(rest, &row).await.payload();
+    let post = async |rest: &str, row: Value| db.post(rest, &row).await.payload();
     post("words", json!({"word": "Wort", "n": 1})).await;
     // The record's own key, not the row's spelling of it.
     let updated = post("words?onConflict=update", json!({"word": "wort", "n": 2}));
     assert_eq!(updated.await, "Wort");
     let ignored = post("words?onConflict=ignore", json!({"word": "WORT", "n": 3}));
     assert_eq!(ignored.await, Value::Null);
-    assert_eq!(room.value("SELECT n FROM words").await, 2);
+    assert_eq!(db.value("SELECT n FROM words").await, 2);
     let id = post("uuids", json!({"n": 5, "v": 1})).await;
-    assert_eq!(
-        post("uuids?onConflict=update", json!({"n": 5, "v": 2})).await,
-        id
-    );
+    assert_eq!(post("uuids?onConflict=update", json!({"n": 5, "v": 2})).await, id);
     let batch = json!({"batchData": [{"n": 5}, {"n": 6}]});
     let ids = post("uuids?onConflict=ignore", batch).await;
     assert!(ids[0].is_null() && ids[1].is_string(), "{ids}");
@@ -366,7 +275,7 @@ async fn keys_of_every_shape_are_answered(door: Door) {
     }
     let pair = post("pairs?onConflict=ignore", json!({"a": 1, "b": "x", "n": 9}));
     assert_eq!(pair.await, Value::Null);
-    assert_eq!(room.value("SELECT n FROM pairs").await, 2);
+    assert_eq!(db.value("SELECT n FROM pairs").await, 2);
     let big = json!({"id": "18446744073709551615", "n": 1});
     for _ in 0..2 {
         let id = post("big?onConflict=update", big.clone()).await;
@@ -374,28 +283,18 @@ async fn keys_of_every_shape_are_answered(door: Door) {
     }
     assert_eq!(post("gen", json!({"a": 1})).await, 1);
     assert_eq!(post("gen?onConflict=update", json!({"a": 1})).await, 1);
-    assert_eq!(
-        post("gen?onConflict=ignore", json!({"a": 1})).await,
-        Value::Null
-    );
+    assert_eq!(post("gen?onConflict=ignore", json!({"a": 1})).await, Value::Null);
     let computed = json!({"twice": 2});
-    room.post("gen?onConflict=update", &computed)
-        .await
-        .refused(ErrorCode::InvalidValue);
+    db.post("gen?onConflict=update", &computed).await.refused(ErrorCode::InvalidValue);
 }
 
-async fn many_rows_are_told_apart_across_statements(door: Door) {
-    let room = Room::new(door, T).await;
-    let seeds: Vec<Value> = (0..3_500)
-        .step_by(7)
-        .map(|n| json!({"id": 10_000 + n, "qty": -1}))
-        .collect();
-    room.post("t", &json!({"batchData": seeds})).await.payload();
-    let rows: Vec<Value> = (0..3_500)
-        .map(|n| json!({"id": 10_000 + n, "qty": n}))
-        .collect();
+async fn many_rows_are_told_apart_across_statements(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let seeds: Vec<Value> = (0..3_500).step_by(7).map(|n| json!({"id": 10_000 + n, "qty": -1})).collect();
+    db.post("t", &json!({"batchData": seeds})).await.payload();
+    let rows: Vec<Value> = (0..3_500).map(|n| json!({"id": 10_000 + n, "qty": n})).collect();
     let batch = json!({"batchData": rows});
-    let answer = room.post("t?onConflict=ignore", &batch).await;
+    let answer = db.post("t?onConflict=ignore", &batch).await;
     let expected: Vec<Value> = (0..3_500)
         .map(|n| match n % 7 {
             0 => Value::Null,
@@ -403,23 +302,14 @@ async fn many_rows_are_told_apart_across_statements(door: Door) {
         })
         .collect();
     assert_eq!(answer.payload(), json!(expected));
-    assert_eq!(
-        room.value("SELECT COUNT(*) FROM t WHERE qty = -1").await,
-        500
-    );
-    let answer = room.post("t?onConflict=update", &batch).await;
+    assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE qty = -1").await, 500);
+    let answer = db.post("t?onConflict=update", &batch).await;
     let expected: Vec<i64> = (0..3_500).map(|n| 10_000 + n).collect();
     assert_eq!(answer.payload(), json!(expected));
-    assert_eq!(
-        room.value("SELECT COUNT(*) FROM t WHERE qty = id - 10000")
-            .await,
-        3_500
-    );
+    assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE qty = id - 10000").await, 3_500);
 }
 
-async fn a_conflict_is_told_without_the_option(door: Door) {
-    let room = Room::new(door, T).await;
-    room.post("t", &json!({"code": "a"}))
-        .await
-        .refused(ErrorCode::DuplicateKey);
+async fn a_conflict_is_told_without_the_option(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.post("t", &json!({"code": "a"})).await.refused(ErrorCode::DuplicateKey);
 }

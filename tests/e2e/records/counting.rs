@@ -1,8 +1,8 @@
 //! `count=true`: the total without paging, whatever else is asked.
 
 use super::asking::{SHOP, ask, refused};
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -17,19 +17,16 @@ cases! {
     ],
 }
 
-async fn counted(room: &Room, table: &str, more: Value) -> (Value, usize) {
+async fn counted(db: &TestDb, table: &str, more: Value) -> (Value, usize) {
     let mut options = json!({"count": true});
-    options
-        .as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    let answer = ask(room, table, &options).await;
+    options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let answer = ask(db, table, &options).await;
     let rows = answer.payload().as_array().unwrap().len();
     (answer.json()["count"].clone(), rows)
 }
 
-async fn a_count_is_the_total_without_paging(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_count_is_the_total_without_paging(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     for (more, rows) in [
         (json!({}), 5),
         (json!({"limit": 2}), 2),
@@ -42,138 +39,63 @@ async fn a_count_is_the_total_without_paging(door: Door) {
         (json!({"limit": 2, "offset": 4}), 1),
         (json!({"limit": 2, "offset": 5}), 0),
         (json!({"limit": 2, "offset": 100}), 0),
-        (
-            json!({"limit": 2, "order": {"field": "year", "strategy": "DESC"}}),
-            2,
-        ),
+        (json!({"limit": 2, "order": {"field": "year", "strategy": "DESC"}}), 2),
         (json!({"limit": 2, "page": 1_000_000}), 0),
     ] {
-        assert_eq!(
-            counted(&room, "books", more.clone()).await,
-            (json!(5), rows),
-            "{more}"
-        );
+        assert_eq!(counted(&db, "books", more.clone()).await, (json!(5), rows), "{more}");
     }
-    room.exec("CREATE TABLE none (id INT PRIMARY KEY)").await;
-    for more in [
-        json!({}),
-        json!({"limit": 3}),
-        json!({"limit": 0}),
-        json!({"limit": 1, "page": 2}),
-    ] {
-        assert_eq!(
-            counted(&room, "none", more.clone()).await,
-            (json!(0), 0),
-            "{more}"
-        );
+    db.exec("CREATE TABLE none (id INT PRIMARY KEY)").await;
+    for more in [json!({}), json!({"limit": 3}), json!({"limit": 0}), json!({"limit": 1, "page": 2})] {
+        assert_eq!(counted(&db, "none", more.clone()).await, (json!(0), 0), "{more}");
     }
 }
 
-async fn a_count_knows_filters_and_joins(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_count_knows_filters_and_joins(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let late = json!({"query": {"year": {"value": 2000, "equality": ">"}}, "limit": 1});
-    assert_eq!(counted(&room, "books", late).await, (json!(3), 1));
+    assert_eq!(counted(&db, "books", late).await, (json!(3), 1));
     let inner = json!({"tableName": "authors", "joinType": "JOIN", "match": {"source": "author_id", "target": "id"}});
-    assert_eq!(
-        counted(&room, "books", json!({"join": [inner], "limit": 1})).await,
-        (json!(4), 1)
-    );
+    assert_eq!(counted(&db, "books", json!({"join": [inner], "limit": 1})).await, (json!(4), 1));
     let many = json!({"tableName": "reviews", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}});
-    assert_eq!(
-        counted(&room, "books", json!({"join": [many], "limit": 1})).await,
-        (json!(6), 1)
-    );
-    let right = json!({"tableName": "reviews", "joinType": "RIGHT JOIN", "match": {"source": "id", "target": "book_id"}});
-    assert_eq!(
-        counted(&room, "books", json!({"join": [right], "limit": 1})).await,
-        (json!(5), 1)
-    );
+    assert_eq!(counted(&db, "books", json!({"join": [many], "limit": 1})).await, (json!(6), 1));
+    let right =
+        json!({"tableName": "reviews", "joinType": "RIGHT JOIN", "match": {"source": "id", "target": "book_id"}});
+    assert_eq!(counted(&db, "books", json!({"join": [right], "limit": 1})).await, (json!(5), 1));
     let filtered = json!({"join": [many], "limit": 1, "query": {"reviews.stars": {"value": 3, "equality": ">"}}});
-    assert_eq!(counted(&room, "books", filtered).await, (json!(2), 1));
+    assert_eq!(counted(&db, "books", filtered).await, (json!(2), 1));
     let left = json!({"tableName": "authors", "joinType": "LEFT JOIN", "match": {"source": "author_id", "target": "id"}, "nest": true});
-    assert_eq!(
-        counted(
-            &room,
-            "books",
-            json!({"join": [left], "limit": 2, "page": 2})
-        )
-        .await,
-        (json!(5), 2)
-    );
+    assert_eq!(counted(&db, "books", json!({"join": [left], "limit": 2, "page": 2})).await, (json!(5), 2));
 }
 
-async fn a_count_of_groups_and_distinct_rows_counts_rows(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_count_of_groups_and_distinct_rows_counts_rows(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let select = json!(["year", {"fieldName": "id", "aggregate": "COUNT", "alias": "n"}]);
     assert_eq!(
-        counted(
-            &room,
-            "books",
-            json!({"group": "year", "selectFields": select, "limit": 1})
-        )
-        .await,
+        counted(&db, "books", json!({"group": "year", "selectFields": select, "limit": 1})).await,
         (json!(4), 1)
     );
     assert_eq!(
-        counted(
-            &room,
-            "books",
-            json!({"group": "year", "selectFields": select, "limit": 0})
-        )
-        .await,
+        counted(&db, "books", json!({"group": "year", "selectFields": select, "limit": 0})).await,
         (json!(4), 0)
     );
-    assert_eq!(
-        counted(
-            &room,
-            "books",
-            json!({"group": "year", "selectFields": select})
-        )
-        .await,
-        (json!(4), 4)
-    );
+    assert_eq!(counted(&db, "books", json!({"group": "year", "selectFields": select})).await, (json!(4), 4));
     let total = json!([{"fieldName": "id", "aggregate": "COUNT", "alias": "n"}]);
+    assert_eq!(counted(&db, "books", json!({"selectFields": total})).await, (json!(1), 1));
+    assert_eq!(counted(&db, "books", json!({"selectFields": total, "limit": 1, "offset": 1})).await, (json!(1), 0));
     assert_eq!(
-        counted(&room, "books", json!({"selectFields": total})).await,
-        (json!(1), 1)
-    );
-    assert_eq!(
-        counted(
-            &room,
-            "books",
-            json!({"selectFields": total, "limit": 1, "offset": 1})
-        )
-        .await,
-        (json!(1), 0)
-    );
-    assert_eq!(
-        counted(
-            &room,
-            "authors",
-            json!({"distinct": true, "selectFields": ["country"], "limit": 1})
-        )
-        .await,
+        counted(&db, "authors", json!({"distinct": true, "selectFields": ["country"], "limit": 1})).await,
         (json!(3), 1)
     );
-    assert_eq!(
-        counted(
-            &room,
-            "authors",
-            json!({"distinct": true, "selectFields": ["country"]})
-        )
-        .await,
-        (json!(3), 3)
-    );
+    assert_eq!(counted(&db, "authors", json!({"distinct": true, "selectFields": ["country"]})).await, (json!(3), 3));
     let both = json!({"group": "year", "distinct": true, "selectFields": [{"fieldName": "id", "aggregate": "COUNT", "alias": "n"}], "limit": 1});
-    assert_eq!(counted(&room, "books", both).await, (json!(2), 1));
+    assert_eq!(counted(&db, "books", both).await, (json!(2), 1));
 }
 
-async fn a_count_comes_with_every_keyset_page(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let mut options =
-        json!({"count": true, "limit": 2, "order": {"field": "year", "strategy": "DESC"}});
+async fn a_count_comes_with_every_keyset_page(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    let mut options = json!({"count": true, "limit": 2, "order": {"field": "year", "strategy": "DESC"}});
     for rows in [2, 2, 1] {
-        let answer = ask(&room, "books", &options).await;
+        let answer = ask(&db, "books", &options).await;
         assert_eq!(answer.json()["count"], 5, "{answer}");
         assert_eq!(answer.payload().as_array().unwrap().len(), rows, "{answer}");
         options["after"] = answer.json()["next"].clone();
@@ -181,41 +103,19 @@ async fn a_count_comes_with_every_keyset_page(door: Door) {
     assert!(options["after"].is_null());
 }
 
-async fn without_being_asked_there_is_none(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    for options in [
-        json!({"limit": 2}),
-        json!({"count": false, "limit": 2}),
-        json!({"count": false}),
-    ] {
-        assert!(
-            ask(&room, "books", &options)
-                .await
-                .json()
-                .get("count")
-                .is_none()
-        );
+async fn without_being_asked_there_is_none(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    for options in [json!({"limit": 2}), json!({"count": false, "limit": 2}), json!({"count": false})] {
+        assert!(ask(&db, "books", &options).await.json().get("count").is_none());
     }
 }
 
-async fn counts_of_nothing_are_refused_by_name(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn counts_of_nothing_are_refused_by_name(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     for wrong in [json!("exact"), json!(2), json!([]), json!({})] {
-        refused(
-            &room,
-            "books",
-            &json!({"count": wrong}),
-            ErrorCode::InvalidQueryOption,
-            &["count"],
-        )
-        .await;
+        refused(&db, "books", &json!({"count": wrong}), ErrorCode::InvalidQueryOption, &["count"]).await;
     }
-    for rest in [
-        "books?count=",
-        "books?count",
-        "books?count=TRUE1",
-        "books/1?count=true",
-    ] {
-        room.get(rest).await.refused(ErrorCode::InvalidQueryOption);
+    for rest in ["books?count=", "books?count", "books?count=TRUE1", "books/1?count=true"] {
+        db.get(rest).await.refused(ErrorCode::InvalidQueryOption);
     }
 }

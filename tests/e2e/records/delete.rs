@@ -1,8 +1,8 @@
 //! Deletes, by id and by conditions; none deletes a whole table by omission.
 
 use super::ITEMS;
-use crate::door::{Door, option};
-use crate::room::Room;
+use crate::host::{Host, option};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -21,78 +21,66 @@ cases! {
     ],
 }
 
-async fn left(room: &Room) -> Vec<Value> {
-    room.column("items?order[field]=id", "id").await
+async fn left(db: &TestDb) -> Vec<Value> {
+    db.column("items?order[field]=id", "id").await
 }
 
-async fn a_delete_by_id_counts(door: Door) {
-    let room = Room::new(door, ITEMS).await;
-    assert_eq!(room.delete("items/2").await.payload(), 1);
-    assert_eq!(room.delete("items/2").await.payload(), 0);
-    assert_eq!(left(&room).await, [1, 3, 4, 5]);
+async fn a_delete_by_id_counts(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
+    assert_eq!(db.delete("items/2").await.payload(), 1);
+    assert_eq!(db.delete("items/2").await.payload(), 0);
+    assert_eq!(left(&db).await, [1, 3, 4, 5]);
 }
 
-async fn conditions_are_joined_by_and(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn conditions_are_joined_by_and(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let body = json!({"deleteKeyValues": [{"key": "name", "value": "apple"}, {"key": "qty", "value": 12}]});
-    assert_eq!(room.delete_where("items", &body).await.payload(), 0);
-    let body =
-        json!({"deleteKeyValues": [{"key": "name", "value": "apple"}, {"key": "qty", "value": 5}]});
-    assert_eq!(room.delete_where("items", &body).await.payload(), 1);
-    assert_eq!(left(&room).await, [2, 3, 4, 5]);
+    assert_eq!(db.delete_where("items", &body).await.payload(), 0);
+    let body = json!({"deleteKeyValues": [{"key": "name", "value": "apple"}, {"key": "qty", "value": 5}]});
+    assert_eq!(db.delete_where("items", &body).await.payload(), 1);
+    assert_eq!(left(&db).await, [2, 3, 4, 5]);
 }
 
-async fn the_operator_may_be_or(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn the_operator_may_be_or(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let conditions = json!([{"key": "name", "value": "apple"}, {"key": "qty", "value": 12}]);
     let wrong = json!({"deleteKeyValues": conditions, "deleteKeyValuesOperator": "XOR"});
-    let answer = room.delete_where("items", &wrong).await;
+    let answer = db.delete_where("items", &wrong).await;
     assert_eq!(answer.status, 400, "{answer}");
     let body = json!({"deleteKeyValues": conditions, "deleteKeyValuesOperator": "OR"});
-    assert_eq!(room.delete_where("items", &body).await.payload(), 2);
-    assert_eq!(left(&room).await, [3, 4, 5]);
+    assert_eq!(db.delete_where("items", &body).await.payload(), 2);
+    assert_eq!(left(&db).await, [3, 4, 5]);
 }
 
-async fn conditions_take_operators(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn conditions_take_operators(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let body = json!({"deleteKeyValues": [{"key": "qty", "value": 0, "operator": "<="}]});
-    assert_eq!(room.delete_where("items", &body).await.payload(), 2);
+    assert_eq!(db.delete_where("items", &body).await.payload(), 2);
     let body = json!({"deleteKeyValues": [{"key": "name", "value": "b%", "operator": "LIKE"}]});
-    assert_eq!(room.delete_where("items", &body).await.payload(), 1);
-    assert_eq!(left(&room).await, [1, 3]);
+    assert_eq!(db.delete_where("items", &body).await.payload(), 1);
+    assert_eq!(left(&db).await, [1, 3]);
 }
 
-async fn conditions_take_lists_and_null(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn conditions_take_lists_and_null(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let body = json!({"deleteKeyValues": [{"key": "qty", "value": null}]});
-    assert_eq!(room.delete_where("items", &body).await.payload(), 1);
+    assert_eq!(db.delete_where("items", &body).await.payload(), 1);
     let body = json!({"deleteKeyValues": [{"key": "id", "value": [1, 2], "operator": "IN"}]});
-    assert_eq!(room.delete_where("items", &body).await.payload(), 2);
-    assert_eq!(left(&room).await, [4, 5]);
+    assert_eq!(db.delete_where("items", &body).await.payload(), 2);
+    assert_eq!(left(&db).await, [4, 5]);
 }
 
-async fn conditions_may_stand_in_the_url(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn conditions_may_stand_in_the_url(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let conditions = option("deleteKeyValues", &json!([{"key": "id", "value": 3}]));
-    assert_eq!(
-        room.delete(&format!("items?{conditions}")).await.payload(),
-        1
-    );
-    let conditions = option(
-        "deleteKeyValues",
-        &json!([{"key": "id", "value": 1}, {"key": "id", "value": 2}]),
-    );
-    assert_eq!(
-        room.delete(&format!("items?{conditions}&deleteKeyValuesOperator=OR"))
-            .await
-            .payload(),
-        2
-    );
-    assert_eq!(left(&room).await, [4, 5]);
+    assert_eq!(db.delete(&format!("items?{conditions}")).await.payload(), 1);
+    let conditions = option("deleteKeyValues", &json!([{"key": "id", "value": 1}, {"key": "id", "value": 2}]));
+    assert_eq!(db.delete(&format!("items?{conditions}&deleteKeyValuesOperator=OR")).await.payload(), 2);
+    assert_eq!(left(&db).await, [4, 5]);
 }
 
-async fn nothing_is_deleted_by_omission(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn nothing_is_deleted_by_omission(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let bodies = [
         json!({}),
         json!([]),
@@ -109,75 +97,47 @@ async fn nothing_is_deleted_by_omission(door: Door) {
         json!({"id": 1}),
     ];
     for body in bodies {
-        let answer = room.delete_where("items", &body).await;
+        let answer = db.delete_where("items", &body).await;
         assert_eq!(answer.status, 400, "{answer}");
     }
-    assert_eq!(room.delete("items").await.status, 400);
-    for query in [
-        "deleteKeyValues=",
-        "deleteKeyValues=[]",
-        "deleteKeyValues={}",
-        "deleteKeyValues=x",
-        "id=1",
-        "query[id]=1",
-    ] {
-        let answer = room.delete(&format!("items?{query}")).await;
+    assert_eq!(db.delete("items").await.status, 400);
+    for query in
+        ["deleteKeyValues=", "deleteKeyValues=[]", "deleteKeyValues={}", "deleteKeyValues=x", "id=1", "query[id]=1"]
+    {
+        let answer = db.delete(&format!("items?{query}")).await;
         assert_eq!(answer.status, 400, "{answer}");
     }
-    let empty_id = room.delete("items/").await;
+    let empty_id = db.delete("items/").await;
     assert!(empty_id.status.is_client_error(), "{empty_id}");
-    assert_eq!(left(&room).await, [1, 2, 3, 4, 5]);
+    assert_eq!(left(&db).await, [1, 2, 3, 4, 5]);
 }
 
-async fn both_forms_at_once_are_refused(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn both_forms_at_once_are_refused(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let conditions = json!([{"key": "id", "value": 2}]);
     let in_url = option("deleteKeyValues", &conditions);
     let body = json!({"deleteKeyValues": conditions});
-    assert_eq!(room.delete_where("items/1", &body).await.status, 400);
-    assert_eq!(room.delete(&format!("items/1?{in_url}")).await.status, 400);
-    assert_eq!(
-        room.delete_where(&format!("items?{in_url}"), &body)
-            .await
-            .status,
-        400
-    );
-    assert_eq!(left(&room).await, [1, 2, 3, 4, 5]);
+    assert_eq!(db.delete_where("items/1", &body).await.status, 400);
+    assert_eq!(db.delete(&format!("items/1?{in_url}")).await.status, 400);
+    assert_eq!(db.delete_where(&format!("items?{in_url}"), &body).await.status, 400);
+    assert_eq!(left(&db).await, [1, 2, 3, 4, 5]);
 }
 
-async fn malformed_conditions_are_refused(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn malformed_conditions_are_refused(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     for (condition, code) in [
         (json!({"key": "nope", "value": 1}), ErrorCode::UnknownField),
-        (
-            json!({"key": "1=1 OR id", "value": 1}),
-            ErrorCode::UnknownField,
-        ),
-        (
-            json!({"key": "id", "value": 1, "operator": "RUN"}),
-            ErrorCode::InvalidFilter,
-        ),
-        (
-            json!({"key": "id", "value": 1, "operator": "= 1 OR 1 ="}),
-            ErrorCode::InvalidFilter,
-        ),
-        (
-            json!({"key": "id", "value": 1, "foo": 1}),
-            ErrorCode::InvalidFilter,
-        ),
+        (json!({"key": "1=1 OR id", "value": 1}), ErrorCode::UnknownField),
+        (json!({"key": "id", "value": 1, "operator": "RUN"}), ErrorCode::InvalidFilter),
+        (json!({"key": "id", "value": 1, "operator": "= 1 OR 1 ="}), ErrorCode::InvalidFilter),
+        (json!({"key": "id", "value": 1, "foo": 1}), ErrorCode::InvalidFilter),
         (json!({"key": 5, "value": 1}), ErrorCode::InvalidFilter),
         (json!(5), ErrorCode::InvalidFilter),
     ] {
-        let answer = room
-            .delete_where("items", &json!({"deleteKeyValues": [condition]}))
-            .await;
+        let answer = db.delete_where("items", &json!({"deleteKeyValues": [condition]})).await;
         answer.refused(code);
     }
-    let broken = room
-        .call(Method::DELETE, "items")
-        .bytes("{\"deleteKeyValues\": [")
-        .send()
-        .await;
+    let broken = db.call(Method::DELETE, "items").bytes("{\"deleteKeyValues\": [").send().await;
     broken.refused(ErrorCode::InvalidJson);
-    assert_eq!(left(&room).await, [1, 2, 3, 4, 5]);
+    assert_eq!(left(&db).await, [1, 2, 3, 4, 5]);
 }

@@ -1,9 +1,9 @@
 //! `explain=true`: the statement and MariaDB's plan, for full keys; no value of the caller's in the statement.
 
 use super::asking::{SHOP, ask, refused, spelled};
-use crate::door::{Door, enc};
-use crate::room::Room;
+use crate::host::{Host, enc};
 use crate::service::shared;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
@@ -19,9 +19,10 @@ cases! {
     ],
 }
 
-async fn an_explanation_has_the_statement_and_the_plan(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let join = json!({"tableName": "authors", "joinType": "LEFT JOIN", "match": {"source": "author_id", "target": "id"}});
+async fn an_explanation_has_the_statement_and_the_plan(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    let join =
+        json!({"tableName": "authors", "joinType": "LEFT JOIN", "match": {"source": "author_id", "target": "id"}});
     for options in [
         json!({"explain": true}),
         json!({"explain": true, "limit": 0}),
@@ -29,8 +30,8 @@ async fn an_explanation_has_the_statement_and_the_plan(door: Door) {
         json!({"explain": true, "join": [join], "count": true, "limit": 2}),
         json!({"explain": true, "group": "year", "selectFields": ["year", {"fieldName": "id", "aggregate": "COUNT", "alias": "n"}]}),
     ] {
-        let answer = room.get(&spelled("books", &options)).await;
-        let twin = room.post("books/query", &options).await;
+        let answer = db.get(&spelled("books", &options)).await;
+        let twin = db.post("books/query", &options).await;
         // The plan holds what MariaDB guesses, which may change between two.
         assert_eq!(answer.payload()["sql"], twin.payload()["sql"]);
         assert!(answer.payload()["plan"].is_object(), "{answer}");
@@ -39,22 +40,24 @@ async fn an_explanation_has_the_statement_and_the_plan(door: Door) {
         assert!(text.contains("books"), "{answer}");
         assert!(!text.contains("a-secret-value"), "{answer}");
     }
-    let answer = room.get("books/1?explain=true").await;
+    let answer = db.get("books/1?explain=true").await;
     assert!(answer.payload()["plan"].is_object(), "{answer}");
-    let plain = ask(&room, "books", &json!({"explain": false, "limit": 1})).await;
+    let plain = ask(&db, "books", &json!({"explain": false, "limit": 1})).await;
     assert!(plain.payload().is_array(), "{plain}");
 }
 
 /// MariaDB writes both into its plan's strings as they are.
-async fn an_explanation_holds_any_value_and_name(door: Door) {
+async fn an_explanation_holds_any_value_and_name(host: Host) {
     let name = "we\"ird\\'\n`t";
     let (quoted, odd) = (name.replace('`', "``"), format!("{}/query", enc(name)));
-    let room = Room::new(
-        door,
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(40), b VARBINARY(40), n INT)",
             "INSERT INTO t VALUES (1,'a','a',1), (2,'b','b',2), (3,'c','c',3)",
-            &format!("CREATE TABLE `{quoted}` (id INT PRIMARY KEY, `{quoted}` VARCHAR(40), KEY `{quoted}` (`{quoted}`))"),
+            &format!(
+                "CREATE TABLE `{quoted}` (id INT PRIMARY KEY, `{quoted}` VARCHAR(40), KEY `{quoted}` (`{quoted}`))"
+            ),
             &format!("INSERT INTO `{quoted}` VALUES (1,'a'), (2,'b'), (3,'c')"),
         ],
     )
@@ -69,42 +72,35 @@ async fn an_explanation_holds_any_value_and_name(door: Door) {
         ("ชื่อ \u{1F9AD}", "ชื่อ"),
     ] {
         let options = json!({"explain": true, "query": {"v": {"value": value, "equality": ">"}}});
-        let plan = room.post("t/query", &options).await.payload()["plan"].clone();
+        let plan = db.post("t/query", &options).await.payload()["plan"].clone();
         let table = &plan["query_block"]["nested_loop"][0]["table"];
         let condition = table["attached_condition"].as_str().unwrap_or_default();
         assert!(condition.contains(shown), "{value:?}: {plan}");
         assert_eq!(table["table_name"], "t", "{plan}");
         let options = json!({"explain": true, "query": {name: value}});
-        let plan = room.post(&odd, &options).await.payload()["plan"].clone();
+        let plan = db.post(&odd, &options).await.payload()["plan"].clone();
         let table = &plan["query_block"]["nested_loop"][0]["table"];
         assert_eq!(table["table_name"], name, "{plan}");
         assert_eq!(table["key"], name, "{plan}");
     }
     let options = json!({"explain": true, "query": {"b": "AP+A"}, "order": {"field": "v"}});
-    assert!(room.post("t/query", &options).await.payload()["plan"].is_object());
+    assert!(db.post("t/query", &options).await.payload()["plan"].is_object());
 }
 
-async fn an_explanation_needs_a_full_key(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn an_explanation_needs_a_full_key(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let options = json!({"explain": true, "limit": 1});
-    let by_url = room
-        .call(Method::GET, &spelled("books", &options))
-        .key(&shared().read_key);
+    let by_url = db.call(Method::GET, &spelled("books", &options)).key(&shared().read_key);
     by_url.send().await.refused(ErrorCode::FullAccessRequired);
-    let by_body = room
-        .call(Method::POST, "books/query")
-        .json(&options)
-        .key(&shared().read_key);
+    let by_body = db.call(Method::POST, "books/query").json(&options).key(&shared().read_key);
     by_body.send().await.refused(ErrorCode::FullAccessRequired);
-    let plain = room
-        .call(Method::GET, "books?explain=false&limit=1")
-        .key(&shared().read_key);
+    let plain = db.call(Method::GET, "books?explain=false&limit=1").key(&shared().read_key);
     plain.send().await.payload();
 }
 
-async fn an_explanation_runs_nothing(door: Door) {
-    let room = Room::new(
-        door,
+async fn an_explanation_runs_nothing(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY)",
             "CREATE TABLE log (n INT)",
@@ -114,30 +110,16 @@ async fn an_explanation_runs_nothing(door: Door) {
         ],
     )
     .await;
-    room.get("v?explain=true").await.payload();
-    assert_eq!(room.value("SELECT COUNT(*) FROM log").await, 0);
+    db.get("v?explain=true").await.payload();
+    assert_eq!(db.value("SELECT COUNT(*) FROM log").await, 0);
 }
 
-async fn an_explanation_refuses_what_the_read_refuses(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn an_explanation_refuses_what_the_read_refuses(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    refused(&db, "books", &json!({"explain": true, "query": {"nope": 1}}), ErrorCode::UnknownField, &["nope"]).await;
+    refused(&db, "nope", &json!({"explain": true}), ErrorCode::TableNotFound, &["nope"]).await;
     refused(
-        &room,
-        "books",
-        &json!({"explain": true, "query": {"nope": 1}}),
-        ErrorCode::UnknownField,
-        &["nope"],
-    )
-    .await;
-    refused(
-        &room,
-        "nope",
-        &json!({"explain": true}),
-        ErrorCode::TableNotFound,
-        &["nope"],
-    )
-    .await;
-    refused(
-        &room,
+        &db,
         "books",
         &json!({"explain": true, "join": [{"tableName": "authors"}]}),
         ErrorCode::InvalidQueryOption,
@@ -145,7 +127,7 @@ async fn an_explanation_refuses_what_the_read_refuses(door: Door) {
     )
     .await;
     refused(
-        &room,
+        &db,
         "books",
         &json!({"explain": true, "after": "x", "limit": 2}),
         ErrorCode::InvalidQueryOption,
@@ -154,19 +136,10 @@ async fn an_explanation_refuses_what_the_read_refuses(door: Door) {
     .await;
 }
 
-async fn explanations_of_odd_words_are_refused(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn explanations_of_odd_words_are_refused(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     for wrong in [json!("yes"), json!("analyze"), json!(2), json!({})] {
-        refused(
-            &room,
-            "books",
-            &json!({"explain": wrong}),
-            ErrorCode::InvalidQueryOption,
-            &["explain"],
-        )
-        .await;
+        refused(&db, "books", &json!({"explain": wrong}), ErrorCode::InvalidQueryOption, &["explain"]).await;
     }
-    room.get(&format!("books?explain=true&explain={}", enc("true")))
-        .await
-        .refused(ErrorCode::InvalidQueryOption);
+    db.get(&format!("books?explain=true&explain={}", enc("true"))).await.refused(ErrorCode::InvalidQueryOption);
 }

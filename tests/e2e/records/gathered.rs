@@ -6,9 +6,9 @@ mod kinds;
 
 use super::together::{SOON, running};
 use crate::case::{Case, eventually};
-use crate::door::{Answer, Call, Door};
-use crate::room::{Room, unique};
+use crate::host::{Answer, Call, Host};
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 /// More than one statement inserts.
 const CALLERS: i64 = 150;
 
-const TABLE: &str = "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, v INT NOT NULL, name VARCHAR(20), u INT UNIQUE)";
+const TABLE: &str =
+    "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, v INT NOT NULL, name VARCHAR(20), u INT UNIQUE)";
 
 cases! {
     Both: [
@@ -37,41 +38,31 @@ pub(crate) fn more_cases() -> Vec<Case> {
     [kinds::cases(), ends::cases()].concat()
 }
 
-fn insert(room: &Room, table: &str, body: &Value) -> Call {
-    room.call(Method::POST, table).json(body)
+fn insert(db: &TestDb, table: &str, body: &Value) -> Call {
+    db.call(Method::POST, table).json(body)
 }
 
 /// Inserts at once, and gives the answers in the order of the bodies. `t` is locked until all have come, so that
 /// they do gather.
-async fn all_at_once(room: &Room, table: &str, bodies: &[Value]) -> Vec<Answer> {
+async fn all_at_once(db: &TestDb, table: &str, bodies: &[Value]) -> Vec<Answer> {
     // One description of the table serves all.
-    room.get(&format!("{table}?limit=1")).await.payload();
-    let held = hold(room, &["t"]).await;
-    let answers = as_they_come(room, table, bodies).await;
+    db.get(&format!("{table}?limit=1")).await.payload();
+    let held = hold(db, &["t"]).await;
+    let answers = as_they_come(db, table, bodies).await;
     held.await.unwrap();
     answers
 }
 
-async fn as_they_come(room: &Room, table: &str, bodies: &[Value]) -> Vec<Answer> {
-    let calls: Vec<_> = bodies
-        .iter()
-        .map(|body| tokio::spawn(insert(room, table, body).send()))
-        .collect();
-    join_all(calls)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect()
+async fn as_they_come(db: &TestDb, table: &str, bodies: &[Value]) -> Vec<Answer> {
+    let calls: Vec<_> = bodies.iter().map(|body| tokio::spawn(insert(db, table, body).send())).collect();
+    join_all(calls).await.into_iter().map(Result::unwrap).collect()
 }
 
 /// Locks tables behind the service's back for a while.
-async fn hold(room: &Room, tables: &[&str]) -> JoinHandle<()> {
+async fn hold(db: &TestDb, tables: &[&str]) -> JoinHandle<()> {
     let mark = unique("held_");
     let tables = tables.join(" WRITE, ");
-    let script = format!(
-        "USE `{}`; LOCK TABLES {tables} WRITE; SELECT SLEEP(0.8) AS {mark}; UNLOCK TABLES",
-        room.db
-    );
+    let script = format!("USE `{}`; LOCK TABLES {tables} WRITE; SELECT SLEEP(0.8) AS {mark}; UNLOCK TABLES", db.name);
     let held = tokio::task::spawn_blocking(move || {
         shared().root_sql(&script).unwrap();
     });
@@ -83,29 +74,28 @@ async fn hold(room: &Room, tables: &[&str]) -> JoinHandle<()> {
 }
 
 /// `v` of each record, by id.
-async fn stored(room: &Room) -> BTreeMap<i64, i64> {
-    let rows = room.exec("SELECT id, v FROM t").await;
+async fn stored(db: &TestDb) -> BTreeMap<i64, i64> {
+    let rows = db.exec("SELECT id, v FROM t").await;
     let rows = rows.as_array().unwrap().iter();
-    rows.map(|row| (row["id"].as_i64().unwrap(), row["v"].as_i64().unwrap()))
-        .collect()
+    rows.map(|row| (row["id"].as_i64().unwrap(), row["v"].as_i64().unwrap())).collect()
 }
 
-async fn count(room: &Room) -> i64 {
-    let count = room.value("SELECT COUNT(*) AS n FROM t").await;
+async fn count(db: &TestDb) -> i64 {
+    let count = db.value("SELECT COUNT(*) AS n FROM t").await;
     count.as_i64().unwrap()
 }
 
-async fn each_of_many_gets_its_own_id(door: Door) {
-    let room = Room::new(door, &[TABLE]).await;
-    assert_eq!(room.post("t", &json!({"v": 0})).await.payload(), 1);
+async fn each_of_many_gets_its_own_id(host: Host) {
+    let db = TestDb::new(host, &[TABLE]).await;
+    assert_eq!(db.post("t", &json!({"v": 0})).await.payload(), 1);
     let mut expected = BTreeMap::from([(1, 0)]);
     let bodies = |round: i64| -> Vec<Value> {
         let values = (0..CALLERS).map(|n| json!({"v": round * CALLERS + n, "name": "n"}));
         values.collect()
     };
-    let mut rounds = vec![(1, all_at_once(&room, "t", &bodies(1)).await)];
+    let mut rounds = vec![(1, all_at_once(&db, "t", &bodies(1)).await)];
     for round in 2..6 {
-        rounds.push((round, as_they_come(&room, "t", &bodies(round)).await));
+        rounds.push((round, as_they_come(&db, "t", &bodies(round)).await));
     }
     for (round, answers) in rounds {
         for (n, answer) in (0..).zip(answers) {
@@ -114,12 +104,12 @@ async fn each_of_many_gets_its_own_id(door: Door) {
             assert_eq!(before, None, "the id {id} was answered twice");
         }
     }
-    assert_eq!(stored(&room).await, expected);
+    assert_eq!(stored(&db).await, expected);
 }
 
 /// Rows that are refused, each for a reason of its own, among many that are not: the refusals are the very ones
 /// that each gets alone.
-async fn nobody_pays_for_a_neighbour(door: Door) {
+async fn nobody_pays_for_a_neighbour(host: Host) {
     let made = [
         "CREATE TABLE p (id INT PRIMARY KEY)",
         "INSERT INTO p VALUES (1)",
@@ -127,8 +117,9 @@ async fn nobody_pays_for_a_neighbour(door: Door) {
          p INT, tiny TINYINT, CONSTRAINT positive CHECK (v > 0), FOREIGN KEY (p) REFERENCES p (id))",
         "INSERT INTO t (v, u) VALUES (1, -1)",
     ];
-    let room = Room::new(door, &made).await;
-    let body = |v: i64, name: &str, u: i64, p: i64, tiny: i64| json!({"v": v, "name": name, "u": u, "p": p, "tiny": tiny});
+    let db = TestDb::new(host, &made).await;
+    let body =
+        |v: i64, name: &str, u: i64, p: i64, tiny: i64| json!({"v": v, "name": name, "u": u, "p": p, "tiny": tiny});
     let bad = [
         (body(2, "a", -1, 1, 1), ErrorCode::DuplicateKey),
         (body(2, "a", -2, 2, 1), ErrorCode::ForeignKeyViolation),
@@ -138,26 +129,24 @@ async fn nobody_pays_for_a_neighbour(door: Door) {
     ];
     let mut alone = Vec::new();
     for (body, code) in &bad {
-        let mut error = room.post("t", body).await.refused(*code);
+        let mut error = db.post("t", body).await.refused(*code);
         error.as_object_mut().unwrap().remove("requestId");
         alone.push(error);
     }
     for every in [2, 9, 40] {
         let bodies: Vec<_> = (0..CALLERS)
             .map(|n| match n % every {
-                0 => bad[usize::try_from(n / every).unwrap() % bad.len()]
-                    .0
-                    .clone(),
+                0 => bad[usize::try_from(n / every).unwrap() % bad.len()].0.clone(),
                 _ => body(n, "ok", every * 1_000 + n, 1, 1),
             })
             .collect();
-        let before = count(&room).await;
-        let answers = all_at_once(&room, "t", &bodies).await;
+        let before = count(&db).await;
+        let answers = all_at_once(&db, "t", &bodies).await;
         let mut good = 0;
         for (n, answer) in (0..).zip(answers) {
             if n % every > 0 {
                 let id = answer.payload();
-                let row = room.get(&format!("t/{id}?selectFields=v,u")).await;
+                let row = db.get(&format!("t/{id}?selectFields=v,u")).await;
                 assert_eq!(row.payload(), json!({"v": n, "u": every * 1_000 + n}));
                 good += 1;
                 continue;
@@ -167,16 +156,16 @@ async fn nobody_pays_for_a_neighbour(door: Door) {
             error.as_object_mut().unwrap().remove("requestId");
             assert_eq!(error, alone[which]);
         }
-        assert_eq!(count(&room).await, before + good);
+        assert_eq!(count(&db).await, before + good);
     }
 }
 
 /// Thousands of inserts of three shapes, some of them refused, with reads between: in the end the table holds
 /// what was answered, and no more.
-async fn a_long_mixture_comes_out_as_it_was_answered(door: Door) {
+async fn a_long_mixture_comes_out_as_it_was_answered(host: Host) {
     const WORKERS: i64 = 40;
     const EACH: i64 = 100;
-    let room = Room::new(door, &[TABLE]).await;
+    let db = TestDb::new(host, &[TABLE]).await;
     let worker = async |worker: i64| {
         let mut known = BTreeMap::new();
         let mut last = 0;
@@ -189,7 +178,7 @@ async fn a_long_mixture_comes_out_as_it_was_answered(door: Door) {
                 2 => json!({"v": v, "u": -n}),
                 _ => json!({"v": v, "name": format!("n{v}")}),
             };
-            let answer = room.post("t", &body).await;
+            let answer = db.post("t", &body).await;
             if answer.code() != "ok" {
                 assert_eq!(v % 5, 2, "{answer}");
                 answer.refused(ErrorCode::DuplicateKey);
@@ -200,7 +189,7 @@ async fn a_long_mixture_comes_out_as_it_was_answered(door: Door) {
             last = id;
             known.insert(id, v);
             if n % 10 == 0 {
-                let row = room.get(&format!("t/{id}?selectFields=v")).await;
+                let row = db.get(&format!("t/{id}?selectFields=v")).await;
                 assert_eq!(row.payload(), json!({"v": v}));
             }
         }
@@ -212,42 +201,36 @@ async fn a_long_mixture_comes_out_as_it_was_answered(door: Door) {
             assert_eq!(expected.insert(id, v), None, "{id} was answered twice");
         }
     }
-    assert_eq!(stored(&room).await, expected);
+    assert_eq!(stored(&db).await, expected);
     let taken = expected.values().filter(|v| **v % 5 == 2);
-    let wanted: BTreeSet<_> = (0..WORKERS * EACH)
-        .filter(|v| v % 5 == 2)
-        .map(|v| v % EACH)
-        .collect();
+    let wanted: BTreeSet<_> = (0..WORKERS * EACH).filter(|v| v % 5 == 2).map(|v| v % EACH).collect();
     assert_eq!(taken.count(), wanted.len(), "one of each that competed");
 }
 
 /// Of those whose parent another transaction holds, each waits for itself; the others have their answers long
 /// before the parent is let go.
-async fn who_waits_for_a_row_holds_nobody_up(door: Door) {
+async fn who_waits_for_a_row_holds_nobody_up(host: Host) {
     let made = [
         "CREATE TABLE p (id INT PRIMARY KEY)",
         "INSERT INTO p VALUES (1), (2)",
         "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT NOT NULL, p INT NOT NULL, \
          FOREIGN KEY (p) REFERENCES p (id))",
     ];
-    let room = Room::new(door, &made).await;
-    room.post("t", &json!({"v": -1, "p": 1})).await.payload();
+    let db = TestDb::new(host, &made).await;
+    db.post("t", &json!({"v": -1, "p": 1})).await.payload();
     let script = format!(
         "USE `{}`; BEGIN; SELECT * FROM p WHERE id = 2 FOR UPDATE; SELECT SLEEP(8) AS held_{0}; COMMIT",
-        room.db
+        db.name
     );
-    let mark = format!("held_{}", room.db);
+    let mark = format!("held_{}", db.name);
     let held = tokio::task::spawn_blocking(move || shared().root_sql(&script).unwrap());
-    eventually("the lock is held", SOON, || async {
-        (running(shared(), &mark) > 0).then_some(())
-    })
-    .await;
-    let together = hold(&room, &["t"]).await;
+    eventually("the lock is held", SOON, || async { (running(shared(), &mark) > 0).then_some(()) }).await;
+    let together = hold(&db, &["t"]).await;
     // No more wait than there are connections beside.
     let calls: Vec<_> = (0..CALLERS)
         .map(|v| {
             let parent = if v % 40 == 5 { 2 } else { 1 };
-            let call = insert(&room, "t", &json!({"v": v, "p": parent}));
+            let call = insert(&db, "t", &json!({"v": v, "p": parent}));
             (parent, tokio::spawn(call.send()))
         })
         .collect();
@@ -256,14 +239,11 @@ async fn who_waits_for_a_row_holds_nobody_up(door: Door) {
         call.await.unwrap().payload();
     }
     together.await.unwrap();
-    assert!(
-        !held.is_finished(),
-        "they waited for a lock that is not theirs"
-    );
-    assert_eq!(count(&room).await, 1 + CALLERS - waiting.len() as i64);
+    assert!(!held.is_finished(), "they waited for a lock that is not theirs");
+    assert_eq!(count(&db).await, 1 + CALLERS - waiting.len() as i64);
     for (_, call) in waiting {
         call.await.unwrap().payload();
     }
     held.await.unwrap();
-    assert_eq!(count(&room).await, 1 + CALLERS);
+    assert_eq!(count(&db).await, 1 + CALLERS);
 }

@@ -1,8 +1,8 @@
 //! Aggregates, groups and `distinct`: what they give, and what makes no sense and is refused.
 
 use super::asking::{SHOP, ask, refused, rows};
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -27,19 +27,19 @@ cases! {
     ],
 }
 
-async fn aggregates_over_a_whole_table(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn aggregates_over_a_whole_table(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let options = json!({"selectFields": [
         {"fieldName": "id", "aggregate": "COUNT", "alias": "all"}, {"fieldName": "author_id", "aggregate": "COUNT", "alias": "written"},
         {"fieldName": "author_id", "aggregate": "COUNT_DISTINCT", "alias": "writers"}, {"fieldName": "year", "aggregate": "MIN", "alias": "first"},
         {"fieldName": "year", "aggregate": "max", "alias": "last"}, {"fieldName": "price", "aggregate": "SUM", "alias": "sum"},
         {"fieldName": "price", "aggregate": "AVG", "alias": "mean"}]});
     assert_eq!(
-        rows(&room, "books", &options).await,
+        rows(&db, "books", &options).await,
         json!([{"all": 5, "written": 4, "writers": 3, "first": 1850, "last": 2010, "sum": "28.75", "mean": "7.187500"}])
     );
     let star = json!({"selectFields": [{"fieldName": "*", "aggregate": "COUNT", "alias": "n"}]});
-    let answer = ask(&room, "books", &star).await;
+    let answer = ask(&db, "books", &star).await;
     if answer.code() == "ok" {
         assert_eq!(answer.payload(), json!([{"n": 5}]));
     } else {
@@ -47,16 +47,13 @@ async fn aggregates_over_a_whole_table(door: Door) {
     }
 }
 
-async fn aggregates_over_no_rows(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn aggregates_over_no_rows(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let options = json!({"query": {"id": 99}, "selectFields": [
         {"fieldName": "id", "aggregate": "COUNT", "alias": "n"}, {"fieldName": "price", "aggregate": "SUM", "alias": "sum"}]});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"n": 0, "sum": null}])
-    );
+    assert_eq!(rows(&db, "books", &options).await, json!([{"n": 0, "sum": null}]));
     let grouped = json!({"query": {"id": 99}, "group": "year", "selectFields": ["year", {"fieldName": "id", "aggregate": "COUNT", "alias": "n"}]});
-    assert_eq!(rows(&room, "books", &grouped).await, json!([]));
+    assert_eq!(rows(&db, "books", &grouped).await, json!([]));
 }
 
 const TYPES: &[&str] = &[
@@ -71,14 +68,14 @@ const TYPES: &[&str] = &[
      'ffffffff-ffff-ffff-ffff-fffffffffff0', '::2', POINT(0,0))",
 ];
 
-async fn aggregates_keep_their_types(door: Door) {
-    let room = Room::new(door, TYPES).await;
+async fn aggregates_keep_their_types(host: Host) {
+    let db = TestDb::new(host, TYPES).await;
     let options = json!({"selectFields": [
         {"fieldName": "i", "aggregate": "MAX", "alias": "i"}, {"fieldName": "u", "aggregate": "MAX", "alias": "u"},
         {"fieldName": "b", "aggregate": "MAX", "alias": "b"}, {"fieldName": "dc", "aggregate": "MIN", "alias": "dc"},
         {"fieldName": "f", "aggregate": "MIN", "alias": "f"}, {"fieldName": "f", "aggregate": "SUM", "alias": "fs"},
         {"fieldName": "i", "aggregate": "SUM", "alias": "is"}, {"fieldName": "u", "aggregate": "SUM", "alias": "us"}]});
-    let got = rows(&room, "kinds", &options).await;
+    let got = rows(&db, "kinds", &options).await;
     assert_eq!(got[0]["i"], json!("9007199254740993"), "{got}");
     assert_eq!(got[0]["u"], json!("18446744073709551615"), "{got}");
     assert_eq!(got[0]["b"], json!(255), "{got}");
@@ -88,9 +85,9 @@ async fn aggregates_keep_their_types(door: Door) {
     assert_eq!(got[0]["us"], json!("18446744073709551622"), "{got}");
 }
 
-async fn sums_and_averages_are_exact(door: Door) {
-    let room = Room::new(
-        door,
+async fn sums_and_averages_are_exact(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, d DECIMAL(40,20), n BIGINT)",
             "INSERT INTO t VALUES (1,'0.00000000000000000001', 9223372036854775807), (2,'12345678901234567890.1', 9223372036854775807)",
@@ -101,30 +98,27 @@ async fn sums_and_averages_are_exact(door: Door) {
         {"fieldName": "d", "aggregate": "SUM", "alias": "d"}, {"fieldName": "n", "aggregate": "SUM", "alias": "n"},
         {"fieldName": "n", "aggregate": "AVG", "alias": "a"}]});
     assert_eq!(
-        rows(&room, "t", &options).await,
+        rows(&db, "t", &options).await,
         json!([{"d": "12345678901234567890.10000000000000000001", "n": "18446744073709551614", "a": "9223372036854775807.0000"}])
     );
 }
 
 /// MIN of a field is what the field itself shows in the row that has it; a type without an order is refused by name.
-async fn minima_of_every_type_come_in_their_own_form(door: Door) {
-    let room = Room::new(door, TYPES).await;
-    let all = rows(&room, "kinds", &json!({"order": {"field": "id"}})).await;
+async fn minima_of_every_type_come_in_their_own_form(host: Host) {
+    let db = TestDb::new(host, TYPES).await;
+    let all = rows(&db, "kinds", &json!({"order": {"field": "id"}})).await;
     for field in [
-        "i", "u", "b", "dc", "f", "d", "c", "t", "e", "s", "da", "dt", "ts", "ti", "y", "bi", "bl",
-        "j", "uu", "ip", "g",
+        "i", "u", "b", "dc", "f", "d", "c", "t", "e", "s", "da", "dt", "ts", "ti", "y", "bi", "bl", "j", "uu", "ip",
+        "g",
     ] {
         let options = json!({"selectFields": [{"fieldName": field, "aggregate": "MIN", "alias": "least"},
             {"fieldName": field, "aggregate": "MAX", "alias": "most"}, {"fieldName": field, "aggregate": "COUNT", "alias": "n"},
             {"fieldName": field, "aggregate": "COUNT_DISTINCT", "alias": "nd"}]});
-        let answer = ask(&room, "kinds", &options).await;
+        let answer = ask(&db, "kinds", &options).await;
         if answer.code() != "ok" {
             let error = answer.refused(ErrorCode::InvalidQueryOption);
             assert!(["j", "g"].contains(&field), "{answer}");
-            assert!(
-                error["message"].as_str().unwrap().contains(field),
-                "{answer}"
-            );
+            assert!(error["message"].as_str().unwrap().contains(field), "{answer}");
             continue;
         }
         let got = answer.payload();
@@ -133,11 +127,7 @@ async fn minima_of_every_type_come_in_their_own_form(door: Door) {
         shown.sort_by_key(Value::to_string);
         stored.sort_by_key(Value::to_string);
         assert_eq!(shown, stored, "{answer}");
-        assert_eq!(
-            (&got[0]["n"], &got[0]["nd"]),
-            (&json!(2), &json!(2)),
-            "{answer}"
-        );
+        assert_eq!((&got[0]["n"], &got[0]["nd"]), (&json!(2), &json!(2)), "{answer}");
     }
 }
 
@@ -147,50 +137,44 @@ fn counted(fields: Value) -> Value {
     Value::from(fields)
 }
 
-async fn a_group_by_one_field(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_group_by_one_field(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     for group in [json!("year"), json!(["year"])] {
         let options = json!({"group": group, "selectFields": counted(json!(["year"])), "order": {"field": "year"}});
         assert_eq!(
-            rows(&room, "books", &options).await,
+            rows(&db, "books", &options).await,
             json!([{"year": 1850, "n": 1}, {"year": 1999, "n": 1}, {"year": 2005, "n": 1}, {"year": 2010, "n": 2}])
         );
     }
     // The group's field need not be shown, and may be renamed.
     let options = json!({"group": "year", "selectFields": counted(json!([])), "order": {"field": "year", "strategy": "DESC"}, "limit": 2});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"n": 2}, {"n": 1}])
-    );
+    assert_eq!(rows(&db, "books", &options).await, json!([{"n": 2}, {"n": 1}]));
     let options = json!({"group": "year", "selectFields": counted(json!([{"fieldName": "year", "alias": "in"}])), "order": {"field": "in", "strategy": "DESC"}, "limit": 1});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"in": 2010, "n": 2}])
-    );
+    assert_eq!(rows(&db, "books", &options).await, json!([{"in": 2010, "n": 2}]));
 }
 
-async fn a_group_by_many_fields(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_group_by_many_fields(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let options = json!({"group": ["author_id", "year"], "selectFields": counted(json!(["author_id", "year"])), "order": [{"field": "author_id"}, {"field": "year"}]});
-    let got = rows(&room, "books", &options).await;
+    let got = rows(&db, "books", &options).await;
     assert_eq!(got.as_array().unwrap().len(), 5, "{got}");
     assert_eq!(got[0], json!({"author_id": null, "year": 1999, "n": 1}));
 }
 
-async fn a_group_by_a_joined_field(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_group_by_a_joined_field(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let join = json!({"tableName": "books", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "author_id"},
         "selectFields": [{"fieldName": "price", "aggregate": "SUM", "alias": "worth"}, {"fieldName": "id", "aggregate": "COUNT", "alias": "books"}]});
     let options = json!({"join": [join], "group": "name", "selectFields": ["name"], "order": {"field": "name"}});
     assert_eq!(
-        rows(&room, "authors", &options).await,
+        rows(&db, "authors", &options).await,
         json!([{"name": "Ada", "worth": "10.50", "books": 1}, {"name": "Bo", "worth": "15.25", "books": 2},
             {"name": "Cy", "worth": "3.00", "books": 1}, {"name": "Dee", "worth": null, "books": 0}])
     );
     let join = json!({"tableName": "authors", "alias": "a", "joinType": "JOIN", "match": {"source": "author_id", "target": "id"}, "selectFields": ["country"]});
     for group in ["country", "a.country"] {
         let options = json!({"join": [join], "group": group, "selectFields": counted(json!([])), "order": [{"field": "n", "strategy": "DESC"}, {"field": "a.country"}]});
-        let got = rows(&room, "books", &options).await;
+        let got = rows(&db, "books", &options).await;
         assert_eq!(
             got,
             json!([{"n": 2, "country": "SE"}, {"n": 1, "country": null}, {"n": 1, "country": "UK"}]),
@@ -199,70 +183,45 @@ async fn a_group_by_a_joined_field(door: Door) {
     }
 }
 
-async fn a_group_may_be_ordered_by_its_aggregate(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_group_may_be_ordered_by_its_aggregate(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let options = json!({"group": "author_id", "selectFields": counted(json!(["author_id"])),
         "order": [{"field": "n", "strategy": "DESC"}, {"field": "author_id"}], "limit": 2, "count": true});
-    let answer = ask(&room, "books", &options).await;
+    let answer = ask(&db, "books", &options).await;
     assert_eq!(answer.json()["count"], 4, "{answer}");
-    assert_eq!(
-        answer.payload(),
-        json!([{"author_id": 2, "n": 2}, {"author_id": null, "n": 1}])
-    );
+    assert_eq!(answer.payload(), json!([{"author_id": 2, "n": 2}, {"author_id": null, "n": 1}]));
 }
 
-async fn a_group_of_null_is_a_group(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let options = json!({"group": "country", "selectFields": counted(json!(["country"])), "order": {"field": "country"}});
+async fn a_group_of_null_is_a_group(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    let options =
+        json!({"group": "country", "selectFields": counted(json!(["country"])), "order": {"field": "country"}});
     assert_eq!(
-        rows(&room, "authors", &options).await,
+        rows(&db, "authors", &options).await,
         json!([{"country": null, "n": 1}, {"country": "SE", "n": 1}, {"country": "UK", "n": 2}])
     );
 }
 
-async fn distinct_gives_each_row_once(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn distinct_gives_each_row_once(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let options = json!({"distinct": true, "selectFields": ["country"], "order": {"field": "country"}, "count": true});
-    let answer = ask(&room, "authors", &options).await;
-    assert_eq!(
-        answer.payload(),
-        json!([{"country": null}, {"country": "SE"}, {"country": "UK"}])
-    );
+    let answer = ask(&db, "authors", &options).await;
+    assert_eq!(answer.payload(), json!([{"country": null}, {"country": "SE"}, {"country": "UK"}]));
     assert_eq!(answer.json()["count"], 3, "{answer}");
     let options = json!({"distinct": true, "order": [{"field": "book_id"}, {"field": "tag"}]});
-    assert_eq!(
-        rows(&room, "keyless", &options)
-            .await
-            .as_array()
-            .unwrap()
-            .len(),
-        4
-    );
+    assert_eq!(rows(&db, "keyless", &options).await.as_array().unwrap().len(), 4);
     let options = json!({"distinct": false, "selectFields": ["country"]});
-    assert_eq!(
-        rows(&room, "authors", &options)
-            .await
-            .as_array()
-            .unwrap()
-            .len(),
-        4
-    );
+    assert_eq!(rows(&db, "authors", &options).await.as_array().unwrap().len(), 4);
     // A limit counts distinct rows.
-    let options = json!({"distinct": true, "selectFields": ["country"], "order": {"field": "country"}, "limit": 2, "page": 2});
-    assert_eq!(
-        rows(&room, "authors", &options).await,
-        json!([{"country": "UK"}])
-    );
+    let options =
+        json!({"distinct": true, "selectFields": ["country"], "order": {"field": "country"}, "limit": 2, "page": 2});
+    assert_eq!(rows(&db, "authors", &options).await, json!([{"country": "UK"}]));
     let join = json!({"tableName": "books", "joinType": "JOIN", "match": {"source": "id", "target": "author_id"}, "selectFields": []});
     let options = json!({"distinct": true, "join": [join], "selectFields": ["name"], "order": {"field": "name"}});
-    assert_eq!(
-        rows(&room, "authors", &options).await,
-        json!([{"name": "Ada"}, {"name": "Bo"}, {"name": "Cy"}])
-    );
+    assert_eq!(rows(&db, "authors", &options).await, json!([{"name": "Ada"}, {"name": "Bo"}, {"name": "Cy"}]));
     // An order by what is not shown has no meaning there: refused, or right.
-    let options =
-        json!({"distinct": true, "selectFields": ["country"], "order": {"field": "name"}});
-    let answer = ask(&room, "authors", &options).await;
+    let options = json!({"distinct": true, "selectFields": ["country"], "order": {"field": "name"}});
+    let answer = ask(&db, "authors", &options).await;
     if answer.code() == "ok" {
         assert_eq!(answer.payload().as_array().unwrap().len(), 3, "{answer}");
     } else {
@@ -270,43 +229,29 @@ async fn distinct_gives_each_row_once(door: Door) {
         assert!(answer.text().contains("name"), "{answer}");
     }
     for wrong in [json!("yes"), json!(2), json!([])] {
-        refused(
-            &room,
-            "authors",
-            &json!({"distinct": wrong}),
-            ErrorCode::InvalidQueryOption,
-            &["distinct"],
-        )
-        .await;
+        refused(&db, "authors", &json!({"distinct": wrong}), ErrorCode::InvalidQueryOption, &["distinct"]).await;
     }
 }
 
-async fn count_distinct_leaves_out_nulls(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn count_distinct_leaves_out_nulls(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let options = json!({"selectFields": [{"fieldName": "country", "aggregate": "COUNT_DISTINCT", "alias": "n"}]});
-    assert_eq!(rows(&room, "authors", &options).await, json!([{"n": 2}]));
+    assert_eq!(rows(&db, "authors", &options).await, json!([{"n": 2}]));
 }
 
-async fn a_field_outside_the_group_is_refused(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn a_field_outside_the_group_is_refused(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     for options in [
         json!({"selectFields": counted(json!(["title"]))}),
         json!({"group": "year", "selectFields": counted(json!(["title"]))}),
         json!({"group": "year", "selectFields": counted(json!(["year"])), "order": {"field": "title"}}),
         json!({"selectFields": counted(json!([])), "order": {"field": "title"}}),
     ] {
-        refused(
-            &room,
-            "books",
-            &options,
-            ErrorCode::InvalidQueryOption,
-            &["title"],
-        )
-        .await;
+        refused(&db, "books", &options, ErrorCode::InvalidQueryOption, &["title"]).await;
     }
     // By the whole primary key every field is one of the group's.
     let options = json!({"group": "id", "selectFields": ["id", "title"], "order": {"field": "id"}, "limit": 1});
-    let answer = ask(&room, "books", &options).await;
+    let answer = ask(&db, "books", &options).await;
     if answer.code() == "ok" {
         assert_eq!(answer.payload(), json!([{"id": 1, "title": "Engines"}]));
     } else {
@@ -314,127 +259,59 @@ async fn a_field_outside_the_group_is_refused(door: Door) {
     }
 }
 
-async fn aggregates_that_make_no_sense_are_refused(door: Door) {
-    let room = Room::new(door, TYPES).await;
+async fn aggregates_that_make_no_sense_are_refused(host: Host) {
+    let db = TestDb::new(host, TYPES).await;
     for field in ["c", "t", "e", "da", "dt", "bl", "j", "uu", "ip", "g"] {
         for aggregate in ["SUM", "AVG"] {
             let options = json!({"selectFields": [{"fieldName": field, "aggregate": aggregate, "alias": "x"}]});
-            refused(
-                &room,
-                "kinds",
-                &options,
-                ErrorCode::InvalidQueryOption,
-                &[field, aggregate],
-            )
-            .await;
+            refused(&db, "kinds", &options, ErrorCode::InvalidQueryOption, &[field, aggregate]).await;
         }
     }
     for (wrong, names) in [
-        (
-            json!({"fieldName": "i", "aggregate": "MEDIAN"}),
-            vec!["selectFields", "MEDIAN", "SUM"],
-        ),
-        (
-            json!({"fieldName": "i", "aggregate": 1}),
-            vec!["selectFields", "aggregate"],
-        ),
-        (
-            json!({"fieldName": "i", "aggregate": ""}),
-            vec!["selectFields", "aggregate"],
-        ),
-        (
-            json!({"aggregate": "SUM"}),
-            vec!["selectFields", "fieldName"],
-        ),
-        (
-            json!({"fieldName": "i", "agregate": "SUM"}),
-            vec!["selectFields", "agregate"],
-        ),
-        (
-            json!({"fieldName": "i", "alias": 1}),
-            vec!["selectFields", "alias"],
-        ),
-        (
-            json!({"fieldName": ["i"]}),
-            vec!["selectFields", "fieldName"],
-        ),
+        (json!({"fieldName": "i", "aggregate": "MEDIAN"}), vec!["selectFields", "MEDIAN", "SUM"]),
+        (json!({"fieldName": "i", "aggregate": 1}), vec!["selectFields", "aggregate"]),
+        (json!({"fieldName": "i", "aggregate": ""}), vec!["selectFields", "aggregate"]),
+        (json!({"aggregate": "SUM"}), vec!["selectFields", "fieldName"]),
+        (json!({"fieldName": "i", "agregate": "SUM"}), vec!["selectFields", "agregate"]),
+        (json!({"fieldName": "i", "alias": 1}), vec!["selectFields", "alias"]),
+        (json!({"fieldName": ["i"]}), vec!["selectFields", "fieldName"]),
     ] {
-        refused(
-            &room,
-            "kinds",
-            &json!({"selectFields": [wrong]}),
-            ErrorCode::InvalidQueryOption,
-            &names,
-        )
-        .await;
+        refused(&db, "kinds", &json!({"selectFields": [wrong]}), ErrorCode::InvalidQueryOption, &names).await;
     }
 }
 
-async fn groups_of_unknown_fields_are_refused(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn groups_of_unknown_fields_are_refused(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let select = counted(json!([]));
     refused(
-        &room,
+        &db,
         "books",
         &json!({"group": "yeer", "selectFields": select}),
         ErrorCode::UnknownField,
         &["yeer", "year"],
     )
     .await;
-    for group in [
-        json!([]),
-        json!({}),
-        json!([1]),
-        json!([["year"]]),
-        json!({"field": "year"}),
-    ] {
-        let answer = ask(
-            &room,
-            "books",
-            &json!({"group": group, "selectFields": select}),
-        )
-        .await;
+    for group in [json!([]), json!({}), json!([1]), json!([["year"]]), json!({"field": "year"})] {
+        let answer = ask(&db, "books", &json!({"group": group, "selectFields": select})).await;
         assert_eq!(answer.code(), "invalid_query_option", "{answer}");
         assert!(answer.text().contains("group"), "{answer}");
     }
     let many: Vec<String> = (0..5000).map(|_| "year".to_owned()).collect();
-    let answer = room
-        .post(
-            "books/query",
-            &json!({"group": many, "selectFields": select}),
-        )
-        .await;
+    let answer = db.post("books/query", &json!({"group": many, "selectFields": select})).await;
     assert_eq!(answer.code(), "invalid_query_option", "{answer}");
 }
 
-async fn an_alias_names_each_aggregate(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn an_alias_names_each_aggregate(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     // Without an alias the name is some name, and a client can find it.
     let options = json!({"selectFields": [{"fieldName": "year", "aggregate": "MAX"}]});
-    let got = rows(&room, "books", &options).await;
-    assert_eq!(
-        got[0].as_object().unwrap().values().collect::<Vec<_>>(),
-        [&json!(2010)]
-    );
+    let got = rows(&db, "books", &options).await;
+    assert_eq!(got[0].as_object().unwrap().values().collect::<Vec<_>>(), [&json!(2010)]);
     let options = json!({"selectFields": [{"fieldName": "year", "aggregate": "MAX", "alias": "y"}, {"fieldName": "year", "aggregate": "MIN", "alias": "y"}]});
-    refused(
-        &room,
-        "books",
-        &options,
-        ErrorCode::InvalidQueryOption,
-        &["selectFields", "y"],
-    )
-    .await;
-    let options =
-        json!({"selectFields": [{"fieldName": "year", "aggregate": "MAX", "alias": "a`b\"c\\d"}]});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"a`b\"c\\d": 2010}])
-    );
+    refused(&db, "books", &options, ErrorCode::InvalidQueryOption, &["selectFields", "y"]).await;
+    let options = json!({"selectFields": [{"fieldName": "year", "aggregate": "MAX", "alias": "a`b\"c\\d"}]});
+    assert_eq!(rows(&db, "books", &options).await, json!([{"a`b\"c\\d": 2010}]));
     // An alias that is another field's name orders as the alias, in a group.
     let options = json!({"group": "author_id", "selectFields": ["author_id", {"fieldName": "price", "aggregate": "SUM", "alias": "year"}], "order": {"field": "year", "strategy": "DESC"}, "limit": 1});
-    assert_eq!(
-        rows(&room, "books", &options).await,
-        json!([{"author_id": 2, "year": "15.25"}])
-    );
+    assert_eq!(rows(&db, "books", &options).await, json!([{"author_id": 2, "year": "15.25"}]));
 }

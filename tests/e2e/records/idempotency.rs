@@ -1,15 +1,14 @@
 //! `Idempotency-Key`: an insert that is sent again happens once.
 
-use crate::door::{Answer, Call, Door};
-use crate::room::{Room, unique};
+use crate::host::{Answer, Call, Host};
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
-pub(super) const T: &[&str] = &[
-    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL, n INT UNIQUE)",
-];
+pub(super) const T: &[&str] =
+    &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL, n INT UNIQUE)"];
 
 cases! {
     Both: [
@@ -32,10 +31,8 @@ cases! {
     ],
 }
 
-pub(super) fn insert(room: &Room, rest: &str, key: &str, body: &Value) -> Call {
-    room.call(Method::POST, rest)
-        .header("idempotency-key", key)
-        .json(body)
+pub(super) fn insert(db: &TestDb, rest: &str, key: &str, body: &Value) -> Call {
+    db.call(Method::POST, rest).header("idempotency-key", key).json(body)
 }
 
 pub(super) fn key() -> String {
@@ -46,77 +43,65 @@ pub(super) fn key() -> String {
 pub(super) fn replays(again: &Answer, first: &Answer) {
     assert_eq!(again.status, 200, "{again}");
     assert_eq!(again.body, first.body, "byte for byte");
-    assert_eq!(
-        again.header("idempotency-replayed"),
-        Some("true"),
-        "{again}"
-    );
+    assert_eq!(again.header("idempotency-replayed"), Some("true"), "{again}");
 }
 
-pub(super) async fn count(room: &Room) -> Value {
-    room.value("SELECT COUNT(*) FROM t").await
+pub(super) async fn count(db: &TestDb) -> Value {
+    db.value("SELECT COUNT(*) FROM t").await
 }
 
-async fn a_repeated_insert_gets_the_first_answer_and_inserts_nothing(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_repeated_insert_gets_the_first_answer_and_inserts_nothing(host: Host) {
+    let db = TestDb::new(host, T).await;
     let (key, body) = (key(), json!({"name": "a"}));
-    let first = insert(&room, "t", &key, &body).send().await;
+    let first = insert(&db, "t", &key, &body).send().await;
     assert_eq!(first.payload(), 1);
     assert_eq!(first.header("idempotency-replayed"), None);
     for _ in 0..3 {
-        replays(&insert(&room, "t", &key, &body).send().await, &first);
+        replays(&insert(&db, "t", &key, &body).send().await, &first);
     }
     // Also when the record has changed, or is gone.
-    assert_eq!(room.delete("t/1").await.payload(), 1);
-    replays(&insert(&room, "t", &key, &body).send().await, &first);
-    assert_eq!(count(&room).await, 0);
-    let other = insert(&room, "t", &self::key(), &body).send().await;
+    assert_eq!(db.delete("t/1").await.payload(), 1);
+    replays(&insert(&db, "t", &key, &body).send().await, &first);
+    assert_eq!(count(&db).await, 0);
+    let other = insert(&db, "t", &self::key(), &body).send().await;
     assert_eq!(other.payload(), 2, "another key inserts");
-    assert_eq!(room.post("t", &body).await.payload(), 3, "as does none");
+    assert_eq!(db.post("t", &body).await.payload(), 3, "as does none");
 }
 
-async fn a_repeated_batch_gets_the_first_answer(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_repeated_batch_gets_the_first_answer(host: Host) {
+    let db = TestDb::new(host, T).await;
     let rows: Vec<Value> = (0..10_000).map(|n| json!({"name": "b", "n": n})).collect();
     let (key, body) = (key(), json!({"batchData": rows}));
-    let first = insert(&room, "t", &key, &body).send().await;
+    let first = insert(&db, "t", &key, &body).send().await;
     assert_eq!(first.payload().as_array().map(Vec::len), Some(10_000));
-    replays(&insert(&room, "t", &key, &body).send().await, &first);
-    assert_eq!(count(&room).await, 10_000);
+    replays(&insert(&db, "t", &key, &body).send().await, &first);
+    assert_eq!(count(&db).await, 10_000);
 }
 
-async fn inserts_that_may_be_in_conflict_are_kept_too(door: Door) {
-    let room = Room::new(door, T).await;
-    room.post("t", &json!({"name": "a", "n": 1}))
-        .await
-        .payload();
+async fn inserts_that_may_be_in_conflict_are_kept_too(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.post("t", &json!({"name": "a", "n": 1})).await.payload();
     for (n, rest) in [(2, "t?onConflict=ignore"), (3, "t?onConflict=update")] {
         let key = key();
         let body = json!({"batchData": [{"name": "b", "n": 1}, {"name": "c", "n": n}]});
-        let first = insert(&room, rest, &key, &body).send().await;
+        let first = insert(&db, rest, &key, &body).send().await;
         assert_eq!(first.payload().as_array().map(Vec::len), Some(2));
         // What an update would do again is not done.
-        room.exec("UPDATE t SET name = 'later' WHERE n = 1").await;
-        replays(&insert(&room, rest, &key, &body).send().await, &first);
-        assert_eq!(room.value("SELECT name FROM t WHERE n = 1").await, "later");
+        db.exec("UPDATE t SET name = 'later' WHERE n = 1").await;
+        replays(&insert(&db, rest, &key, &body).send().await, &first);
+        assert_eq!(db.value("SELECT name FROM t WHERE n = 1").await, "later");
     }
-    let null = insert(
-        &room,
-        "t?onConflict=ignore",
-        &key(),
-        &json!({"name": "z", "n": 1}),
-    );
+    let null = insert(&db, "t?onConflict=ignore", &key(), &json!({"name": "z", "n": 1}));
     assert_eq!(null.clone().send().await.payload(), Value::Null);
     assert_eq!(null.send().await.payload(), Value::Null);
-    assert_eq!(count(&room).await, 3);
+    assert_eq!(count(&db).await, 3);
 }
 
-async fn another_body_table_or_option_is_a_mismatch(door: Door) {
-    let room = Room::new(door, T).await;
-    room.exec("CREATE TABLE u (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20))")
-        .await;
+async fn another_body_table_or_option_is_a_mismatch(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.exec("CREATE TABLE u (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20))").await;
     let (key, body) = (key(), json!({"name": "a"}));
-    let first = insert(&room, "t", &key, &body).send().await;
+    let first = insert(&db, "t", &key, &body).send().await;
     assert_eq!(first.payload(), 1);
     for (rest, body) in [
         ("t", json!({"name": "b"})),
@@ -124,58 +109,42 @@ async fn another_body_table_or_option_is_a_mismatch(door: Door) {
         ("t?onConflict=update", body.clone()),
         ("u", body.clone()),
     ] {
-        let other = insert(&room, rest, &key, &body).send().await;
+        let other = insert(&db, rest, &key, &body).send().await;
         other.refused(ErrorCode::IdempotencyMismatch);
         assert_eq!(other.header("idempotency-replayed"), None);
     }
-    assert_eq!(count(&room).await, 1);
-    assert_eq!(room.value("SELECT COUNT(*) FROM u").await, 0);
+    assert_eq!(count(&db).await, 1);
+    assert_eq!(db.value("SELECT COUNT(*) FROM u").await, 0);
     // The path may be spelled otherwise.
-    let spelled = insert(&room, "%74", &key, &body).send().await;
+    let spelled = insert(&db, "%74", &key, &body).send().await;
     replays(&spelled, &first);
 }
 
-async fn a_failed_insert_leaves_the_key_free(door: Door) {
-    let room = Room::new(door, T).await;
-    room.post("t", &json!({"name": "a", "n": 1}))
-        .await
-        .payload();
+async fn a_failed_insert_leaves_the_key_free(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.post("t", &json!({"name": "a", "n": 1})).await.payload();
     let key = key();
     let taken = json!({"batchData": [{"name": "b", "n": 2}, {"name": "c", "n": 1}]});
     for _ in 0..2 {
-        insert(&room, "t", &key, &taken)
-            .send()
-            .await
-            .refused(ErrorCode::DuplicateKey);
+        insert(&db, "t", &key, &taken).send().await.refused(ErrorCode::DuplicateKey);
     }
-    assert_eq!(count(&room).await, 1);
+    assert_eq!(count(&db).await, 1);
     // Another body even: nothing of the failure is kept.
     let long = json!({"name": "much too long for twenty characters"});
-    insert(&room, "t", &key, &long)
-        .send()
-        .await
-        .refused(ErrorCode::InvalidValue);
-    insert(&room, "t", &key, &json!({"nope": 1}))
-        .send()
-        .await
-        .refused(ErrorCode::UnknownField);
-    room.delete_where("t", &json!({"deleteKeyValues": [{"key": "n", "value": 1}]}))
-        .await
-        .payload();
-    let first = insert(&room, "t", &key, &taken).send().await;
+    insert(&db, "t", &key, &long).send().await.refused(ErrorCode::InvalidValue);
+    insert(&db, "t", &key, &json!({"nope": 1})).send().await.refused(ErrorCode::UnknownField);
+    db.delete_where("t", &json!({"deleteKeyValues": [{"key": "n", "value": 1}]})).await.payload();
+    let first = insert(&db, "t", &key, &taken).send().await;
     assert_eq!(first.payload().as_array().map(Vec::len), Some(2));
-    replays(&insert(&room, "t", &key, &taken).send().await, &first);
-    assert_eq!(count(&room).await, 2);
+    replays(&insert(&db, "t", &key, &taken).send().await, &first);
+    assert_eq!(count(&db).await, 2);
 }
 
-async fn of_many_at_once_one_inserts(door: Door) {
-    let room = Room::new(door, T).await;
-    room.exec(
-        "CREATE TRIGGER slow BEFORE INSERT ON t FOR EACH ROW SET NEW.name = IF(SLEEP(0.3), '', NEW.name)",
-    )
-    .await;
+async fn of_many_at_once_one_inserts(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.exec("CREATE TRIGGER slow BEFORE INSERT ON t FOR EACH ROW SET NEW.name = IF(SLEEP(0.3), '', NEW.name)").await;
     let (key, body) = (key(), json!({"name": "a"}));
-    let calls = (0..20).map(|_| insert(&room, "t", &key, &body).send());
+    let calls = (0..20).map(|_| insert(&db, "t", &key, &body).send());
     let answers = futures_util::future::join_all(calls).await;
     let fresh: Vec<&Answer> = answers
         .iter()
@@ -188,217 +157,177 @@ async fn of_many_at_once_one_inserts(door: Door) {
             _ => drop(answer.refused(ErrorCode::IdempotencyInProgress)),
         }
     }
-    assert_eq!(count(&room).await, 1);
-    replays(&insert(&room, "t", &key, &body).send().await, fresh[0]);
+    assert_eq!(count(&db).await, 1);
+    replays(&insert(&db, "t", &key, &body).send().await, fresh[0]);
 }
 
 /// Waits until a count is more than zero, what is not committed included.
 async fn seen_by_root(what: &str, query: impl Fn() -> String) {
     let limit = std::time::Duration::from_secs(3);
     crate::case::eventually(what, limit, || async {
-        let query = format!(
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; {}",
-            query()
-        );
+        let query = format!("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; {}", query());
         let count = shared().root_sql(&query).expect("root");
         (count.trim() != "0").then_some(())
     })
     .await;
 }
 
-async fn a_key_that_is_held_is_in_progress(door: Door) {
-    let room = Room::new(door, T).await;
-    room.exec("INSERT INTO t (name, n) VALUES ('a', 1)").await;
+async fn a_key_that_is_held_is_in_progress(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.exec("INSERT INTO t (name, n) VALUES ('a', 1)").await;
     // The insert waits for this row.
-    let holder = format!(
-        "START TRANSACTION; UPDATE `{}`.t SET name = 'held' WHERE n = 1; DO SLEEP(4); COMMIT",
-        room.db
-    );
+    let holder =
+        format!("START TRANSACTION; UPDATE `{}`.t SET name = 'held' WHERE n = 1; DO SLEEP(4); COMMIT", db.name);
     let held = tokio::task::spawn_blocking(move || shared().root_sql(&holder));
-    seen_by_root("the row is held", || {
-        format!("SELECT COUNT(*) FROM `{}`.t WHERE name = 'held'", room.db)
-    })
-    .await;
+    seen_by_root("the row is held", || format!("SELECT COUNT(*) FROM `{}`.t WHERE name = 'held'", db.name)).await;
     // The first use makes the table.
     let body = json!({"name": "c", "n": 2});
-    insert(&room, "t", &key(), &body).send().await.payload();
+    insert(&db, "t", &key(), &body).send().await.payload();
     let (key, body) = (key(), json!({"name": "b", "n": 1}));
-    let first = insert(&room, "t?onConflict=update", &key, &body).send();
+    let first = insert(&db, "t?onConflict=update", &key, &body).send();
     let second = async {
         seen_by_root("the first one has taken the key", || {
-            let receipts = format!("`{}`.selkie_receipts", room.db);
+            let receipts = format!("`{}`.selkie_receipts", db.name);
             format!("SELECT COUNT(*) FROM {receipts} WHERE key_hash = UNHEX(SHA2('{key}', 256))")
         })
         .await;
-        insert(&room, "t?onConflict=update", &key, &body)
-            .send()
-            .await
+        insert(&db, "t?onConflict=update", &key, &body).send().await
     };
     let (first, second) = tokio::join!(first, second);
     let error = second.refused(ErrorCode::IdempotencyInProgress);
     assert_eq!(error["retryable"], true);
     assert_eq!(first.payload(), 1);
     held.await.unwrap().unwrap();
-    let third = insert(&room, "t?onConflict=update", &key, &body)
-        .send()
-        .await;
+    let third = insert(&db, "t?onConflict=update", &key, &body).send().await;
     replays(&third, &first);
 }
 
-async fn an_old_receipt_is_replaced(door: Door) {
-    let room = Room::new(door, T).await;
+async fn an_old_receipt_is_replaced(host: Host) {
+    let db = TestDb::new(host, T).await;
     let (key, body) = (key(), json!({"name": "a"}));
-    let first = insert(&room, "t", &key, &body).send().await;
+    let first = insert(&db, "t", &key, &body).send().await;
     let age = |seconds: u32| {
         let statement = format!(
             "UPDATE selkie_receipts SET created_at = UNIX_TIMESTAMP() - {seconds} \
              WHERE key_hash = UNHEX(SHA2('{key}', 256))"
         );
-        room.behind(&statement);
+        db.behind(&statement);
     };
     age(24 * 60 * 60 - 60);
-    replays(&insert(&room, "t", &key, &body).send().await, &first);
+    replays(&insert(&db, "t", &key, &body).send().await, &first);
     age(24 * 60 * 60 + 1);
     // Old receipts know no mismatch.
-    let calls = (0..5).map(|_| insert(&room, "t", &key, &json!({"name": "b"})).send());
+    let calls = (0..5).map(|_| insert(&db, "t", &key, &json!({"name": "b"})).send());
     let answers = futures_util::future::join_all(calls).await;
-    let fresh = answers
-        .iter()
-        .filter(|answer| answer.status == 200 && answer.header("idempotency-replayed").is_none());
+    let fresh = answers.iter().filter(|answer| answer.status == 200 && answer.header("idempotency-replayed").is_none());
     assert_eq!(fresh.count(), 1, "one inserts");
-    assert_eq!(count(&room).await, 2);
-    let again = insert(&room, "t", &key, &json!({"name": "b"})).send().await;
+    assert_eq!(count(&db).await, 2);
+    let again = insert(&db, "t", &key, &json!({"name": "b"})).send().await;
     assert_eq!(again.payload(), 2);
-    insert(&room, "t", &key, &body)
-        .send()
-        .await
-        .refused(ErrorCode::IdempotencyMismatch);
+    insert(&db, "t", &key, &body).send().await.refused(ErrorCode::IdempotencyMismatch);
 }
 
-async fn a_key_of_the_wrong_form_is_refused(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_key_of_the_wrong_form_is_refused(host: Host) {
+    let db = TestDb::new(host, T).await;
     let long = "k".repeat(256);
-    for key in [
-        "",
-        "two words",
-        &long,
-        "ümlaut",
-        "\"open",
-        "\"\"",
-        "\"k\"; a=1",
-        "\"a\\b\"",
-    ] {
-        let answer = insert(&room, "t", key, &json!({"name": "a"})).send().await;
+    for key in ["", "two words", &long, "ümlaut", "\"open", "\"\"", "\"k\"; a=1", "\"a\\b\""] {
+        let answer = insert(&db, "t", key, &json!({"name": "a"})).send().await;
         let error = answer.refused(ErrorCode::InvalidQueryOption);
         let message = error["message"].as_str().unwrap_or_default();
         assert!(message.contains("Idempotency-Key"), "{answer}");
     }
-    assert_eq!(count(&room).await, 0);
+    assert_eq!(count(&db).await, 0);
     let longest = key() + &"!~".repeat(100);
-    let answer = insert(&room, "t", &longest[..200], &json!({"name": "a"}));
+    let answer = insert(&db, "t", &longest[..200], &json!({"name": "a"}));
     assert_eq!(answer.send().await.payload(), 1);
 }
 
-async fn a_key_in_quotes_is_its_content(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_key_in_quotes_is_its_content(host: Host) {
+    let db = TestDb::new(host, T).await;
     let body = json!({"name": "a"});
     for (n, key, content) in [(1, key(), None), (2, key(), Some(" of two words"))] {
         let quoted = format!("\"{key}{}\"", content.unwrap_or_default());
-        let first = insert(&room, "t", &quoted, &body).send().await;
+        let first = insert(&db, "t", &quoted, &body).send().await;
         assert_eq!(first.payload(), n);
-        replays(&insert(&room, "t", &quoted, &body).send().await, &first);
+        replays(&insert(&db, "t", &quoted, &body).send().await, &first);
         if content.is_none() {
-            replays(&insert(&room, "t", &key, &body).send().await, &first);
+            replays(&insert(&db, "t", &key, &body).send().await, &first);
         }
-        let other = insert(&room, "t", &quoted, &json!({"name": "b"}));
+        let other = insert(&db, "t", &quoted, &json!({"name": "b"}));
         other.send().await.refused(ErrorCode::IdempotencyMismatch);
     }
-    assert_eq!(count(&room).await, 2);
+    assert_eq!(count(&db).await, 2);
 }
 
 /// As builds wrote it that hashed the quotes too.
-async fn a_receipt_of_a_key_with_its_quotes_is_found(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_receipt_of_a_key_with_its_quotes_is_found(host: Host) {
+    let db = TestDb::new(host, T).await;
     let (key, body) = (key(), json!({"name": "a"}));
-    let first = insert(&room, "t", &key, &body).send().await;
+    let first = insert(&db, "t", &key, &body).send().await;
     assert_eq!(first.payload(), 1);
-    room.exec(&format!(
-        "UPDATE selkie_receipts SET key_hash = UNHEX(SHA2('\"{key}\"', 256))"
-    ))
-    .await;
+    db.exec(&format!("UPDATE selkie_receipts SET key_hash = UNHEX(SHA2('\"{key}\"', 256))")).await;
     let quoted = format!("\"{key}\"");
-    replays(&insert(&room, "t", &quoted, &body).send().await, &first);
-    let other = insert(&room, "t", &quoted, &json!({"name": "b"}));
+    replays(&insert(&db, "t", &quoted, &body).send().await, &first);
+    let other = insert(&db, "t", &quoted, &json!({"name": "b"}));
     other.send().await.refused(ErrorCode::IdempotencyMismatch);
-    assert_eq!(count(&room).await, 1);
+    assert_eq!(count(&db).await, 1);
 }
 
-async fn other_requests_refuse_the_header(door: Door) {
-    let room = Room::new(door, T).await;
-    room.post("t", &json!({"name": "a"})).await.payload();
+async fn other_requests_refuse_the_header(host: Host) {
+    let db = TestDb::new(host, T).await;
+    db.post("t", &json!({"name": "a"})).await.payload();
     let some = json!({"name": "b"});
     let many = json!({"updateKeyValues": [{"key": "id", "value": 1}], "data": some});
-    let path = format!("/api/v1/crud/{}/t/1", room.db);
+    let path = format!("/api/v1/crud/{}/t/1", db.name);
     let batch = json!({"operations": [{"method": "DELETE", "path": path}]});
     for call in [
-        room.call(Method::GET, "t"),
-        room.call(Method::GET, "t/1"),
-        room.call(Method::PUT, "t/1").json(&some),
-        room.call(Method::PATCH, "t/1").json(&some),
-        room.call(Method::PUT, "t").json(&many),
-        room.call(Method::DELETE, "t/1"),
-        room.call(Method::POST, "t/query").json(&json!({})),
-        room.sql("DELETE FROM t"),
-        room.door.post("/api/v1/batch", &batch),
+        db.call(Method::GET, "t"),
+        db.call(Method::GET, "t/1"),
+        db.call(Method::PUT, "t/1").json(&some),
+        db.call(Method::PATCH, "t/1").json(&some),
+        db.call(Method::PUT, "t").json(&many),
+        db.call(Method::DELETE, "t/1"),
+        db.call(Method::POST, "t/query").json(&json!({})),
+        db.sql("DELETE FROM t"),
+        db.host.post("/api/v1/batch", &batch),
     ] {
         let answer = call.header("idempotency-key", &key()).send().await;
         let error = answer.refused(ErrorCode::InvalidQueryOption);
         let message = error["message"].as_str().unwrap_or_default();
         assert!(message.contains("Idempotency-Key"), "{answer}");
     }
-    assert_eq!(room.value("SELECT name FROM t").await, "a");
+    assert_eq!(db.value("SELECT name FROM t").await, "a");
 }
 
-async fn a_table_without_transactions_refuses_the_header(door: Door) {
-    let room = Room::new(door, T).await;
+async fn a_table_without_transactions_refuses_the_header(host: Host) {
+    let db = TestDb::new(host, T).await;
     for engine in ["Aria", "MyISAM", "MEMORY"] {
         let table = format!("CREATE TABLE plain (id INT PRIMARY KEY, n INT) ENGINE = {engine}");
-        room.exec(&table).await;
-        let answer = insert(&room, "plain", &key(), &json!({"id": 1}))
-            .send()
-            .await;
+        db.exec(&table).await;
+        let answer = insert(&db, "plain", &key(), &json!({"id": 1})).send().await;
         let error = answer.refused(ErrorCode::InvalidQueryOption);
-        assert!(
-            error["message"]
-                .as_str()
-                .unwrap_or_default()
-                .contains("plain"),
-            "{answer}"
-        );
-        assert_eq!(room.value("SELECT COUNT(*) FROM plain").await, 0);
-        room.exec("DROP TABLE plain").await;
+        assert!(error["message"].as_str().unwrap_or_default().contains("plain"), "{answer}");
+        assert_eq!(db.value("SELECT COUNT(*) FROM plain").await, 0);
+        db.exec("DROP TABLE plain").await;
     }
-    room.exec("CREATE VIEW v AS SELECT id, name FROM t").await;
-    insert(&room, "v", &key(), &json!({"name": "a"}))
-        .send()
-        .await
-        .refused(ErrorCode::InvalidQueryOption);
-    assert_eq!(count(&room).await, 0);
+    db.exec("CREATE VIEW v AS SELECT id, name FROM t").await;
+    insert(&db, "v", &key(), &json!({"name": "a"})).send().await.refused(ErrorCode::InvalidQueryOption);
+    assert_eq!(count(&db).await, 0);
 }
 
-async fn keys_of_databases_do_not_meet(door: Door) {
-    let (one, two) = (Room::new(door, T).await, Room::new(door, T).await);
+async fn keys_of_databases_do_not_meet(host: Host) {
+    let (one, two) = (TestDb::new(host, T).await, TestDb::new(host, T).await);
     let (key, body) = (key(), json!({"name": "a"}));
-    for room in [&one, &two] {
-        let first = insert(room, "t", &key, &body).send().await;
+    for db in [&one, &two] {
+        let first = insert(db, "t", &key, &body).send().await;
         assert_eq!(first.payload(), 1);
         assert_eq!(first.header("idempotency-replayed"), None);
-        replays(&insert(room, "t", &key, &body).send().await, &first);
+        replays(&insert(db, "t", &key, &body).send().await, &first);
     }
 }
 
 /// Another project with a database, and its full key.
-pub(super) async fn elsewhere(door: Door) -> (String, String, String) {
+pub(super) async fn elsewhere(host: Host) -> (String, String, String) {
     let project = unique("receiver");
     shared().create_project(&project);
     let token = shared().create_key(&project, "full", &[]).token;
@@ -407,38 +336,35 @@ pub(super) async fn elsewhere(door: Door) -> (String, String, String) {
         format!("CREATE DATABASE {database}"),
         format!("CREATE TABLE {database}.t (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)"),
     ] {
-        let call = door.sql(&json!({"query": query})).key(&token);
+        let call = host.sql(&json!({"query": query})).key(&token);
         call.send().await.payload();
     }
     (project, database, token)
 }
 
-async fn keys_of_projects_do_not_meet(door: Door) {
-    let room = Room::new(door, T).await;
-    let (_, database, token) = elsewhere(door).await;
+async fn keys_of_projects_do_not_meet(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let (_, database, token) = elsewhere(host).await;
     let (key, body) = (key(), json!({"name": "a"}));
-    insert(&room, "t", &key, &body).send().await.payload();
-    let call = door
-        .post(&format!("/api/v1/crud/{database}/t"), &body)
-        .key(&token)
-        .header("idempotency-key", &key);
+    insert(&db, "t", &key, &body).send().await.payload();
+    let call = host.post(&format!("/api/v1/crud/{database}/t"), &body).key(&token).header("idempotency-key", &key);
     let answer = call.send().await;
     assert_eq!(answer.payload(), 1);
     assert_eq!(answer.header("idempotency-replayed"), None);
     // Not even through SQL are another project's receipts there.
-    let query = format!("SELECT * FROM {}.selkie_receipts", room.db);
-    let call = door.sql(&json!({"query": query})).key(&token);
+    let query = format!("SELECT * FROM {}.selkie_receipts", db.name);
+    let call = host.sql(&json!({"query": query})).key(&token);
     call.send().await.refused(ErrorCode::PermissionDenied);
 }
 
 /// Their hashes are neighbours in one index.
-async fn keys_side_by_side_do_not_wait_for_each_other(door: Door) {
-    let room = Room::new(door, T).await;
+async fn keys_side_by_side_do_not_wait_for_each_other(host: Host) {
+    let db = TestDb::new(host, T).await;
     let keys: Vec<String> = (0..60).map(|_| key()).collect();
     for round in 0..3 {
         let calls = keys.iter().map(|key| {
             let body = json!({"name": key.chars().rev().take(10).collect::<String>()});
-            insert(&room, "t", key, &body).send()
+            insert(&db, "t", key, &body).send()
         });
         for answer in futures_util::future::join_all(calls).await {
             answer.payload();
@@ -446,5 +372,5 @@ async fn keys_side_by_side_do_not_wait_for_each_other(door: Door) {
             assert_eq!(replayed, round > 0, "{answer}");
         }
     }
-    assert_eq!(count(&room).await, 60);
+    assert_eq!(count(&db).await, 60);
 }

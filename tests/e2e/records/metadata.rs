@@ -1,8 +1,8 @@
 //! `OPTIONS` and `_schema`, and the preflight that shares its method.
 
-use crate::door::{Call, Door};
-use crate::room::Room;
+use crate::host::{Call, Host};
 use crate::service::shared;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -28,41 +28,31 @@ cases! {
     ],
 }
 
-async fn schema(room: &Room, table: &str) -> Value {
-    room.get(&format!("{table}/_schema")).await.payload()["schema"].clone()
+async fn schema(db: &TestDb, table: &str) -> Value {
+    db.get(&format!("{table}/_schema")).await.payload()["schema"].clone()
 }
 
 fn field<'a>(schema: &'a Value, name: &str) -> &'a Value {
     let fields = schema.as_array().expect("a list");
-    fields
-        .iter()
-        .find(|field| field["name"] == name)
-        .unwrap_or_else(|| panic!("no {name} in {schema}"))
+    fields.iter().find(|field| field["name"] == name).unwrap_or_else(|| panic!("no {name} in {schema}"))
 }
 
-async fn options_and_schema_are_the_same(door: Door) {
-    let room = Room::new(door, TABLES).await;
-    let options = room.call(Method::OPTIONS, "t").send().await.payload();
-    assert_eq!(options, room.get("t/_schema").await.payload());
+async fn options_and_schema_are_the_same(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    let options = db.call(Method::OPTIONS, "t").send().await.payload();
+    assert_eq!(options, db.get("t/_schema").await.payload());
     let mut keys: Vec<&String> = options.as_object().unwrap().keys().collect();
     keys.sort();
     assert_eq!(keys, ["methods", "schema"]);
 }
 
-async fn each_field_is_described(door: Door) {
-    let room = Room::new(door, TABLES).await;
-    let schema = schema(&room, "t").await;
-    let names: Vec<&str> = schema
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|field| field["name"].as_str().unwrap())
-        .collect();
+async fn each_field_is_described(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    let schema = schema(&db, "t").await;
+    let names: Vec<&str> = schema.as_array().unwrap().iter().map(|field| field["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        [
-            "id", "title", "kind", "tags", "price", "mail", "parent", "made", "body"
-        ],
+        ["id", "title", "kind", "tags", "price", "mail", "parent", "made", "body"],
         "in the table's order"
     );
     for (name, key, expected) in [
@@ -84,48 +74,26 @@ async fn each_field_is_described(door: Door) {
         ("price", "type", json!("decimal(10,2)")),
         ("price", "required", json!(false)),
         ("mail", "unique", json!(true)),
-        (
-            "parent",
-            "references",
-            json!({"table": "parents", "field": "code"}),
-        ),
+        ("parent", "references", json!({"table": "parents", "field": "code"})),
         ("made", "required", json!(false)),
         ("body", "type", json!("longtext")),
     ] {
-        assert_eq!(
-            field(&schema, name)[key],
-            expected,
-            "{name}.{key}: {}",
-            field(&schema, name)
-        );
+        assert_eq!(field(&schema, name)[key], expected, "{name}.{key}: {}", field(&schema, name));
     }
     let price = &field(&schema, "price")["default"];
-    assert!(
-        price.to_string().contains("1.5"),
-        "default of price: {price}"
-    );
+    assert!(price.to_string().contains("1.5"), "default of price: {price}");
     let body = field(&schema, "body");
     for absent in ["values", "references"] {
         assert!(body.get(absent).is_none_or(Value::is_null), "{body}");
     }
 }
 
-async fn methods_are_what_the_key_may_do(door: Door) {
-    let room = Room::new(door, TABLES).await;
-    let full = room.get("t/_schema").await.payload()["methods"].clone();
-    let read = room
-        .call(Method::GET, "t/_schema")
-        .key(&shared().read_key)
-        .send()
-        .await
-        .payload()["methods"]
-        .clone();
+async fn methods_are_what_the_key_may_do(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    let full = db.get("t/_schema").await.payload()["methods"].clone();
+    let read = db.call(Method::GET, "t/_schema").key(&shared().read_key).send().await.payload()["methods"].clone();
     let names = |list: &Value| -> Vec<String> {
-        list.as_array()
-            .unwrap()
-            .iter()
-            .map(|name| name.as_str().unwrap().to_owned())
-            .collect()
+        list.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
     };
     for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
         assert!(names(&full).iter().any(|name| name == method), "{full}");
@@ -138,84 +106,59 @@ async fn methods_are_what_the_key_may_do(door: Door) {
     }
 }
 
-async fn a_preflight_needs_no_key(door: Door) {
-    for (path, method) in [
-        ("/api/v1/crud/demo/posts", "DELETE"),
-        ("/api/v1/crud/nope/nope/1", "PUT"),
-        ("/api/v1/sql", "POST"),
-    ] {
-        let answer = Call::new(door.url(), Method::OPTIONS, path)
+async fn a_preflight_needs_no_key(host: Host) {
+    for (path, method) in
+        [("/api/v1/crud/demo/posts", "DELETE"), ("/api/v1/crud/nope/nope/1", "PUT"), ("/api/v1/sql", "POST")]
+    {
+        let answer = Call::new(host.url(), Method::OPTIONS, path)
             .header("origin", "https://shop.example")
             .header("access-control-request-method", method)
-            .header(
-                "access-control-request-headers",
-                "authorization,content-type",
-            )
+            .header("access-control-request-headers", "authorization,content-type")
             .send()
             .await;
         assert_eq!(answer.status, 204, "{answer}");
         assert!(answer.body.is_empty());
-        let origin = answer
-            .header("access-control-allow-origin")
-            .unwrap_or_default()
-            .to_owned();
+        let origin = answer.header("access-control-allow-origin").unwrap_or_default().to_owned();
         assert_eq!(origin, "*");
         let allowed = |name: &str| answer.header(name).unwrap_or_default().to_lowercase();
         assert!(allowed("access-control-allow-methods").contains(&method.to_lowercase()));
         let headers = allowed("access-control-allow-headers");
-        assert!(
-            headers.contains("authorization"),
-            "`*` does not cover authorization: {headers}"
-        );
+        assert!(headers.contains("authorization"), "`*` does not cover authorization: {headers}");
         assert!(headers.contains("content-type"), "{headers}");
         assert_eq!(answer.header("access-control-max-age"), Some("86400"));
-        assert_eq!(
-            answer.header("access-control-allow-credentials"),
-            None,
-            "there are no cookies"
-        );
+        assert_eq!(answer.header("access-control-allow-credentials"), None, "there are no cookies");
     }
 }
 
-async fn an_options_that_is_no_preflight_needs_a_key(door: Door) {
+async fn an_options_that_is_no_preflight_needs_a_key(host: Host) {
     let path = "/api/v1/crud/demo/posts";
-    Call::new(door.url(), Method::OPTIONS, path)
-        .send()
-        .await
-        .refused(ErrorCode::MissingKey);
-    let only_origin =
-        Call::new(door.url(), Method::OPTIONS, path).header("origin", "https://shop.example");
+    Call::new(host.url(), Method::OPTIONS, path).send().await.refused(ErrorCode::MissingKey);
+    let only_origin = Call::new(host.url(), Method::OPTIONS, path).header("origin", "https://shop.example");
     only_origin.send().await.refused(ErrorCode::MissingKey);
-    let only_method =
-        Call::new(door.url(), Method::OPTIONS, path).header("access-control-request-method", "GET");
+    let only_method = Call::new(host.url(), Method::OPTIONS, path).header("access-control-request-method", "GET");
     only_method.send().await.refused(ErrorCode::MissingKey);
 }
 
-async fn a_views_schema_is_shown(door: Door) {
-    let room = Room::new(door, TABLES).await;
-    room.exec("CREATE VIEW v AS SELECT id, title FROM t").await;
-    let schema = schema(&room, "v").await;
+async fn a_views_schema_is_shown(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    db.exec("CREATE VIEW v AS SELECT id, title FROM t").await;
+    let schema = schema(&db, "v").await;
     assert_eq!(field(&schema, "title")["type"], "varchar(200)");
 }
 
-async fn fields_say_whether_they_can_be_written(door: Door) {
-    let room = Room::new(
-        door,
+async fn fields_say_whether_they_can_be_written(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, n INT, j JSON, twice INT AS (n * 2) VIRTUAL, kept INT AS (n + 1) STORED, \
              made DATETIME DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
         ],
     )
     .await;
-    let schema = schema(&room, "t").await;
-    for (name, generated) in [
-        ("id", false),
-        ("n", false),
-        ("j", false),
-        ("twice", true),
-        ("kept", true),
-        ("made", false),
-    ] {
+    let schema = schema(&db, "t").await;
+    for (name, generated) in
+        [("id", false), ("n", false), ("j", false), ("twice", true), ("kept", true), ("made", false)]
+    {
         let field = field(&schema, name);
         assert_eq!(field["generated"], generated, "{field}");
         assert_eq!(field["writable"], !generated, "{field}");
@@ -224,33 +167,23 @@ async fn fields_say_whether_they_can_be_written(door: Door) {
     assert_eq!(json["type"], "longtext");
     assert_eq!(json["jsonType"], "json");
     assert_eq!(field(&schema, "n").get("jsonType"), None);
-    room.post("t", &json!({"id": 1, "n": 1})).await.payload();
+    db.post("t", &json!({"id": 1, "n": 1})).await.payload();
     for (method, rest, body) in [
         (Method::POST, "t", json!({"id": 2, "twice": 2})),
-        (
-            Method::POST,
-            "t",
-            json!({"batchData": [{"id": 2}, {"id": 3, "kept": 2}]}),
-        ),
+        (Method::POST, "t", json!({"batchData": [{"id": 2}, {"id": 3, "kept": 2}]})),
         (Method::PUT, "t/1", json!({"twice": 2})),
     ] {
-        let answer = room.call(method, rest).json(&body).send().await;
+        let answer = db.call(method, rest).json(&body).send().await;
         let error = answer.refused(ErrorCode::InvalidValue);
-        assert!(
-            error["message"].to_string().contains("computed"),
-            "{answer}"
-        );
-        assert!(
-            error["hint"].to_string().contains("Leave it out"),
-            "{answer}"
-        );
+        assert!(error["message"].to_string().contains("computed"), "{answer}");
+        assert!(error["hint"].to_string().contains("Leave it out"), "{answer}");
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 1);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 1);
 }
 
-async fn a_view_that_can_not_be_written_says_so_and_refuses(door: Door) {
-    let room = Room::new(
-        door,
+async fn a_view_that_can_not_be_written_says_so_and_refuses(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
             "INSERT INTO t VALUES (1, 1), (2, 1)",
@@ -261,57 +194,37 @@ async fn a_view_that_can_not_be_written_says_so_and_refuses(door: Door) {
         ],
     )
     .await;
-    let some = room.get("some/_schema").await.payload();
-    assert_eq!(
-        some["methods"],
-        room.get("t/_schema").await.payload()["methods"]
-    );
+    let some = db.get("some/_schema").await.payload();
+    assert_eq!(some["methods"], db.get("t/_schema").await.payload()["methods"]);
     assert_eq!(some["schema"][1]["writable"], true);
-    room.post("some", &json!({"id": 3, "n": 1})).await.payload();
+    db.post("some", &json!({"id": 3, "n": 1})).await.payload();
     for view in ["grouped", "united", "copied"] {
-        let described = room.get(&format!("{view}/_schema")).await.payload();
-        assert_eq!(
-            described["methods"],
-            json!(["GET", "HEAD", "OPTIONS"]),
-            "{view}"
-        );
+        let described = db.get(&format!("{view}/_schema")).await.payload();
+        assert_eq!(described["methods"], json!(["GET", "HEAD", "OPTIONS"]), "{view}");
         assert_eq!(described["schema"][1]["writable"], false, "{view}");
-        room.get(view).await.payload();
+        db.get(view).await.payload();
         for (method, rest, body) in [
             (Method::POST, "", json!({"id": 9, "n": 9})),
             (Method::PUT, "/1", json!({"n": 9})),
             (Method::PATCH, "/1", json!({"n": 9})),
             (Method::DELETE, "/1", Value::Null),
-            (
-                Method::DELETE,
-                "",
-                json!({"deleteKeyValues": [{"key": "n", "value": 1}]}),
-            ),
+            (Method::DELETE, "", json!({"deleteKeyValues": [{"key": "n", "value": 1}]})),
         ] {
-            let mut call = room.call(method, &format!("{view}{rest}"));
+            let mut call = db.call(method, &format!("{view}{rest}"));
             if !body.is_null() {
                 call = call.json(&body);
             }
             let answer = call.send().await;
             let error = answer.refused(ErrorCode::MethodNotAllowed);
             assert!(error["message"].to_string().contains(view), "{answer}");
-            assert_eq!(
-                answer.header("allow"),
-                Some("GET, HEAD, OPTIONS"),
-                "{answer}"
-            );
+            assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS"), "{answer}");
         }
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 3);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 3);
 }
 
-async fn the_schema_of_a_missing_table_is_not_found(door: Door) {
-    let room = Room::new(door, &[]).await;
-    room.get("nope/_schema")
-        .await
-        .refused(ErrorCode::TableNotFound);
-    room.call(Method::OPTIONS, "nope")
-        .send()
-        .await
-        .refused(ErrorCode::TableNotFound);
+async fn the_schema_of_a_missing_table_is_not_found(host: Host) {
+    let db = TestDb::new(host, &[]).await;
+    db.get("nope/_schema").await.refused(ErrorCode::TableNotFound);
+    db.call(Method::OPTIONS, "nope").send().await.refused(ErrorCode::TableNotFound);
 }

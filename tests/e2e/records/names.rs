@@ -1,7 +1,7 @@
 //! Any legal name of MariaDB works, percent-encoded in the path and as it is in JSON.
 
-use crate::door::{Door, enc, option};
-use crate::room::Room;
+use crate::host::{Host, enc, option};
+use crate::test_db::TestDb;
 use serde_json::json;
 use shared::error::ErrorCode;
 
@@ -64,217 +64,116 @@ fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-async fn odd_table_names_work(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn odd_table_names_work(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     for name in ODD {
-        room.exec(&format!(
-            "CREATE TABLE {} (id INT PRIMARY KEY AUTO_INCREMENT, x INT)",
-            quoted(name)
-        ))
-        .await;
+        db.exec(&format!("CREATE TABLE {} (id INT PRIMARY KEY AUTO_INCREMENT, x INT)", quoted(name))).await;
         let table = enc(name);
-        assert_eq!(
-            room.post(&table, &json!({"x": 1})).await.payload(),
-            1,
-            "{name:?}"
-        );
-        assert_eq!(
-            room.get(&table).await.payload(),
-            json!([{"id": 1, "x": 1}]),
-            "{name:?}"
-        );
-        assert_eq!(
-            room.put(&format!("{table}/1"), &json!({"x": 2}))
-                .await
-                .payload(),
-            1,
-            "{name:?}"
-        );
-        assert_eq!(
-            room.get(&format!("{table}/1?selectFields=x"))
-                .await
-                .payload(),
-            json!({"x": 2}),
-            "{name:?}"
-        );
-        let schema = room.get(&format!("{table}/_schema")).await.payload();
-        assert_eq!(
-            schema["schema"].as_array().map(Vec::len),
-            Some(2),
-            "{name:?}: {schema}"
-        );
-        assert_eq!(
-            room.delete(&format!("{table}/1")).await.payload(),
-            1,
-            "{name:?}"
-        );
+        assert_eq!(db.post(&table, &json!({"x": 1})).await.payload(), 1, "{name:?}");
+        assert_eq!(db.get(&table).await.payload(), json!([{"id": 1, "x": 1}]), "{name:?}");
+        assert_eq!(db.put(&format!("{table}/1"), &json!({"x": 2})).await.payload(), 1, "{name:?}");
+        assert_eq!(db.get(&format!("{table}/1?selectFields=x")).await.payload(), json!({"x": 2}), "{name:?}");
+        let schema = db.get(&format!("{table}/_schema")).await.payload();
+        assert_eq!(schema["schema"].as_array().map(Vec::len), Some(2), "{name:?}: {schema}");
+        assert_eq!(db.delete(&format!("{table}/1")).await.payload(), 1, "{name:?}");
     }
 }
 
-async fn odd_field_names_work(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn odd_field_names_work(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     for (index, name) in ODD.iter().enumerate() {
         let table = format!("t{index}");
-        room.exec(&format!(
-            "CREATE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, {} INT)",
-            quoted(name)
-        ))
-        .await;
-        assert_eq!(
-            room.post(&table, &json!({*name: 5})).await.payload(),
-            1,
-            "{name:?}"
-        );
-        assert_eq!(
-            room.get(&format!("{table}/1")).await.payload(),
-            json!({"id": 1, *name: 5}),
-            "{name:?}"
-        );
+        db.exec(&format!("CREATE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, {} INT)", quoted(name))).await;
+        assert_eq!(db.post(&table, &json!({*name: 5})).await.payload(), 1, "{name:?}");
+        assert_eq!(db.get(&format!("{table}/1")).await.payload(), json!({"id": 1, *name: 5}), "{name:?}");
         let query = option("query", &json!({*name: {"value": 4, "equality": ">"}}));
         let order = option("order", &json!({"field": name}));
         let fields = option("selectFields", &json!([name]));
-        let answer = room.get(&format!("{table}?{query}&{order}&{fields}")).await;
+        let answer = db.get(&format!("{table}?{query}&{order}&{fields}")).await;
         assert_eq!(answer.payload(), json!([{*name: 5}]), "{name:?}");
-        assert_eq!(
-            room.put(&format!("{table}/1"), &json!({*name: 6}))
-                .await
-                .payload(),
-            1,
-            "{name:?}"
-        );
+        assert_eq!(db.put(&format!("{table}/1"), &json!({*name: 6})).await.payload(), 1, "{name:?}");
         let body = json!({"deleteKeyValues": [{"key": name, "value": 6}]});
-        assert_eq!(
-            room.delete_where(&table, &body).await.payload(),
-            1,
-            "{name:?}"
-        );
+        assert_eq!(db.delete_where(&table, &body).await.payload(), 1, "{name:?}");
     }
 }
 
-async fn an_odd_database_name_works(door: Door) {
+async fn an_odd_database_name_works(host: Host) {
     for name in ["ünï cödé`\"", "a.b/c", "per%cent"] {
-        let database = format!("{}{name}", crate::room::unique("default_"));
+        let database = format!("{}{name}", crate::test_db::unique("default_"));
         let created = json!({"query": format!("CREATE DATABASE {}", quoted(&database))});
-        door.sql(&created).send().await.payload();
+        host.sql(&created).send().await.payload();
         let table = json!({"query": "CREATE TABLE t (id INT PRIMARY KEY)", "database": database});
-        door.sql(&table).send().await.payload();
-        let answer = door
-            .get(&format!("/api/v1/crud/{}/t", enc(&database)))
-            .send()
-            .await;
+        host.sql(&table).send().await.payload();
+        let answer = host.get(&format!("/api/v1/crud/{}/t", enc(&database))).send().await;
         assert_eq!(answer.payload(), json!([]));
     }
 }
 
-async fn impossible_names_are_refused(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
+async fn impossible_names_are_refused(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
     let long = "x".repeat(65);
     for name in ["%00", "a%00b", "%F0%9F%A6%AD", "trail%20", long.as_str()] {
-        room.get(name).await.refused(ErrorCode::InvalidIdentifier);
-        let database = door.get(&format!("/api/v1/crud/{name}/t")).send().await;
+        db.get(name).await.refused(ErrorCode::InvalidIdentifier);
+        let database = host.get(&format!("/api/v1/crud/{name}/t")).send().await;
         database.refused(ErrorCode::InvalidIdentifier);
     }
     for name in ["a\u{0}b", "🦭", long.as_str()] {
-        let written = room.post("t", &json!({name: 1})).await;
+        let written = db.post("t", &json!({name: 1})).await;
         written.refused(ErrorCode::UnknownField);
-        for options in [
-            option("query", &json!({name: 1})),
-            option("order", &json!({"field": name})),
-        ] {
-            let read = room.get(&format!("t?{options}")).await;
+        for options in [option("query", &json!({name: 1})), option("order", &json!({"field": name}))] {
+            let read = db.get(&format!("t?{options}")).await;
             read.refused(ErrorCode::InvalidIdentifier);
         }
     }
 }
 
-async fn names_of_all_scripts_are_shown_as_themselves(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn names_of_all_scripts_are_shown_as_themselves(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     for (name, typo) in [
         ("ชื่อลูกค้า", "ชื่อลูกคา"),
         ("ग्राहकों", "ग्राहको"),
         ("e\u{301}te\u{301}s", "e\u{301}te\u{301}"),
         ("می\u{200C}خواهم", "می\u{200C}خواه"),
     ] {
-        room.exec(&format!(
-            "CREATE TABLE `{name}` (id INT PRIMARY KEY, `{name}` INT)"
-        ))
-        .await;
-        let answer = room.get(&enc(typo)).await;
+        db.exec(&format!("CREATE TABLE `{name}` (id INT PRIMARY KEY, `{name}` INT)")).await;
+        let answer = db.get(&enc(typo)).await;
         let error = answer.refused(ErrorCode::TableNotFound);
         let message = error["message"].as_str().unwrap_or_default();
-        assert!(
-            message.contains(&format!("no table \"{typo}\".")),
-            "{answer}"
-        );
-        assert_eq!(
-            error["hint"],
-            format!("Did you mean \"{name}\"?"),
-            "{answer}"
-        );
-        let answer = room.post(&enc(name), &json!({typo: 1})).await;
+        assert!(message.contains(&format!("no table \"{typo}\".")), "{answer}");
+        assert_eq!(error["hint"], format!("Did you mean \"{name}\"?"), "{answer}");
+        let answer = db.post(&enc(name), &json!({typo: 1})).await;
         let error = answer.refused(ErrorCode::UnknownField);
         let message = error["message"].as_str().unwrap_or_default();
-        assert_eq!(
-            message,
-            format!("The table \"{name}\" has no field \"{typo}\".")
-        );
-        assert_eq!(
-            error["hint"],
-            format!("Did you mean \"{name}\"?"),
-            "{answer}"
-        );
+        assert_eq!(message, format!("The table \"{name}\" has no field \"{typo}\"."));
+        assert_eq!(error["hint"], format!("Did you mean \"{name}\"?"), "{answer}");
     }
 }
 
-async fn names_of_64_characters_work(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn names_of_64_characters_work(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     // A table's name becomes a file's name, where some characters take five bytes of 255; a field's does not.
-    for (table, field) in [("x", "`"), ("ü", "日"), ("X", "ü")]
-        .map(|(table, field)| (table.repeat(64), field.repeat(64)))
+    for (table, field) in
+        [("x", "`"), ("ü", "日"), ("X", "ü")].map(|(table, field)| (table.repeat(64), field.repeat(64)))
     {
-        room.exec(&format!(
-            "CREATE TABLE {} (id INT PRIMARY KEY, {} INT)",
-            quoted(&table),
-            quoted(&field)
-        ))
-        .await;
+        db.exec(&format!("CREATE TABLE {} (id INT PRIMARY KEY, {} INT)", quoted(&table), quoted(&field))).await;
         let table = enc(&table);
-        assert_eq!(
-            room.post(&table, &json!({"id": 3, field.as_str(): 4}))
-                .await
-                .payload(),
-            3
-        );
-        assert_eq!(
-            room.get(&format!("{table}/3")).await.payload(),
-            json!({"id": 3, field.as_str(): 4})
-        );
+        assert_eq!(db.post(&table, &json!({"id": 3, field.as_str(): 4})).await.payload(), 3);
+        assert_eq!(db.get(&format!("{table}/3")).await.payload(), json!({"id": 3, field.as_str(): 4}));
     }
 }
 
 /// Field names are case-insensitive in MariaDB; table names, on Linux, are not.
-async fn field_names_count_in_any_case_as_in_mariadb(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE Mixed (id INT PRIMARY KEY, Name TEXT)",
-            "INSERT INTO Mixed VALUES (1, 'a')",
-        ],
-    )
-    .await;
-    room.get("mixed").await.refused(ErrorCode::TableNotFound);
-    let answer = room.get("Mixed?selectFields=name").await;
+async fn field_names_count_in_any_case_as_in_mariadb(host: Host) {
+    let db =
+        TestDb::new(host, &["CREATE TABLE Mixed (id INT PRIMARY KEY, Name TEXT)", "INSERT INTO Mixed VALUES (1, 'a')"])
+            .await;
+    db.get("mixed").await.refused(ErrorCode::TableNotFound);
+    let answer = db.get("Mixed?selectFields=name").await;
     // Either MariaDB's way, or refused with the right name as a hint: never something else.
     match answer.code().as_str() {
-        "ok" => assert_eq!(
-            answer.payload()[0].as_object().unwrap().len(),
-            1,
-            "{answer}"
-        ),
-        _ => assert!(
-            answer.refused(ErrorCode::UnknownField)["hint"]
-                .as_str()
-                .is_some_and(|hint| hint.contains("Name"))
-        ),
+        "ok" => assert_eq!(answer.payload()[0].as_object().unwrap().len(), 1, "{answer}"),
+        _ => {
+            assert!(answer.refused(ErrorCode::UnknownField)["hint"].as_str().is_some_and(|hint| hint.contains("Name")))
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Options that can't be understood: each is refused by name, none is ignored.
 
 use super::ITEMS;
-use crate::door::{Answer, Door, enc, option};
-use crate::room::Room;
+use crate::host::{Answer, Host, enc, option};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -24,38 +24,25 @@ fn names(answer: &Answer, option: &str) {
     assert!(told.contains(option), "{option} is not named: {answer}");
 }
 
-async fn refused(room: &Room, options: &str) {
-    let answer = room.get(&format!("items?{options}")).await;
+async fn refused(db: &TestDb, options: &str) {
+    let answer = db.get(&format!("items?{options}")).await;
     names(&answer, options.split(['=', '[', '&']).next().unwrap());
 }
 
-async fn numbers_that_are_none_are_refused(door: Door) {
-    let room = Room::new(door, ITEMS).await;
-    for value in [
-        "-1",
-        "1.5",
-        "x",
-        "",
-        "1e3",
-        "0x10",
-        "%2B1",
-        " 1",
-        "1 ",
-        "null",
-        "true",
-        "[]",
-        "99999999999999999999",
-        "١",
-    ] {
+async fn numbers_that_are_none_are_refused(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
+    for value in
+        ["-1", "1.5", "x", "", "1e3", "0x10", "%2B1", " 1", "1 ", "null", "true", "[]", "99999999999999999999", "١"]
+    {
         let value = enc(value).replace("%25", "%");
-        refused(&room, &format!("limit={value}")).await;
-        refused(&room, &format!("offset={value}&limit=1")).await;
-        refused(&room, &format!("page={value}&limit=1")).await;
+        refused(&db, &format!("limit={value}")).await;
+        refused(&db, &format!("offset={value}&limit=1")).await;
+        refused(&db, &format!("page={value}&limit=1")).await;
     }
 }
 
-async fn options_that_can_not_be_understood_are_refused_by_name(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn options_that_can_not_be_understood_are_refused_by_name(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     for options in [
         "page=0&limit=1",
         "page=1&offset=1&limit=1",
@@ -81,7 +68,7 @@ async fn options_that_can_not_be_understood_are_refused_by_name(door: Door) {
         "query=%7B%22id%22%3A1%7D&query[id]=1",
         "after=garbage",
     ] {
-        refused(&room, options).await;
+        refused(&db, options).await;
     }
     for order in [
         json!({}),
@@ -95,7 +82,7 @@ async fn options_that_can_not_be_understood_are_refused_by_name(door: Door) {
         json!(5),
         json!(null),
     ] {
-        refused(&room, &option("order", &order)).await;
+        refused(&db, &option("order", &order)).await;
     }
     for fields in [
         json!([1]),
@@ -105,10 +92,10 @@ async fn options_that_can_not_be_understood_are_refused_by_name(door: Door) {
         json!([{"fieldName": "id", "foo": 1}]),
         json!([[]]),
     ] {
-        refused(&room, &option("selectFields", &fields)).await;
+        refused(&db, &option("selectFields", &fields)).await;
     }
     let alias = json!([{"fieldName": "id", "alias": "x"}]);
-    refused(&room, &option("omitFields", &alias)).await;
+    refused(&db, &option("omitFields", &alias)).await;
     let join = json!([{"tableName": "nope", "joinType": "JOIN", "match": {"source": "id", "target": "id"}}]);
     let search = json!({"fields": ["name"], "searchTerm": "x"});
     for (options, code) in [
@@ -121,50 +108,37 @@ async fn options_that_can_not_be_understood_are_refused_by_name(door: Door) {
         ("omitFields=nope", ErrorCode::UnknownField),
         ("group=nope", ErrorCode::UnknownField),
         (&option("join", &join), ErrorCode::TableNotFound),
-        (
-            &option("fullTextSearch", &search),
-            ErrorCode::FulltextIndexMissing,
-        ),
+        (&option("fullTextSearch", &search), ErrorCode::FulltextIndexMissing),
     ] {
-        let answer = room.get(&format!("items?{options}")).await;
+        let answer = db.get(&format!("items?{options}")).await;
         answer.refused(code);
     }
 }
 
-async fn options_of_another_operation_are_refused(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn options_of_another_operation_are_refused(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let body = json!({"name": "x"});
     for (method, rest, body, option) in [
         (Method::GET, "items/1?foo=1", None, "foo"),
         (Method::GET, "items/_schema?foo=1", None, "foo"),
         (Method::POST, "items?limit=1", Some(&body), "limit"),
-        (
-            Method::POST,
-            "items?onConflict=nonsense",
-            Some(&body),
-            "onConflict",
-        ),
+        (Method::POST, "items?onConflict=nonsense", Some(&body), "onConflict"),
         (Method::PUT, "items/1?limit=1", Some(&body), "limit"),
         (Method::DELETE, "items/1?limit=1", None, "limit"),
-        (
-            Method::POST,
-            "items/query?limit=1",
-            Some(&json!({})),
-            "limit",
-        ),
+        (Method::POST, "items/query?limit=1", Some(&json!({})), "limit"),
     ] {
-        let mut call = room.call(method, rest);
+        let mut call = db.call(method, rest);
         if let Some(body) = body {
             call = call.json(body);
         }
         names(&call.send().await, option);
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM items").await, 5);
-    assert_eq!(room.get("items/1").await.payload()["name"], "apple");
+    assert_eq!(db.value("SELECT COUNT(*) FROM items").await, 5);
+    assert_eq!(db.get("items/1").await.payload()["name"], "apple");
 }
 
-async fn the_post_twin_refuses_what_the_url_refuses(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn the_post_twin_refuses_what_the_url_refuses(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     for body in [
         json!({"limit": -1}),
         json!({"limit": 1.5}),
@@ -178,11 +152,11 @@ async fn the_post_twin_refuses_what_the_url_refuses(door: Door) {
         json!({"selectFields": ["id"], "omitFields": ["name"]}),
         json!({"searchOperator": "XOR"}),
     ] {
-        let answer = room.post("items/query", &body).await;
+        let answer = db.post("items/query", &body).await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }
     for body in [json!([]), json!("x"), json!(5), Value::Null] {
-        let answer = room.post("items/query", &body).await;
+        let answer = db.post("items/query", &body).await;
         answer.refused(ErrorCode::InvalidBody);
     }
 }

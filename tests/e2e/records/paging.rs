@@ -1,8 +1,8 @@
 //! Keyset pages: every record once, in the order of the whole, over every type; and a token that is good for its own read only.
 
 use super::asking::{SHOP, ask};
-use crate::door::{Answer, Door};
-use crate::room::Room;
+use crate::host::{Answer, Host};
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -22,17 +22,12 @@ cases! {
 }
 
 /// Walks all the pages of a read and gives its rows; each page but the last must be full.
-pub(super) async fn walk(
-    room: &Room,
-    table: &str,
-    options: &Value,
-    limit: usize,
-) -> Result<Vec<Value>, Answer> {
+pub(super) async fn walk(db: &TestDb, table: &str, options: &Value, limit: usize) -> Result<Vec<Value>, Answer> {
     let mut options = options.clone();
     options["limit"] = json!(limit);
     let mut all = Vec::new();
     loop {
-        let answer = ask(room, table, &options).await;
+        let answer = ask(db, table, &options).await;
         if answer.code() != "ok" {
             return Err(answer);
         }
@@ -43,11 +38,7 @@ pub(super) async fn walk(
         if next.is_null() {
             return Ok(all);
         }
-        assert_eq!(
-            page.len(),
-            limit,
-            "a page before the last is full: {answer}"
-        );
+        assert_eq!(page.len(), limit, "a page before the last is full: {answer}");
         assert!(all.len() < 1000, "the pages do not end: {answer}");
         options["after"] = next;
     }
@@ -57,9 +48,9 @@ pub(super) fn by(field: &str, strategy: &str) -> Value {
     json!({"field": field, "strategy": strategy})
 }
 
-async fn pages_follow_any_column(door: Door) {
-    let room = Room::new(
-        door,
+async fn pages_follow_any_column(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE k (id INT PRIMARY KEY, i BIGINT, u BIGINT UNSIGNED, b BIT(8), dc DECIMAL(30,10), f FLOAT, d DOUBLE, \
              c VARCHAR(20), ch CHAR(6), t TEXT, e ENUM('z','a','m'), s SET('y','x','w'), da DATE, dt DATETIME(6), ts TIMESTAMP(3) NULL, \
@@ -86,35 +77,18 @@ async fn pages_follow_any_column(door: Door) {
     )
     .await;
     for column in [
-        "i", "u", "b", "dc", "f", "d", "c", "ch", "t", "e", "s", "da", "dt", "ts", "ti", "y", "bi",
-        "vb", "bl", "uu", "ip", "i4", "bo",
+        "i", "u", "b", "dc", "f", "d", "c", "ch", "t", "e", "s", "da", "dt", "ts", "ti", "y", "bi", "vb", "bl", "uu",
+        "ip", "i4", "bo",
     ] {
         for strategy in ["ASC", "DESC"] {
             let options = json!({"order": by(column, strategy), "selectFields": ["id"]});
-            let paged = walk(&room, "k", &options, 1).await;
-            let Ok(paged) = paged else {
-                panic!("{column}: {}", paged.err().unwrap())
-            };
-            let mut ids: Vec<i64> = paged
-                .iter()
-                .map(|row| row["id"].as_i64().unwrap())
-                .collect();
-            let whole = room
-                .exec(&format!(
-                    "SELECT id FROM k ORDER BY {column} {strategy}, id {strategy}"
-                ))
-                .await;
-            let whole: Vec<i64> = whole
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|row| row["id"].as_i64().unwrap())
-                .collect();
+            let paged = walk(&db, "k", &options, 1).await;
+            let Ok(paged) = paged else { panic!("{column}: {}", paged.err().unwrap()) };
+            let mut ids: Vec<i64> = paged.iter().map(|row| row["id"].as_i64().unwrap()).collect();
+            let whole = db.exec(&format!("SELECT id FROM k ORDER BY {column} {strategy}, id {strategy}")).await;
+            let whole: Vec<i64> = whole.as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()).collect();
             assert_eq!(ids, whole, "{column} {strategy}");
-            let twos = walk(&room, "k", &options, 2)
-                .await
-                .ok()
-                .expect("pages of two");
+            let twos = walk(&db, "k", &options, 2).await.ok().expect("pages of two");
             assert_eq!(twos, paged, "{column} {strategy}");
             ids.sort_unstable();
             assert_eq!(ids, [1, 2, 3, 4, 5, 6, 7], "{column} {strategy}");
@@ -122,34 +96,33 @@ async fn pages_follow_any_column(door: Door) {
     }
 }
 
-async fn pages_follow_mixed_directions(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(5), c DATE NOT NULL)"]).await;
-    room.exec("INSERT INTO t (a, b, c) SELECT NULLIF(seq % 4, 0), NULLIF(CHAR(97 + seq % 3), 'b'), DATE('2026-01-01') + INTERVAL seq % 2 DAY FROM seq_1_to_40").await;
+async fn pages_follow_mixed_directions(host: Host) {
+    let db = TestDb::new(
+        host,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(5), c DATE NOT NULL)"],
+    )
+    .await;
+    db.exec("INSERT INTO t (a, b, c) SELECT NULLIF(seq % 4, 0), NULLIF(CHAR(97 + seq % 3), 'b'), DATE('2026-01-01') + INTERVAL seq % 2 DAY FROM seq_1_to_40").await;
     for order in [
         json!([by("a", "ASC"), by("b", "DESC"), by("c", "ASC")]),
         json!([by("a", "DESC"), by("b", "DESC")]),
-        json!([
-            by("b", "DESC"),
-            by("c", "DESC"),
-            by("a", "ASC"),
-            by("id", "DESC")
-        ]),
+        json!([by("b", "DESC"), by("c", "DESC"), by("a", "ASC"), by("id", "DESC")]),
         json!([by("c", "DESC"), by("id", "ASC")]),
         json!([by("id", "DESC")]),
     ] {
         for limit in [1, 3, 7, 40, 41] {
             let options = json!({"order": order, "selectFields": ["id", "a", "b", "c"]});
-            holds_with_key(&room, "t", &options, limit).await;
+            holds_with_key(&db, "t", &options, limit).await;
         }
     }
     // Without any order the pages go by the primary key.
-    holds_with_key(&room, "t", &json!({}), 7).await;
+    holds_with_key(&db, "t", &json!({}), 7).await;
     let options = json!({"order": by("a", "ASC"), "query": {"b": {"value": "a", "equality": "!="}, "c": "2026-01-01"}, "searchOperator": "OR"});
-    holds_with_key(&room, "t", &options, 3).await;
+    holds_with_key(&db, "t", &options, 3).await;
 }
 
 /// As `holds`, where the order of the whole must be made total by the key first.
-pub(super) async fn holds_with_key(room: &Room, table: &str, options: &Value, limit: usize) {
+pub(super) async fn holds_with_key(db: &TestDb, table: &str, options: &Value, limit: usize) {
     let mut total = options.clone();
     let mut orders = match options.get("order") {
         Some(Value::Array(list)) => list.clone(),
@@ -158,32 +131,26 @@ pub(super) async fn holds_with_key(room: &Room, table: &str, options: &Value, li
     };
     if !orders.iter().any(|order| order["field"] == "id") {
         // Ties go on in the direction of the last step, which an index can follow.
-        let direction = orders
-            .last()
-            .map_or(json!("ASC"), |order| order["strategy"].clone());
+        let direction = orders.last().map_or(json!("ASC"), |order| order["strategy"].clone());
         orders.push(json!({"field": "id", "strategy": direction}));
     }
     total["order"] = Value::from(orders);
-    let whole = ask(room, table, &total).await;
+    let whole = ask(db, table, &total).await;
     if whole.code() != "ok" {
         // A field ordered by twice may be refused, as long as it is told.
         whole.refused(ErrorCode::InvalidQueryOption);
         return;
     }
-    let paged = match walk(room, table, options, limit).await {
+    let paged = match walk(db, table, options, limit).await {
         Ok(paged) => paged,
         Err(answer) => panic!("{answer}"),
     };
-    assert_eq!(
-        json!(paged),
-        whole.payload(),
-        "{table} {options} by {limit}"
-    );
+    assert_eq!(json!(paged), whole.payload(), "{table} {options} by {limit}");
 }
 
-async fn pages_follow_a_composite_key(door: Door) {
-    let room = Room::new(
-        door,
+async fn pages_follow_a_composite_key(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (a INT, b VARCHAR(9), n INT, PRIMARY KEY (b, a))",
             "INSERT INTO t SELECT seq % 5, CHAR(97 + seq DIV 5), seq % 3 FROM seq_0_to_24",
@@ -192,25 +159,17 @@ async fn pages_follow_a_composite_key(door: Door) {
     .await;
     for (options, total) in [
         (json!({}), json!([by("b", "ASC"), by("a", "ASC")])),
-        (
-            json!({"order": by("n", "DESC")}),
-            json!([by("n", "DESC"), by("b", "DESC"), by("a", "DESC")]),
-        ),
-        (
-            json!({"order": by("a", "DESC")}),
-            json!([by("a", "DESC"), by("b", "DESC")]),
-        ),
+        (json!({"order": by("n", "DESC")}), json!([by("n", "DESC"), by("b", "DESC"), by("a", "DESC")])),
+        (json!({"order": by("a", "DESC")}), json!([by("a", "DESC"), by("b", "DESC")])),
     ] {
-        let whole = ask(&room, "t", &json!({"order": total})).await.payload();
-        let Ok(paged) = walk(&room, "t", &options, 4).await else {
-            panic!("{options}")
-        };
+        let whole = ask(&db, "t", &json!({"order": total})).await.payload();
+        let Ok(paged) = walk(&db, "t", &options, 4).await else { panic!("{options}") };
         assert_eq!(json!(paged), whole, "{options}");
     }
 }
 
-async fn pages_follow_joined_fields(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn pages_follow_joined_fields(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     let left = json!({"tableName": "books", "joinType": "LEFT JOIN", "match": {"source": "book_id", "target": "id"}, "selectFields": ["title", "year"]});
     for order in [
         json!([by("books.year", "DESC")]),
@@ -219,7 +178,7 @@ async fn pages_follow_joined_fields(door: Door) {
     ] {
         for limit in [1, 2] {
             holds_with_key(
-                &room,
+                &db,
                 "reviews",
                 &json!({"join": [left], "order": order, "selectFields": ["id", "stars"]}),
                 limit,
@@ -231,63 +190,39 @@ async fn pages_follow_joined_fields(door: Door) {
     let many = json!({"tableName": "reviews", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}, "selectFields": ["stars"]});
     let options = json!({"join": [many], "selectFields": ["id"]});
     let whole = json!({"join": [many], "selectFields": ["id"], "order": [by("id", "ASC"), by("reviews.id", "ASC")]});
-    let whole = ask(&room, "books", &whole).await.payload();
+    let whole = ask(&db, "books", &whole).await.payload();
     for limit in [1, 2, 4] {
-        let paged = walk(&room, "books", &options, limit).await;
-        let Ok(paged) = paged else {
-            panic!("{}", paged.err().unwrap())
-        };
+        let paged = walk(&db, "books", &options, limit).await;
+        let Ok(paged) = paged else { panic!("{}", paged.err().unwrap()) };
         assert_eq!(json!(paged), whole, "by {limit}");
     }
     // A RIGHT JOIN: the root's key is NULL where only the joined record is.
     let right = json!({"tableName": "reviews", "joinType": "RIGHT JOIN", "match": {"source": "id", "target": "book_id"}, "selectFields": ["stars"]});
-    room.exec("INSERT INTO reviews VALUES (6, 98, 2, '', 'en'), (7, NULL, 2, '', 'en')")
-        .await;
+    db.exec("INSERT INTO reviews VALUES (6, 98, 2, '', 'en'), (7, NULL, 2, '', 'en')").await;
     for limit in [1, 2, 3] {
-        let paged = walk(
-            &room,
-            "books",
-            &json!({"join": [right], "selectFields": ["id"]}),
-            limit,
-        )
-        .await;
-        let Ok(paged) = paged else {
-            panic!("{}", paged.err().unwrap())
-        };
+        let paged = walk(&db, "books", &json!({"join": [right], "selectFields": ["id"]}), limit).await;
+        let Ok(paged) = paged else { panic!("{}", paged.err().unwrap()) };
         assert_eq!(paged.len(), 7, "{paged:?}");
         let mut stars: Vec<String> = paged.iter().map(|row| row["stars"].to_string()).collect();
         stars.sort();
         assert_eq!(stars, ["1", "2", "2", "3", "4", "5", "null"]);
     }
     // A join with a table that has no key has one page, and no next.
-    let keyless = json!({"tableName": "keyless", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}});
-    match walk(
-        &room,
-        "books",
-        &json!({"join": [keyless], "selectFields": ["id"]}),
-        1,
-    )
-    .await
-    {
+    let keyless =
+        json!({"tableName": "keyless", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}});
+    match walk(&db, "books", &json!({"join": [keyless], "selectFields": ["id"]}), 1).await {
         Ok(paged) => assert_eq!(paged.len(), 1, "{paged:?}"),
         Err(answer) => panic!("{answer}"),
     }
 }
 
-async fn pages_follow_groups(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY, g INT, h VARCHAR(3), n DECIMAL(9,2))"],
-    )
-    .await;
-    room.exec("INSERT INTO t SELECT seq, NULLIF(seq % 6, 0), CHAR(97 + seq % 2), seq / 4 FROM seq_1_to_50").await;
+async fn pages_follow_groups(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, g INT, h VARCHAR(3), n DECIMAL(9,2))"]).await;
+    db.exec("INSERT INTO t SELECT seq, NULLIF(seq % 6, 0), CHAR(97 + seq % 2), seq / 4 FROM seq_1_to_50").await;
     let select = json!(["g", "h", {"fieldName": "n", "aggregate": "SUM", "alias": "sum"}, {"fieldName": "id", "aggregate": "COUNT", "alias": "count"}]);
-    for order in [
-        json!([]),
-        json!([by("g", "DESC")]),
-        json!([by("count", "DESC"), by("h", "ASC")]),
-        json!([by("sum", "ASC")]),
-    ] {
+    for order in
+        [json!([]), json!([by("g", "DESC")]), json!([by("count", "DESC"), by("h", "ASC")]), json!([by("sum", "ASC")])]
+    {
         let mut options = json!({"group": ["g", "h"], "selectFields": select});
         let mut total = order.as_array().unwrap().clone();
         if !total.is_empty() {
@@ -299,8 +234,8 @@ async fn pages_follow_groups(door: Door) {
             }
         }
         let whole = json!({"group": ["g", "h"], "selectFields": select, "order": total});
-        let whole = ask(&room, "t", &whole).await.payload();
-        match walk(&room, "t", &options, 2).await {
+        let whole = ask(&db, "t", &whole).await.payload();
+        match walk(&db, "t", &options, 2).await {
             // Groups have one page, and no next.
             Ok(paged) => assert_eq!(paged, whole.as_array().unwrap()[..2], "{order}"),
             Err(answer) => panic!("{answer}"),
@@ -308,123 +243,77 @@ async fn pages_follow_groups(door: Door) {
     }
 }
 
-async fn pages_follow_distinct_rows(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let options =
-        json!({"distinct": true, "selectFields": ["country"], "order": by("country", "DESC")});
-    match walk(&room, "authors", &options, 1).await {
+async fn pages_follow_distinct_rows(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    let options = json!({"distinct": true, "selectFields": ["country"], "order": by("country", "DESC")});
+    match walk(&db, "authors", &options, 1).await {
         Ok(paged) => assert_eq!(paged.len(), 1, "{paged:?}"),
         Err(answer) => panic!("{answer}"),
     }
 }
 
-async fn a_table_without_a_primary_key_has_one_page(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    let answer = ask(
-        &room,
-        "keyless",
-        &json!({"limit": 2, "order": by("tag", "ASC")}),
-    )
-    .await;
+async fn a_table_without_a_primary_key_has_one_page(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    let answer = ask(&db, "keyless", &json!({"limit": 2, "order": by("tag", "ASC")})).await;
     assert_eq!(answer.payload().as_array().unwrap().len(), 2);
     assert!(answer.json()["next"].is_null(), "{answer}");
     // A unique `id` that may be NULL holds many NULLs: the primary key breaks the tie.
-    room.exec("CREATE TABLE n (id INT UNIQUE, b INT, pk INT PRIMARY KEY)")
-        .await;
-    room.exec("INSERT INTO n VALUES (NULL,1,1),(NULL,1,2),(3,1,3),(NULL,1,4)")
-        .await;
-    for options in [
-        json!({}),
-        json!({"order": by("b", "DESC")}),
-        json!({"order": by("id", "DESC")}),
-    ] {
-        let Ok(paged) = walk(&room, "n", &options, 1).await else {
-            panic!("{options}")
-        };
+    db.exec("CREATE TABLE n (id INT UNIQUE, b INT, pk INT PRIMARY KEY)").await;
+    db.exec("INSERT INTO n VALUES (NULL,1,1),(NULL,1,2),(3,1,3),(NULL,1,4)").await;
+    for options in [json!({}), json!({"order": by("b", "DESC")}), json!({"order": by("id", "DESC")})] {
+        let Ok(paged) = walk(&db, "n", &options, 1).await else { panic!("{options}") };
         assert_eq!(paged.len(), 4, "{options}");
     }
     // Nor does a UNIQUE key of NOT NULL columns make pages.
-    room.exec("CREATE TABLE u (a INT NOT NULL, b INT, UNIQUE KEY (a))")
-        .await;
-    room.exec("INSERT INTO u VALUES (1,1),(2,1),(3,2),(4,NULL)")
-        .await;
-    let answer = ask(&room, "u", &json!({"limit": 1, "order": by("b", "ASC")})).await;
+    db.exec("CREATE TABLE u (a INT NOT NULL, b INT, UNIQUE KEY (a))").await;
+    db.exec("INSERT INTO u VALUES (1,1),(2,1),(3,2),(4,NULL)").await;
+    let answer = ask(&db, "u", &json!({"limit": 1, "order": by("b", "ASC")})).await;
     assert!(answer.json()["next"].is_null(), "{answer}");
 }
 
-async fn a_view_has_one_page(door: Door) {
-    let room = Room::new(door, SHOP).await;
-    match walk(&room, "modern", &json!({"order": by("title", "ASC")}), 1).await {
+async fn a_view_has_one_page(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    match walk(&db, "modern", &json!({"order": by("title", "ASC")}), 1).await {
         Ok(paged) => assert_eq!(paged.len(), 1, "{paged:?}"),
         Err(answer) => panic!("{answer}"),
     }
 }
 
-async fn the_last_page_has_no_next(door: Door) {
-    let room = Room::new(door, SHOP).await;
+async fn the_last_page_has_no_next(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
     for (limit, more) in [(4, true), (5, false), (6, false), (0, false)] {
-        let answer = ask(
-            &room,
-            "books",
-            &json!({"limit": limit, "order": by("id", "ASC")}),
-        )
-        .await;
+        let answer = ask(&db, "books", &json!({"limit": limit, "order": by("id", "ASC")})).await;
         let next = answer.json()["next"].clone();
         assert_eq!(next.is_string(), more, "limit={limit}: {answer}");
     }
     // Without a limit there is no next page either.
-    let answer = ask(&room, "books", &json!({})).await;
+    let answer = ask(&db, "books", &json!({})).await;
     assert!(answer.json()["next"].is_null(), "{answer}");
     // A page by number also tells the next.
-    let answer = ask(
-        &room,
-        "books",
-        &json!({"limit": 2, "page": 2, "order": by("id", "ASC")}),
-    )
-    .await;
+    let answer = ask(&db, "books", &json!({"limit": 2, "page": 2, "order": by("id", "ASC")})).await;
     let next = answer.json()["next"].clone();
     if next.is_string() {
-        let rest = ask(
-            &room,
-            "books",
-            &json!({"limit": 2, "after": next, "order": by("id", "ASC")}),
-        )
-        .await;
+        let rest = ask(&db, "books", &json!({"limit": 2, "after": next, "order": by("id", "ASC")})).await;
         assert_eq!(rest.payload()[0]["id"], 5, "{rest}");
         assert_eq!(rest.payload().as_array().unwrap().len(), 1, "{rest}");
     }
 }
 
-async fn records_that_come_and_go_do_not_move_the_others(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
-            "INSERT INTO t SELECT seq * 10, seq % 3 FROM seq_1_to_9",
-        ],
+async fn records_that_come_and_go_do_not_move_the_others(host: Host) {
+    let db = TestDb::new(
+        host,
+        &["CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t SELECT seq * 10, seq % 3 FROM seq_1_to_9"],
     )
     .await;
     let mut options = json!({"limit": 3, "order": by("n", "ASC")});
-    let first = ask(&room, "t", &options).await;
-    let ids: Vec<Value> = first
-        .payload()
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["id"].clone())
-        .collect();
+    let first = ask(&db, "t", &options).await;
+    let ids: Vec<Value> = first.payload().as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
     assert_eq!(ids, [30, 60, 90]);
     // The record that the page ended on goes, one before it comes, one behind it comes.
-    room.exec("DELETE FROM t WHERE id = 90").await;
-    room.exec("INSERT INTO t VALUES (5, 0), (15, 1)").await;
+    db.exec("DELETE FROM t WHERE id = 90").await;
+    db.exec("INSERT INTO t VALUES (5, 0), (15, 1)").await;
     options["after"] = first.json()["next"].clone();
-    let second = ask(&room, "t", &options).await;
-    let ids: Vec<Value> = second
-        .payload()
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["id"].clone())
-        .collect();
+    let second = ask(&db, "t", &options).await;
+    let ids: Vec<Value> = second.payload().as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
     assert_eq!(ids, [10, 15, 40]);
 }

@@ -1,8 +1,8 @@
 //! Keyset pages over texts: those that sort alike, of other character sets, and longer than what is sorted by.
 
 use super::paging::{by, holds_with_key, walk};
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use serde_json::json;
 use shared::error::ErrorCode;
 
@@ -14,9 +14,9 @@ cases! {
     ],
 }
 
-async fn pages_follow_texts_that_sort_alike(door: Door) {
-    let room = Room::new(
-        door,
+async fn pages_follow_texts_that_sort_alike(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(20), b VARCHAR(20) COLLATE utf8mb4_bin, n VARCHAR(20) COLLATE utf8mb4_nopad_bin, \
              u VARCHAR(20) COLLATE utf8mb4_unicode_520_ci, de VARCHAR(20) COLLATE utf8mb4_german2_ci)",
@@ -30,15 +30,15 @@ async fn pages_follow_texts_that_sort_alike(door: Door) {
         for strategy in ["ASC", "DESC"] {
             for limit in [1, 3] {
                 let options = json!({"order": by(column, strategy), "selectFields": ["id"]});
-                holds_with_key(&room, "t", &options, limit).await;
+                holds_with_key(&db, "t", &options, limit).await;
             }
         }
     }
 }
 
-async fn pages_follow_texts_of_other_character_sets(door: Door) {
-    let room = Room::new(
-        door,
+async fn pages_follow_texts_of_other_character_sets(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, l VARCHAR(20) CHARACTER SET latin1, s VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci, \
              g VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_german2_ci, w VARCHAR(20) CHARACTER SET cp1251, j VARCHAR(20) CHARACTER SET utf16, \
@@ -50,15 +50,15 @@ async fn pages_follow_texts_of_other_character_sets(door: Door) {
     for column in ["l", "s", "g", "w", "j", "a", "e"] {
         for strategy in ["ASC", "DESC"] {
             let options = json!({"order": by(column, strategy), "selectFields": ["id", column]});
-            holds_with_key(&room, "t", &options, 1).await;
+            holds_with_key(&db, "t", &options, 1).await;
         }
     }
 }
 
 /// Texts that differ only behind what a sort looks at by default (`max_sort_length` is 1,024 bytes).
-async fn pages_follow_long_texts(door: Door) {
-    let room = Room::new(
-        door,
+async fn pages_follow_long_texts(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000), t LONGTEXT, b LONGBLOB)",
             "INSERT INTO t SELECT seq, CONCAT(REPEAT('x', 1500), CHAR(110 - seq)), CONCAT(REPEAT('x', 5000), CHAR(110 - seq)), CONCAT(REPEAT('x', 1030), CHAR(110 - seq)) FROM seq_1_to_7",
@@ -69,10 +69,9 @@ async fn pages_follow_long_texts(door: Door) {
         for strategy in ["ASC", "DESC"] {
             for limit in [1, 2, 3] {
                 let options = json!({"order": by(column, strategy), "selectFields": ["id"]});
-                match walk(&room, "t", &options, limit).await {
+                match walk(&db, "t", &options, limit).await {
                     Ok(rows) => {
-                        let mut ids: Vec<i64> =
-                            rows.iter().map(|row| row["id"].as_i64().unwrap()).collect();
+                        let mut ids: Vec<i64> = rows.iter().map(|row| row["id"].as_i64().unwrap()).collect();
                         ids.sort_unstable();
                         assert_eq!(ids, [1, 2, 3, 4, 5, 6, 7], "{column} {strategy} by {limit}");
                     }

@@ -2,9 +2,9 @@
 //! project's own, and none of the interface.
 
 use super::idempotency::{T, count, elsewhere, insert, key, replays};
-use crate::door::{Answer, Door};
-use crate::room::{Room, unique};
+use crate::host::{Answer, Host};
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
@@ -19,64 +19,63 @@ cases! {
     ],
 }
 
-async fn first_uses_at_once_make_one_table(door: Door) {
-    let room = Room::new(door, T).await;
+async fn first_uses_at_once_make_one_table(host: Host) {
+    let db = TestDb::new(host, T).await;
     let keys: Vec<String> = (0..12).map(|_| key()).collect();
     let body = json!({"name": "a"});
     for round in 0..3 {
         if round > 0 {
-            room.behind("DROP TABLE selkie_receipts");
+            db.behind("DROP TABLE selkie_receipts");
         }
-        let calls = keys.iter().map(|key| insert(&room, "t", key, &body).send());
+        let calls = keys.iter().map(|key| insert(&db, "t", key, &body).send());
         for answer in futures_util::future::join_all(calls).await {
             answer.payload();
             assert_eq!(answer.header("idempotency-replayed"), None, "{answer}");
         }
-        assert_eq!(count(&room).await, 12 * (round + 1));
+        assert_eq!(count(&db).await, 12 * (round + 1));
     }
     // The same key for all: one inserts, as ever.
     for _ in 0..5 {
-        room.behind("DROP TABLE selkie_receipts; DELETE FROM t");
-        let calls = (0..8).map(|_| insert(&room, "t", &keys[0], &body).send());
+        db.behind("DROP TABLE selkie_receipts; DELETE FROM t");
+        let calls = (0..8).map(|_| insert(&db, "t", &keys[0], &body).send());
         let answers = futures_util::future::join_all(calls).await;
-        let (done, refused): (Vec<&Answer>, Vec<&Answer>) =
-            answers.iter().partition(|answer| answer.status == 200);
+        let (done, refused): (Vec<&Answer>, Vec<&Answer>) = answers.iter().partition(|answer| answer.status == 200);
         for answer in refused {
             answer.refused(ErrorCode::IdempotencyInProgress);
         }
         let fresh = |answer: &&&Answer| answer.header("idempotency-replayed").is_none();
         assert_eq!(done.iter().filter(fresh).count(), 1, "one inserts");
-        assert_eq!(count(&room).await, 1);
+        assert_eq!(count(&db).await, 1);
     }
 }
 
-async fn receipts_that_were_dropped_are_forgotten(door: Door) {
-    let room = Room::new(door, T).await;
+async fn receipts_that_were_dropped_are_forgotten(host: Host) {
+    let db = TestDb::new(host, T).await;
     let (key, body) = (key(), json!({"name": "a"}));
     for id in 1..4 {
-        let first = insert(&room, "t", &key, &body).send().await;
+        let first = insert(&db, "t", &key, &body).send().await;
         assert_eq!(first.payload(), id);
         assert_eq!(first.header("idempotency-replayed"), None);
-        replays(&insert(&room, "t", &key, &body).send().await, &first);
-        room.behind("DROP TABLE selkie_receipts");
+        replays(&insert(&db, "t", &key, &body).send().await, &first);
+        db.behind("DROP TABLE selkie_receipts");
     }
     // What is said of the insert's own table is said of that one.
-    room.behind("DROP TABLE t");
-    let error = insert(&room, "t", &key, &body).send().await;
+    db.behind("DROP TABLE t");
+    let error = insert(&db, "t", &key, &body).send().await;
     let error = error.refused(ErrorCode::TableNotFound);
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.contains("\"t\""), "{error}");
-    room.exec(T[0]).await;
-    let first = insert(&room, "t", &key, &body).send().await;
+    db.exec(T[0]).await;
+    let first = insert(&db, "t", &key, &body).send().await;
     assert_eq!(first.payload(), 1);
     assert_eq!(first.header("idempotency-replayed"), None);
     // A failed insert took its receipt back, but not the table's making.
-    room.behind("DROP TABLE selkie_receipts");
+    db.behind("DROP TABLE selkie_receipts");
     let long = json!({"name": "much too long for twenty characters"});
-    let failed = insert(&room, "t", &key, &long).send().await;
+    let failed = insert(&db, "t", &key, &long).send().await;
     failed.refused(ErrorCode::InvalidValue);
-    assert_eq!(room.value("SELECT COUNT(*) FROM selkie_receipts").await, 0);
-    assert_eq!(count(&room).await, 1);
+    assert_eq!(db.value("SELECT COUNT(*) FROM selkie_receipts").await, 0);
+    assert_eq!(count(&db).await, 1);
 }
 
 /// The statement that operators are shown.
@@ -87,7 +86,7 @@ fn statement_of_the_docs() -> &'static str {
     &text[start..start + length]
 }
 
-async fn an_account_that_can_keep_no_receipts_is_told_so(door: Door) {
+async fn an_account_that_can_keep_no_receipts_is_told_so(host: Host) {
     let (project, body, key) = (unique("receiver"), json!({"name": "a"}), key());
     shared().create_project(&project);
     let token = shared().create_key(&project, "full", &[]).token;
@@ -104,11 +103,7 @@ async fn an_account_that_can_keep_no_receipts_is_told_so(door: Door) {
         shared().root_sql(&text).expect("root")
     };
     let send = async || {
-        door.post(&format!("/api/v1/crud/{database}/t"), &body)
-            .key(&token)
-            .header("idempotency-key", &key)
-            .send()
-            .await
+        host.post(&format!("/api/v1/crud/{database}/t"), &body).key(&token).header("idempotency-key", &key).send().await
     };
     let told = |answer: Answer| {
         let error = answer.refused(ErrorCode::PermissionDenied);
@@ -130,13 +125,13 @@ async fn an_account_that_can_keep_no_receipts_is_told_so(door: Door) {
          FROM information_schema.COLUMNS JOIN information_schema.TABLES \
          USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = DATABASE() \
          AND TABLE_NAME = 'selkie_receipts' ORDER BY ORDINAL_POSITION";
-    let room = Room::new(door, T).await;
-    insert(&room, "t", &key, &body).send().await.payload();
-    assert_eq!(room.behind(made), root(made));
+    let db = TestDb::new(host, T).await;
+    insert(&db, "t", &key, &body).send().await.payload();
+    assert_eq!(db.behind(made), root(made));
 }
 
-async fn an_account_has_and_sees_no_more_for_its_receipts(door: Door) {
-    let (project, database, token) = elsewhere(door).await;
+async fn an_account_has_and_sees_no_more_for_its_receipts(host: Host) {
+    let (project, database, token) = elsewhere(host).await;
     let seen = async || {
         let mut all = Vec::new();
         for query in [
@@ -145,14 +140,14 @@ async fn an_account_has_and_sees_no_more_for_its_receipts(door: Door) {
             "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA",
             "SELECT DISTINCT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_SCHEMA NOT LIKE '%schema'",
         ] {
-            let call = door.sql(&json!({"query": query})).key(&token);
+            let call = host.sql(&json!({"query": query})).key(&token);
             all.push(call.send().await.payload());
         }
         all
     };
     let before = seen().await;
     assert_eq!(before[3], json!([{"TABLE_SCHEMA": database}]), "{project}");
-    let call = door
+    let call = host
         .post(&format!("/api/v1/crud/{database}/t"), &json!({"name": "a"}))
         .key(&token)
         .header("idempotency-key", &key());
@@ -160,36 +155,35 @@ async fn an_account_has_and_sees_no_more_for_its_receipts(door: Door) {
     assert_eq!(seen().await, before);
 }
 
-async fn the_table_of_receipts_is_none_of_the_interface(door: Door) {
-    let room = Room::new(door, T).await;
+async fn the_table_of_receipts_is_none_of_the_interface(host: Host) {
+    let db = TestDb::new(host, T).await;
     let body = json!({"name": "a"});
-    insert(&room, "t", &key(), &body).send().await.payload();
+    insert(&db, "t", &key(), &body).send().await.payload();
     // As long, and as far from any table.
     let (ours, none) = ("selkie_receipts", "selkie_deceipts");
     let join = |table: &str| {
-        let joins = json!([{"tableName": table, "joinType": "JOIN", "match": {"source": "id", "target": "created_at"}}]);
-        format!("t?{}", crate::door::option("join", &joins))
+        let joins =
+            json!([{"tableName": table, "joinType": "JOIN", "match": {"source": "id", "target": "created_at"}}]);
+        format!("t?{}", crate::host::option("join", &joins))
     };
     let changed = json!({"created_at": 1});
     let calls = |table: &str| {
-        let path = format!("/api/v1/crud/{}/{table}", room.db);
+        let path = format!("/api/v1/crud/{}/{table}", db.name);
         let batch = json!({"operations": [{"method": "POST", "path": path, "body": changed}]});
         vec![
-            room.call(Method::GET, table),
-            room.call(Method::HEAD, table),
-            room.call(Method::GET, &format!("{table}?count=exact")),
-            room.call(Method::GET, &format!("{table}/1")),
-            room.call(Method::GET, &format!("{table}/_schema")),
-            room.call(Method::GET, &join(table)),
-            room.call(Method::POST, table).json(&changed),
-            room.call(Method::POST, &format!("{table}/query"))
-                .json(&json!({})),
-            insert(&room, table, &key(), &changed),
-            room.call(Method::PUT, &format!("{table}/1")).json(&changed),
-            room.call(Method::PATCH, &format!("{table}/1"))
-                .json(&changed),
-            room.call(Method::DELETE, &format!("{table}/1")),
-            room.door.post("/api/v1/batch", &batch),
+            db.call(Method::GET, table),
+            db.call(Method::HEAD, table),
+            db.call(Method::GET, &format!("{table}?count=exact")),
+            db.call(Method::GET, &format!("{table}/1")),
+            db.call(Method::GET, &format!("{table}/_schema")),
+            db.call(Method::GET, &join(table)),
+            db.call(Method::POST, table).json(&changed),
+            db.call(Method::POST, &format!("{table}/query")).json(&json!({})),
+            insert(&db, table, &key(), &changed),
+            db.call(Method::PUT, &format!("{table}/1")).json(&changed),
+            db.call(Method::PATCH, &format!("{table}/1")).json(&changed),
+            db.call(Method::DELETE, &format!("{table}/1")),
+            db.host.post("/api/v1/batch", &batch),
         ]
     };
     for (call, other) in calls(ours).into_iter().zip(calls(none)) {
@@ -208,18 +202,10 @@ async fn the_table_of_receipts_is_none_of_the_interface(door: Door) {
     }
     // Not as a hint either, nor in other letters.
     for near in ["selkie_receipt", "Selkie_Receipts", "selkie_receipts2"] {
-        let answer = room.get(near).await;
+        let answer = db.get(near).await;
         let error = answer.refused(ErrorCode::TableNotFound);
-        assert_eq!(
-            error.get("hint").filter(|hint| !hint.is_null()),
-            None,
-            "{answer}"
-        );
+        assert_eq!(error.get("hint").filter(|hint| !hint.is_null()), None, "{answer}");
     }
     // Through SQL it is a table like any other of the project's.
-    assert_eq!(
-        room.value("SELECT COUNT(*) FROM selkie_receipts WHERE answer = '1'")
-            .await,
-        1
-    );
+    assert_eq!(db.value("SELECT COUNT(*) FROM selkie_receipts WHERE answer = '1'").await, 1);
 }

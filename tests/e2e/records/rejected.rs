@@ -1,7 +1,7 @@
 //! What a trigger or procedure refuses, by SIGNAL: its message is the answer's.
 
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -17,7 +17,7 @@ cases! {
 /// What a shortened or mended message would lose: names of accounts, paths, punctuation.
 const SAID: &str = "Discount not allowed for user 'bob', see /help/discounts/rules (limit: 10%)";
 
-async fn room(door: Door) -> Room {
+async fn db(host: Host) -> TestDb {
     let said = SAID.replace('\'', "''");
     let refuse = |event: &str| {
         format!(
@@ -26,20 +26,13 @@ async fn room(door: Door) -> Room {
             row = if event == "DELETE" { "OLD" } else { "NEW" }
         )
     };
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"],
-    )
-    .await;
-    room.exec("INSERT INTO t VALUES (1, 1), (2, 20)").await;
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)"]).await;
+    db.exec("INSERT INTO t VALUES (1, 1), (2, 20)").await;
     for event in ["INSERT", "UPDATE", "DELETE"] {
-        room.exec(&refuse(event)).await;
+        db.exec(&refuse(event)).await;
     }
-    room.exec(&format!(
-        "CREATE PROCEDURE p() SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{said}'"
-    ))
-    .await;
-    room
+    db.exec(&format!("CREATE PROCEDURE p() SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{said}'")).await;
+    db
 }
 
 #[track_caller]
@@ -50,49 +43,37 @@ fn is_told(error: &Value) {
     assert_eq!(error["retryable"], false, "{error}");
 }
 
-async fn a_triggers_message_arrives_word_for_word(door: Door) {
-    let room = room(door).await;
+async fn a_triggers_message_arrives_word_for_word(host: Host) {
+    let db = db(host).await;
     for (method, rest, body) in [
         (Method::POST, "t", json!({"n": 11})),
-        (
-            Method::POST,
-            "t",
-            json!({"batchData": [{"n": 1}, {"n": 11}]}),
-        ),
-        (
-            Method::POST,
-            "t?onConflict=update",
-            json!({"id": 9, "n": 11}),
-        ),
+        (Method::POST, "t", json!({"batchData": [{"n": 1}, {"n": 11}]})),
+        (Method::POST, "t?onConflict=update", json!({"id": 9, "n": 11})),
         (Method::PUT, "t/1", json!({"n": 11})),
-        (
-            Method::DELETE,
-            "t",
-            json!({"deleteKeyValues": [{"key": "n", "value": 20}]}),
-        ),
+        (Method::DELETE, "t", json!({"deleteKeyValues": [{"key": "n", "value": 20}]})),
     ] {
-        let answer = room.call(method, rest).json(&body).send().await;
+        let answer = db.call(method, rest).json(&body).send().await;
         is_told(&answer.refused(ErrorCode::RejectedByDatabase));
     }
-    let sums = room.exec("SELECT COUNT(*) AS c, SUM(n) AS s FROM t").await;
+    let sums = db.exec("SELECT COUNT(*) AS c, SUM(n) AS s FROM t").await;
     assert_eq!(sums, json!([{"c": 2, "s": "21"}]));
 }
 
-async fn a_procedures_message_arrives_word_for_word(door: Door) {
-    let room = room(door).await;
-    let answer = room.sql("CALL p()").send().await;
+async fn a_procedures_message_arrives_word_for_word(host: Host) {
+    let db = db(host).await;
+    let answer = db.sql("CALL p()").send().await;
     is_told(&answer.refused(ErrorCode::RejectedByDatabase));
-    let answer = room.sql("INSERT INTO t (n) VALUES (11)").send().await;
+    let answer = db.sql("INSERT INTO t (n) VALUES (11)").send().await;
     is_told(&answer.refused(ErrorCode::RejectedByDatabase));
 }
 
-async fn a_rejected_batch_does_nothing_and_names_the_operation(door: Door) {
-    let room = room(door).await;
-    let operation = |n: i32| json!({"method": "POST", "path": room.path("t"), "body": {"n": n}});
+async fn a_rejected_batch_does_nothing_and_names_the_operation(host: Host) {
+    let db = db(host).await;
+    let operation = |n: i32| json!({"method": "POST", "path": db.path("t"), "body": {"n": n}});
     let body = json!({"operations": [operation(1), operation(11)]});
-    let answer = door.call(Method::POST, "/api/v1/batch").json(&body);
+    let answer = host.call(Method::POST, "/api/v1/batch").json(&body);
     let error = answer.send().await.refused(ErrorCode::RejectedByDatabase);
     is_told(&error);
     assert_eq!(error["details"]["operation"], 1, "{error}");
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 2);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 2);
 }

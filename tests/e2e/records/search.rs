@@ -1,8 +1,8 @@
 //! `fullTextSearch`: what it finds in each mode, its score, its order, and a search without an index.
 
 use super::asking::{ask, field, refused, rows};
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -34,170 +34,110 @@ const NOTES: &[&str] = &[
 
 fn search(term: &str, more: Value) -> Value {
     let mut search = json!({"fields": ["title", "body"], "searchTerm": term});
-    search
-        .as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
+    search.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     search
 }
 
-async fn a_search_finds_in_each_mode(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn a_search_finds_in_each_mode(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     for (more, term, expected) in [
         (json!({}), "database", json!([1, 3, 5])),
         (json!({"mode": "natural"}), "database", json!([1, 3, 5])),
-        (
-            json!({"mode": "boolean"}),
-            "+database -tuning",
-            json!([1, 5]),
-        ),
+        (json!({"mode": "boolean"}), "+database -tuning", json!([1, 5])),
         (json!({"mode": "BOOLEAN"}), "\"boil water\"", json!([2])),
         (json!({"mode": "boolean"}), "data*", json!([1, 3, 5])),
         (json!({}), "nothinglikeit", json!([])),
     ] {
-        let options =
-            json!({"fullTextSearch": search(term, more.clone()), "order": {"field": "id"}});
-        assert_eq!(
-            field(&room, "notes", &options, "id").await,
-            expected,
-            "{term} {more}"
-        );
+        let options = json!({"fullTextSearch": search(term, more.clone()), "order": {"field": "id"}});
+        assert_eq!(field(&db, "notes", &options, "id").await, expected, "{term} {more}");
     }
     let options = json!({"fullTextSearch": search("tuning", json!({"mode": "expansion"})), "order": {"field": "id"}});
-    let got = field(&room, "notes", &options, "id").await;
-    assert!(
-        got.as_array().unwrap().len() > 1 && got.as_array().unwrap().contains(&json!(3)),
-        "{got}"
-    );
+    let got = field(&db, "notes", &options, "id").await;
+    assert!(got.as_array().unwrap().len() > 1 && got.as_array().unwrap().contains(&json!(3)), "{got}");
     // Fields in any order are the same index.
     let options = json!({"fullTextSearch": {"fields": ["body", "title"], "searchTerm": "cook"}});
-    assert_eq!(field(&room, "notes", &options, "id").await, json!([2]));
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([2]));
     let options = json!({"fullTextSearch": {"fields": ["body"], "searchTerm": "cook"}});
-    assert_eq!(field(&room, "notes", &options, "id").await, json!([]));
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([]));
     let options = json!({"fullTextSearch": {"fields": "title,body", "searchTerm": "cook"}});
-    assert_eq!(field(&room, "notes", &options, "id").await, json!([2]));
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([2]));
 }
 
-async fn a_score_comes_under_its_alias(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn a_score_comes_under_its_alias(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     let options = json!({"fullTextSearch": search("database", json!({"scoreAlias": "score"})), "selectFields": ["id"]});
-    let got = rows(&room, "notes", &options).await;
+    let got = rows(&db, "notes", &options).await;
     for row in got.as_array().unwrap() {
         assert_eq!(row.as_object().unwrap().len(), 2, "{row}");
         assert!(row["score"].as_f64().unwrap() > 0.0, "{row}");
     }
     assert_eq!(got[0]["id"], 3, "{got}");
     let options = json!({"fullTextSearch": search("database", json!({"scoreAlias": "score"})), "order": {"field": "score"}, "selectFields": ["id"]});
-    let got = rows(&room, "notes", &options).await;
+    let got = rows(&db, "notes", &options).await;
     assert_eq!(got[2]["id"], 3, "{got}");
     let options = json!({"fullTextSearch": search("database", json!({})), "selectFields": ["id"]});
-    assert_eq!(rows(&room, "notes", &options).await[0], json!({"id": 3}));
+    assert_eq!(rows(&db, "notes", &options).await[0], json!({"id": 3}));
     // A score under a field's name would hide it.
     let options = json!({"fullTextSearch": search("database", json!({"scoreAlias": "title"}))});
-    refused(
-        &room,
-        "notes",
-        &options,
-        ErrorCode::InvalidQueryOption,
-        &["scoreAlias", "title"],
-    )
-    .await;
+    refused(&db, "notes", &options, ErrorCode::InvalidQueryOption, &["scoreAlias", "title"]).await;
 }
 
-async fn the_best_comes_first_unless_ordered(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn the_best_comes_first_unless_ordered(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     let options = json!({"fullTextSearch": search("database rows", json!({"scoreAlias": "s"}))});
-    let got = rows(&room, "notes", &options).await;
-    let scores: Vec<f64> = got
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["s"].as_f64().unwrap())
-        .collect();
+    let got = rows(&db, "notes", &options).await;
+    let scores: Vec<f64> = got.as_array().unwrap().iter().map(|row| row["s"].as_f64().unwrap()).collect();
     assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
-    let options = json!({"fullTextSearch": search("database", json!({})), "order": {"field": "id", "strategy": "DESC"}});
-    assert_eq!(
-        field(&room, "notes", &options, "id").await,
-        json!([5, 3, 1])
-    );
+    let options =
+        json!({"fullTextSearch": search("database", json!({})), "order": {"field": "id", "strategy": "DESC"}});
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([5, 3, 1]));
 }
 
-async fn a_search_goes_with_other_options(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn a_search_goes_with_other_options(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     let base = search("database", json!({"scoreAlias": "s"}));
     let options = json!({"fullTextSearch": base, "limit": 1, "count": true});
-    let answer = ask(&room, "notes", &options).await;
-    assert_eq!(
-        (
-            answer.json()["count"].clone(),
-            answer.payload()[0]["id"].clone()
-        ),
-        (json!(3), json!(3)),
-        "{answer}"
-    );
+    let answer = ask(&db, "notes", &options).await;
+    assert_eq!((answer.json()["count"].clone(), answer.payload()[0]["id"].clone()), (json!(3), json!(3)), "{answer}");
     let options = json!({"fullTextSearch": base, "query": {"owner": 1}});
-    assert_eq!(field(&room, "notes", &options, "id").await, json!([1]));
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([1]));
     // OR joins the fields of `query`; the search holds besides.
-    let options =
-        json!({"fullTextSearch": base, "query": {"id": 1, "owner": 1}, "searchOperator": "OR"});
-    assert_eq!(field(&room, "notes", &options, "id").await, json!([1]));
+    let options = json!({"fullTextSearch": base, "query": {"id": 1, "owner": 1}, "searchOperator": "OR"});
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([1]));
     let options = json!({"fullTextSearch": search("database", json!({})), "group": "owner", "order": {"field": "owner"},
         "selectFields": ["owner", {"fieldName": "id", "aggregate": "COUNT", "alias": "n"}]});
     assert_eq!(
-        rows(&room, "notes", &options).await,
+        rows(&db, "notes", &options).await,
         json!([{"owner": null, "n": 1}, {"owner": 1, "n": 1}, {"owner": 2, "n": 1}])
     );
     let options = json!({"fullTextSearch": search("database", json!({})), "selectFields": [{"fieldName": "id", "aggregate": "COUNT", "alias": "n"}]});
-    assert_eq!(rows(&room, "notes", &options).await, json!([{"n": 3}]));
+    assert_eq!(rows(&db, "notes", &options).await, json!([{"n": 3}]));
     let options = json!({"fullTextSearch": search("database", json!({})), "distinct": true, "selectFields": ["owner"], "order": {"field": "owner"}});
-    assert_eq!(
-        rows(&room, "notes", &options).await,
-        json!([{"owner": null}, {"owner": 1}, {"owner": 2}])
-    );
+    assert_eq!(rows(&db, "notes", &options).await, json!([{"owner": null}, {"owner": 1}, {"owner": 2}]));
     let options = json!({"fullTextSearch": search("database", json!({})), "distinct": true, "selectFields": ["owner"]});
-    assert_eq!(
-        rows(&room, "notes", &options)
-            .await
-            .as_array()
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(rows(&db, "notes", &options).await.as_array().unwrap().len(), 3);
     let options = json!({"fullTextSearch": search("database", json!({})), "limit": 0});
-    assert_eq!(rows(&room, "notes", &options).await, json!([]));
+    assert_eq!(rows(&db, "notes", &options).await, json!([]));
 }
 
-async fn a_search_goes_with_joins(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn a_search_goes_with_joins(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     for kind in ["JOIN", "LEFT JOIN"] {
         let join = json!({"tableName": "owners", "joinType": kind, "match": {"source": "owner", "target": "id"}, "selectFields": ["name"]});
         let options = json!({"fullTextSearch": search("database", json!({})), "join": [join], "selectFields": ["id"], "order": {"field": "id"}});
-        let got = rows(&room, "notes", &options).await;
+        let got = rows(&db, "notes", &options).await;
         assert_eq!(got[0], json!({"id": 1, "name": "Ann"}), "{kind}");
         let count = if kind == "JOIN" { 2 } else { 3 };
         assert_eq!(got.as_array().unwrap().len(), count, "{kind}");
     }
 }
 
-async fn a_search_without_an_index_says_what_to_do(door: Door) {
-    let room = Room::new(door, NOTES).await;
-    for fields in [
-        json!(["plain"]),
-        json!(["title"]),
-        json!(["title", "body", "plain"]),
-    ] {
+async fn a_search_without_an_index_says_what_to_do(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
+    for fields in [json!(["plain"]), json!(["title"]), json!(["title", "body", "plain"])] {
         let options = json!({"fullTextSearch": {"fields": fields, "searchTerm": "x"}});
-        refused(
-            &room,
-            "notes",
-            &options,
-            ErrorCode::FulltextIndexMissing,
-            &["FULLTEXT"],
-        )
-        .await;
-        let error = ask(&room, "notes", &options)
-            .await
-            .refused(ErrorCode::FulltextIndexMissing);
+        refused(&db, "notes", &options, ErrorCode::FulltextIndexMissing, &["FULLTEXT"]).await;
+        let error = ask(&db, "notes", &options).await.refused(ErrorCode::FulltextIndexMissing);
         let hint = error["hint"].as_str().expect("a hint");
         for name in fields.as_array().unwrap() {
             assert!(hint.contains(name.as_str().unwrap()), "{hint}");
@@ -206,186 +146,100 @@ async fn a_search_without_an_index_says_what_to_do(door: Door) {
     }
 }
 
-async fn a_condition_may_match(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn a_condition_may_match(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     for equality in ["MATCH", "match", "FULLTEXT"] {
         let options = json!({"query": {"body": {"value": "database", "equality": equality}}, "order": {"field": "id"}});
-        assert_eq!(
-            field(&room, "notes", &options, "id").await,
-            json!([1, 3, 5]),
-            "{equality}"
-        );
+        assert_eq!(field(&db, "notes", &options, "id").await, json!([1, 3, 5]), "{equality}");
     }
-    let options = json!({"query": {"body": {"value": "+database -fork", "equality": "MATCH_BOOLEAN"}}, "order": {"field": "id"}});
-    assert_eq!(field(&room, "notes", &options, "id").await, json!([1, 3]));
-    let options = json!({"query": {"body": {"value": "database", "equality": "MATCH", "not": true}}, "order": {"field": "id"}});
-    let got = field(&room, "notes", &options, "id").await;
+    let options =
+        json!({"query": {"body": {"value": "+database -fork", "equality": "MATCH_BOOLEAN"}}, "order": {"field": "id"}});
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([1, 3]));
+    let options =
+        json!({"query": {"body": {"value": "database", "equality": "MATCH", "not": true}}, "order": {"field": "id"}});
+    let got = field(&db, "notes", &options, "id").await;
     assert_eq!(got, json!([2, 4, 6]));
     let options = json!({"query": {"plain": {"value": "x", "equality": "MATCH"}}});
-    refused(
-        &room,
-        "notes",
-        &options,
-        ErrorCode::FulltextIndexMissing,
-        &["plain"],
-    )
-    .await;
+    refused(&db, "notes", &options, ErrorCode::FulltextIndexMissing, &["plain"]).await;
     let options = json!({"query": {"owner": {"value": "x", "equality": "MATCH"}}});
-    let answer = ask(&room, "notes", &options).await;
+    let answer = ask(&db, "notes", &options).await;
     answer.refused(ErrorCode::InvalidFilter);
     // On a joined table.
     let join = json!({"tableName": "owners", "joinType": "JOIN", "match": {"source": "owner", "target": "id"}, "selectFields": []});
     let options = json!({"join": [join], "query": {"owners.bio": {"value": "gardens", "equality": "MATCH"}}, "order": {"field": "id"}});
-    assert_eq!(field(&room, "notes", &options, "id").await, json!([3, 4]));
+    assert_eq!(field(&db, "notes", &options, "id").await, json!([3, 4]));
 }
 
-async fn odd_search_terms_are_no_fault(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn odd_search_terms_are_no_fault(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     let long = "word ".repeat(2000);
     for term in ["", " "] {
         let options = json!({"fullTextSearch": search(term, json!({"scoreAlias": "s"}))});
-        let answer = room.post("notes/query", &options).await;
+        let answer = db.post("notes/query", &options).await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }
-    for term in [
-        "'",
-        "\\",
-        "%",
-        "`",
-        "the",
-        "数据库",
-        "a\u{0}b",
-        "\u{10FFFF}",
-        long.as_str(),
-    ] {
+    for term in ["'", "\\", "%", "`", "the", "数据库", "a\u{0}b", "\u{10FFFF}", long.as_str()] {
         let options = json!({"fullTextSearch": search(term, json!({"scoreAlias": "s"}))});
-        let answer = room.post("notes/query", &options).await;
+        let answer = db.post("notes/query", &options).await;
         assert_eq!(answer.payload(), json!([]), "{term}");
     }
 }
 
 /// What boolean mode can't read is the caller's fault, and MariaDB does not say which search it means.
-async fn what_is_no_boolean_search_is_named(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn what_is_no_boolean_search_is_named(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     for term in ["+", "(", "+*", "@", "((((", "+-x", "**", "<>~", "(a"] {
         let option = json!({"fullTextSearch": search(term, json!({"mode": "boolean"}))});
         let names = ["fullTextSearch", "boolean search"];
-        refused(
-            &room,
-            "notes",
-            &option,
-            ErrorCode::InvalidQueryOption,
-            &names,
-        )
-        .await;
+        refused(&db, "notes", &option, ErrorCode::InvalidQueryOption, &names).await;
         let condition = json!({"value": term, "equality": "MATCH_BOOLEAN"});
         let filter = json!({"query": {"body": condition}});
         let names = ["body", "boolean search"];
-        refused(&room, "notes", &filter, ErrorCode::InvalidFilter, &names).await;
+        refused(&db, "notes", &filter, ErrorCode::InvalidFilter, &names).await;
         let delete = json!({"deleteKeyValues": [{"key": "body", "value": term, "operator": "MATCH_BOOLEAN"}]});
-        let answer = room
-            .call(Method::DELETE, "notes")
-            .json(&delete)
-            .send()
-            .await;
+        let answer = db.call(Method::DELETE, "notes").json(&delete).send().await;
         let error = answer.refused(ErrorCode::InvalidFilter);
         assert!(error["message"].to_string().contains("body"), "{answer}");
-        let operation = json!({"method": "DELETE", "path": room.path("notes"), "body": delete});
+        let operation = json!({"method": "DELETE", "path": db.path("notes"), "body": delete});
         let batch = json!({"operations": [operation]});
-        let answer = door
-            .call(Method::POST, "/api/v1/batch")
-            .json(&batch)
-            .send()
-            .await;
+        let answer = host.call(Method::POST, "/api/v1/batch").json(&batch).send().await;
         let error = answer.refused(ErrorCode::InvalidFilter);
         assert!(error["message"].to_string().contains("body"), "{answer}");
     }
 }
 
-async fn malformed_searches_are_refused(door: Door) {
-    let room = Room::new(door, NOTES).await;
+async fn malformed_searches_are_refused(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
     for (wrong, names) in [
         (json!(5), vec!["fullTextSearch"]),
         (json!("x"), vec!["fullTextSearch"]),
         (json!([]), vec!["fullTextSearch"]),
         (json!({}), vec!["fullTextSearch"]),
-        (
-            json!({"fields": ["body"]}),
-            vec!["fullTextSearch", "searchTerm"],
-        ),
+        (json!({"fields": ["body"]}), vec!["fullTextSearch", "searchTerm"]),
         (json!({"searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
-        (
-            json!({"fields": [], "searchTerm": "x"}),
-            vec!["fullTextSearch", "fields"],
-        ),
-        (
-            json!({"fields": [1], "searchTerm": "x"}),
-            vec!["fullTextSearch", "fields"],
-        ),
-        (
-            json!({"fields": {"a": 1}, "searchTerm": "x"}),
-            vec!["fullTextSearch", "fields"],
-        ),
-        (
-            json!({"fields": ["body"], "searchTerm": null}),
-            vec!["fullTextSearch", "searchTerm"],
-        ),
-        (
-            json!({"fields": ["body"], "searchTerm": ["x"]}),
-            vec!["fullTextSearch", "searchTerm"],
-        ),
-        (
-            json!({"fields": ["body"], "searchTerm": "x", "mode": "fuzzy"}),
-            vec!["fullTextSearch", "fuzzy", "boolean"],
-        ),
-        (
-            json!({"fields": ["body"], "searchTerm": "x", "mode": 1}),
-            vec!["fullTextSearch", "mode"],
-        ),
-        (
-            json!({"fields": ["body"], "searchTerm": "x", "scoreAlias": 1}),
-            vec!["fullTextSearch", "scoreAlias"],
-        ),
-        (
-            json!({"fields": ["body"], "searchTerm": "x", "limit": 1}),
-            vec!["fullTextSearch", "limit"],
-        ),
+        (json!({"fields": [], "searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
+        (json!({"fields": [1], "searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
+        (json!({"fields": {"a": 1}, "searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
+        (json!({"fields": ["body"], "searchTerm": null}), vec!["fullTextSearch", "searchTerm"]),
+        (json!({"fields": ["body"], "searchTerm": ["x"]}), vec!["fullTextSearch", "searchTerm"]),
+        (json!({"fields": ["body"], "searchTerm": "x", "mode": "fuzzy"}), vec!["fullTextSearch", "fuzzy", "boolean"]),
+        (json!({"fields": ["body"], "searchTerm": "x", "mode": 1}), vec!["fullTextSearch", "mode"]),
+        (json!({"fields": ["body"], "searchTerm": "x", "scoreAlias": 1}), vec!["fullTextSearch", "scoreAlias"]),
+        (json!({"fields": ["body"], "searchTerm": "x", "limit": 1}), vec!["fullTextSearch", "limit"]),
     ] {
-        refused(
-            &room,
-            "notes",
-            &json!({"fullTextSearch": wrong}),
-            ErrorCode::InvalidQueryOption,
-            &names,
-        )
-        .await;
+        refused(&db, "notes", &json!({"fullTextSearch": wrong}), ErrorCode::InvalidQueryOption, &names).await;
     }
     let options = json!({"fullTextSearch": {"fields": ["bdy"], "searchTerm": "x"}});
-    refused(
-        &room,
-        "notes",
-        &options,
-        ErrorCode::UnknownField,
-        &["bdy", "body"],
-    )
-    .await;
+    refused(&db, "notes", &options, ErrorCode::UnknownField, &["bdy", "body"]).await;
 }
 
-async fn a_search_pages_by_its_score(door: Door) {
-    let room = Room::new(door, NOTES).await;
-    let mut options =
-        json!({"fullTextSearch": search("database rows", json!({"scoreAlias": "s"})), "limit": 1});
+async fn a_search_pages_by_its_score(host: Host) {
+    let db = TestDb::new(host, NOTES).await;
+    let mut options = json!({"fullTextSearch": search("database rows", json!({"scoreAlias": "s"})), "limit": 1});
     let mut seen = Vec::new();
     for _ in 0..9 {
-        let answer = ask(&room, "notes", &options).await;
-        seen.extend(
-            answer
-                .payload()
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|row| row["id"].as_i64().unwrap()),
-        );
+        let answer = ask(&db, "notes", &options).await;
+        seen.extend(answer.payload().as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()));
         let next = answer.json()["next"].clone();
         if !next.is_string() {
             break;
@@ -393,6 +247,6 @@ async fn a_search_pages_by_its_score(door: Door) {
         options["after"] = next;
     }
     let whole = json!({"fullTextSearch": search("database rows", json!({"scoreAlias": "s"}))});
-    let whole = field(&room, "notes", &whole, "id").await;
+    let whole = field(&db, "notes", &whole, "id").await;
     assert_eq!(json!(seen), whole);
 }

@@ -2,10 +2,10 @@
 //! were alone.
 
 use crate::case::eventually;
-use crate::door::{Answer, Call, Door};
 use crate::faults;
-use crate::room::{Room, unique};
+use crate::host::{Answer, Call, Host};
 use crate::service::{Edge, Service, kill, shared};
+use crate::test_db::{TestDb, unique};
 use crate::worker::Worker;
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -48,33 +48,20 @@ cases! {
 }
 
 /// Locks `t` behind the service's back, lets the callers come, and unlocks it after `then`.
-pub(in crate::records) async fn while_locked<T>(
-    room: &Room,
-    then: &str,
-    callers: impl Future<Output = T>,
-) -> T {
-    let locked = lock(shared(), &room.db, then).await;
+pub(in crate::records) async fn while_locked<T>(db: &TestDb, then: &str, callers: impl Future<Output = T>) -> T {
+    let locked = lock(shared(), &db.name, then).await;
     let outcome = callers.await;
     locked.await.unwrap();
     outcome
 }
 
-pub(in crate::records) async fn lock(
-    service: &'static Service,
-    db: &str,
-    then: &str,
-) -> tokio::task::JoinHandle<()> {
+pub(in crate::records) async fn lock(service: &'static Service, db: &str, then: &str) -> tokio::task::JoinHandle<()> {
     let mark = unique("locked_");
-    let script = format!(
-        "USE `{db}`; LOCK TABLES t WRITE; SELECT SLEEP(1.5) AS {mark}; {then}; UNLOCK TABLES"
-    );
+    let script = format!("USE `{db}`; LOCK TABLES t WRITE; SELECT SLEEP(1.5) AS {mark}; {then}; UNLOCK TABLES");
     let locked = tokio::task::spawn_blocking(move || {
         service.root_sql(&script).unwrap();
     });
-    eventually("the lock is held", SOON, || async {
-        (running(service, &mark) > 0).then_some(())
-    })
-    .await;
+    eventually("the lock is held", SOON, || async { (running(service, &mark) > 0).then_some(()) }).await;
     locked
 }
 
@@ -82,14 +69,13 @@ pub(in crate::records) async fn lock(
 pub(in crate::records) fn running(service: &Service, text: &str) -> u64 {
     let (first, rest) = text.split_at(1);
     // Put together, so that it does not find itself.
-    let query = format!(
-        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE CONCAT('%{first}', '{rest}%')"
-    );
+    let query =
+        format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE CONCAT('%{first}', '{rest}%')");
     service.root_sql(&query).unwrap().trim().parse().unwrap()
 }
 
-async fn warm(room: &Room) {
-    room.get("t/1").await.payload();
+async fn warm(db: &TestDb) {
+    db.get("t/1").await.payload();
 }
 
 #[track_caller]
@@ -107,17 +93,17 @@ fn is_record(answer: &Answer, id: i64) {
     assert_eq!(answer.payload(), expected);
 }
 
-async fn each_of_many_gets_its_own_record(door: Door) {
-    let room = Room::new(door, TABLE).await;
-    warm(&room).await;
+async fn each_of_many_gets_its_own_record(host: Host) {
+    let db = TestDb::new(host, TABLE).await;
+    warm(&db).await;
     let all = || {
         join_all((0..CALLERS).map(|n| {
             let id = n * 7 % (2 * RECORDS) + 1;
-            let call = room.call(Method::GET, &format!("t/{id}"));
+            let call = db.call(Method::GET, &format!("t/{id}"));
             async move { (id, call.send().await) }
         }))
     };
-    for (id, answer) in while_locked(&room, "DO 0", all()).await {
+    for (id, answer) in while_locked(&db, "DO 0", all()).await {
         is_record(&answer, id);
     }
     for _ in 0..5 {
@@ -127,9 +113,9 @@ async fn each_of_many_gets_its_own_record(door: Door) {
     }
 }
 
-async fn field_lists_and_forms_do_not_mix(door: Door) {
-    let room = Room::new(door, TABLE).await;
-    warm(&room).await;
+async fn field_lists_and_forms_do_not_mix(host: Host) {
+    let db = TestDb::new(host, TABLE).await;
+    warm(&db).await;
     let method = |n: i64| match n % 12 {
         0 => Method::HEAD,
         _ => Method::GET,
@@ -144,12 +130,12 @@ async fn field_lists_and_forms_do_not_mix(door: Door) {
             4 => ("?selectFields=name", "application/x-ndjson"),
             _ => ("?selectFields=name,name", "application/json"),
         };
-        let call = room.call(method(n), &format!("t/{id}{options}"));
+        let call = db.call(method(n), &format!("t/{id}{options}"));
         let call = call.header("accept", accept);
         async move { (n, id, call.send().await) }
     };
     let callers = join_all((0..CALLERS).map(ask));
-    for (n, id, answer) in while_locked(&room, "DO 0", callers).await {
+    for (n, id, answer) in while_locked(&db, "DO 0", callers).await {
         let name = format!("name {id}");
         match n % 6 {
             0 if method(n) == Method::HEAD => {
@@ -161,10 +147,7 @@ async fn field_lists_and_forms_do_not_mix(door: Door) {
                 answer.text(),
                 format!("{{\"success\":true,\"payload\":{{\"id\":{id},\"name\":\"{name}\"}}}}")
             ),
-            2 => assert_eq!(
-                answer.payload(),
-                json!({"name": name, "at": "2026-01-02 03:04:05"})
-            ),
+            2 => assert_eq!(answer.payload(), json!({"name": name, "at": "2026-01-02 03:04:05"})),
             3 => assert_eq!(answer.text(), format!("id\r\n{id}\r\n")),
             4 => assert_eq!(answer.text(), format!("{{\"name\":\"{name}\"}}\n")),
             _ => {
@@ -174,49 +157,43 @@ async fn field_lists_and_forms_do_not_mix(door: Door) {
     }
 }
 
-async fn a_read_that_begins_after_an_update_sees_it(door: Door) {
+async fn a_read_that_begins_after_an_update_sees_it(host: Host) {
     const READERS: usize = 24;
     const UPDATES: i64 = 150;
-    let made = [
-        "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL)",
-        "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)",
-    ];
-    let room = Room::new(door, &made).await;
+    let made = ["CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL)", "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)"];
+    let db = TestDb::new(host, &made).await;
     let acknowledged = AtomicI64::new(0);
     let write = async {
         for v in 1..=UPDATES {
-            assert_eq!(room.put("t/2", &json!({"v": v})).await.payload(), 1);
+            assert_eq!(db.put("t/2", &json!({"v": v})).await.payload(), 1);
             acknowledged.store(v, Ordering::SeqCst);
         }
     };
     let read = async |n: usize| {
         while acknowledged.load(Ordering::SeqCst) < UPDATES {
             if n.is_multiple_of(4) {
-                assert_eq!(room.get("t/3").await.payload()["v"], 0);
+                assert_eq!(db.get("t/3").await.payload()["v"], 0);
                 continue;
             }
             let known = acknowledged.load(Ordering::SeqCst);
-            let seen = room.get("t/2").await.payload()["v"].as_i64().unwrap();
-            assert!(
-                seen >= known,
-                "{seen} is read after {known} was acknowledged"
-            );
+            let seen = db.get("t/2").await.payload()["v"].as_i64().unwrap();
+            assert!(seen >= known, "{seen} is read after {known} was acknowledged");
             assert!(seen <= acknowledged.load(Ordering::SeqCst) + 1);
         }
     };
     tokio::join!(write, join_all((0..READERS).map(read)));
 }
 
-async fn keys_and_projects_do_not_mix(door: Door) {
-    let room = Room::new(door, TABLE).await;
-    warm(&room).await;
+async fn keys_and_projects_do_not_mix(host: Host) {
+    let db = TestDb::new(host, TABLE).await;
+    warm(&db).await;
     let project = unique("others");
     shared().create_project(&project);
     let theirs = shared().create_key(&project, "full", &[]).token;
     let reading = shared().read_key.clone();
     let callers = join_all((0..CALLERS).map(|n| {
         let id = n % RECORDS + 1;
-        let call = room.call(Method::GET, &format!("t/{id}"));
+        let call = db.call(Method::GET, &format!("t/{id}"));
         let call = match n % 3 {
             0 => call,
             1 => call.key(&reading),
@@ -224,7 +201,7 @@ async fn keys_and_projects_do_not_mix(door: Door) {
         };
         async move { (n, id, call.send().await) }
     }));
-    for (n, id, answer) in while_locked(&room, "DO 0", callers).await {
+    for (n, id, answer) in while_locked(&db, "DO 0", callers).await {
         match n % 3 {
             2 => {
                 answer.refused(ErrorCode::DatabaseNotFound);
@@ -234,20 +211,12 @@ async fn keys_and_projects_do_not_mix(door: Door) {
     }
 }
 
-async fn keys_of_every_kind_are_read_right(door: Door) {
+async fn keys_of_every_kind_are_read_right(host: Host) {
     let kinds = [
-        (
-            "TINYINT",
-            vec!["-128", "0", "127"],
-            vec!["128", "-129", "70"],
-        ),
+        ("TINYINT", vec!["-128", "0", "127"], vec!["128", "-129", "70"]),
         ("SMALLINT UNSIGNED", vec!["0", "65535"], vec!["65536", "-1"]),
         ("INT(6) ZEROFILL", vec!["0", "7"], vec!["007", "8"]),
-        (
-            "BIGINT",
-            vec!["-9223372036854775808", "-5", "9223372036854775807"],
-            vec!["9223372036854775808", "5"],
-        ),
+        ("BIGINT", vec!["-9223372036854775808", "-5", "9223372036854775807"], vec!["9223372036854775808", "5"]),
         (
             "BIGINT UNSIGNED",
             vec!["1", "9223372036854775808", "18446744073709551615"],
@@ -259,17 +228,16 @@ async fn keys_of_every_kind_are_read_right(door: Door) {
     ];
     for (kind, there, missing) in kinds {
         let made = format!("CREATE TABLE t (v VARCHAR(30), id {kind} PRIMARY KEY)");
-        let room = Room::new(door, &[&made]).await;
+        let db = TestDb::new(host, &[&made]).await;
         for id in &there {
-            room.exec(&format!("INSERT INTO t VALUES ('{id}', '{id}')"))
-                .await;
+            db.exec(&format!("INSERT INTO t VALUES ('{id}', '{id}')")).await;
         }
-        warm_up(&room, there[0]).await;
+        warm_up(&db, there[0]).await;
         let asked = there.iter().map(|id| (*id, true));
         let asked: Vec<_> = asked.chain(missing.iter().map(|id| (*id, false))).collect();
         let callers = join_all((0..40).map(|n| {
             let (id, is_there) = asked[n % asked.len()];
-            let call = room.call(Method::GET, &format!("t/{id}?selectFields=v"));
+            let call = db.call(Method::GET, &format!("t/{id}?selectFields=v"));
             async move { (id, is_there, call.send().await) }
         }));
         for (id, is_there, answer) in callers.await {
@@ -283,24 +251,24 @@ async fn keys_of_every_kind_are_read_right(door: Door) {
     }
 }
 
-async fn warm_up(room: &Room, id: &str) {
-    room.get(&format!("t/{id}")).await.payload();
+async fn warm_up(db: &TestDb, id: &str) {
+    db.get(&format!("t/{id}")).await.payload();
 }
 
-async fn a_caller_who_leaves_disturbs_nobody(door: Door) {
-    let room = Room::new(door, TABLE).await;
-    warm(&room).await;
+async fn a_caller_who_leaves_disturbs_nobody(host: Host) {
+    let db = TestDb::new(host, TABLE).await;
+    warm(&db).await;
     let callers = async {
         let calls: Vec<_> = (0..CALLERS)
             .map(|n| {
                 let id = n % (2 * RECORDS) + 1;
-                let call = room.call(Method::GET, &format!("t/{id}"));
+                let call = db.call(Method::GET, &format!("t/{id}"));
                 (n, id, tokio::spawn(call.attempt()))
             })
             .collect();
         // The statements of the first of them run by now, and the others gather.
         eventually("the statements wait", SOON, || async {
-            (running(shared(), &format!("`{}`.`t` WHERE", room.db)) > 0).then_some(())
+            (running(shared(), &format!("`{}`.`t` WHERE", db.name)) > 0).then_some(())
         })
         .await;
         let mut answers = Vec::new();
@@ -313,19 +281,19 @@ async fn a_caller_who_leaves_disturbs_nobody(door: Door) {
         }
         answers
     };
-    for (id, answer) in while_locked(&room, "DO 0", callers).await {
+    for (id, answer) in while_locked(&db, "DO 0", callers).await {
         is_record(&answer, id);
     }
 }
 
-async fn what_nobody_waits_for_is_killed(door: Door) {
-    let room = Room::new(door, TABLE).await;
-    warm(&room).await;
-    let text = format!("`{}`.`t` WHERE", room.db);
-    let locked = lock(shared(), &room.db, "SELECT SLEEP(4)").await;
+async fn what_nobody_waits_for_is_killed(host: Host) {
+    let db = TestDb::new(host, TABLE).await;
+    warm(&db).await;
+    let text = format!("`{}`.`t` WHERE", db.name);
+    let locked = lock(shared(), &db.name, "SELECT SLEEP(4)").await;
     let calls: Vec<_> = (0..CALLERS)
         .map(|n| {
-            let call = room.call(Method::GET, &format!("t/{}", n % RECORDS + 1));
+            let call = db.call(Method::GET, &format!("t/{}", n % RECORDS + 1));
             tokio::spawn(call.attempt())
         })
         .collect();
@@ -334,52 +302,40 @@ async fn what_nobody_waits_for_is_killed(door: Door) {
     })
     .await;
     calls.iter().for_each(tokio::task::JoinHandle::abort);
-    eventually("none waits", SOON, || async {
-        (running(shared(), &text) == 0).then_some(())
-    })
-    .await;
+    eventually("none waits", SOON, || async { (running(shared(), &text) == 0).then_some(()) }).await;
     assert!(!locked.is_finished(), "they ended by themselves");
     locked.await.unwrap();
-    is_record(&room.get("t/3").await, 3);
+    is_record(&db.get("t/3").await, 3);
 }
 
-async fn a_table_that_is_dropped_is_gone_for_all(door: Door) {
-    let room = Room::new(door, TABLE).await;
-    warm(&room).await;
-    let callers = join_all((0..CALLERS).map(|n| {
-        room.call(Method::GET, &format!("t/{}", n % RECORDS + 1))
-            .send()
-    }));
-    for answer in while_locked(&room, "DROP TABLE t", callers).await {
+async fn a_table_that_is_dropped_is_gone_for_all(host: Host) {
+    let db = TestDb::new(host, TABLE).await;
+    warm(&db).await;
+    let callers = join_all((0..CALLERS).map(|n| db.call(Method::GET, &format!("t/{}", n % RECORDS + 1)).send()));
+    for answer in while_locked(&db, "DROP TABLE t", callers).await {
         answer.refused(ErrorCode::TableNotFound);
     }
 }
 
-async fn a_field_that_is_dropped_meanwhile_breaks_nobody(door: Door) {
-    let room = Room::new(door, TABLE).await;
-    warm(&room).await;
+async fn a_field_that_is_dropped_meanwhile_breaks_nobody(host: Host) {
+    let db = TestDb::new(host, TABLE).await;
+    warm(&db).await;
     let callers = join_all((0..CALLERS).map(|n| {
         let id = n % RECORDS + 1;
-        let call = room.call(Method::GET, &format!("t/{id}"));
+        let call = db.call(Method::GET, &format!("t/{id}"));
         async move { (id, call.send().await) }
     }));
     let dropped = "ALTER TABLE t DROP COLUMN body, DROP COLUMN at";
-    for (id, answer) in while_locked(&room, dropped, callers).await {
+    for (id, answer) in while_locked(&db, dropped, callers).await {
         let expected = json!({"name": format!("name {id}"), "id": id});
         assert_eq!(answer.payload(), expected);
     }
 }
 
-async fn many_reads_take_few_statements(_: Door) {
+async fn many_reads_take_few_statements(_: Host) {
     let service: &'static Service = Box::leak(Box::new(faults::start(Edge::Without, &[]).await));
-    faults::sql(service, "CREATE TABLE t AS SELECT * FROM posts")
-        .send()
-        .await
-        .payload();
-    faults::sql(service, "ALTER TABLE t ADD PRIMARY KEY (id)")
-        .send()
-        .await
-        .payload();
+    faults::sql(service, "CREATE TABLE t AS SELECT * FROM posts").send().await.payload();
+    faults::sql(service, "ALTER TABLE t ADD PRIMARY KEY (id)").send().await.payload();
     let path = |id: i64| format!("/api/v1/crud/demo/t/{id}");
     faults::get(service, &path(1)).send().await.payload();
     let executed = || {
@@ -401,13 +357,10 @@ async fn many_reads_take_few_statements(_: Door) {
     let took = executed() - before;
     assert!(took < 150, "300 reads took {took} statements");
     locked.await.unwrap();
-    tokio::task::spawn_blocking(|| service.stop())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(|| service.stop()).await.unwrap().unwrap();
 }
 
-async fn a_killed_database_is_told_to_each(_: Door) {
+async fn a_killed_database_is_told_to_each(_: Host) {
     let service = faults::start(Edge::Without, &[]).await;
     let path = |n: i64| format!("/api/v1/crud/demo/posts/{}", n % 50 + 1);
     faults::get(&service, &path(1)).send().await.payload();
@@ -439,20 +392,15 @@ async fn a_killed_database_is_told_to_each(_: Door) {
     faults::stop(service).await;
 }
 
-async fn a_pool_without_connections_is_told_to_each(_: Door) {
-    let settings = &[
-        ("SELKIE_POOL_SIZE", "1"),
-        ("SELKIE_POOL_WAIT_TIMEOUT", "2s"),
-    ];
+async fn a_pool_without_connections_is_told_to_each(_: Host) {
+    let settings = &[("SELKIE_POOL_SIZE", "1"), ("SELKIE_POOL_WAIT_TIMEOUT", "2s")];
     let service = faults::start(Edge::Without, settings).await;
     let read = |n: i64| faults::get(&service, &format!("/api/v1/crud/demo/posts/{n}"));
     read(1).send().await.payload();
     let sleeping = tokio::spawn(faults::sql(&service, "SELECT SLEEP(12) AS taken").attempt());
-    eventually("the only connection is taken", SOON, || async {
-        (running(&service, "AS taken") > 0).then_some(())
-    })
-    .await;
-    // At both doors.
+    eventually("the only connection is taken", SOON, || async { (running(&service, "AS taken") > 0).then_some(()) })
+        .await;
+    // At both hosts.
     let jwks = service.cli_ok(&["key", "jwks"]);
     let variables = [("ORIGINS", service.origin.as_str()), ("JWKS", jwks.trim())];
     let worker = tokio::task::block_in_place(|| Worker::start(&variables));

@@ -1,8 +1,8 @@
 //! Updates of many records by conditions; none changes a whole table by omission.
 
 use super::ITEMS;
-use crate::door::{Door, enc};
-use crate::room::Room;
+use crate::host::{Host, enc};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -21,74 +21,67 @@ cases! {
 }
 
 /// Ids of the records whose `note` was set.
-async fn changed(room: &Room) -> Vec<Value> {
+async fn changed(db: &TestDb) -> Vec<Value> {
     let query = enc(&json!({"note": "new"}).to_string());
-    room.column(&format!("items?order[field]=id&query={query}"), "id")
-        .await
+    db.column(&format!("items?order[field]=id&query={query}"), "id").await
 }
 
 fn body(conditions: Value) -> Value {
     json!({"updateKeyValues": conditions, "data": {"note": "new"}})
 }
 
-async fn records_that_match_are_changed_and_counted(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn records_that_match_are_changed_and_counted(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let none = body(json!([{"key": "name", "value": "apple"}, {"key": "qty", "value": 12}]));
-    assert_eq!(room.put("items", &none).await.payload(), 0);
+    assert_eq!(db.put("items", &none).await.payload(), 0);
     let two = body(json!([{"key": "id", "value": [1, 3]}]));
-    assert_eq!(room.put("items", &two).await.payload(), 2);
+    assert_eq!(db.put("items", &two).await.payload(), 2);
     // Matched, not changed: the values are there already.
-    assert_eq!(room.put("items", &two).await.payload(), 2);
-    assert_eq!(changed(&room).await, [1, 3]);
+    assert_eq!(db.put("items", &two).await.payload(), 2);
+    assert_eq!(changed(&db).await, [1, 3]);
     assert_eq!(
-        room.column("items?order[field]=id", "name").await,
+        db.column("items?order[field]=id", "name").await,
         ["apple", "banana", "cherry", "date", "elderberry"],
         "other fields stay"
     );
 }
 
-async fn the_operator_between_conditions_may_be_or(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn the_operator_between_conditions_may_be_or(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let conditions = json!([{"key": "name", "value": "apple"}, {"key": "qty", "value": 12}]);
     let mut request = body(conditions);
     request["updateKeyValuesOperator"] = json!("XOR");
-    let refused = room.put("items", &request).await;
+    let refused = db.put("items", &request).await;
     assert_eq!(refused.status, 400, "{refused}");
     request["updateKeyValuesOperator"] = json!("or");
-    assert_eq!(room.put("items", &request).await.payload(), 2);
-    assert_eq!(changed(&room).await, [1, 2]);
+    assert_eq!(db.put("items", &request).await.payload(), 2);
+    assert_eq!(changed(&db).await, [1, 2]);
 }
 
-async fn conditions_take_operators_lists_and_null(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn conditions_take_operators_lists_and_null(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     for (condition, count) in [
         (json!({"key": "qty", "value": 0, "operator": "<="}), 2),
         (json!({"key": "qty", "value": null}), 1),
-        (
-            json!({"key": "name", "value": "BAN", "operator": "starts with"}),
-            1,
-        ),
-        (
-            json!({"key": "day", "value": ["2026-01-01", "2026-01-31"], "operator": "BETWEEN"}),
-            1,
-        ),
+        (json!({"key": "name", "value": "BAN", "operator": "starts with"}), 1),
+        (json!({"key": "day", "value": ["2026-01-01", "2026-01-31"], "operator": "BETWEEN"}), 1),
     ] {
         let request = body(json!([condition]));
-        assert_eq!(room.put("items", &request).await.payload(), count);
+        assert_eq!(db.put("items", &request).await.payload(), count);
     }
-    assert_eq!(changed(&room).await, [1, 2, 3, 4, 5]);
+    assert_eq!(changed(&db).await, [1, 2, 3, 4, 5]);
 }
 
-async fn patch_updates_many_too(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn patch_updates_many_too(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let request = body(json!([{"key": "qty", "value": 5}]));
-    let answer = room.call(Method::PATCH, "items").json(&request).send();
+    let answer = db.call(Method::PATCH, "items").json(&request).send();
     assert_eq!(answer.await.payload(), 1);
-    assert_eq!(changed(&room).await, [1]);
+    assert_eq!(changed(&db).await, [1]);
 }
 
-async fn nothing_is_updated_by_omission(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn nothing_is_updated_by_omission(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let data = json!({"note": "new"});
     let bodies = [
         json!({}),
@@ -106,70 +99,47 @@ async fn nothing_is_updated_by_omission(door: Door) {
         json!({"deleteKeyValues": [{"key": "id", "value": 1}], "data": data}),
     ];
     for request in bodies {
-        let answer = room.put("items", &request).await;
+        let answer = db.put("items", &request).await;
         assert_eq!(answer.status, 400, "{answer}");
     }
-    let none = room.call(Method::PUT, "items").send().await;
+    let none = db.call(Method::PUT, "items").send().await;
     assert_eq!(none.status, 400, "{none}");
-    assert_eq!(changed(&room).await, [] as [Value; 0]);
+    assert_eq!(changed(&db).await, [] as [Value; 0]);
 }
 
-async fn what_does_not_belong_in_the_body_is_refused(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn what_does_not_belong_in_the_body_is_refused(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let conditions = json!([{"key": "id", "value": 1}]);
     for (request, code) in [
-        (
-            json!({"updateKeyValues": conditions}),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            json!({"updateKeyValues": conditions, "data": {}}),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            json!({"updateKeyValues": conditions, "data": [{"note": "new"}]}),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            json!({"updateKeyValues": conditions, "data": {"note": "new"}, "note": "new"}),
-            ErrorCode::InvalidBody,
-        ),
-        (
-            json!({"updateKeyValues": conditions, "data": {"nope": "new"}}),
-            ErrorCode::UnknownField,
-        ),
-        (
-            json!({"updateKeyValues": [{"key": "nope", "value": 1}], "data": {"note": "new"}}),
-            ErrorCode::UnknownField,
-        ),
-        (
-            json!({"updateKeyValues": [{"key": "id", "value": "x"}], "data": {"note": "new"}}),
-            ErrorCode::InvalidFilter,
-        ),
+        (json!({"updateKeyValues": conditions}), ErrorCode::InvalidBody),
+        (json!({"updateKeyValues": conditions, "data": {}}), ErrorCode::InvalidBody),
+        (json!({"updateKeyValues": conditions, "data": [{"note": "new"}]}), ErrorCode::InvalidBody),
+        (json!({"updateKeyValues": conditions, "data": {"note": "new"}, "note": "new"}), ErrorCode::InvalidBody),
+        (json!({"updateKeyValues": conditions, "data": {"nope": "new"}}), ErrorCode::UnknownField),
+        (json!({"updateKeyValues": [{"key": "nope", "value": 1}], "data": {"note": "new"}}), ErrorCode::UnknownField),
+        (json!({"updateKeyValues": [{"key": "id", "value": "x"}], "data": {"note": "new"}}), ErrorCode::InvalidFilter),
     ] {
-        room.put("items", &request).await.refused(code);
+        db.put("items", &request).await.refused(code);
     }
-    assert_eq!(changed(&room).await, [] as [Value; 0]);
+    assert_eq!(changed(&db).await, [] as [Value; 0]);
 }
 
-async fn a_value_that_does_not_fit_changes_no_record(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn a_value_that_does_not_fit_changes_no_record(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let request = json!({
         "updateKeyValues": [{"key": "id", "value": 0, "operator": ">"}],
         "data": {"note": "new", "name": "far too long for a name of forty characters at most"}
     });
-    room.put("items", &request)
-        .await
-        .refused(ErrorCode::InvalidValue);
-    assert_eq!(changed(&room).await, [] as [Value; 0]);
+    db.put("items", &request).await.refused(ErrorCode::InvalidValue);
+    assert_eq!(changed(&db).await, [] as [Value; 0]);
 }
 
-async fn options_in_the_url_are_refused(door: Door) {
-    let room = Room::new(door, ITEMS).await;
+async fn options_in_the_url_are_refused(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
     let request = body(json!([{"key": "id", "value": 1}]));
     for query in ["limit=1", "updateKeyValues=[]"] {
-        let answer = room.put(&format!("items?{query}"), &request).await;
+        let answer = db.put(&format!("items?{query}"), &request).await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }
-    assert_eq!(changed(&room).await, [] as [Value; 0]);
+    assert_eq!(changed(&db).await, [] as [Value; 0]);
 }

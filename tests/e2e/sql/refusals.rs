@@ -1,9 +1,9 @@
 //! `POST /api/v1/sql`: what it refuses, and with which code.
 
 use crate::case::eventually;
-use crate::door::Door;
-use crate::room::{Room, unique};
+use crate::host::Host;
 use crate::service::shared;
+use crate::test_db::{TestDb, unique};
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -27,8 +27,8 @@ cases! {
     ],
 }
 
-async fn a_second_statement_is_refused_before_anything_ran(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+async fn a_second_statement_is_refused_before_anything_ran(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (n INT)"]).await;
     for query in [
         "INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)",
         "INSERT INTO t VALUES (1); SELECT 1",
@@ -38,15 +38,15 @@ async fn a_second_statement_is_refused_before_anything_ran(door: Door) {
         "INSERT INTO t VALUES (1); nonsense",
         "SELECT ';'; INSERT INTO t VALUES (1)",
     ] {
-        let answer = room.sql(query).send().await;
+        let answer = db.sql(query).send().await;
         answer.refused(ErrorCode::SqlError);
-        let answer = room.sql_with(query, json!([])).send().await;
+        let answer = db.sql_with(query, json!([])).send().await;
         answer.refused(ErrorCode::SqlError);
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
-async fn bodies_of_the_wrong_shape_are_refused(door: Door) {
+async fn bodies_of_the_wrong_shape_are_refused(host: Host) {
     for body in [
         json!({}),
         json!([]),
@@ -62,46 +62,26 @@ async fn bodies_of_the_wrong_shape_are_refused(door: Door) {
         json!({"query": "SELECT 1", "database": 5}),
         json!({"query": "SELECT 1", "databse": "demo"}),
     ] {
-        door.sql(&body).send().await.refused(ErrorCode::InvalidBody);
+        host.sql(&body).send().await.refused(ErrorCode::InvalidBody);
     }
     for query in ["", " ", ";"] {
-        let answer = door.sql(&json!({"query": query})).send().await;
+        let answer = host.sql(&json!({"query": query})).send().await;
         assert_eq!(answer.status, 400, "{answer}");
     }
-    for broken in [
-        "",
-        "{",
-        "{\"query\": \"SELECT 1\"",
-        "SELECT 1",
-        "{\"query\": \"SELECT 1\"} x",
-    ] {
-        let answer = door
-            .call(Method::POST, "/api/v1/sql")
-            .bytes(broken)
-            .send()
-            .await;
-        assert!(
-            ["invalid_json", "invalid_body"].contains(&answer.code().as_str()),
-            "{answer}"
-        );
+    for broken in ["", "{", "{\"query\": \"SELECT 1\"", "SELECT 1", "{\"query\": \"SELECT 1\"} x"] {
+        let answer = host.call(Method::POST, "/api/v1/sql").bytes(broken).send().await;
+        assert!(["invalid_json", "invalid_body"].contains(&answer.code().as_str()), "{answer}");
     }
-    let twice = door
-        .call(Method::POST, "/api/v1/sql")
-        .bytes(r#"{"query":"SELECT 1","query":"SELECT 2"}"#)
-        .send()
-        .await;
+    let twice = host.call(Method::POST, "/api/v1/sql").bytes(r#"{"query":"SELECT 1","query":"SELECT 2"}"#).send().await;
     assert_eq!(twice.status, 400, "{twice}");
     for database in ["mysql", "selkie", "information_schema", "nope"] {
-        let answer = door
-            .sql(&json!({"query": "SELECT 1", "database": database}))
-            .send()
-            .await;
+        let answer = host.sql(&json!({"query": "SELECT 1", "database": database})).send().await;
         answer.refused(ErrorCode::DatabaseNotFound);
     }
 }
 
-async fn the_number_of_parameters_must_be_right(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+async fn the_number_of_parameters_must_be_right(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (n INT)"]).await;
     for (query, params) in [
         ("INSERT INTO t VALUES (?)", json!([])),
         ("INSERT INTO t VALUES (?)", json!([1, 2])),
@@ -109,65 +89,39 @@ async fn the_number_of_parameters_must_be_right(door: Door) {
         ("SELECT ?, ?", json!([1])),
         ("SELECT '?'", json!([1])),
     ] {
-        let answer = room.sql_with(query, params).send().await;
+        let answer = db.sql_with(query, params).send().await;
         answer.refused(ErrorCode::InvalidBody);
     }
-    let none = room.sql("SELECT ?").send().await;
+    let none = db.sql("SELECT ?").send().await;
     none.refused(ErrorCode::InvalidBody);
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
 /// MariaDB would compare with the list's text: `NOT IN ('[1]')` is true of all rows.
-async fn lists_and_objects_are_no_parameters(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (id INT PRIMARY KEY)",
-            "INSERT INTO t VALUES (1), (2)",
-        ],
-    )
-    .await;
+async fn lists_and_objects_are_no_parameters(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)"]).await;
     for (query, params, at, hint) in [
-        (
-            "DELETE FROM t WHERE id NOT IN (?)",
-            json!([[1]]),
-            0,
-            "IN (?, ?)",
-        ),
-        (
-            "DELETE FROM t WHERE id NOT IN (?)",
-            json!([[]]),
-            0,
-            "IN (?, ?)",
-        ),
-        (
-            "DELETE FROM t WHERE id > ? AND id < ?",
-            json!([0, {"a": 5}]),
-            1,
-            "string",
-        ),
+        ("DELETE FROM t WHERE id NOT IN (?)", json!([[1]]), 0, "IN (?, ?)"),
+        ("DELETE FROM t WHERE id NOT IN (?)", json!([[]]), 0, "IN (?, ?)"),
+        ("DELETE FROM t WHERE id > ? AND id < ?", json!([0, {"a": 5}]), 1, "string"),
         ("DELETE FROM t WHERE id <> ?", json!([{}]), 0, "string"),
     ] {
-        let answer = room.sql_with(query, params).send().await;
+        let answer = db.sql_with(query, params).send().await;
         let error = answer.refused(ErrorCode::InvalidBody);
         let message = error["message"].as_str().unwrap_or_default();
         assert!(message.contains(&format!("params[{at}]")), "{answer}");
         assert!(error["hint"].to_string().contains(hint), "{answer}");
     }
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 2);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 2);
 }
 
-async fn the_cause_of_a_500_is_logged_under_its_request_id(door: Door) {
+async fn the_cause_of_a_500_is_logged_under_its_request_id(host: Host) {
     // What MariaDB says when its disk fails.
-    let query =
-        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1030, MESSAGE_TEXT = 'Got error 28 from engine'";
-    let room = Room::new(door, &[]).await;
-    let answer = room.sql(query).send().await;
+    let query = "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1030, MESSAGE_TEXT = 'Got error 28 from engine'";
+    let db = TestDb::new(host, &[]).await;
+    let answer = db.sql(query).send().await;
     let error = answer.refused(ErrorCode::Internal);
-    assert!(
-        !error["message"].to_string().contains("error 28"),
-        "{answer}"
-    );
+    assert!(!error["message"].to_string().contains("error 28"), "{answer}");
     let id = error["requestId"].as_str().expect("an id");
     let limit = Duration::from_secs(10);
     eventually("the cause is logged", limit, async || {
@@ -182,8 +136,8 @@ async fn the_cause_of_a_500_is_logged_under_its_request_id(door: Door) {
     .await;
 }
 
-async fn faults_of_the_statement_are_sql_errors(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (n INT)"]).await;
+async fn faults_of_the_statement_are_sql_errors(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (n INT)"]).await;
     for (query, errno) in [
         ("SELEKT 1", 1064),
         ("SELECT", 1064),
@@ -195,15 +149,15 @@ async fn faults_of_the_statement_are_sql_errors(door: Door) {
         ("CREATE TABLE t (n INT)", 1050),
         ("SELECT 1 COLLATE nothing", 1273),
     ] {
-        let answer = room.sql(query).send().await;
+        let answer = db.sql(query).send().await;
         let error = answer.refused(ErrorCode::SqlError);
         assert_eq!(error["details"]["errno"], errno, "{answer}");
     }
 }
 
-async fn refusals_of_mariadb_keep_their_meaning(door: Door) {
-    let room = Room::new(
-        door,
+async fn refusals_of_mariadb_keep_their_meaning(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, must INT NOT NULL, word VARCHAR(3), day DATE, tiny TINYINT, pos INT CHECK (pos > 0))",
             "CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES t (id))",
@@ -213,94 +167,38 @@ async fn refusals_of_mariadb_keep_their_meaning(door: Door) {
     )
     .await;
     for (query, errno, code) in [
-        (
-            "INSERT INTO t (id, must) VALUES (1, 1)",
-            1062,
-            ErrorCode::DuplicateKey,
-        ),
-        (
-            "DELETE FROM t WHERE id = 1",
-            1451,
-            ErrorCode::ForeignKeyViolation,
-        ),
-        (
-            "INSERT INTO c VALUES (99)",
-            1452,
-            ErrorCode::ForeignKeyViolation,
-        ),
-        (
-            "INSERT INTO t (id, must) VALUES (2, NULL)",
-            1048,
-            ErrorCode::InvalidValue,
-        ),
-        (
-            "INSERT INTO t (id) VALUES (2)",
-            1364,
-            ErrorCode::InvalidValue,
-        ),
-        (
-            "INSERT INTO t (id, must) VALUES (2, 'x')",
-            1366,
-            ErrorCode::InvalidValue,
-        ),
-        (
-            "INSERT INTO t (id, must, day) VALUES (2, 1, '2026-02-30')",
-            1292,
-            ErrorCode::InvalidValue,
-        ),
-        (
-            "INSERT INTO t (id, must, tiny) VALUES (2, 1, 300)",
-            1264,
-            ErrorCode::InvalidValue,
-        ),
-        (
-            "INSERT INTO t (id, must, word) VALUES (2, 1, 'four')",
-            1406,
-            ErrorCode::InvalidValue,
-        ),
-        (
-            "INSERT INTO t (id, must, pos) VALUES (2, 1, -1)",
-            4025,
-            ErrorCode::InvalidValue,
-        ),
+        ("INSERT INTO t (id, must) VALUES (1, 1)", 1062, ErrorCode::DuplicateKey),
+        ("DELETE FROM t WHERE id = 1", 1451, ErrorCode::ForeignKeyViolation),
+        ("INSERT INTO c VALUES (99)", 1452, ErrorCode::ForeignKeyViolation),
+        ("INSERT INTO t (id, must) VALUES (2, NULL)", 1048, ErrorCode::InvalidValue),
+        ("INSERT INTO t (id) VALUES (2)", 1364, ErrorCode::InvalidValue),
+        ("INSERT INTO t (id, must) VALUES (2, 'x')", 1366, ErrorCode::InvalidValue),
+        ("INSERT INTO t (id, must, day) VALUES (2, 1, '2026-02-30')", 1292, ErrorCode::InvalidValue),
+        ("INSERT INTO t (id, must, tiny) VALUES (2, 1, 300)", 1264, ErrorCode::InvalidValue),
+        ("INSERT INTO t (id, must, word) VALUES (2, 1, 'four')", 1406, ErrorCode::InvalidValue),
+        ("INSERT INTO t (id, must, pos) VALUES (2, 1, -1)", 4025, ErrorCode::InvalidValue),
         ("SELECT * FROM nope", 1146, ErrorCode::TableNotFound),
         ("SELECT nope FROM t", 1054, ErrorCode::UnknownField),
-        (
-            "INSERT INTO t (nope) VALUES (1)",
-            1054,
-            ErrorCode::UnknownField,
-        ),
+        ("INSERT INTO t (nope) VALUES (1)", 1054, ErrorCode::UnknownField),
         ("USE default_nowhere", 1049, ErrorCode::DatabaseNotFound),
-        (
-            "SELECT n FROM mysql.user",
-            1142,
-            ErrorCode::PermissionDenied,
-        ),
+        ("SELECT n FROM mysql.user", 1142, ErrorCode::PermissionDenied),
         ("USE mysql", 1044, ErrorCode::PermissionDenied),
-        (
-            "SET GLOBAL max_connections = 5",
-            1227,
-            ErrorCode::PermissionDenied,
-        ),
+        ("SET GLOBAL max_connections = 5", 1227, ErrorCode::PermissionDenied),
     ] {
-        let answer = room.sql(query).send().await;
+        let answer = db.sql(query).send().await;
         let error = answer.refused(code);
         assert_eq!(error["details"]["errno"], errno, "{answer}");
-        assert_eq!(
-            error["details"]["sqlState"].as_str().map(str::len),
-            Some(5),
-            "{answer}"
-        );
+        assert_eq!(error["details"]["sqlState"].as_str().map(str::len), Some(5), "{answer}");
     }
 }
 
-async fn denied(room: &Room, query: &str) {
-    let answer = room.sql(query).send().await;
+async fn denied(db: &TestDb, query: &str) {
+    let answer = db.sql(query).send().await;
     answer.refused(ErrorCode::PermissionDenied);
 }
 
-async fn other_schemas_are_denied(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn other_schemas_are_denied(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     for query in [
         "SELECT * FROM mysql.user",
         "SELECT * FROM mysql.global_priv",
@@ -311,49 +209,41 @@ async fn other_schemas_are_denied(door: Door) {
         "DROP TABLE mysql.user",
         "CREATE TABLE mysql.mine (id INT)",
     ] {
-        denied(&room, query).await;
+        denied(&db, query).await;
     }
-    let names = room
-        .exec("SELECT SCHEMA_NAME AS n FROM information_schema.SCHEMATA")
-        .await;
+    let names = db.exec("SELECT SCHEMA_NAME AS n FROM information_schema.SCHEMATA").await;
     for row in names.as_array().unwrap() {
         let name = row["n"].as_str().unwrap();
-        let own = name == "information_schema"
-            || name == "demo"
-            || name.starts_with("default")
-            || name.starts_with("legacy");
+        let own =
+            name == "information_schema" || name == "demo" || name.starts_with("default") || name.starts_with("legacy");
         assert!(own, "the account sees the schema {name}");
     }
 }
 
-async fn files_are_out_of_reach(door: Door) {
-    let room = Room::new(door, &["CREATE TABLE t (v TEXT)"]).await;
+async fn files_are_out_of_reach(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (v TEXT)"]).await;
     for query in [
         "LOAD DATA INFILE '/etc/passwd' INTO TABLE t",
         "SELECT 'x' INTO OUTFILE '/tmp/selkie-out'",
         "SELECT 'x' INTO DUMPFILE '/tmp/selkie-dump'",
     ] {
-        denied(&room, query).await;
+        denied(&db, query).await;
     }
     // Without symbolic links MariaDB leaves the directory out.
-    room.exec("CREATE TABLE far (id INT) DATA DIRECTORY = '/tmp'")
-        .await;
-    let made = room.exec("SHOW CREATE TABLE far").await.to_string();
+    db.exec("CREATE TABLE far (id INT) DATA DIRECTORY = '/tmp'").await;
+    let made = db.exec("SHOW CREATE TABLE far").await.to_string();
     assert!(!made.contains("DIRECTORY"), "{made}");
     let local = "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE t";
-    let answer = room.sql(local).send().await;
+    let answer = db.sql(local).send().await;
     answer.refused(ErrorCode::SqlError);
-    assert_eq!(
-        room.value("SELECT LOAD_FILE('/etc/passwd')").await,
-        Value::Null
-    );
-    assert_eq!(room.value("SELECT COUNT(*) FROM t").await, 0);
-    let answer = room.sql_with(local, json!([])).send().await;
+    assert_eq!(db.value("SELECT LOAD_FILE('/etc/passwd')").await, Value::Null);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
+    let answer = db.sql_with(local, json!([])).send().await;
     answer.refused(ErrorCode::SqlError);
 }
 
-async fn the_server_is_out_of_reach(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn the_server_is_out_of_reach(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     for query in [
         "SHUTDOWN",
         "CREATE USER intruder",
@@ -368,36 +258,28 @@ async fn the_server_is_out_of_reach(door: Door) {
         "SET SESSION sql_log_bin = 0",
         "PURGE BINARY LOGS BEFORE NOW()",
     ] {
-        let answer = room.sql(query).send().await;
+        let answer = db.sql(query).send().await;
         answer.refused(ErrorCode::PermissionDenied);
     }
     // Without PROCESS an account sees its own connections only.
-    let users = room
-        .exec("SELECT DISTINCT USER AS u FROM information_schema.PROCESSLIST")
-        .await;
+    let users = db.exec("SELECT DISTINCT USER AS u FROM information_schema.PROCESSLIST").await;
     assert!(users.as_array().unwrap().len() <= 1, "{users}");
 }
 
-async fn a_read_key_runs_no_statement(door: Door) {
+async fn a_read_key_runs_no_statement(host: Host) {
     for query in ["SELECT 1", "SHOW TABLES", "DROP DATABASE demo"] {
-        let answer = door
-            .sql(&json!({"query": query}))
-            .key(&shared().read_key)
-            .send()
-            .await;
+        let answer = host.sql(&json!({"query": query})).key(&shared().read_key).send().await;
         answer.refused(ErrorCode::FullAccessRequired);
     }
 }
 
 /// MariaDB lets an account change its own password without any right: a project must not lock itself out by it.
-async fn a_changed_password_of_the_account_locks_no_one_out(door: Door) {
+async fn a_changed_password_of_the_account_locks_no_one_out(host: Host) {
     let project = unique("locked");
     shared().create_project(&project);
     let key = shared().create_key(&project, "full", &[]).token;
-    let run = |query: &str| door.sql(&json!({"query": query})).key(&key).send();
-    run(&format!("CREATE DATABASE {project}_db"))
-        .await
-        .payload();
+    let run = |query: &str| host.sql(&json!({"query": query})).key(&key).send();
+    run(&format!("CREATE DATABASE {project}_db")).await.payload();
     for query in [
         "SET PASSWORD = PASSWORD('hijacked')",
         "ALTER USER CURRENT_USER() IDENTIFIED BY 'hijacked'",
@@ -406,40 +288,31 @@ async fn a_changed_password_of_the_account_locks_no_one_out(door: Door) {
     ] {
         // Refused, or mended afterwards.
         run(query).await;
-        eventually(
-            "the project works on all connections",
-            Duration::from_secs(15),
-            || async {
-                let answers =
-                    futures_util::future::join_all((0..24).map(|_| run("SELECT SLEEP(0.01)")))
-                        .await;
-                answers
-                    .iter()
-                    .all(|answer| answer.code() == "ok")
-                    .then_some(())
-            },
-        )
+        eventually("the project works on all connections", Duration::from_secs(15), || async {
+            let answers = futures_util::future::join_all((0..24).map(|_| run("SELECT SLEEP(0.01)"))).await;
+            answers.iter().all(|answer| answer.code() == "ok").then_some(())
+        })
         .await;
     }
     // New connections need the right password, so all that there are get killed.
     let kills = shared()
-        .root_sql(&format!("SELECT CONCAT('KILL ', ID, ';') FROM information_schema.PROCESSLIST WHERE USER LIKE '%{project}%'"))
+        .root_sql(&format!(
+            "SELECT CONCAT('KILL ', ID, ';') FROM information_schema.PROCESSLIST WHERE USER LIKE '%{project}%'"
+        ))
         .unwrap();
     for kill in kills.lines() {
         // One that is gone already is as good.
         let _ = shared().root_sql(kill);
     }
-    eventually(
-        "the project works on new connections",
-        Duration::from_secs(15),
-        || async { (run("SELECT 1").await.code() == "ok").then_some(()) },
-    )
+    eventually("the project works on new connections", Duration::from_secs(15), || async {
+        (run("SELECT 1").await.code() == "ok").then_some(())
+    })
     .await;
 }
 
 /// Users' procedures raise any number they like; so this is also the table of MariaDB's numbers, seen from outside.
-async fn a_statement_that_signals_gets_the_code_of_its_number(door: Door) {
-    let room = Room::new(door, &[]).await;
+async fn a_statement_that_signals_gets_the_code_of_its_number(host: Host) {
+    let db = TestDb::new(host, &[]).await;
     for (errno, state, code) in [
         (1062, "23000", ErrorCode::DuplicateKey),
         (1169, "23000", ErrorCode::DuplicateKey),
@@ -468,9 +341,8 @@ async fn a_statement_that_signals_gets_the_code_of_its_number(door: Door) {
         (1062, "45000", ErrorCode::RejectedByDatabase),
         (1213, "45000", ErrorCode::RejectedByDatabase),
     ] {
-        let query =
-            format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
-        let answer = room.sql(&query).send().await;
+        let query = format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
+        let answer = db.sql(&query).send().await;
         let error = answer.refused(code);
         // What was stopped by its time-out is told as that, whoever stopped it.
         let told = error["details"]["errno"] == errno || code == ErrorCode::QueryTimeout;

@@ -1,8 +1,8 @@
 //! Every character set that MariaDB has: what it holds goes in and is found, what it lacks is refused by
 //! name in a record, and finds nothing in a condition.
 
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -19,59 +19,39 @@ const ALPHABETS: &str = "éßŒ€ÿąčőşџЖяשאΩψกฮあ日本語한�
 /// No character set but those of all of Unicode has it.
 const BEYOND: &str = "🦭";
 
-async fn every_character_set_round_trips(door: Door) {
-    let room = Room::new(door, &[]).await;
-    let sets = room
+async fn every_character_set_round_trips(host: Host) {
+    let db = TestDb::new(host, &[]).await;
+    let sets = db
         .exec(
             "SELECT CHARACTER_SET_NAME AS name FROM information_schema.CHARACTER_SETS \
              WHERE CHARACTER_SET_NAME <> 'binary' ORDER BY name",
         )
         .await;
-    let sets: Vec<&str> = sets
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|row| row["name"].as_str())
-        .collect();
+    let sets: Vec<&str> = sets.as_array().expect("a list").iter().filter_map(|row| row["name"].as_str()).collect();
     assert!(sets.len() >= 30, "{sets:?}");
     for set in sets {
-        let create = format!(
-            "CREATE TABLE `{set}` (id INT PRIMARY KEY, v VARCHAR(40) CHARACTER SET {set}, KEY(v))"
-        );
-        room.exec(&create).await;
-        holds_its_own(&room, set).await;
-        refuses_others(&room, set).await;
+        let create = format!("CREATE TABLE `{set}` (id INT PRIMARY KEY, v VARCHAR(40) CHARACTER SET {set}, KEY(v))");
+        db.exec(&create).await;
+        holds_its_own(&db, set).await;
+        refuses_others(&db, set).await;
     }
 }
 
 /// What comes back from a conversion by MariaDB, of the alphabets above.
-async fn repertoire(room: &Room, set: &str) -> String {
+async fn repertoire(db: &TestDb, set: &str) -> String {
     let query = format!("SELECT CONVERT(CONVERT(? USING {set}) USING utf8mb4) AS v");
-    let row = room
-        .sql_with(&query, json!([ALPHABETS]))
-        .send()
-        .await
-        .payload();
+    let row = db.sql_with(&query, json!([ALPHABETS])).send().await.payload();
     let back = row[0]["v"].as_str().expect("text");
-    ALPHABETS
-        .chars()
-        .zip(back.chars())
-        .filter(|(c, back)| c == back)
-        .map(|(c, _)| c)
-        .collect()
+    ALPHABETS.chars().zip(back.chars()).filter(|(c, back)| c == back).map(|(c, _)| c).collect()
 }
 
-async fn holds_its_own(room: &Room, set: &str) {
-    let text = format!("a {}z", repertoire(room, set).await);
+async fn holds_its_own(db: &TestDb, set: &str) {
+    let text = format!("a {}z", repertoire(db, set).await);
     let longer = format!("{text}%z");
     let batch = json!({"batchData": [{"id": 1, "v": text}, {"id": 2, "v": longer}]});
-    let inserted = room.post(set, &batch).await;
+    let inserted = db.post(set, &batch).await;
     assert_eq!(inserted.payload(), json!([1, 2]), "{set}: {inserted}");
-    assert_eq!(
-        room.column(&format!("{set}?order[field]=id"), "v").await,
-        [text.as_str(), &longer],
-        "{set}"
-    );
+    assert_eq!(db.column(&format!("{set}?order[field]=id"), "v").await, [text.as_str(), &longer], "{set}");
     let middle: String = text.chars().skip(1).take(3).collect();
     for (value, equality, found) in [
         (json!(text), "=", vec![1]),
@@ -86,31 +66,25 @@ async fn holds_its_own(room: &Room, set: &str) {
         (json!(format!("^{middle}|^a")), "REGEXP", vec![1, 2]),
     ] {
         let query = json!({"v": {"value": value, "equality": equality}});
-        assert_eq!(room.ids(set, &query, "").await, found, "{set}: {query}");
+        assert_eq!(db.ids(set, &query, "").await, found, "{set}: {query}");
     }
-    let changed = room.put(&format!("{set}/1"), &json!({"v": text})).await;
+    let changed = db.put(&format!("{set}/1"), &json!({"v": text})).await;
     assert_eq!(changed.payload(), 1, "{set}");
 }
 
-async fn refuses_others(room: &Room, set: &str) {
+async fn refuses_others(db: &TestDb, set: &str) {
     let all_of_unicode = ["utf8mb4", "utf16", "utf16le", "utf32"].contains(&set);
     let text = format!("a{BEYOND}");
-    let answer = room.post(set, &json!({"id": 3, "v": text})).await;
+    let answer = db.post(set, &json!({"id": 3, "v": text})).await;
     if all_of_unicode {
         assert_eq!(answer.payload(), 3, "{set}");
-        assert_eq!(room.ids(set, &json!({"v": text}), "").await, [3], "{set}");
+        assert_eq!(db.ids(set, &json!({"v": text}), "").await, [3], "{set}");
         return;
     }
     let error = answer.refused(ErrorCode::InvalidValue);
     let message = error["message"].as_str().expect("a message");
     assert!(message.contains("\"v\""), "{set}: {message}");
-    assert_eq!(
-        room.put(&format!("{set}/1"), &json!({"v": text}))
-            .await
-            .code(),
-        "invalid_value",
-        "{set}"
-    );
+    assert_eq!(db.put(&format!("{set}/1"), &json!({"v": text})).await.code(), "invalid_value", "{set}");
     for (value, equality, found) in [
         (json!(text), "=", vec![]),
         (json!(text), "!=", vec![1, 2]),
@@ -123,46 +97,25 @@ async fn refuses_others(room: &Room, set: &str) {
         (json!(format!("[a{BEYOND}]")), "REGEXP", vec![1, 2]),
     ] {
         let query = json!({"v": {"value": value, "equality": equality}});
-        assert_eq!(room.ids(set, &query, "").await, found, "{set}: {query}");
+        assert_eq!(db.ids(set, &query, "").await, found, "{set}: {query}");
     }
 }
 
-async fn a_condition_compares_as_the_columns_collation_does(door: Door) {
+async fn a_condition_compares_as_the_columns_collation_does(host: Host) {
     for (kind, folded, padded) in [
-        (
-            "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
-            true,
-            true,
-        ),
+        ("CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", true, true),
         ("CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", false, true),
-        (
-            "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
-            false,
-            false,
-        ),
-        (
-            "CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_nopad_ci",
-            true,
-            false,
-        ),
+        ("CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", false, false),
+        ("CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_nopad_ci", true, false),
         ("CHARACTER SET latin1 COLLATE latin1_swedish_ci", true, true),
-        (
-            "CHARACTER SET latin1 COLLATE latin1_general_cs",
-            false,
-            true,
-        ),
+        ("CHARACTER SET latin1 COLLATE latin1_general_cs", false, true),
         ("CHARACTER SET latin1 COLLATE latin1_bin", false, true),
         ("CHARACTER SET utf16 COLLATE utf16_bin", false, true),
         ("CHARACTER SET utf8mb3 COLLATE utf8mb3_bin", false, true),
     ] {
         let create = format!("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) {kind}, KEY(v))");
-        let room = Room::new(door, &[&create]).await;
-        room.post(
-            "t",
-            &json!({"batchData": [{"id": 1, "v": "Müller"}, {"id": 2, "v": "x"}]}),
-        )
-        .await
-        .payload();
+        let db = TestDb::new(host, &[&create]).await;
+        db.post("t", &json!({"batchData": [{"id": 1, "v": "Müller"}, {"id": 2, "v": "x"}]})).await.payload();
         for (value, equality, is_found) in [
             ("müller", "=", folded),
             ("MÜLLER", "IN", folded),
@@ -173,26 +126,20 @@ async fn a_condition_compares_as_the_columns_collation_does(door: Door) {
         ] {
             let query = json!({"v": {"value": value, "equality": equality}});
             let found: &[i64] = if is_found { &[1] } else { &[] };
-            assert_eq!(room.ids("t", &query, "").await, found, "{kind}: {query}");
+            assert_eq!(db.ids("t", &query, "").await, found, "{kind}: {query}");
         }
     }
 }
 
-async fn text_that_the_character_set_lacks_compares_as_unicode(door: Door) {
+async fn text_that_the_character_set_lacks_compares_as_unicode(host: Host) {
     for (collation, folded) in [("latin1_swedish_ci", true), ("latin1_bin", false)] {
-        let create = format!(
-            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET latin1 COLLATE {collation})"
-        );
-        let room = Room::new(door, &[&create]).await;
-        room.post(
-            "t",
-            &json!({"batchData": [{"id": 1, "v": "B"}, {"id": 2, "v": "?"}]}),
-        )
-        .await
-        .payload();
+        let create =
+            format!("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET latin1 COLLATE {collation})");
+        let db = TestDb::new(host, &[&create]).await;
+        db.post("t", &json!({"batchData": [{"id": 1, "v": "B"}, {"id": 2, "v": "?"}]})).await.payload();
         let ids = async |value: Value, equality: &str| {
             let query = json!({"v": {"value": value, "equality": equality}});
-            room.ids("t", &query, "").await
+            db.ids("t", &query, "").await
         };
         let nothing: [i64; 0] = [];
         assert_eq!(ids(json!("日"), "=").await, nothing, "{collation}");

@@ -1,7 +1,7 @@
 //! Conditions use the index of their column, whatever its type: told by the rows that MariaDB reads.
 
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 
 cases! {
@@ -32,18 +32,13 @@ const FILL: &str = "INSERT INTO t (tiny, n, u, d, f, x, y, b, s, bin, latin, cs,
     '2000-01-01' + INTERVAL seq * 1000001 MICROSECOND, SEC_TO_TIME(seq / 4), CONCAT('k', seq), CONCAT('k', seq) \
     FROM seq_1_to_1000; ANALYZE TABLE t";
 
-async fn a_condition_on_an_indexed_column_reads_few_rows(door: Door) {
-    let room = Room::new(door, &[TABLE]).await;
-    room.behind(&format!(
-        "SET NAMES utf8mb4; SET time_zone = '+00:00'; {FILL}"
-    ));
+async fn a_condition_on_an_indexed_column_reads_few_rows(host: Host) {
+    let db = TestDb::new(host, &[TABLE]).await;
+    db.behind(&format!("SET NAMES utf8mb4; SET time_zone = '+00:00'; {FILL}"));
     // MariaDB then counts the rows that it reads of each table.
-    room.behind("SET GLOBAL userstat = 1");
-    let (scanned, _) = reads(&room, "s", &json!({"value": "77", "equality": "ENDS WITH"})).await;
-    assert!(
-        scanned >= ROWS,
-        "a scan reads {scanned} rows: they are not counted"
-    );
+    db.behind("SET GLOBAL userstat = 1");
+    let (scanned, _) = reads(&db, "s", &json!({"value": "77", "equality": "ENDS WITH"})).await;
+    assert!(scanned >= ROWS, "a scan reads {scanned} rows: they are not counted");
     for (field, value) in [
         ("tiny", json!("77")),
         ("n", json!(77)),
@@ -85,16 +80,13 @@ async fn a_condition_on_an_indexed_column_reads_few_rows(door: Door) {
             ("=", json!({"value": value})),
             ("IN", json!({"value": [value, value], "equality": "IN"})),
             ("<=>", json!({"value": value, "equality": "<=>"})),
-            (
-                "BETWEEN",
-                json!({"value": [value, value], "equality": "BETWEEN"}),
-            ),
+            ("BETWEEN", json!({"value": [value, value], "equality": "BETWEEN"})),
         ] {
             // Members of an ENUM or SET lie in the index in their own order, and compare as text.
             if equality == "BETWEEN" && ["e", "st"].contains(&field) {
                 continue;
             }
-            reads_few(&room, field, &condition).await;
+            reads_few(&db, field, &condition).await;
         }
     }
     for (field, value, equality) in [
@@ -111,30 +103,27 @@ async fn a_condition_on_an_indexed_column_reads_few_rows(door: Door) {
         ("latin", json!("é998"), ">"),
     ] {
         let condition = json!({"value": value, "equality": equality});
-        reads_few(&room, field, &condition).await;
+        reads_few(&db, field, &condition).await;
     }
 }
 
 /// The rows that MariaDB reads for a condition, and those that it finds.
-async fn reads(room: &Room, field: &str, condition: &Value) -> (u64, usize) {
-    let before = rows_read(room);
-    let found = room.ids("t", &json!({field: condition}), "").await;
-    (rows_read(room) - before, found.len())
+async fn reads(db: &TestDb, field: &str, condition: &Value) -> (u64, usize) {
+    let before = rows_read(db);
+    let found = db.ids("t", &json!({field: condition}), "").await;
+    (rows_read(db) - before, found.len())
 }
 
-async fn reads_few(room: &Room, field: &str, condition: &Value) {
-    let (read, found) = reads(room, field, condition).await;
+async fn reads_few(db: &TestDb, field: &str, condition: &Value) {
+    let (read, found) = reads(db, field, condition).await;
     assert!(found > 0, "{field} {condition} finds nothing");
-    assert!(
-        read < ROWS / 10,
-        "{field} {condition} reads {read} rows to find {found}"
-    );
+    assert!(read < ROWS / 10, "{field} {condition} reads {read} rows to find {found}");
 }
 
-fn rows_read(room: &Room) -> u64 {
+fn rows_read(db: &TestDb) -> u64 {
     let query = format!(
         "SELECT COALESCE(SUM(ROWS_READ), 0) FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA = '{}'",
-        room.db
+        db.name
     );
-    room.behind(&query).trim().parse().expect("a number")
+    db.behind(&query).trim().parse().expect("a number")
 }

@@ -1,7 +1,7 @@
 //! `{id}` addresses records by keys of every type.
 
-use crate::door::{Door, enc};
-use crate::room::Room;
+use crate::host::{Host, enc};
+use crate::test_db::TestDb;
 use serde_json::{Value, json};
 
 cases! {
@@ -12,30 +12,15 @@ cases! {
 fn keys() -> Vec<(&'static str, Value, Value, &'static str)> {
     vec![
         ("TINYINT", json!(-128), json!(-128), "-128"),
-        (
-            "BIGINT UNSIGNED",
-            json!("18446744073709551615"),
-            json!("18446744073709551615"),
-            "18446744073709551615",
-        ),
+        ("BIGINT UNSIGNED", json!("18446744073709551615"), json!("18446744073709551615"), "18446744073709551615"),
         ("BIT(40)", json!(1_000_000), json!(1_000_000), "1000000"),
         ("YEAR", json!(2026), json!(2026), "2026"),
         ("DECIMAL(20,5)", json!("1.5"), json!("1.50000"), "1.50000"),
         ("DOUBLE", json!(0.1), json!(0.1), "0.1"),
         ("FLOAT", json!(0.1), json!(0.1), "0.1"),
         ("VARCHAR(20)", json!("a/b,ü ?"), json!("a/b,ü ?"), "a/b,ü ?"),
-        (
-            "VARCHAR(20) CHARACTER SET latin1",
-            json!("é"),
-            json!("é"),
-            "é",
-        ),
-        (
-            "VARCHAR(20) CHARACTER SET utf16",
-            json!("🦭"),
-            json!("🦭"),
-            "🦭",
-        ),
+        ("VARCHAR(20) CHARACTER SET latin1", json!("é"), json!("é"), "é"),
+        ("VARCHAR(20) CHARACTER SET utf16", json!("🦭"), json!("🦭"), "🦭"),
         ("ENUM('a','b')", json!("b"), json!("b"), "b"),
         ("SET('a','b')", json!("b,a"), json!("a,b"), "a,b"),
         (
@@ -44,19 +29,9 @@ fn keys() -> Vec<(&'static str, Value, Value, &'static str)> {
             json!("123e4567-e89b-12d3-a456-426655440000"),
             "123e4567-e89b-12d3-a456-426655440000",
         ),
-        (
-            "INET6",
-            json!("2001:DB8::1"),
-            json!("2001:db8::1"),
-            "2001:db8::1",
-        ),
+        ("INET6", json!("2001:DB8::1"), json!("2001:db8::1"), "2001:db8::1"),
         ("INET4", json!("10.0.0.1"), json!("10.0.0.1"), "10.0.0.1"),
-        (
-            "DATE",
-            json!("2026-11-20"),
-            json!("2026-11-20"),
-            "2026-11-20",
-        ),
+        ("DATE", json!("2026-11-20"), json!("2026-11-20"), "2026-11-20"),
         (
             "DATETIME(6)",
             json!("2026-11-20T10:00:00.25+02:00"),
@@ -69,22 +44,17 @@ fn keys() -> Vec<(&'static str, Value, Value, &'static str)> {
             json!("2026-11-20 08:00:00.125"),
             "2026-11-20 08:00:00.125",
         ),
-        (
-            "TIME",
-            json!("-100:00:01"),
-            json!("-100:00:01"),
-            "-100:00:01",
-        ),
+        ("TIME", json!("-100:00:01"), json!("-100:00:01"), "-100:00:01"),
         ("BINARY(4)", json!("+/8="), json!("+/8AAA=="), "-_8AAA"),
         ("VARBINARY(9)", json!("+/8="), json!("+/8="), "+/8="),
     ]
 }
 
-async fn keys_of_every_type_address_their_record(door: Door) {
+async fn keys_of_every_type_address_their_record(host: Host) {
     for (kind, given, id, written) in keys() {
         let create = format!("CREATE TABLE t (k {kind} PRIMARY KEY, n INT)");
-        let room = Room::new(door, &[&create]).await;
-        let inserted = room.post("t", &json!({"k": given, "n": 1})).await;
+        let db = TestDb::new(host, &[&create]).await;
+        let inserted = db.post("t", &json!({"k": given, "n": 1})).await;
         assert_eq!(inserted.payload(), id, "{kind}: {inserted}");
         let own = match &id {
             Value::String(text) => text.clone(),
@@ -92,32 +62,20 @@ async fn keys_of_every_type_address_their_record(door: Door) {
         };
         for address in [own.as_str(), written] {
             let path = format!("t/{}", enc(address));
-            let answer = room.get(&path).await;
+            let answer = db.get(&path).await;
             assert_eq!(answer.payload()["k"], id, "{kind}: {answer}");
-            let changed = room.put(&path, &json!({"k": given, "n": 2})).await;
+            let changed = db.put(&path, &json!({"k": given, "n": 2})).await;
             assert_eq!(changed.payload(), 1, "{kind}: {changed}");
         }
-        assert_eq!(room.value("SELECT n FROM t").await, 2, "{kind}");
-        let gone = room.delete(&format!("t/{}", enc(written))).await;
+        assert_eq!(db.value("SELECT n FROM t").await, 2, "{kind}");
+        let gone = db.delete(&format!("t/{}", enc(written))).await;
         assert_eq!(gone.payload(), 1, "{kind}: {gone}");
     }
 }
 
-async fn what_is_no_key_addresses_nothing(door: Door) {
+async fn what_is_no_key_addresses_nothing(host: Host) {
     for (kind, addresses) in [
-        (
-            "INT",
-            &[
-                "x",
-                "1.0",
-                "01",
-                "+1",
-                " 1",
-                "1e0",
-                "true",
-                "99999999999999999999",
-            ][..],
-        ),
+        ("INT", &["x", "1.0", "01", "+1", " 1", "1e0", "true", "99999999999999999999"][..]),
         ("DECIMAL(5,2)", &["x", "1e99", "NaN"]),
         ("DOUBLE", &["x", "inf", "1e999"]),
         ("DATE", &["x", "2026-02-30", "2026-11-20T10:00:00Z"]),
@@ -131,12 +89,12 @@ async fn what_is_no_key_addresses_nothing(door: Door) {
         ("VARCHAR(9) CHARACTER SET utf8mb3", &["🦭"]),
     ] {
         let create = format!("CREATE TABLE t (k {kind} PRIMARY KEY)");
-        let room = Room::new(door, &[&create]).await;
+        let db = TestDb::new(host, &[&create]).await;
         for address in addresses {
             let path = format!("t/{}", enc(address));
-            let answer = room.get(&path).await;
+            let answer = db.get(&path).await;
             assert_eq!(answer.code(), "record_not_found", "{kind}: {answer}");
-            let gone = room.delete(&path).await;
+            let gone = db.delete(&path).await;
             assert_eq!(gone.payload(), 0, "{kind}: {gone}");
         }
     }

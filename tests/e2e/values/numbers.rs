@@ -2,8 +2,8 @@
 
 use super::Found::{ByInput, NotAsked};
 use super::{are_no_filters, are_refused, round_trips};
-use crate::door::Door;
-use crate::room::Room;
+use crate::host::Host;
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::json;
 
@@ -27,50 +27,15 @@ cases! {
     ],
 }
 
-async fn small_integers_are_numbers(door: Door) {
-    round_trips(
-        door,
-        "TINYINT",
-        ByInput,
-        &[
-            ("-128", "-128"),
-            ("127", "127"),
-            ("0", "0"),
-            ("null", "null"),
-        ],
-    )
-    .await;
-    round_trips(
-        door,
-        "SMALLINT",
-        ByInput,
-        &[("-32768", "-32768"), ("32767", "32767")],
-    )
-    .await;
-    round_trips(
-        door,
-        "MEDIUMINT",
-        ByInput,
-        &[("-8388608", "-8388608"), ("8388607", "8388607")],
-    )
-    .await;
-    round_trips(
-        door,
-        "INT",
-        ByInput,
-        &[("-2147483648", "-2147483648"), ("2147483647", "2147483647")],
-    )
-    .await;
-    round_trips(
-        door,
-        "BOOLEAN",
-        ByInput,
-        &[("true", "1"), ("false", "0"), ("1", "1")],
-    )
-    .await;
+async fn small_integers_are_numbers(host: Host) {
+    round_trips(host, "TINYINT", ByInput, &[("-128", "-128"), ("127", "127"), ("0", "0"), ("null", "null")]).await;
+    round_trips(host, "SMALLINT", ByInput, &[("-32768", "-32768"), ("32767", "32767")]).await;
+    round_trips(host, "MEDIUMINT", ByInput, &[("-8388608", "-8388608"), ("8388607", "8388607")]).await;
+    round_trips(host, "INT", ByInput, &[("-2147483648", "-2147483648"), ("2147483647", "2147483647")]).await;
+    round_trips(host, "BOOLEAN", ByInput, &[("true", "1"), ("false", "0"), ("1", "1")]).await;
 }
 
-async fn big_integers_lose_no_digit(door: Door) {
+async fn big_integers_lose_no_digit(host: Host) {
     let pairs = [
         ("9007199254740991", "9007199254740991"),
         ("-9007199254740991", "-9007199254740991"),
@@ -82,151 +47,70 @@ async fn big_integers_lose_no_digit(door: Door) {
         ("-9223372036854775808", "\"-9223372036854775808\""),
         ("\"-9223372036854775808\"", "\"-9223372036854775808\""),
     ];
-    round_trips(door, "BIGINT", ByInput, &pairs).await;
+    round_trips(host, "BIGINT", ByInput, &pairs).await;
 }
 
-async fn unsigned_integers_reach_their_maximum(door: Door) {
+async fn unsigned_integers_reach_their_maximum(host: Host) {
     let pairs = [
         ("18446744073709551615", "\"18446744073709551615\""),
         ("\"18446744073709551615\"", "\"18446744073709551615\""),
         ("9223372036854775808", "\"9223372036854775808\""),
         ("0", "0"),
     ];
-    round_trips(door, "BIGINT UNSIGNED", ByInput, &pairs).await;
-    round_trips(
-        door,
-        "INT UNSIGNED",
-        ByInput,
-        &[("4294967295", "4294967295")],
-    )
-    .await;
-    round_trips(door, "TINYINT UNSIGNED", ByInput, &[("255", "255")]).await;
+    round_trips(host, "BIGINT UNSIGNED", ByInput, &pairs).await;
+    round_trips(host, "INT UNSIGNED", ByInput, &[("4294967295", "4294967295")]).await;
+    round_trips(host, "TINYINT UNSIGNED", ByInput, &[("255", "255")]).await;
 }
 
-async fn integers_take_text_and_booleans(door: Door) {
-    let pairs = [
-        ("\"42\"", "42"),
-        ("\"-7\"", "-7"),
-        ("true", "1"),
-        ("false", "0"),
-    ];
-    round_trips(door, "INT", ByInput, &pairs).await;
+async fn integers_take_text_and_booleans(host: Host) {
+    let pairs = [("\"42\"", "42"), ("\"-7\"", "-7"), ("true", "1"), ("false", "0")];
+    round_trips(host, "INT", ByInput, &pairs).await;
 }
 
-async fn bits_are_numbers(door: Door) {
-    round_trips(
-        door,
-        "BIT(1)",
-        ByInput,
-        &[
-            ("1", "1"),
-            ("0", "0"),
-            ("true", "1"),
-            ("\"1\"", "1"),
-            ("null", "null"),
-        ],
-    )
-    .await;
-    round_trips(
-        door,
-        "BIT(8)",
-        ByInput,
-        &[("255", "255"), ("49", "49"), ("\"49\"", "49")],
-    )
-    .await;
-    let wide = [
-        ("18446744073709551615", "\"18446744073709551615\""),
-        ("9007199254740991", "9007199254740991"),
-    ];
-    round_trips(door, "BIT(64)", ByInput, &wide).await;
+async fn bits_are_numbers(host: Host) {
+    round_trips(host, "BIT(1)", ByInput, &[("1", "1"), ("0", "0"), ("true", "1"), ("\"1\"", "1"), ("null", "null")])
+        .await;
+    round_trips(host, "BIT(8)", ByInput, &[("255", "255"), ("49", "49"), ("\"49\"", "49")]).await;
+    let wide = [("18446744073709551615", "\"18446744073709551615\""), ("9007199254740991", "9007199254740991")];
+    round_trips(host, "BIT(64)", ByInput, &wide).await;
 }
 
-async fn years_are_numbers(door: Door) {
-    round_trips(
-        door,
-        "YEAR",
-        ByInput,
-        &[
-            ("2026", "2026"),
-            ("1901", "1901"),
-            ("2155", "2155"),
-            ("\"1999\"", "1999"),
-        ],
-    )
-    .await;
+async fn years_are_numbers(host: Host) {
+    round_trips(host, "YEAR", ByInput, &[("2026", "2026"), ("1901", "1901"), ("2155", "2155"), ("\"1999\"", "1999")])
+        .await;
 }
 
-async fn decimals_are_exact_text(door: Door) {
+async fn decimals_are_exact_text(host: Host) {
     let wide = "\"12345678901234567890123456789012345.123456789012345678901234567890\"";
     let negative = "\"-99999999999999999999999999999999999.999999999999999999999999999999\"";
     let tiny = "\"0.000000000000000000000000000001\"";
-    round_trips(
-        door,
-        "DECIMAL(65,30)",
-        ByInput,
-        &[
-            (wide, wide),
-            (negative, negative),
-            (tiny, tiny),
-            ("null", "null"),
-        ],
-    )
-    .await;
+    round_trips(host, "DECIMAL(65,30)", ByInput, &[(wide, wide), (negative, negative), (tiny, tiny), ("null", "null")])
+        .await;
     let pairs = [
         ("\"1.5\"", "\"1.50\""),
         ("\"-0.01\"", "\"-0.01\""),
         ("\"0\"", "\"0.00\""),
         ("\"99999999.99\"", "\"99999999.99\""),
     ];
-    round_trips(door, "DECIMAL(10,2)", ByInput, &pairs).await;
-    round_trips(
-        door,
-        "DECIMAL(20,0)",
-        ByInput,
-        &[("\"12345678901234567890\"", "\"12345678901234567890\"")],
-    )
-    .await;
+    round_trips(host, "DECIMAL(10,2)", ByInput, &pairs).await;
+    round_trips(host, "DECIMAL(20,0)", ByInput, &[("\"12345678901234567890\"", "\"12345678901234567890\"")]).await;
 }
 
-async fn decimals_take_numbers_as_written(door: Door) {
+async fn decimals_take_numbers_as_written(host: Host) {
     let pairs = [
-        (
-            "12345678901234567890.12345678901234567890",
-            "\"12345678901234567890.123456789012345678900000000000\"",
-        ),
+        ("12345678901234567890.12345678901234567890", "\"12345678901234567890.123456789012345678900000000000\""),
         ("0.1", "\"0.100000000000000000000000000000\""),
         ("-3", "\"-3.000000000000000000000000000000\""),
         ("1e2", "\"100.000000000000000000000000000000\""),
     ];
-    round_trips(door, "DECIMAL(65,30)", ByInput, &pairs).await;
+    round_trips(host, "DECIMAL(65,30)", ByInput, &pairs).await;
 }
 
-async fn floats_and_doubles_are_shortest(door: Door) {
-    let room = Room::new(
-        door,
-        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, f FLOAT, d DOUBLE)"],
-    )
-    .await;
-    for text in [
-        "0.1",
-        "1.1",
-        "3.4028235e38",
-        "1e-38",
-        "16777216",
-        "-0.25",
-        "123456.79",
-        "0",
-        "0.3",
-    ] {
-        let answer = room
-            .call(Method::POST, "t")
-            .bytes(format!("{{\"f\":{text}}}"))
-            .send()
-            .await;
-        let fields = room
-            .get(&format!("t/{}", answer.payload()))
-            .await
-            .raw_record();
+async fn floats_and_doubles_are_shortest(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, f FLOAT, d DOUBLE)"]).await;
+    for text in ["0.1", "1.1", "3.4028235e38", "1e-38", "16777216", "-0.25", "123456.79", "0", "0.3"] {
+        let answer = db.call(Method::POST, "t").bytes(format!("{{\"f\":{text}}}")).send().await;
+        let fields = db.get(&format!("t/{}", answer.payload())).await.raw_record();
         let got = &fields["f"];
         let equal = got.parse::<f64>().ok() == text.parse::<f64>().ok();
         assert!(equal, "a FLOAT {text} comes out as {got}");
@@ -245,28 +129,12 @@ async fn floats_and_doubles_are_shortest(door: Door) {
     ];
     for text in doubles {
         for input in [text.to_owned(), format!("\"{text}\"")] {
-            let answer = room
-                .call(Method::POST, "t")
-                .bytes(format!("{{\"d\":{input}}}"))
-                .send()
-                .await;
+            let answer = db.call(Method::POST, "t").bytes(format!("{{\"d\":{input}}}")).send().await;
             let id = answer.payload();
-            let record = room.get(&format!("t/{id}")).await.raw_record();
-            let sql = room
-                .sql(&format!("SELECT d FROM t WHERE id = {id}"))
-                .send()
-                .await
-                .raw_row();
-            let bound = room
-                .sql_with("SELECT d FROM t WHERE id = ?", json!([id]))
-                .send()
-                .await
-                .raw_row();
-            for (how, got) in [
-                ("record", &record["d"]),
-                ("sql", &sql["d"]),
-                ("bound", &bound["d"]),
-            ] {
+            let record = db.get(&format!("t/{id}")).await.raw_record();
+            let sql = db.sql(&format!("SELECT d FROM t WHERE id = {id}")).send().await.raw_row();
+            let bound = db.sql_with("SELECT d FROM t WHERE id = ?", json!([id])).send().await.raw_row();
+            for (how, got) in [("record", &record["d"]), ("sql", &sql["d"]), ("bound", &bound["d"])] {
                 let bits = got.parse::<f64>().map(f64::to_bits).ok();
                 assert_eq!(
                     bits,
@@ -277,121 +145,69 @@ async fn floats_and_doubles_are_shortest(door: Door) {
             }
         }
     }
-    round_trips(
-        door,
-        "DOUBLE",
-        NotAsked,
-        &[
-            ("null", "null"),
-            ("0.1", "0.1"),
-            ("1.5", "1.5"),
-            ("-2.25", "-2.25"),
-        ],
-    )
-    .await;
-    round_trips(
-        door,
-        "FLOAT",
-        NotAsked,
-        &[("null", "null"), ("0.1", "0.1"), ("1.5", "1.5")],
-    )
-    .await;
+    round_trips(host, "DOUBLE", NotAsked, &[("null", "null"), ("0.1", "0.1"), ("1.5", "1.5"), ("-2.25", "-2.25")])
+        .await;
+    round_trips(host, "FLOAT", NotAsked, &[("null", "null"), ("0.1", "0.1"), ("1.5", "1.5")]).await;
 }
 
-async fn numbers_out_of_range_are_refused(door: Door) {
-    are_refused(
-        door,
-        "TINYINT",
-        &[
-            "128", "-129", "\"x\"", "1e10", "\"\"", "\"1 2\"", "\"0x1\"", "{}", "[]",
-        ],
-    )
-    .await;
-    are_refused(door, "INT UNSIGNED", &["-1", "4294967296"]).await;
-    are_refused(
-        door,
-        "BIGINT",
-        &[
-            "9223372036854775808",
-            "-9223372036854775809",
-            "1e40",
-            "\"9223372036854775808\"",
-        ],
-    )
-    .await;
-    are_refused(door, "BIGINT UNSIGNED", &["18446744073709551616", "-1"]).await;
-    are_refused(
-        door,
-        "DECIMAL(5,2)",
-        &["1000", "\"1000.00\"", "\"abc\"", "1e9", "\"\""],
-    )
-    .await;
-    are_refused(
-        door,
-        "DOUBLE",
-        &["\"abc\"", "\"1e400\"", "\"\"", "\"NaN\"", "\"Infinity\""],
-    )
-    .await;
-    are_refused(door, "FLOAT", &["1e39"]).await;
-    are_refused(door, "BIT(4)", &["16", "-1", "\"x\""]).await;
-    are_refused(door, "YEAR", &["1800", "3000", "1900", "2156"]).await;
+async fn numbers_out_of_range_are_refused(host: Host) {
+    are_refused(host, "TINYINT", &["128", "-129", "\"x\"", "1e10", "\"\"", "\"1 2\"", "\"0x1\"", "{}", "[]"]).await;
+    are_refused(host, "INT UNSIGNED", &["-1", "4294967296"]).await;
+    are_refused(host, "BIGINT", &["9223372036854775808", "-9223372036854775809", "1e40", "\"9223372036854775808\""])
+        .await;
+    are_refused(host, "BIGINT UNSIGNED", &["18446744073709551616", "-1"]).await;
+    are_refused(host, "DECIMAL(5,2)", &["1000", "\"1000.00\"", "\"abc\"", "1e9", "\"\""]).await;
+    are_refused(host, "DOUBLE", &["\"abc\"", "\"1e400\"", "\"\"", "\"NaN\"", "\"Infinity\""]).await;
+    are_refused(host, "FLOAT", &["1e39"]).await;
+    are_refused(host, "BIT(4)", &["16", "-1", "\"x\""]).await;
+    are_refused(host, "YEAR", &["1800", "3000", "1900", "2156"]).await;
 }
 
-async fn sums_and_counts_have_the_types_of_mariadb(door: Door) {
-    let room = Room::new(
-        door,
-        &[
-            "CREATE TABLE t (i INT, d DECIMAL(10,2), f DOUBLE)",
-            "INSERT INTO t VALUES (1, 1.10, 0.5), (2, 2.20, 0.25)",
-        ],
+async fn sums_and_counts_have_the_types_of_mariadb(host: Host) {
+    let db = TestDb::new(
+        host,
+        &["CREATE TABLE t (i INT, d DECIMAL(10,2), f DOUBLE)", "INSERT INTO t VALUES (1, 1.10, 0.5), (2, 2.20, 0.25)"],
     )
     .await;
-    let row = room.exec("SELECT COUNT(*) AS n, SUM(i) AS si, SUM(d) AS sd, SUM(f) AS sf, AVG(i) AS a, MAX(i) AS m FROM t").await;
-    assert_eq!(
-        row,
-        json!([{"n": 2, "si": "3", "sd": "3.30", "sf": 0.75, "a": "1.5000", "m": 2}])
-    );
+    let row = db
+        .exec("SELECT COUNT(*) AS n, SUM(i) AS si, SUM(d) AS sd, SUM(f) AS sf, AVG(i) AS a, MAX(i) AS m FROM t")
+        .await;
+    assert_eq!(row, json!([{"n": 2, "si": "3", "sd": "3.30", "sf": 0.75, "a": "1.5000", "m": 2}]));
 }
 
-async fn zerofill_is_a_number(door: Door) {
-    round_trips(door, "INT(8) UNSIGNED ZEROFILL", ByInput, &[("42", "42")]).await;
+async fn zerofill_is_a_number(host: Host) {
+    round_trips(host, "INT(8) UNSIGNED ZEROFILL", ByInput, &[("42", "42")]).await;
 }
 
-async fn one_beyond_either_end_is_refused(door: Door) {
-    for (kind, bits) in [
-        ("TINYINT", 8),
-        ("SMALLINT", 16),
-        ("MEDIUMINT", 24),
-        ("INT", 32),
-        ("BIGINT", 64),
-    ] {
+async fn one_beyond_either_end_is_refused(host: Host) {
+    for (kind, bits) in [("TINYINT", 8), ("SMALLINT", 16), ("MEDIUMINT", 24), ("INT", 32), ("BIGINT", 64)] {
         let half = 1_i128 << (bits - 1);
         let (below, above) = ((-half - 1).to_string(), half.to_string());
-        are_refused(door, kind, &[&below, &above, &format!("\"{above}\"")]).await;
+        are_refused(host, kind, &[&below, &above, &format!("\"{above}\"")]).await;
         let unsigned = format!("{kind} UNSIGNED");
-        are_refused(door, &unsigned, &["-1", &(half * 2).to_string(), "1.5"]).await;
+        are_refused(host, &unsigned, &["-1", &(half * 2).to_string(), "1.5"]).await;
     }
     for width in [1, 8, 63, 64] {
         let above = (1_u128 << width).to_string();
-        are_refused(door, &format!("BIT({width})"), &["-1", &above]).await;
+        are_refused(host, &format!("BIT({width})"), &["-1", &above]).await;
     }
     let widest = "9".repeat(66);
-    are_refused(door, "DECIMAL(65,0)", &[&widest, "1e65"]).await;
-    are_refused(door, "DECIMAL(38,38)", &["1", "\"-1.0\""]).await;
+    are_refused(host, "DECIMAL(65,0)", &[&widest, "1e65"]).await;
+    are_refused(host, "DECIMAL(38,38)", &["1", "\"-1.0\""]).await;
 }
 
-async fn what_is_no_number_is_no_filter(door: Door) {
+async fn what_is_no_number_is_no_filter(host: Host) {
     let nonsense = ["\"x\"", "\"\"", "\"0x1\"", "\"1 2\"", "{}", "\"NaN\""];
     for kind in ["INT", "BIT(9)", "YEAR", "DECIMAL(9,2)", "DOUBLE", "FLOAT"] {
-        are_no_filters(door, kind, &nonsense).await;
+        are_no_filters(host, kind, &nonsense).await;
     }
-    are_no_filters(door, "DOUBLE", &["\"1e999\"", "1e999", "\"Infinity\""]).await;
-    are_no_filters(door, "DECIMAL(65,30)", &["1e65", "1e-39"]).await;
+    are_no_filters(host, "DOUBLE", &["\"1e999\"", "1e999", "\"Infinity\""]).await;
+    are_no_filters(host, "DECIMAL(65,30)", &["1e65", "1e-39"]).await;
 }
 
-async fn numbers_beyond_a_columns_range_compare_as_numbers(door: Door) {
-    let room = Room::new(
-        door,
+async fn numbers_beyond_a_columns_range_compare_as_numbers(host: Host) {
+    let db = TestDb::new(
+        host,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, a TINYINT, b INT UNSIGNED, c DECIMAL(4,2), d FLOAT)",
             "INSERT INTO t VALUES (1, -128, 0, -99.99, 0.5), (2, 127, 4294967295, 99.99, 1.5)",
@@ -406,15 +222,10 @@ async fn numbers_beyond_a_columns_range_compare_as_numbers(door: Door) {
         ("b", json!(-1), ">", vec![1, 2]),
         ("b", json!("4294967296"), ">=", vec![]),
         ("c", json!("99.995"), "<", vec![1, 2]),
-        (
-            "c",
-            json!("99.9900000000000000000000000000000000000000000000"),
-            "=",
-            vec![2],
-        ),
+        ("c", json!("99.9900000000000000000000000000000000000000000000"), "=", vec![2]),
         ("d", json!(1e300), "<", vec![1, 2]),
     ] {
         let query = json!({field: {"value": value, "equality": equality}});
-        assert_eq!(room.ids("t", &query, "").await, ids, "{query}");
+        assert_eq!(db.ids("t", &query, "").await, ids, "{query}");
     }
 }

@@ -6,8 +6,8 @@ mod texts;
 mod times;
 
 use crate::case::Case;
-use crate::door::{Door, enc, option};
-use crate::room::Room;
+use crate::host::{Host, enc, option};
+use crate::test_db::TestDb;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -17,15 +17,7 @@ use serde_json::{Value, json};
 use std::net::Ipv6Addr;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [
-        numbers::cases(),
-        others::cases(),
-        texts::cases(),
-        times::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [numbers::cases(), others::cases(), texts::cases(), times::cases()].into_iter().flatten().collect()
 }
 
 /// Values of each type in one run.
@@ -53,16 +45,8 @@ enum Equal {
 impl Equal {
     fn holds(self, left: &str, right: &str) -> bool {
         // MariaDB keeps no sign of a zero: adding one without takes it off here too.
-        let doubles = |text: &str| {
-            text.parse::<f64>()
-                .map(|number| (number + 0.0).to_bits())
-                .ok()
-        };
-        let floats = |text: &str| {
-            text.parse::<f32>()
-                .map(|number| (number + 0.0).to_bits())
-                .ok()
-        };
+        let doubles = |text: &str| text.parse::<f64>().map(|number| (number + 0.0).to_bits()).ok();
+        let floats = |text: &str| text.parse::<f32>().map(|number| (number + 0.0).to_bits()).ok();
         let address = |text: &str| text.trim_matches('"').parse::<Ipv6Addr>().ok();
         match self {
             Self::AsAddresses => address(left) == address(right),
@@ -70,8 +54,7 @@ impl Equal {
             Self::AsDoubles => doubles(left) == doubles(right),
             Self::AsFloats => floats(left) == floats(right),
             Self::AsPlaces => {
-                let value =
-                    |text: &str| serde_json::from_str::<Value>(&text.replace(".0", "")).ok();
+                let value = |text: &str| serde_json::from_str::<Value>(&text.replace(".0", "")).ok();
                 value(left) == value(right)
             }
         }
@@ -79,66 +62,36 @@ impl Equal {
 }
 
 /// Inserts a batch of samples, reads them back, finds each by what was read, and changes it to the same.
-async fn come_back(door: Door, kind: &str, equal: Equal, samples: &Samples) {
-    let room = Room::new(
-        door,
-        &[&format!(
-            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})"
-        )],
-    )
-    .await;
+async fn come_back(host: Host, kind: &str, equal: Equal, samples: &Samples) {
+    let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     let mut runner = TestRunner::new(Config::default());
-    let samples: Vec<Sample> = (0..COUNT)
-        .map(|_| samples.new_tree(&mut runner).expect("a value").current())
-        .collect();
-    let rows: Vec<String> = samples
-        .iter()
-        .map(|(sent, _)| format!("{{\"v\":{sent}}}"))
-        .collect();
+    let samples: Vec<Sample> = (0..COUNT).map(|_| samples.new_tree(&mut runner).expect("a value").current()).collect();
+    let rows: Vec<String> = samples.iter().map(|(sent, _)| format!("{{\"v\":{sent}}}")).collect();
     let body = format!("{{\"batchData\":[{}]}}", rows.join(","));
-    let ids: Vec<i64> = serde_json::from_value(
-        room.call(Method::POST, "t")
-            .bytes(body)
-            .send()
-            .await
-            .payload(),
-    )
-    .expect("ids");
+    let ids: Vec<i64> =
+        serde_json::from_value(db.call(Method::POST, "t").bytes(body).send().await.payload()).expect("ids");
     if !matches!(equal, Equal::AsPlaces) {
-        pages_hold_each_once(&room, kind).await;
+        pages_hold_each_once(&db, kind).await;
     }
-    let read = values(&room).await;
+    let read = values(&db).await;
     for ((sent, expected), value) in samples.iter().zip(&read) {
-        assert!(
-            equal.holds(value, expected),
-            "{kind}: {sent} comes back as {value}, not {expected}"
-        );
+        assert!(equal.holds(value, expected), "{kind}: {sent} comes back as {value}, not {expected}");
     }
     for (id, value) in ids.iter().zip(&read) {
         let same = ids.iter().zip(&read).filter(|(_, other)| *other == value);
         let same: Vec<Value> = same.map(|(id, _)| json!(id)).collect();
         let query = enc(&format!("{{\"v\":{{\"value\":{value}}}}}"));
-        let found = room
-            .column(&format!("t?order[field]=id&query={query}"), "id")
-            .await;
+        let found = db.column(&format!("t?order[field]=id&query={query}"), "id").await;
         assert_eq!(found, same, "{kind}: {value} finds others");
         let body = format!("{{\"v\":{value}}}");
-        let changed = room
-            .call(Method::PUT, &format!("t/{id}"))
-            .bytes(body)
-            .send()
-            .await;
+        let changed = db.call(Method::PUT, &format!("t/{id}")).bytes(body).send().await;
         assert_eq!(changed.payload(), 1, "{kind}: {value}");
     }
-    assert_eq!(
-        values(&room).await,
-        read,
-        "{kind} after changes to the same"
-    );
+    assert_eq!(values(&db).await, read, "{kind} after changes to the same");
 }
 
 /// The exact texts of the values, in the order of their records.
-async fn values(room: &Room) -> Vec<String> {
+async fn values(db: &TestDb) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Rows {
         payload: Vec<Row>,
@@ -147,22 +100,19 @@ async fn values(room: &Room) -> Vec<String> {
     struct Row {
         v: Box<RawValue>,
     }
-    let rows: Rows = room.get("t?selectFields=v&order[field]=id").await.read();
-    rows.payload
-        .iter()
-        .map(|row| row.v.get().to_owned())
-        .collect()
+    let rows: Rows = db.get("t?selectFields=v&order[field]=id").await.read();
+    rows.payload.iter().map(|row| row.v.get().to_owned()).collect()
 }
 
 /// Reads all records in the order of the value, page after page, each of which begins behind the last
 /// value of the one before: every record once, and in the order of a read that has no pages.
-async fn pages_hold_each_once(room: &Room, kind: &str) {
+async fn pages_hold_each_once(db: &TestDb, kind: &str) {
     for strategy in ["ASC", "DESC"] {
         let order = option("order", &json!({"field": "v", "strategy": strategy}));
-        let whole = room.get(&format!("t?{order}&limit=1000")).await.payload();
+        let whole = db.get(&format!("t?{order}&limit=1000")).await.payload();
         let (mut came, mut after) = (Vec::new(), String::new());
         while came.len() <= COUNT {
-            let answer = room.get(&format!("t?{order}&limit=5{after}")).await;
+            let answer = db.get(&format!("t?{order}&limit=5{after}")).await;
             came.extend(answer.payload().as_array().expect("a list").clone());
             match answer.json()["next"].as_str() {
                 Some(next) => after = format!("&after={}", enc(next)),

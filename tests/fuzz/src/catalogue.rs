@@ -26,39 +26,20 @@ static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
         table("posts", &POSTS, &["id"], Traits::default()),
         table(
             "users",
-            &[
-                ("id", Kind::Integer),
-                ("name", Kind::Text),
-                ("boss_id", Kind::Integer),
-                ("note", Kind::Text),
-            ],
+            &[("id", Kind::Integer), ("name", Kind::Text), ("boss_id", Kind::Integer), ("note", Kind::Text)],
             &["id"],
             Traits::default(),
         ),
         table(
             "links",
-            &[
-                ("post_id", Kind::Integer),
-                ("user_id", Kind::Integer),
-                ("state", Kind::Text),
-            ],
+            &[("post_id", Kind::Integer), ("user_id", Kind::Integer), ("state", Kind::Text)],
             &["post_id", "user_id"],
             Traits::default(),
         ),
-        table(
-            "log",
-            &[("post_id", Kind::Integer), ("line", Kind::Text)],
-            &[],
-            Traits::default(),
-        ),
+        table("log", &[("post_id", Kind::Integer), ("line", Kind::Text)], &[], Traits::default()),
         table(
             "post_tags",
-            &[
-                ("post_id", Kind::Integer),
-                ("tag", Kind::Text),
-                ("share", Kind::Double),
-                ("bits", Kind::Bit),
-            ],
+            &[("post_id", Kind::Integer), ("tag", Kind::Text), ("share", Kind::Double), ("bits", Kind::Bit)],
             &["post_id", "tag"],
             Traits::default(),
         ),
@@ -66,11 +47,7 @@ static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
             "a`b?",
             &[("x?", Kind::Date), ("`", Kind::Time), ("?", Kind::Integer)],
             &[],
-            Traits {
-                view: true,
-                stored_code: true,
-                ..Traits::default()
-            },
+            Traits { view: true, stored_code: true, ..Traits::default() },
         ),
     ]
 });
@@ -78,19 +55,13 @@ static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
 /// The table of that name, if there is one.
 #[must_use]
 pub fn find(database: &DatabaseName, name: &TableName) -> Option<&'static Arc<Table>> {
-    TABLES
-        .iter()
-        .find(|table| table.name() == name && table.database() == database)
+    TABLES.iter().find(|table| table.name() == name && table.database() == database)
 }
 
 fn table(name: &str, fields: &[(&str, Kind)], key: &[&str], traits: Traits) -> Arc<Table> {
-    let columns: Vec<Column> = fields
-        .iter()
-        .map(|(name, kind)| column(name, *kind, key.contains(name), key.len()))
-        .collect();
-    let primary = (0..columns.len())
-        .filter(|at| columns[*at].primary)
-        .collect();
+    let columns: Vec<Column> =
+        fields.iter().map(|(name, kind)| column(name, *kind, key.contains(name), key.len())).collect();
+    let primary = (0..columns.len()).filter(|at| columns[*at].primary).collect();
     Arc::new(Table::new(
         DatabaseName::parse("demo").expect("a name"),
         TableName::parse(name).expect("a name"),

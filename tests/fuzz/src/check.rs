@@ -33,13 +33,8 @@ pub fn request(bytes: &[u8]) {
     let before = MEMORY.current_usage();
     let outcome = outcome::of(&request);
     let taken = MEMORY.peak_usage().saturating_sub(before);
-    let bound =
-        MEMORY_BASE_BYTES + MEMORY_FACTOR * request.size() + MEMORY_CELL_BYTES * cells(&outcome);
-    assert!(
-        taken <= bound,
-        "{taken} bytes for a request of {}",
-        request.size()
-    );
+    let bound = MEMORY_BASE_BYTES + MEMORY_FACTOR * request.size() + MEMORY_CELL_BYTES * cells(&outcome);
+    assert!(taken <= bound, "{taken} bytes for a request of {}", request.size());
     assert_eq!(outcome, outcome::of(&request), "the same request again");
     holds(&outcome);
     is_judged_by_its_head(&request);
@@ -76,10 +71,7 @@ fn fits(verb: Verb, text: &str) {
         Verb::Insert { .. } => &["INSERT "],
         Verb::Change => &["UPDATE ", "DELETE "],
     };
-    assert!(
-        verbs.iter().any(|verb| text.starts_with(verb)),
-        "{verb:?}: {text}"
-    );
+    assert!(verbs.iter().any(|verb| text.starts_with(verb)), "{verb:?}: {text}");
     if verb == Verb::Change {
         let (_, condition) = text.split_once(" WHERE ").expect("a condition");
         assert!(!condition.starts_with("TRUE"), "{text}");
@@ -89,10 +81,7 @@ fn fits(verb: Verb, text: &str) {
 /// A refusal is a caller's fault, told in bounded sentences and valid JSON.
 pub(crate) fn is_clear(problem: &Problem) {
     assert!((400..500).contains(&problem.status()), "{problem}");
-    for sentence in [Some(problem.message()), problem.hint()]
-        .into_iter()
-        .flatten()
-    {
+    for sentence in [Some(problem.message()), problem.hint()].into_iter().flatten() {
         assert!(sentence.trim().len() > 1, "{problem:?}");
         assert!(
             sentence.len() <= SENTENCE_MAX_BYTES,
@@ -102,14 +91,10 @@ pub(crate) fn is_clear(problem: &Problem) {
         );
         assert!(!sentence.chars().any(char::is_control), "{sentence:?}");
     }
-    let envelope: serde_json::Value =
-        serde_json::from_slice(&problem.to_json("0")).expect("valid JSON");
+    let envelope: serde_json::Value = serde_json::from_slice(&problem.to_json("0")).expect("valid JSON");
     assert_eq!(envelope["error"]["message"], problem.message());
     for (_, value) in problem.headers() {
-        assert!(
-            value.bytes().all(|byte| (b' '..=b'~').contains(&byte)),
-            "{value:?}"
-        );
+        assert!(value.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{value:?}");
     }
 }
 

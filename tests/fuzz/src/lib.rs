@@ -8,11 +8,7 @@
 //!
 //! The programs in `targets/` hand it the fuzzer's inputs, `tests/replay.rs` those that are known. It knows
 //! the stages' public functions only, and says what is wrong by panicking, which is what a fuzzer looks for.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a breach is told by a panic"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a breach is told by a panic")]
 
 pub mod catalogue;
 pub mod check;

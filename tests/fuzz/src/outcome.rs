@@ -81,8 +81,7 @@ fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
     };
     let table = |name| catalogue::find(&path.database, name);
     let joined = operation.joins().iter().map(|join| table(&join.table));
-    let (Some(root), Some(joined)) = (table(&path.table), joined.collect::<Option<Vec<_>>>())
-    else {
+    let (Some(root), Some(joined)) = (table(&path.table), joined.collect::<Option<Vec<_>>>()) else {
         return Ok(Outcome::Nowhere);
     };
     if let Operation::Describe(_) = operation {
@@ -106,11 +105,7 @@ fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
 }
 
 /// The read or its explanation, and its count if that is asked for.
-fn reads(
-    mut plan: Select,
-    operation: &Operation,
-    scope: &Scope<'_>,
-) -> Result<Vec<Statement>, Problem> {
+fn reads(mut plan: Select, operation: &Operation, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
     let mut statements = Vec::new();
     if let Operation::Read(read) = operation {
         if read.count == Count::Exact {
@@ -139,9 +134,7 @@ fn last_seen(token: &str) -> Param {
 
 fn verb(operation: &Operation) -> Verb {
     match operation {
-        Operation::Insert(insert) => Verb::Insert {
-            cells: insert.rows.as_slice().len() * insert.fields.len(),
-        },
+        Operation::Insert(insert) => Verb::Insert { cells: insert.rows.as_slice().len() * insert.fields.len() },
         Operation::Update(_) | Operation::Delete(_) => Verb::Change,
         _ => Verb::Read,
     }

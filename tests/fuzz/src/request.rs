@@ -27,12 +27,7 @@ impl<'a> Request<'a> {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        let mut head = RequestHead {
-            method,
-            path,
-            query,
-            ..RequestHead::default()
-        };
+        let mut head = RequestHead { method, path, query, ..RequestHead::default() };
         let mut body = rest;
         while !rest.is_empty() {
             let (line, after) = split_line(rest);

@@ -28,10 +28,7 @@ pub fn requests() -> Vec<String> {
 pub fn uploads() -> Vec<Vec<u8>> {
     let bodies = UPLOADS.map(|(way, body)| (way, body.replace('\n', "\r\n")));
     let seed = 7_u64.to_le_bytes();
-    bodies
-        .iter()
-        .map(|(way, body)| [&[*way], &seed[..], body.as_bytes()].concat())
-        .collect()
+    bodies.iter().map(|(way, body)| [&[*way], &seed[..], body.as_bytes()].concat()).collect()
 }
 
 const UPLOADS: [(u8, &str); 7] = [
@@ -47,10 +44,7 @@ const UPLOADS: [(u8, &str); 7] = [
         0,
         r#"{"media":[{"fileBase64":"iVBO\r\nRw0K","fileName":"x","fileType":".txt"},{"imageBase64":"_-8=","imageName":"x","imageType":"jpg"}],"type":"file"}"#,
     ),
-    (
-        0,
-        r#"{"type":"video","media":[{"name":"a","base64":"data:a/b;base64,YR=="}]}"#,
-    ),
+    (0, r#"{"type":"video","media":[{"name":"a","base64":"data:a/b;base64,YR=="}]}"#),
     (
         1,
         "--xyz\nContent-Disposition: form-data; name=type\n\nimage\n--xyz\nContent-Disposition: form-data; name=\"f\"; filename=\"a%22.png\"\nContent-Type: image/png\n\n\n--xy\n--xyz--\n",
@@ -80,8 +74,7 @@ pub fn lay_out_where_asked(seeds: impl IntoIterator<Item = impl AsRef<[u8]>>) {
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+    text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
 }
 
 fn request(line: &str, place: impl Fn(&str) -> String) -> Option<String> {

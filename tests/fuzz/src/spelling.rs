@@ -23,24 +23,13 @@ const POSTS_PATH: &str = "/api/v1/crud/demo/posts";
 /// # Panics
 /// If two differ.
 pub fn agree(read: &Read) {
-    let body = Json::Object(
-        read.options()
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()))
-            .collect(),
-    );
+    let body = Json::Object(read.options().iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect());
     let post = format!("POST {POSTS_PATH}/query\n\n{body}");
     let meant = outcome_of(&post);
     if let Outcome::Ours(_, statements) = &meant {
-        statements
-            .iter()
-            .for_each(|statement| drop(is_ours(statement)));
+        statements.iter().for_each(|statement| drop(is_ours(statement)));
     }
-    for query in [
-        in_json(read),
-        in_brackets(read, Lists::Counted),
-        in_brackets(read, Lists::Empty),
-    ] {
+    for query in [in_json(read), in_brackets(read, Lists::Counted), in_brackets(read, Lists::Empty)] {
         if query.len() + POSTS_PATH.len() >= URL_MAX_BYTES {
             continue;
         }
@@ -65,11 +54,7 @@ fn same(meant: &Outcome, got: &Outcome, post: &str, get: &str) {
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 fn pair(name: &str, value: &str) -> String {
-    format!(
-        "{}={}",
-        utf8_percent_encode(name, ENCODED),
-        utf8_percent_encode(value, ENCODED)
-    )
+    format!("{}={}", utf8_percent_encode(name, ENCODED), utf8_percent_encode(value, ENCODED))
 }
 
 fn in_json(read: &Read) -> String {

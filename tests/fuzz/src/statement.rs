@@ -77,9 +77,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// What stands between words, besides white space. The literal is the escape of our own patterns.
-const SIGNS: &[&str] = &[
-    "'|'", "<=>", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", ".", "?", "*", "+", ":=", "@",
-];
+const SIGNS: &[&str] = &["'|'", "<=>", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", ".", "?", "*", "+", ":=", "@"];
 
 /// Placeholders of a prepared statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_535;
@@ -110,17 +108,12 @@ pub fn is_ours(statement: &Statement) -> String {
         rest = &rest[taken..];
     }
     assert_eq!(placeholders, statement.params().len(), "values of {text}");
-    assert!(
-        placeholders <= PLACEHOLDERS_MAX,
-        "{placeholders} placeholders"
-    );
+    assert!(placeholders <= PLACEHOLDERS_MAX, "{placeholders} placeholders");
     bare
 }
 
 fn word(rest: &str, text: &str) -> usize {
-    let end = rest
-        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .unwrap_or(rest.len());
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
     let word = &rest[..end];
     // Numbers, and columns of a count's inner select: `c0`, `c1` ….
     let digits = word.strip_prefix('c').unwrap_or(word);
@@ -140,9 +133,7 @@ fn without_names(text: &str) -> String {
         bare.push_str("`n`");
         rest = &rest[start + 1..];
         loop {
-            let end = rest
-                .find('`')
-                .unwrap_or_else(|| panic!("an open name in {text}"));
+            let end = rest.find('`').unwrap_or_else(|| panic!("an open name in {text}"));
             rest = &rest[end + 1..];
             match rest.strip_prefix('`') {
                 Some(more) => rest = more,
@@ -164,9 +155,7 @@ pub fn is_verbatim(call: &SqlCall, statement: &Statement) {
     let inner = mark.strip_prefix("/*").expect("a comment");
     assert!(inner.bytes().all(|byte| byte.is_ascii_hexdigit()), "{mark}");
     assert!(
-        own.chars()
-            .filter(|c| *c != ' ')
-            .eq(call.query.chars().filter(|c| *c != ' ')),
+        own.chars().filter(|c| *c != ' ').eq(call.query.chars().filter(|c| *c != ' ')),
         "{:?} became {own:?}",
         call.query
     );

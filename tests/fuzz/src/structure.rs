@@ -15,9 +15,7 @@ const GROUPS_MAX_LEVELS: u8 = 4;
 /// Tables that can be joined, and names that conditions may give them.
 const TABLES: [&str; 5] = ["users", "links", "log", "u", "posts"];
 /// Fields of these tables that are no fields of `posts`.
-const JOINED_FIELDS: [&str; 7] = [
-    "name", "boss_id", "note", "post_id", "user_id", "state", "line",
-];
+const JOINED_FIELDS: [&str; 7] = ["name", "boss_id", "note", "post_id", "user_id", "state", "line"];
 
 /// Options of a read, in order.
 #[derive(Debug)]
@@ -99,16 +97,9 @@ fn selection(u: &mut Unstructured<'_>) -> arbitrary::Result<(&'static str, Json)
 
 fn join(u: &mut Unstructured<'_>) -> arbitrary::Result<Json> {
     const KINDS: [&str; 4] = ["INNER JOIN", "join", "LEFT JOIN", "right join"];
-    let mut parts_of_it = vec![
-        ("tableName", (*u.choose(&TABLES)?).into()),
-        ("joinType", (*u.choose(&KINDS)?).into()),
-    ];
+    let mut parts_of_it = vec![("tableName", (*u.choose(&TABLES)?).into()), ("joinType", (*u.choose(&KINDS)?).into())];
     if u.arbitrary()? {
-        let alias = if u.arbitrary()? {
-            "u".to_owned()
-        } else {
-            label(u)?
-        };
+        let alias = if u.arbitrary()? { "u".to_owned() } else { label(u)? };
         parts_of_it.push(("alias", alias.into()));
     }
     let matches = parts(u, |u| {
@@ -153,10 +144,7 @@ fn place(u: &mut Unstructured<'_>) -> arbitrary::Result<Json> {
         return Ok(name.into());
     }
     let table = *u.choose(&TABLES)?;
-    Ok(object(vec![
-        ("tableName", table.into()),
-        ("fieldName", name.into()),
-    ]))
+    Ok(object(vec![("tableName", table.into()), ("fieldName", name.into())]))
 }
 
 /// A field, and whether a number means the same to it as the number's text.
@@ -168,10 +156,7 @@ fn field(u: &mut Unstructured<'_>) -> arbitrary::Result<(String, bool)> {
         return Ok(((*u.choose(&JOINED_FIELDS)?).to_owned(), false));
     }
     let (name, kind) = *u.choose(&POSTS)?;
-    let numeric = matches!(
-        kind,
-        Kind::Integer | Kind::Decimal | Kind::Float | Kind::Text
-    );
+    let numeric = matches!(kind, Kind::Integer | Kind::Decimal | Kind::Float | Kind::Text);
     Ok((name.to_owned(), numeric))
 }
 
@@ -209,10 +194,7 @@ fn nested(u: &mut Unstructured<'_>, level: u8) -> arbitrary::Result<Json> {
     Ok(object(parts))
 }
 
-fn spelled(
-    u: &mut Unstructured<'_>,
-    numeric: bool,
-) -> arbitrary::Result<Vec<(&'static str, Json)>> {
+fn spelled(u: &mut Unstructured<'_>, numeric: bool) -> arbitrary::Result<Vec<(&'static str, Json)>> {
     const OPERATORS: [&str; 20] = [
         "=",
         "!=",
@@ -235,18 +217,10 @@ fn spelled(
         "ENDS WITH",
         "MATCH_BOOLEAN",
     ];
-    let value = if u.ratio(1, 3)? {
-        parts(u, |u| scalar(u, numeric))?.into()
-    } else {
-        scalar(u, numeric)?
-    };
+    let value = if u.ratio(1, 3)? { parts(u, |u| scalar(u, numeric))?.into() } else { scalar(u, numeric)? };
     let mut parts = vec![("value", value)];
     if u.arbitrary()? {
-        let operator = if u.ratio(1, 16)? {
-            word(u)?
-        } else {
-            (*u.choose(&OPERATORS)?).to_owned()
-        };
+        let operator = if u.ratio(1, 16)? { word(u)? } else { (*u.choose(&OPERATORS)?).to_owned() };
         parts.push(("equality", operator.into()));
     }
     if u.ratio(1, 4)? {
@@ -308,12 +282,7 @@ fn label(u: &mut Unstructured<'_>) -> arbitrary::Result<String> {
 }
 
 fn object(parts: Vec<(&'static str, Json)>) -> Json {
-    Json::Object(
-        parts
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
-    )
+    Json::Object(parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// One to some.
@@ -330,9 +299,5 @@ fn parts<'a, T>(
 }
 
 fn one_or_all(u: &mut Unstructured<'_>, mut parts: Vec<Json>) -> arbitrary::Result<Json> {
-    Ok(if u.arbitrary()? {
-        parts.remove(0)
-    } else {
-        parts.into()
-    })
+    Ok(if u.arbitrary()? { parts.remove(0) } else { parts.into() })
 }

@@ -67,11 +67,7 @@ pub fn upload(bytes: &[u8]) {
 
 /// A body that was written to be right is read as it was meant.
 fn written(body: &Body, is_json: bool, seed: u64) {
-    let (kind, text) = if is_json {
-        (None, body.json())
-    } else {
-        (Some(FORM_TYPE), body.form())
-    };
+    let (kind, text) = if is_json { (None, body.json()) } else { (Some(FORM_TYPE), body.form()) };
     let read = holds(kind, &text, seed);
     let said = || String::from_utf8_lossy(&text[..text.len().min(2_000)]).into_owned();
     let (form, files) = read.unwrap_or_else(|problem| panic!("{problem} in {}", said()));
@@ -173,9 +169,7 @@ fn pieces(mut body: &[u8], mut seed: u64) -> impl Iterator<Item = &[u8]> {
             return None;
         }
         // Knuth's generator: its high bits are good enough.
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let size = usize::try_from((seed >> 33) % (1 << bits)).unwrap_or(0) + 1;
         let (piece, rest) = body.split_at(size.min(body.len()));
         body = rest;

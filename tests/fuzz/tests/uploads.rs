@@ -16,11 +16,7 @@ fn uploads_are_read_as_a_whole_parse_reads_them_in_whatever_pieces_and_in_consta
     }
     for way in 0..4u8 {
         // A runner counts its cases over all that it runs.
-        let mut runner = TestRunner::new(Config {
-            cases: CASES,
-            failure_persistence: None,
-            ..Config::default()
-        });
+        let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
         let bytes = proptest::collection::vec(any::<u8>(), 0..BYTES_MAX_COUNT);
         let checked = runner.run(&(any::<u64>(), bytes), |(seed, bytes)| {
             fuzz::upload::upload(&[&[way], &seed.to_le_bytes()[..], &bytes].concat());

@@ -36,8 +36,7 @@ impl Purged {
         if is_busy || self.fills.len() >= FILLS_MAX_COUNT {
             return false;
         }
-        self.fills
-            .push((cache_key.to_owned(), now + FILL_TIMEOUT.as_secs()));
+        self.fills.push((cache_key.to_owned(), now + FILL_TIMEOUT.as_secs()));
         true
     }
 
@@ -69,9 +68,7 @@ impl Purged {
         };
         let known = usize::try_from(known).unwrap_or(usize::MAX);
         let mut forgotten = self.forgotten.iter().enumerate();
-        forgotten.any(|(index, (other, at))| {
-            other == name && (index >= known || now < at + GRACE_SECONDS)
-        })
+        forgotten.any(|(index, (other, at))| other == name && (index >= known || now < at + GRACE_SECONDS))
     }
 }
 
@@ -90,11 +87,7 @@ mod tests {
         assert!(desk.begin("a", 0));
         assert!(!desk.begin("a", 1));
         desk.end("a");
-        assert!(
-            ["a", "b", "c", "d"]
-                .iter()
-                .all(|cache_key| desk.begin(cache_key, 2))
-        );
+        assert!(["a", "b", "c", "d"].iter().all(|cache_key| desk.begin(cache_key, 2)));
         assert!(!desk.begin("e", 3));
         assert!(desk.begin("e", 2 + FILL_TIMEOUT.as_secs()));
     }

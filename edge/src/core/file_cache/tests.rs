@@ -23,10 +23,7 @@ fn only_a_url_of_nothing_but_a_version_may_be_answered_from_what_is_kept() {
     let thumbnail = asked(&format!("thumbnail=true&v={V}")).unwrap();
     assert_eq!(asked(&format!("v={V}&thumbnail=true")).unwrap(), thumbnail);
     assert_ne!(thumbnail.cache_key(), file().cache_key());
-    assert_eq!(
-        CachedFile::requested(&path("/media/default/a"), None, "i"),
-        None
-    );
+    assert_eq!(CachedFile::requested(&path("/media/default/a"), None, "i"), None);
     for query in [
         String::new(),
         "thumbnail=true".to_owned(),
@@ -52,10 +49,7 @@ fn a_file_has_one_place_whatever_its_version_or_spelling() {
         let query = format!("v={}", v.to_string().repeat(32));
         CachedFile::requested(&path(text), Some(&query), "i").unwrap()
     };
-    let (a, b) = (
-        at("/media/default/a%62.png", 'a'),
-        at("/media/default/ab.png", 'b'),
-    );
+    let (a, b) = (at("/media/default/a%62.png", 'a'), at("/media/default/ab.png", 'b'));
     assert_eq!(a.cache_key(), b.cache_key());
     assert_ne!(a.tag(), b.tag());
     assert_ne!(a.cache_key(), at("/media/other/ab.png", 'a').cache_key());
@@ -85,38 +79,17 @@ fn only_what_the_origin_calls_everybodys_for_ever_is_kept() {
         Some("no-store"),
         Some("public, max-age=31536000"),
     ] {
-        let head = FileHead {
-            cache_control,
-            ..good
-        };
+        let head = FileHead { cache_control, ..good };
         assert_eq!(filling(head), FillMode::None, "{cache_control:?}");
     }
     for head in [
-        FileHead {
-            etag: Some("\"other\""),
-            ..good
-        },
+        FileHead { etag: Some("\"other\""), ..good },
         FileHead { etag: None, ..good },
-        FileHead {
-            last_modified: None,
-            ..good
-        },
-        FileHead {
-            last_modified: Some("soon"),
-            ..good
-        },
-        FileHead {
-            content_length: None,
-            ..good
-        },
-        FileHead {
-            status: 304,
-            ..good
-        },
-        FileHead {
-            status: 404,
-            ..good
-        },
+        FileHead { last_modified: None, ..good },
+        FileHead { last_modified: Some("soon"), ..good },
+        FileHead { content_length: None, ..good },
+        FileHead { status: 304, ..good },
+        FileHead { status: 404, ..good },
     ] {
         assert_eq!(filling(head), FillMode::None, "{head:?}");
     }
@@ -153,10 +126,7 @@ fn large_files_and_parts_are_kept_behind_the_answer_and_huge_ones_not_at_all() {
 fn a_check_lasts_for_its_time_and_is_told_as_it_was() {
     let check = Check::confirmed(1_000, 60);
     assert!(check.lasts(1_059) && !check.lasts(1_060));
-    assert_eq!(
-        (check.age(1_030), check.lifetime(1_030)),
-        (30, "max-age=30".to_owned())
-    );
+    assert_eq!((check.age(1_030), check.lifetime(1_030)), (30, "max-age=30".to_owned()));
     assert_eq!(Check::read(&check.to_string()), Some(check));
     let prolonged = check.prolonged(2_000);
     assert!(prolonged.lasts(2_009) && !prolonged.lasts(2_010));
@@ -187,11 +157,7 @@ fn only_an_origin_that_can_speak_has_a_file_forgotten() {
 #[test]
 fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
     let tag = file().tag().to_owned();
-    let entry = Entry {
-        tag: &tag,
-        last_modified: DATE,
-        size: 10,
-    };
+    let entry = Entry { tag: &tag, last_modified: DATE, size: 10 };
     let serve = |is_head, if_none_match: Option<&str>, if_range: Option<&str>, range| {
         let conditions = Conditions {
             if_none_match: if_none_match.map(Into::into),
@@ -202,33 +168,15 @@ fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
     };
     assert_eq!(serve(false, None, None, None), Serving::Whole);
     assert_eq!(serve(false, Some(&tag), None, None), Serving::NotModified);
-    assert_eq!(
-        serve(false, Some("\"x\""), None, Some("bytes=2-4")),
-        Serving::Part(2..5)
-    );
-    assert_eq!(
-        serve(false, None, Some(&tag), Some("bytes=-4")),
-        Serving::Part(6..10)
-    );
-    assert_eq!(
-        serve(false, None, Some("\"x\""), Some("bytes=-4")),
-        Serving::Whole
-    );
-    assert_eq!(
-        serve(false, None, None, Some("bytes=0-1,3-4")),
-        Serving::Whole
-    );
+    assert_eq!(serve(false, Some("\"x\""), None, Some("bytes=2-4")), Serving::Part(2..5));
+    assert_eq!(serve(false, None, Some(&tag), Some("bytes=-4")), Serving::Part(6..10));
+    assert_eq!(serve(false, None, Some("\"x\""), Some("bytes=-4")), Serving::Whole);
+    assert_eq!(serve(false, None, None, Some("bytes=0-1,3-4")), Serving::Whole);
     assert_eq!(serve(false, None, None, Some("bytes=10-")), Serving::Beyond);
     assert_eq!(serve(true, None, None, Some("bytes=2-4")), Serving::Whole);
-    let failing = Conditions {
-        if_match: Some("\"x\"".into()),
-        ..Conditions::default()
-    };
+    let failing = Conditions { if_match: Some("\"x\"".into()), ..Conditions::default() };
     assert_eq!(entry.serve(false, &failing, None), Some(Serving::Failed));
-    let dateless = Entry {
-        last_modified: "",
-        ..entry
-    };
+    let dateless = Entry { last_modified: "", ..entry };
     assert_eq!(dateless.serve(false, &Conditions::default(), None), None);
     assert_eq!(
         (range_header(&(2..5)), content_range(&(2..5), 10)),
@@ -239,13 +187,7 @@ fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
 #[test]
 fn a_check_from_before_a_folder_became_private_does_not_count() {
     let made_private = Some(Check::made_private(100));
-    for (asked_at, counts) in [
-        (0, false),
-        (99, false),
-        (100, false),
-        (104, false),
-        (105, true),
-    ] {
+    for (asked_at, counts) in [(0, false), (99, false), (100, false), (104, false), (105, true)] {
         let check = Check::confirmed(asked_at, 60);
         assert_eq!(check.counts_after(made_private), counts, "{asked_at}");
         // However long what it says is used in cache_key of a fresh one.

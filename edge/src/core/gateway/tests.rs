@@ -91,18 +91,8 @@ fn what_is_plainly_wrong_never_reaches_the_origin() {
     for (method, url, key, expected) in [
         ("GET", POSTS, None, "missing_key"),
         ("GET", POSTS, Some("x.y.z".to_owned()), "invalid_key"),
-        (
-            "POST",
-            POSTS,
-            Some(key(Access::Read)),
-            "full_access_required",
-        ),
-        (
-            "GET",
-            "/api/v1/crud/demo/posts?limmit=1",
-            full(),
-            "invalid_query_option",
-        ),
+        ("POST", POSTS, Some(key(Access::Read)), "full_access_required"),
+        ("GET", "/api/v1/crud/demo/posts?limmit=1", full(), "invalid_query_option"),
         ("PUT", "/api/v1/sql", full(), "method_not_allowed"),
         ("GET", "/metrics", full(), "route_not_found"),
         ("GET", "/", None, "route_not_found"),
@@ -121,10 +111,8 @@ fn a_full_key_is_refused_to_pages_whatever_they_ask_for() {
             ("POST", "/api/v1/sql"),
             ("GET", "/api/v1/crud/demo/posts?limit=x"),
         ] {
-            let page = |access| IncomingRequest {
-                origin: Some(origin.to_owned()),
-                ..call(method, url, Some(key(access)))
-            };
+            let page =
+                |access| IncomingRequest { origin: Some(origin.to_owned()), ..call(method, url, Some(key(access))) };
             assert_eq!(code(&page(Access::Full)), "permission_denied", "{url}");
             let read = decide(&gateway(), &page(Access::Read), NOW);
             let denied = read.is_err_and(|problem| problem.code() == ErrorCode::PermissionDenied);
@@ -147,15 +135,9 @@ fn a_preflight_needs_no_key_and_is_cached_a_day() {
     let mut preflight = call("OPTIONS", POSTS, None);
     preflight.origin = Some("https://app.example".to_owned());
     preflight.access_control_request_method = Some("DELETE".to_owned());
-    let Ok(Decision::Answer(answer)) = decide(&gateway(), &preflight, NOW) else {
-        panic!("not answered at the edge")
-    };
+    let Ok(Decision::Answer(answer)) = decide(&gateway(), &preflight, NOW) else { panic!("not answered at the edge") };
     assert_eq!((answer.status, &*answer.body), (204, &b""[..]));
-    assert!(
-        answer
-            .headers()
-            .any(|header| header == ("access-control-max-age", "86400"))
-    );
+    assert!(answer.headers().any(|header| header == ("access-control-max-age", "86400")));
     preflight.origin = None;
     assert_eq!(code(&preflight), "missing_key");
 }
@@ -180,10 +162,7 @@ fn a_small_body_is_checked_a_large_one_is_streamed_and_a_huge_one_refused() {
 #[test]
 fn an_upload_is_streamed_unless_its_announced_length_is_too_large() {
     let upload = |access, body| {
-        let upload = IncomingRequest {
-            body,
-            ..call("POST", "/api/v1/media", Some(key(access)))
-        };
+        let upload = IncomingRequest { body, ..call("POST", "/api/v1/media", Some(key(access))) };
         decide(&gateway(), &upload, NOW)
     };
     for body in [BodyLength::Known(4_096), BodyLength::Unknown] {
@@ -205,19 +184,14 @@ fn a_checked_body_is_refused_for_the_reason_that_the_origin_would_give() {
     let check_body = |body: &[u8]| pending.clone().finish(body).map(drop);
     assert!(check_body(br#"{"title":"x"}"#).is_ok());
     assert_eq!(check_body(b"{").unwrap_err().code(), ErrorCode::InvalidJson);
-    assert_eq!(
-        check_body(b"[1]").unwrap_err().code(),
-        ErrorCode::InvalidBody
-    );
+    assert_eq!(check_body(b"[1]").unwrap_err().code(), ErrorCode::InvalidBody);
 }
 
 #[test]
 fn a_batch_is_refused_by_the_operation_that_is_wrong() {
     let batch = |access| call("POST", "/api/v1/batch", Some(key(access)));
     assert_eq!(code(&batch(Access::Read)), "full_access_required");
-    let Ok(Decision::Forward(BodyPlan::Check(pending))) =
-        decide(&gateway(), &batch(Access::Full), NOW)
-    else {
+    let Ok(Decision::Forward(BodyPlan::Check(pending))) = decide(&gateway(), &batch(Access::Full), NOW) else {
         panic!("not checked")
     };
     let check_body = |body: &[u8]| pending.clone().finish(body).map(drop);
@@ -234,10 +208,7 @@ fn files_are_asked_of_the_origin_with_and_without_a_key() {
     for key in [None, Some(key(Access::Read)), Some("x.y.z".to_owned())] {
         for method in ["GET", "HEAD"] {
             let file = call(method, "/media/default/a%20b/%C3%BC.png?v=1&x", key.clone());
-            assert!(matches!(
-                decide(&gateway(), &file, NOW),
-                Ok(Decision::Forward(BodyPlan::Drop))
-            ));
+            assert!(matches!(decide(&gateway(), &file, NOW), Ok(Decision::Forward(BodyPlan::Drop))));
         }
     }
     for (method, url, expected) in [
@@ -272,11 +243,7 @@ fn a_file_of_a_version_is_looked_for_in_the_cache_first() {
 fn a_file_may_be_of_any_type_but_nothing_else_may() {
     let sent = RequestId::from_incoming("r1").unwrap();
     let verdict = |status, content_type, request_id| {
-        let head = OriginHead {
-            status,
-            content_type,
-            request_id,
-        };
+        let head = OriginHead { status, content_type, request_id };
         let form = Form::at("/media/default/a.html");
         judge(&head, form, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
     };
@@ -291,11 +258,7 @@ fn a_file_may_be_of_any_type_but_nothing_else_may() {
         (404, html, ours, "bad_origin_answer"),
         (302, html, ours, "bad_origin_answer"),
     ] {
-        assert_eq!(
-            verdict(status, content_type, request_id),
-            expected,
-            "{status}"
-        );
+        assert_eq!(verdict(status, content_type, request_id), expected, "{status}");
     }
     assert_eq!(Form::at("/api/v1/media/1"), Form::Interface);
 }
@@ -304,11 +267,7 @@ fn a_file_may_be_of_any_type_but_nothing_else_may() {
 fn what_is_told_of_an_upload_has_no_body() {
     let sent = RequestId::from_incoming("r1").unwrap();
     let verdict = |status, content_type| {
-        let head = OriginHead {
-            status,
-            content_type,
-            request_id: Some("r1"),
-        };
+        let head = OriginHead { status, content_type, request_id: Some("r1") };
         let form = Form::at("/api/v1/media/tus/0192f3a1-7c1e-7d3a-9d55-0b6c6a1f0e11");
         judge(&head, form, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
     };
@@ -340,24 +299,15 @@ fn the_origin_is_told_which_host_was_asked() {
 
 #[test]
 fn reads_and_readiness_are_forwarded_without_a_body() {
-    for read in [
-        call("GET", POSTS, Some(key(Access::Read))),
-        call("GET", "/readyz", None),
-    ] {
-        assert!(matches!(
-            decide(&gateway(), &read, NOW),
-            Ok(Decision::Forward(BodyPlan::Drop))
-        ));
+    for read in [call("GET", POSTS, Some(key(Access::Read))), call("GET", "/readyz", None)] {
+        assert!(matches!(decide(&gateway(), &read, NOW), Ok(Decision::Forward(BodyPlan::Drop))));
     }
 }
 
 #[test]
 fn the_path_and_query_are_forwarded_as_they_came() {
     for (url, target) in [
-        (
-            "http://edge.example/a%2Fb/c?x=%7B%7D&x=1",
-            "http://o:1/a%2Fb/c?x=%7B%7D&x=1",
-        ),
+        ("http://edge.example/a%2Fb/c?x=%7B%7D&x=1", "http://o:1/a%2Fb/c?x=%7B%7D&x=1"),
         ("http://edge.example", "http://o:1/"),
         ("http://edge.example?q", "http://o:1/?q"),
         ("http://edge.example/a?", "http://o:1/a?"),
@@ -370,13 +320,7 @@ fn the_path_and_query_are_forwarded_as_they_came() {
 #[test]
 fn a_body_without_an_honest_length_counts_as_endless() {
     assert_eq!(BodyLength::announced(Some("12")), BodyLength::Known(12));
-    for header in [
-        None,
-        Some(""),
-        Some("-1"),
-        Some("1e3"),
-        Some("99999999999999999999"),
-    ] {
+    for header in [None, Some(""), Some("-1"), Some("1e3"), Some("99999999999999999999")] {
         assert_eq!(BodyLength::announced(header), BodyLength::Unknown);
     }
 }
@@ -385,19 +329,10 @@ fn a_body_without_an_honest_length_counts_as_endless() {
 fn only_an_answer_of_selkies_own_is_passed_on() {
     let sent = RequestId::from_incoming("r1").unwrap();
     let verdict = |status, content_type, request_id| {
-        let head = OriginHead {
-            status,
-            content_type,
-            request_id,
-        };
-        judge(&head, Form::Interface, &sent)
-            .map_or_else(|problem| problem.code().as_str(), |()| "ok")
+        let head = OriginHead { status, content_type, request_id };
+        judge(&head, Form::Interface, &sent).map_or_else(|problem| problem.code().as_str(), |()| "ok")
     };
-    let (json, html, ours) = (
-        Some("application/json"),
-        Some("text/html; charset=utf-8"),
-        Some("r1"),
-    );
+    let (json, html, ours) = (Some("application/json"), Some("text/html; charset=utf-8"), Some("r1"));
     for (status, content_type, request_id, expected) in [
         (200, json, ours, "ok"),
         (200, Some("Application/JSON; charset=utf-8"), ours, "ok"),
@@ -423,11 +358,7 @@ fn only_an_answer_of_selkies_own_is_passed_on() {
         (530, html, None, "origin_unreachable"),
         (524, html, None, "origin_timeout"),
     ] {
-        assert_eq!(
-            verdict(status, content_type, request_id),
-            expected,
-            "{status} {content_type:?}"
-        );
+        assert_eq!(verdict(status, content_type, request_id), expected, "{status} {content_type:?}");
     }
 }
 
@@ -439,11 +370,7 @@ fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
         if let Err(problem) = gateway.decide(call, NOW, &mut record) {
             record.refused(&problem);
         }
-        let outcome = Outcome {
-            status,
-            total_ms: 12.7,
-            origin_ms,
-        };
+        let outcome = Outcome { status, total_ms: 12.7, origin_ms };
         record.line(&call.request_id, &outcome)
     };
     let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";
@@ -453,10 +380,7 @@ fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
         r#"{"message":"request","id":"r1","method":"GET","route":"/api/v1/crud/{db}/{table}/{id}","status":200,"key":"01936f2a-7b3c-7def-8abc-0123456789ab","project":"default","upstream_ms":9,"total_ms":12}"#
     );
     let refused = line(&call("DELETE", path, Some(key(Access::Read))), 400, None);
-    assert!(
-        refused.contains(r#""code":"invalid_query_option","#),
-        "{refused}"
-    );
+    assert!(refused.contains(r#""code":"invalid_query_option","#), "{refused}");
     let stranger = line(&call("BREW", path, None), 405, None);
     assert_eq!(
         stranger,

@@ -73,9 +73,7 @@ fn one_that_failed_is_not_asked_while_it_cools_down_however_near_it_is() {
     fail(&mut origins, NOW);
     assert_eq!(order(&mut origins, NOWHERE, NOW), [2, 3]);
     assert_eq!(order(&mut origins, NOWHERE, NOW + 999), [2, 3]);
-    let near = origins
-        .choose(Tried::default(), place("EU", "FR"), NOW)
-        .unwrap();
+    let near = origins.choose(Tried::default(), place("EU", "FR"), NOW).unwrap();
     origins.failed(near, NOW);
     assert_eq!(order(&mut origins, place("EU", "FR"), NOW), [3]);
 }
@@ -88,9 +86,7 @@ fn the_cool_down_doubles_up_to_half_a_minute_and_begins_anew_after_an_answer() {
         fail(&mut origins, now);
         assert_eq!(pick(&mut origins, now + seconds * 1_000 - 1).number(), 2);
         now += seconds * 1_000;
-        let again = origins
-            .choose(Tried::default(), NOWHERE, now)
-            .expect("an origin");
+        let again = origins.choose(Tried::default(), NOWHERE, now).expect("an origin");
         assert_eq!((again.number(), again.is_trial()), (1, true));
         now += SILENCE_MAX_MS;
     }
@@ -185,10 +181,7 @@ fn when_to_come_again_is_when_the_first_cool_down_ends() {
     for (after, seconds) in [(500, "1"), (999, "1"), (60_000, "1")] {
         let problem = origins.unavailable(NOW + after);
         let told = problem.headers().find(|(name, _)| *name == "retry-after");
-        assert_eq!(
-            told.map(|(_, value)| value.into_owned()).as_deref(),
-            Some(seconds)
-        );
+        assert_eq!(told.map(|(_, value)| value.into_owned()).as_deref(), Some(seconds));
     }
     let mut alone = three();
     let mut now = NOW;
@@ -202,10 +195,7 @@ fn when_to_come_again_is_when_the_first_cool_down_ends() {
     }
     let problem = alone.unavailable(now - 8_000 + 1);
     let told = problem.headers().find(|(name, _)| *name == "retry-after");
-    assert_eq!(
-        told.map(|(_, value)| value.into_owned()).as_deref(),
-        Some("8")
-    );
+    assert_eq!(told.map(|(_, value)| value.into_owned()).as_deref(), Some("8"));
 }
 
 #[test]
@@ -219,19 +209,10 @@ fn each_state_is_named_and_no_address() {
     let second = pick(&mut origins, NOW);
     origins.answered(second, NOW);
     let text = described(&origins, NOW + 1);
-    assert!(
-        text.contains(r#"{"origin":1,"state":"cooling-down","failures":1}"#),
-        "{text}"
-    );
-    assert!(
-        text.contains(r#"{"origin":2,"near":["EU"],"state":"healthy","failures":0}"#),
-        "{text}"
-    );
+    assert!(text.contains(r#"{"origin":1,"state":"cooling-down","failures":1}"#), "{text}");
+    assert!(text.contains(r#"{"origin":2,"near":["EU"],"state":"healthy","failures":0}"#), "{text}");
     let text = described(&origins, NOW + 1_000);
-    assert!(
-        text.contains(r#"{"origin":1,"state":"failing","failures":1}"#),
-        "{text}"
-    );
+    assert!(text.contains(r#"{"origin":1,"state":"failing","failures":1}"#), "{text}");
 }
 
 #[test]
@@ -241,16 +222,8 @@ fn only_what_does_no_harm_is_sent_to_another_origin() {
         (FailedAttempt::silent(), true, false),
         (FailedAttempt::slow(), false, false),
         (FailedAttempt::unsent(), true, true),
-        (
-            FailedAttempt::broken(FailureCause::Origin, String::new()),
-            true,
-            false,
-        ),
-        (
-            FailedAttempt::broken(FailureCause::Unclear, String::new()),
-            true,
-            false,
-        ),
+        (FailedAttempt::broken(FailureCause::Origin, String::new()), true, false),
+        (FailedAttempt::broken(FailureCause::Unclear, String::new()), true, false),
         (FailedAttempt::without_database(), true, false),
         (FailedAttempt::foreign(200, problem()), true, false),
         (FailedAttempt::foreign(404, problem()), true, false),
@@ -265,11 +238,7 @@ fn only_what_does_no_harm_is_sent_to_another_origin() {
         (FailedAttempt::foreign(530, problem()), true, true),
     ] {
         assert_eq!(miss.may_be_repeated(Repeat::Always), always, "{miss:?}");
-        assert_eq!(
-            miss.may_be_repeated(Repeat::IfUnsent),
-            if_untaken,
-            "{miss:?}"
-        );
+        assert_eq!(miss.may_be_repeated(Repeat::IfUnsent), if_untaken, "{miss:?}");
         assert!(!miss.may_be_repeated(Repeat::Never), "{miss:?}");
     }
 }
@@ -290,10 +259,6 @@ fn a_refusal_that_a_caller_can_bring_about_is_not_blamed_on_the_origin() {
         (522, FailureCause::Origin),
         (524, FailureCause::Slow),
     ] {
-        assert_eq!(
-            FailedAttempt::foreign(status, FailedAttempt::slow().problem).cause,
-            cause,
-            "{status}"
-        );
+        assert_eq!(FailedAttempt::foreign(status, FailedAttempt::slow().problem).cause, cause, "{status}");
     }
 }

@@ -57,17 +57,9 @@ pub struct Lead {
 
 #[derive(Debug)]
 enum Entry {
-    UnderWay {
-        number: u64,
-        key_id: Uuid,
-        since_ms: u64,
-    },
-    Kept {
-        at: Moment,
-    },
-    NotKept {
-        at_ms: u64,
-    },
+    UnderWay { number: u64, key_id: Uuid, since_ms: u64 },
+    Kept { at: Moment },
+    NotKept { at_ms: u64 },
 }
 
 /// Who fetches what.
@@ -117,17 +109,9 @@ impl SingleFlight {
         }
         this.count += 1;
         let number = this.count;
-        let entry = Entry::UnderWay {
-            number,
-            key_id: lookup.key_id,
-            since_ms: now_ms,
-        };
+        let entry = Entry::UnderWay { number, key_id: lookup.key_id, since_ms: now_ms };
         this.entries.insert(lookup.key, entry);
-        Turn::Lead(Lead {
-            turns: Rc::clone(turns),
-            key: lookup.key,
-            number,
-        })
+        Turn::Lead(Lead { turns: Rc::clone(turns), key: lookup.key, number })
     }
 
     fn leads(&self, now_ms: u64) -> usize {

@@ -56,11 +56,7 @@ fn an_answer_is_fresh_then_good_enough_then_too_old() {
     let kept = |wish: AcceptedAge| wish.headers(7_900).map(|(_, value)| value);
     assert_eq!(
         kept(wish),
-        [
-            "7",
-            "private, max-age=5, stale-while-revalidate=10",
-            "Accept, Authorization, Cache-Control"
-        ]
+        ["7", "private, max-age=5, stale-while-revalidate=10", "Accept, Authorization, Cache-Control"]
     );
     let plain = AcceptedAge::read("max-age=5", 60).unwrap();
     assert_eq!(plain.judge(5_001), Freshness::Expired);
@@ -92,10 +88,7 @@ fn gateway() -> Gateway {
 }
 
 fn wishing(method: &str, url: &str, key: Option<String>) -> IncomingRequest {
-    IncomingRequest {
-        cache_control: Some("max-age=5".to_owned()),
-        ..call(method, url, key)
-    }
+    IncomingRequest { cache_control: Some("max-age=5".to_owned()), ..call(method, url, key) }
 }
 
 fn read_key(project: &str) -> Option<String> {
@@ -143,10 +136,7 @@ fn only_reads_of_records_with_a_read_key_are_kept_and_only_if_asked() {
         wishing("POST", POSTS, Some(key_of("default", Full))),
         wishing("POST", "/api/v1/sql", Some(key_of("default", Full))),
         wishing("POST", "/api/v1/batch", Some(key_of("default", Full))),
-        IncomingRequest {
-            body: BodyLength::Unknown,
-            ..query("{}")
-        },
+        IncomingRequest { body: BodyLength::Unknown, ..query("{}") },
     ] {
         assert!(!is_kept(&call), "{} {}", call.method, call.path);
     }
@@ -187,10 +177,8 @@ fn what_is_kept_is_named_by_project_installation_and_meaning() {
     let Decision::Read(mut question) = decide(&gateway, &call) else {
         panic!("not kept");
     };
-    question.cache = Rc::new(ReadCache {
-        installation: Fingerprint::of("another"),
-        ..ReadCache::new(gateway.config()).unwrap()
-    });
+    question.cache =
+        Rc::new(ReadCache { installation: Fingerprint::of("another"), ..ReadCache::new(gateway.config()).unwrap() });
     let elsewhere = question.finish(b"").unwrap().unwrap();
     assert_ne!(limited, elsewhere.key);
 }

@@ -19,10 +19,7 @@ impl Exchange {
     /// Sends a request that ends with the caller's.
     pub(super) fn start(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
         let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
-        Ok(Self {
-            answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)),
-            controller: None,
-        })
+        Ok(Self { answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)), controller: None })
     }
 
     /// Sends a request that can end earlier. An abort controller costs as much as a tenth of a request without one.

@@ -44,14 +44,12 @@ impl Attempts<'_> {
         let secret = self.gateway.config().access.edge_secret.as_ref();
         let mut sent = vec![(request_id::HEADER, incoming.request_id.as_str())];
         sent.extend(secret.map(|secret| (EDGE_SECRET_HEADER, secret.text())));
-        let exchange = headers::request_init("GET", &sent)
-            .and_then(|init| Exchange::start_abortable(&url, &init));
+        let exchange = headers::request_init("GET", &sent).and_then(|init| Exchange::start_abortable(&url, &init));
         let Ok(exchange) = exchange else {
             return Health::Silent;
         };
         let silence_max = self.silence_max(deadline, Date::now());
-        let Either::Left((Ok(response), _)) = select(exchange, Delay::from(silence_max)).await
-        else {
+        let Either::Left((Ok(response), _)) = select(exchange, Delay::from(silence_max)).await else {
             return Health::Silent;
         };
         let answer = OriginAnswer::read(response);

@@ -58,10 +58,9 @@ impl GetArgs {
             true => Rendition::Thumbnail,
             false => Rendition::Original,
         };
-        let object = row.rendition(rendition).ok_or_else(|| CliError::Failed {
-            message: format!("{} has no thumbnail", path_of(&row)),
-            hint: None,
-        })?;
+        let object = row
+            .rendition(rendition)
+            .ok_or_else(|| CliError::Failed { message: format!("{} has no thumbnail", path_of(&row)), hint: None })?;
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         if self.output.as_deref() == Some(Path::new("-")) {
             let mut stdout = stdout().map_err(CliError::Output)?;
@@ -73,12 +72,8 @@ impl GetArgs {
         let copied = part.fill(shelf, &row, object);
         unless_stopped(&stop, copied).await?;
         part.become_file(&target, self.force)?;
-        let answer = Fetched {
-            id: row.id.get(),
-            file: path_of(&row),
-            size: object.size,
-            output: target.display().to_string(),
-        };
+        let answer =
+            Fetched { id: row.id.get(), file: path_of(&row), size: object.size, output: target.display().to_string() };
         shelf.context.output.answer(&answer, |answer| {
             let size = indicatif::BinaryBytes(answer.size);
             format!("{} is in {} ({size})", answer.file, answer.output)
@@ -113,10 +108,7 @@ fn taken(path: &Path) -> CliError {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> CliError {
-    CliError::Failed {
-        message: format!("{} can't be written: {error}", path.display()),
-        hint: None,
-    }
+    CliError::Failed { message: format!("{} can't be written: {error}", path.display()), hint: None }
 }
 
 /// Copies an object's bytes, and sees to it that they are those that were recorded.
@@ -146,10 +138,7 @@ async fn copy(
     to.flush().await.map_err(&unwritable)?;
     if <[u8; 32]>::from(hash.finalize()) != object.sha256 {
         return Err(CliError::failed(
-            format!(
-                "the bytes of {} are not those that were uploaded",
-                path_of(row)
-            ),
+            format!("the bytes of {} are not those that were uploaded", path_of(row)),
             "the store was damaged: restore it from a backup",
         ));
     }
@@ -168,19 +157,11 @@ struct Part(PathBuf);
 impl Part {
     /// A name beside `target`, so that it is on the same file system.
     fn beside(target: &Path) -> Result<Self, CliError> {
-        let number =
-            getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
-        Ok(Self(
-            target.with_file_name(format!(".selkie-{number:016x}.part")),
-        ))
+        let number = getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
+        Ok(Self(target.with_file_name(format!(".selkie-{number:016x}.part"))))
     }
 
-    async fn fill(
-        &self,
-        shelf: &Shelf<'_>,
-        row: &MediaRow,
-        object: &StoredObject,
-    ) -> Result<(), CliError> {
+    async fn fill(&self, shelf: &Shelf<'_>, row: &MediaRow, object: &StoredObject) -> Result<(), CliError> {
         let faulty = |error: io::Error| unwritable(&self.0, &error);
         let made = tokio::fs::File::create_new(&self.0).await;
         let mut file = made.map_err(faulty)?;
@@ -192,9 +173,7 @@ impl Part {
         if force {
             return std::fs::rename(&self.0, target).map_err(|error| unwritable(target, &error));
         }
-        match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE)
-            .map_err(io::Error::from)
-        {
+        match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE).map_err(io::Error::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(target)),
             // A file system that can't rename so: looked at first, then.
@@ -221,9 +200,7 @@ fn local_name(row: &MediaRow, rendition: Rendition, object: &StoredObject) -> St
     match rendition {
         Rendition::Original => name,
         Rendition::Thumbnail => {
-            let mut stem = name
-                .rsplit_once('.')
-                .map_or(name.as_str(), |(stem, _)| stem);
+            let mut stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
             stem = &stem[..stem.floor_char_boundary(STEM_MAX_BYTES)];
             let format = object.mime.rsplit('/').next().unwrap_or("img");
             format!("{stem}.thumbnail.{format}")
@@ -244,13 +221,9 @@ mod tests {
 
     #[test]
     fn a_local_name_is_neither_hidden_nor_an_option() {
-        for (name, local) in [
-            ("a.png", "a.png"),
-            ("ü ñ.png", "ü ñ.png"),
-            (".bashrc", "_bashrc"),
-            ("-rf", "_rf"),
-            ("...", "_.."),
-        ] {
+        for (name, local) in
+            [("a.png", "a.png"), ("ü ñ.png", "ü ñ.png"), (".bashrc", "_bashrc"), ("-rf", "_rf"), ("...", "_..")]
+        {
             assert_eq!(plain(name), local);
         }
     }

@@ -93,11 +93,7 @@ fn path(folder: &str, name: &str) -> String {
 }
 
 pub(super) fn place(row: &MediaRow) -> Place<'_> {
-    Place {
-        project: row.project.as_str(),
-        folder: row.folder.as_str(),
-        name: row.name.as_str(),
-    }
+    Place { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
 }
 
 fn hex(bytes: &[u8]) -> String {

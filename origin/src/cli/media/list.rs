@@ -38,29 +38,19 @@ const PAGES_MAX: u64 = u32::MAX as u64;
 impl ListArgs {
     pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
         shelf.system.projects.require(&self.of.project).await?;
-        let mut list = MediaList {
-            folder: self.folder,
-            kind: self.kind,
-            name: self.name,
-            count: true,
-            ..MediaList::default()
-        };
+        let mut list =
+            MediaList { folder: self.folder, kind: self.kind, name: self.name, count: true, ..MediaList::default() };
         list.span.limit = Some(self.limit);
         list.span.offset = self.limit * (self.page - 1);
         let offset = list.span.offset;
         let found = shelf.table.list(&self.of.project, &list).await;
         let (rows, count) = found.map_err(|error| error.into_problem())?;
-        let lines: Vec<_> = rows
-            .iter()
-            .map(|row| FileLine::of(row, &shelf.links))
-            .collect();
+        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &shelf.links)).collect();
         shelf.context.output.answer(&lines, |lines| listed(lines))?;
         let count = count.unwrap_or_default();
         if offset + self.limit < count {
             let (shown, next) = (lines.len(), self.page + 1);
-            note(&format!(
-                "{shown} of {count} files; --page {next} shows more"
-            ));
+            note(&format!("{shown} of {count} files; --page {next} shows more"));
         }
         Ok(())
     }

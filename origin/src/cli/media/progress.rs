@@ -7,8 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// From which size on a file gets a bar: smaller ones are done before one could read it.
 const SHOWN_FROM_BYTES: u64 = 4 * 1024 * 1024;
 
-const OF_SO_MANY: &str =
-    "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
+const OF_SO_MANY: &str = "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
 const OF_UNKNOWN: &str = "{msg:30!} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
 /// The bar of one file. It goes away with it.
@@ -25,8 +24,7 @@ impl Progress {
             Some(size) => (ProgressBar::new(size), OF_SO_MANY),
             None => (ProgressBar::new_spinner(), OF_UNKNOWN),
         };
-        let style =
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         Self(bar.with_style(style).with_message(name.to_owned()))
     }
 

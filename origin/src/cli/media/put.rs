@@ -69,10 +69,8 @@ impl PutArgs {
         let named = self.named(config.upload_max_items)?;
         shelf.system.projects.require(&self.of.project).await?;
         self.check_names(shelf, &named).await?;
-        let intake = Intake::start(config).map_err(|error| CliError::Failed {
-            message: format!("no threads for pictures: {error}"),
-            hint: None,
-        })?;
+        let intake = Intake::start(config)
+            .map_err(|error| CliError::Failed { message: format!("no threads for pictures: {error}"), hint: None })?;
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         let library = shelf.library()?;
         let mut arrivals = Arrivals::new(library.store());
@@ -87,12 +85,7 @@ impl PutArgs {
                 false => Visibility::Public,
             };
             let label = None;
-            let claim = Claim {
-                name,
-                label,
-                kind,
-                visibility,
-            };
+            let claim = Claim { name, label, kind, visibility };
             (claim, staged)
         });
         let examined = async { Ok(intake.examine_all(&self.of.project, files).await?) };
@@ -107,10 +100,7 @@ impl PutArgs {
                 upload: None,
             })
             .await?;
-        let lines: Vec<_> = rows
-            .iter()
-            .map(|row| FileLine::of(row, &shelf.links))
-            .collect();
+        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &shelf.links)).collect();
         shelf.context.output.answer(&lines, |lines| text(lines))
     }
 
@@ -123,26 +113,14 @@ impl PutArgs {
 
     /// Each file with its name in the library. All can be read, as far as that can be told without reading.
     fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
-        let usage = |message: String, hint: &str| CliError::Usage {
-            message,
-            hint: Some(hint.to_owned()),
-        };
+        let usage = |message: String, hint: &str| CliError::Usage { message, hint: Some(hint.to_owned()) };
         if self.files.len() > max {
-            let message = format!(
-                "{} files are more than go in together: {max}",
-                self.files.len()
-            );
-            return Err(usage(
-                message,
-                "put them in several times, or raise upload_max_items",
-            ));
+            let message = format!("{} files are more than go in together: {max}", self.files.len());
+            return Err(usage(message, "put them in several times, or raise upload_max_items"));
         }
         if self.name.is_some() && self.files.len() > 1 {
             let message = "--name is for one file".to_owned();
-            return Err(usage(
-                message,
-                "put the files in one by one, or without --name",
-            ));
+            return Err(usage(message, "put the files in one by one, or without --name"));
         }
         let mut named: Vec<(MediaName, Source)> = Vec::with_capacity(self.files.len());
         for path in &self.files {
@@ -154,10 +132,7 @@ impl PutArgs {
             };
             if named.iter().any(|(taken, _)| *taken == name) {
                 let message = format!("two of the files are called {name}");
-                return Err(usage(
-                    message,
-                    "put them into different folders, or name one by --name",
-                ));
+                return Err(usage(message, "put them into different folders, or name one by --name"));
             }
             named.push((name, source));
         }
@@ -165,19 +140,12 @@ impl PutArgs {
     }
 
     /// Refuses names that are taken before anything is read; publishing decides.
-    async fn check_names(
-        &self,
-        shelf: &Shelf<'_>,
-        named: &[(MediaName, Source)],
-    ) -> Result<(), CliError> {
+    async fn check_names(&self, shelf: &Shelf<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
         }
         let names: Vec<_> = named.iter().map(|(name, _)| name.clone()).collect();
-        let taken = shelf
-            .table
-            .taken(&self.of.project, &self.folder, &names)
-            .await;
+        let taken = shelf.table.taken(&self.of.project, &self.folder, &names).await;
         match taken.map_err(|error| error.into_problem())? {
             Some(name) => Err(crate::database::media::exists(&self.folder, &name).into()),
             None => Ok(()),
@@ -189,9 +157,7 @@ impl PutArgs {
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
         // Only some formats of pictures can be uploaded as such.
-        Some(sniffed) if sniffed.kind == MediaKind::Image && sniffed.image.is_none() => {
-            MediaKind::File
-        }
+        Some(sniffed) if sniffed.kind == MediaKind::Image && sniffed.image.is_none() => MediaKind::File,
         Some(sniffed) => sniffed.kind,
         None => MediaKind::File,
     }
@@ -206,20 +172,11 @@ struct Arrivals<'a> {
 
 impl<'a> Arrivals<'a> {
     fn new(store: &'a Store) -> Self {
-        Self {
-            store,
-            staged: Vec::new(),
-            paths: Vec::new(),
-        }
+        Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
     /// Reads one file to its end.
-    async fn take(
-        &mut self,
-        name: MediaName,
-        source: Source,
-        stop: &CancellationToken,
-    ) -> Result<(), CliError> {
+    async fn take(&mut self, name: MediaName, source: Source, stop: &CancellationToken) -> Result<(), CliError> {
         let progress = Progress::new(name.as_str(), source.size()?);
         let mut pieces = source.read()?;
         let mut staging = self.store.stage();

@@ -58,9 +58,7 @@ impl RemoveArgs {
         // Also what was removed before a failure is told.
         shelf.context.output.answer(&removed, |removed| {
             let lines = removed.iter();
-            lines
-                .map(|file| format!("{} (id {}) is removed\n", file.path, file.id))
-                .collect()
+            lines.map(|file| format!("{} (id {}) is removed\n", file.path, file.id)).collect()
         })?;
         outcome
     }

@@ -58,9 +58,6 @@ impl SignArgs {
             note("the URL has no host: set public_url to where callers reach the service");
         }
         // The URL alone goes to standard output: it is there to be piped.
-        shelf
-            .context
-            .output
-            .answer(&answer, |answer| answer.url.clone())
+        shelf.context.output.answer(&answer, |answer| answer.url.clone())
     }
 }

@@ -45,8 +45,7 @@ impl Source {
             let message = format!("{} ends with no name in UTF-8", path.display());
             CliError::failed(message, hint)
         })?;
-        MediaName::parse(name)
-            .map_err(|problem| CliError::failed(problem.message().to_owned(), hint))
+        MediaName::parse(name).map_err(|problem| CliError::failed(problem.message().to_owned(), hint))
     }
 
     /// Its bytes, where that is known; refuses what can't be read.
@@ -89,10 +88,7 @@ impl Source {
             Self::Stdin => "standard input".to_owned(),
             Self::File(path) => path.display().to_string(),
         };
-        CliError::Failed {
-            message: format!("{name} can't be read: {error}"),
-            hint: None,
-        }
+        CliError::Failed { message: format!("{name} can't be read: {error}"), hint: None }
     }
 }
 
@@ -100,9 +96,7 @@ impl Source {
 fn send(mut from: impl Read, pieces: &mpsc::Sender<io::Result<Vec<u8>>>) -> io::Result<()> {
     loop {
         let mut piece = Vec::with_capacity(PIECE_BYTES);
-        from.by_ref()
-            .take(PIECE_BYTES as u64)
-            .read_to_end(&mut piece)?;
+        from.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
         if piece.is_empty() || pieces.blocking_send(Ok(piece)).is_err() {
             return Ok(());
         }

@@ -47,11 +47,7 @@ impl SweepArgs {
             true => Effect::Deletes,
             false => Effect::Counts,
         };
-        let terms = SweepTerms {
-            effect,
-            grace: self.grace,
-            share_max: self.max_share,
-        };
+        let terms = SweepTerms { effect, grace: self.grace, share_max: self.max_share };
         let swept = shelf.library()?.sweep_all(terms).await?;
         let answer = SweptAnswer {
             deleted: self.delete,
@@ -68,21 +64,14 @@ impl SweepArgs {
 fn text(swept: &SweptAnswer) -> String {
     let mut text = format!(
         "{} {} objects that were left over, {} of {} that nothing names, {} files that never arrived whole",
-        if swept.deleted {
-            "deleted"
-        } else {
-            "would delete"
-        },
+        if swept.deleted { "deleted" } else { "would delete" },
         swept.due,
         swept.orphans,
         swept.objects,
         swept.staged
     );
     if swept.strangers > 0 {
-        text.push_str(&format!(
-            "; {} files in the store are none of Selkie's and stay",
-            swept.strangers
-        ));
+        text.push_str(&format!("; {} files in the store are none of Selkie's and stay", swept.strangers));
     }
     if !swept.deleted {
         text.push_str("; nothing was deleted: --delete does it");

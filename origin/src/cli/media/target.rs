@@ -31,8 +31,7 @@ impl FromStr for Target {
             return Err(format!("The path {} has an empty part.", shown(text)));
         }
         let (folder, name) = text.rsplit_once('/').unwrap_or(("", text));
-        let parsed = FolderPath::parse(folder)
-            .and_then(|folder| Ok(Self::Path(folder, MediaName::parse(name)?)));
+        let parsed = FolderPath::parse(folder).and_then(|folder| Ok(Self::Path(folder, MediaName::parse(name)?)));
         parsed.map_err(|problem| problem.message().to_owned())
     }
 }
@@ -49,22 +48,14 @@ impl fmt::Display for Target {
 
 impl Shelf<'_> {
     /// The file that is meant, which must be there.
-    pub(super) async fn find(
-        &self,
-        project: &ProjectName,
-        target: &Target,
-    ) -> Result<MediaRow, CliError> {
+    pub(super) async fn find(&self, project: &ProjectName, target: &Target) -> Result<MediaRow, CliError> {
         let found = match target {
             Target::Id(id) => {
                 let found = self.table.get(project, *id).await;
                 found.map_err(|error| error.into_problem())?
             }
             Target::Path(folder, name) => {
-                let path = FilePath {
-                    project: project.clone(),
-                    folder: folder.clone(),
-                    name: name.clone(),
-                };
+                let path = FilePath { project: project.clone(), folder: folder.clone(), name: name.clone() };
                 let found = self.table.lookup(&path).await;
                 found.map_err(|error| error.into_problem())?
             }
@@ -73,10 +64,7 @@ impl Shelf<'_> {
             return Ok(row);
         }
         self.system.projects.require(project).await?;
-        Err(CliError::failed(
-            format!("project {project} has no file {target}"),
-            "`selkie media ls` lists the files",
-        ))
+        Err(CliError::failed(format!("project {project} has no file {target}"), "`selkie media ls` lists the files"))
     }
 }
 

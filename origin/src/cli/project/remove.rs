@@ -56,12 +56,7 @@ impl RemoveArgs {
         outcome
     }
 
-    async fn remove(
-        self,
-        context: &Context,
-        system: &System,
-        library: &Library,
-    ) -> Result<(), CliError> {
+    async fn remove(self, context: &Context, system: &System, library: &Library) -> Result<(), CliError> {
         let removal = match self.databases {
             None => Removal::Refuse,
             Some(Databases::Release) => Removal::Release,
@@ -79,9 +74,7 @@ impl RemoveArgs {
             Removal::Release => ", and releases its databases",
             Removal::Drop => ", and drops its databases, but those that were adopted",
         };
-        let warning = format!(
-            "This removes project {name}, revokes its keys, deletes its files ({count}){databases}."
-        );
+        let warning = format!("This removes project {name}, revokes its keys, deletes its files ({count}){databases}.");
         confirm(Consent::of(self.yes), &warning, name.as_str())?;
         let revoked_keys = projects.close(name).await?;
         let deleted_files = delete_all(library, name).await?;
@@ -117,10 +110,7 @@ impl RemoveArgs {
 }
 
 async fn count(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
-    let list = MediaList {
-        count: true,
-        ..MediaList::default()
-    };
+    let list = MediaList { count: true, ..MediaList::default() };
     let (_, count) = library.list(project, &list).await?;
     Ok(count.unwrap_or_default())
 }

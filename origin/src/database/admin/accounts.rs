@@ -119,17 +119,9 @@ impl fmt::Display for AccountName {
 
 /// Returns what a project's account is granted: on each of its databases exactly, and on the names
 /// that it may make by itself. Of two patterns that fit, MariaDB takes the one without a wildcard.
-pub(crate) fn rights_on(
-    project: &ProjectName,
-    rights: Rights,
-    databases: &[DatabaseRow],
-) -> DatabaseRights {
-    let recorded = databases
-        .iter()
-        .map(|row| (exact(&row.name), rights.with(row.drops)));
-    recorded
-        .chain([(own(project), rights.with(Drops::Database))])
-        .collect()
+pub(crate) fn rights_on(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
+    let recorded = databases.iter().map(|row| (exact(&row.name), rights.with(row.drops)));
+    recorded.chain([(own(project), rights.with(Drops::Database))]).collect()
 }
 
 /// The pattern of exactly this database.
@@ -156,9 +148,11 @@ impl Admin {
         let mut conn = self.conn().await?;
         let mut accounts = Accounts::new();
         let users: Result<Vec<(String, String, Option<String>)>, _> = self
-            .within(ask::all(conn.query_iter(
-                "SELECT User, Host, authentication_string FROM mysql.user WHERE User LIKE 'selkie-%-r_'",
-            )))
+            .within(ask::all(
+                conn.query_iter(
+                    "SELECT User, Host, authentication_string FROM mysql.user WHERE User LIKE 'selkie-%-r_'",
+                ),
+            ))
             .await;
         let users = match users {
             Ok(users) => users,
@@ -166,13 +160,7 @@ impl Admin {
             Err(error) => return Err(error),
         };
         for (user, host, password_hash) in users {
-            accounts.insert(
-                (user, host),
-                AccountState {
-                    password_hash,
-                    ..AccountState::default()
-                },
-            );
+            accounts.insert((user, host), AccountState { password_hash, ..AccountState::default() });
         }
         let grants: Vec<Grant> = self.within(ask::all(conn.query_iter(GRANTS))).await?;
         for (grantee, kind, place, privilege) in grants {
@@ -181,9 +169,9 @@ impl Admin {
             }
         }
         let roles: Vec<(String, String, String)> = self
-            .within(ask::all(conn.query_iter(
-                "SELECT User, Host, Role FROM mysql.roles_mapping WHERE User LIKE 'selkie-%-r_'",
-            )))
+            .within(ask::all(
+                conn.query_iter("SELECT User, Host, Role FROM mysql.roles_mapping WHERE User LIKE 'selkie-%-r_'"),
+            ))
             .await?;
         for (user, host, role) in roles {
             if let Some(state) = accounts.get_mut(&(user, host)) {
@@ -223,31 +211,21 @@ impl Admin {
         Ok(())
     }
 
-    async fn set_password(
-        &self,
-        name: &AccountName,
-        host: &str,
-        password: &SecretString,
-    ) -> Result<(), AdminError> {
+    async fn set_password(&self, name: &AccountName, host: &str, password: &SecretString) -> Result<(), AdminError> {
         let account = name.at(host);
         let by_hash = format!("PASSWORD '{}'", hash(password));
         match self.identify(&account, &by_hash).await {
             // A server with password rules wants to see it. Its logs may, too: hence not the first choice.
             Err(error) if error.errno() == Some(OPTION_PREVENTS) => {
-                self.identify(&account, &format!("'{}'", password.expose_secret()))
-                    .await
+                self.identify(&account, &format!("'{}'", password.expose_secret())).await
             }
             outcome => outcome,
         }
     }
 
     async fn identify(&self, account: &str, secret: &str) -> Result<(), AdminError> {
-        self.run(format!(
-            "CREATE USER IF NOT EXISTS {account} IDENTIFIED BY {secret}"
-        ))
-        .await?;
-        self.run(format!("ALTER USER {account} IDENTIFIED BY {secret}"))
-            .await
+        self.run(format!("CREATE USER IF NOT EXISTS {account} IDENTIFIED BY {secret}")).await?;
+        self.run(format!("ALTER USER {account} IDENTIFIED BY {secret}")).await
     }
 
     async fn settle_grants(
@@ -260,21 +238,15 @@ impl Admin {
         let account = name.at(host);
         // First, since revoking everything would take them too.
         for role in &found.roles {
-            self.run(format!("REVOKE {} FROM {account}", ident(role)))
-                .await?;
+            self.run(format!("REVOKE {} FROM {account}", ident(role))).await?;
         }
         if !found.global.is_empty() || !found.other.is_empty() {
             // Somebody gave it more than a project may have. Databases are granted again below.
-            self.run(format!(
-                "REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}"
-            ))
-            .await?;
+            self.run(format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}")).await?;
         }
         let untouched = found.global.is_empty() && found.other.is_empty();
         for (pattern, privileges) in &found.databases {
-            let excess = wanted
-                .get(pattern)
-                .is_none_or(|wanted| !privileges.is_subset(wanted));
+            let excess = wanted.get(pattern).is_none_or(|wanted| !privileges.is_subset(wanted));
             if untouched && excess {
                 self.revoke(&account, pattern).await?;
             }
@@ -284,12 +256,7 @@ impl Admin {
                 continue;
             }
             let list: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            self.run(format!(
-                "GRANT {} ON {}.* TO {account}",
-                list.join(", "),
-                ident(pattern)
-            ))
-            .await?;
+            self.run(format!("GRANT {} ON {}.* TO {account}", list.join(", "), ident(pattern))).await?;
         }
         Ok(())
     }
@@ -298,18 +265,12 @@ impl Admin {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn revoke_database(
-        &self,
-        project: &ProjectName,
-        database: &DatabaseName,
-    ) -> Result<(), AdminError> {
+    pub async fn revoke_database(&self, project: &ProjectName, database: &DatabaseName) -> Result<(), AdminError> {
         let pattern = exact(database);
         let accounts = self.accounts().await?;
         for access in [Access::Full, Access::Read] {
             let name = AccountName::of(project, access);
-            let hosts = accounts
-                .iter()
-                .filter(|((user, _), _)| user == name.as_str());
+            let hosts = accounts.iter().filter(|((user, _), _)| user == name.as_str());
             for ((_, host), state) in hosts {
                 if state.databases.contains_key(&pattern) {
                     self.revoke(&name.at(host), &pattern).await?;
@@ -321,10 +282,7 @@ impl Admin {
 
     async fn revoke(&self, account: &str, pattern: &str) -> Result<(), AdminError> {
         let place = ident(pattern);
-        match self
-            .run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}"))
-            .await
-        {
+        match self.run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}")).await {
             // Another origin was faster.
             Err(error) if error.errno() == Some(NO_SUCH_GRANT) => Ok(()),
             outcome => outcome,
@@ -337,9 +295,7 @@ impl Admin {
     /// MariaDB is out of reach; a refused login is no error.
     pub async fn check_login(&self, account: &Account) -> Result<LoginCheck, AdminError> {
         let opts = options(&self.address, &account.user, &account.password);
-        let opened = connect(opts, self.connect_timeout)
-            .await
-            .ok_or(AdminError::TimedOut)?;
+        let opened = connect(opts, self.connect_timeout).await.ok_or(AdminError::TimedOut)?;
         let fault = |error| AdminError::of(error, &account.user);
         let mut conn = match opened.map_err(fault) {
             Ok(conn) => conn,
@@ -351,11 +307,8 @@ impl Admin {
         for (_, kind, place, privilege) in grants {
             state.note(&kind, place, privilege);
         }
-        let roles: Vec<String> = self
-            .within(ask::all(conn.query_iter(
-                "SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES",
-            )))
-            .await?;
+        let roles: Vec<String> =
+            self.within(ask::all(conn.query_iter("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"))).await?;
         state.roles.extend(roles);
         // The connection ends either way.
         let _ = self.within(conn.disconnect()).await;
@@ -385,17 +338,10 @@ mod tests {
 
     #[test]
     fn no_project_is_named_like_anothers_account() {
-        let name = |project: &str, access| {
-            AccountName::of(&ProjectName::parse(project).unwrap(), access)
-                .as_str()
-                .to_owned()
-        };
+        let name =
+            |project: &str, access| AccountName::of(&ProjectName::parse(project).unwrap(), access).as_str().to_owned();
         assert_eq!(name("a", Access::Full), "selkie-a-rw");
         assert_eq!(name("a-rw", Access::Read), "selkie-a-rw-ro");
-        assert!(
-            READ_WRITE
-                .iter()
-                .all(|right| !["FILE", "SUPER", "PROCESS", "GRANT OPTION"].contains(right))
-        );
+        assert!(READ_WRITE.iter().all(|right| !["FILE", "SUPER", "PROCESS", "GRANT OPTION"].contains(right)));
     }
 }

@@ -27,15 +27,12 @@ impl Admin {
     pub async fn databases(&self) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
-            .within(ask::all(conn.query_iter(
-                "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME",
-            )))
+            .within(ask::all(
+                conn.query_iter("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"),
+            ))
             .await?;
         // What we can't name, we can't serve either.
-        Ok(names
-            .iter()
-            .filter_map(|name| DatabaseName::parse(name).ok())
-            .collect())
+        Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
     /// Databases that have a table of this name, as far as the admin account may see them.
@@ -45,15 +42,11 @@ impl Admin {
     pub async fn databases_with(&self, table: &str) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
-            .within(ask::all(conn.exec_iter(
-                "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = ?",
-                (table,),
-            )))
+            .within(ask::all(
+                conn.exec_iter("SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = ?", (table,)),
+            ))
             .await?;
-        Ok(names
-            .iter()
-            .filter_map(|name| DatabaseName::parse(name).ok())
-            .collect())
+        Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
     /// Whether there is a database of this name.
@@ -63,10 +56,9 @@ impl Admin {
     pub async fn exists(&self, name: &str) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let found: Option<u8> = self
-            .within(ask::first(conn.exec_iter(
-                "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ? LIMIT 1",
-                (name,),
-            )))
+            .within(ask::first(
+                conn.exec_iter("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ? LIMIT 1", (name,)),
+            ))
             .await?;
         Ok(found.is_some())
     }
@@ -77,10 +69,7 @@ impl Admin {
     /// MariaDB failed.
     pub async fn create_database(&self, name: &DatabaseName) -> Result<Created, AdminError> {
         let created = self
-            .run(format!(
-                "CREATE DATABASE {} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
-                ident(name.as_str())
-            ))
+            .run(format!("CREATE DATABASE {} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", ident(name.as_str())))
             .await;
         match created {
             Ok(()) => Ok(Created::New),
@@ -94,8 +83,7 @@ impl Admin {
     /// # Errors
     /// MariaDB failed.
     pub async fn drop_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
-        self.run(format!("DROP DATABASE IF EXISTS {}", ident(name.as_str())))
-            .await
+        self.run(format!("DROP DATABASE IF EXISTS {}", ident(name.as_str()))).await
     }
 
     /// The name as the server keeps it: servers that fold case keep lower case.
@@ -104,15 +92,12 @@ impl Admin {
     /// MariaDB failed.
     pub async fn canonical(&self, name: &DatabaseName) -> Result<DatabaseName, AdminError> {
         let mut conn = self.conn().await?;
-        let folds: Option<u8> = self
-            .within(ask::first(
-                conn.query_iter("SELECT @@lower_case_table_names"),
-            ))
-            .await?;
+        let folds: Option<u8> = self.within(ask::first(conn.query_iter("SELECT @@lower_case_table_names"))).await?;
         match folds {
             Some(0) | None => Ok(name.clone()),
-            Some(_) => DatabaseName::parse(&name.as_str().to_lowercase())
-                .map_err(|_| AdminError::Corrupt("database name")),
+            Some(_) => {
+                DatabaseName::parse(&name.as_str().to_lowercase()).map_err(|_| AdminError::Corrupt("database name"))
+            }
         }
     }
 }

@@ -43,9 +43,7 @@ pub enum AdminError {
         message: String,
     },
     /// The system schema was made by a newer version.
-    #[error(
-        "the system schema has version {found}, this program knows {known}: it was written by a newer selkie"
-    )]
+    #[error("the system schema has version {found}, this program knows {known}: it was written by a newer selkie")]
     SchemaTooNew {
         /// The version found.
         found: u32,
@@ -63,28 +61,19 @@ impl AdminError {
         match error {
             Error::Server(server) => match server.code {
                 // Access denied at the door; the same for a host without any account; locked account.
-                1045 | 1130 | 1698 | 4151 => Self::Login {
-                    user: user.to_owned(),
-                    message: server.message,
-                },
-                1044 | 1142 | 1143 | 1227 | 1370 | 1410 => Self::Denied {
-                    user: user.to_owned(),
-                    message: server.message,
-                },
+                1045 | 1130 | 1698 | 4151 => Self::Login { user: user.to_owned(), message: server.message },
+                1044 | 1142 | 1143 | 1227 | 1370 | 1410 => {
+                    Self::Denied { user: user.to_owned(), message: server.message }
+                }
                 // Shutting down, too many connections, killed; a cluster's node that is not ready.
                 1040 | 1053 | 1077 | 1927 | 1203 | 1047 => Self::Unreachable(server.message),
                 // Deadlock, which a cluster also says of a commit that it refuses; lock waits; a failed commit.
                 1213 | 1205 | 1020 | 1180 => Self::Contended(server.message),
                 // max_statement_time.
                 1969 => Self::TimedOut,
-                errno => Self::Refused {
-                    errno,
-                    message: server.message,
-                },
+                errno => Self::Refused { errno, message: server.message },
             },
-            Error::Other(other) if other.is::<UnexpectedType>() => {
-                Self::Corrupt("value of an unexpected type")
-            }
+            Error::Other(other) if other.is::<UnexpectedType>() => Self::Corrupt("value of an unexpected type"),
             other => Self::Unreachable(other.to_string()),
         }
     }

@@ -47,9 +47,7 @@ impl ServerFacts {
         }
         // Old replication protocols prefix 5.5.5-.
         let version = self.version.strip_prefix("5.5.5-").unwrap_or(&self.version);
-        let mut numbers = version
-            .split(['.', '-'])
-            .map_while(|part| part.parse().ok());
+        let mut numbers = version.split(['.', '-']).map_while(|part| part.parse().ok());
         Some((numbers.next()?, numbers.next()?))
     }
 }
@@ -62,24 +60,18 @@ impl Admin {
     pub async fn server_facts(&self) -> Result<ServerFacts, AdminError> {
         let mut conn = self.conn().await?;
         let row: Option<(String, f64, u64)> = self
-            .within(ask::first(conn.query_iter(
-                "SELECT VERSION(), CAST(UNIX_TIMESTAMP(NOW(6)) AS DOUBLE), @@max_connections",
-            )))
+            .within(ask::first(
+                conn.query_iter("SELECT VERSION(), CAST(UNIX_TIMESTAMP(NOW(6)) AS DOUBLE), @@max_connections"),
+            ))
             .await?;
-        let (version, clock, max_connections) =
-            row.ok_or(AdminError::Corrupt("answer about the server"))?;
+        let (version, clock, max_connections) = row.ok_or(AdminError::Corrupt("answer about the server"))?;
         let far_reaching_engines = self
             .within(ask::all(conn.query_iter(
                 "SELECT ENGINE FROM information_schema.ENGINES WHERE SUPPORT IN ('YES', 'DEFAULT')
                  AND ENGINE IN ('FEDERATED', 'CONNECT', 'SPIDER', 'S3', 'OQGRAPH', 'SPHINX')",
             )))
             .await?;
-        Ok(ServerFacts {
-            version,
-            clock,
-            max_connections,
-            far_reaching_engines,
-        })
+        Ok(ServerFacts { version, clock, max_connections, far_reaching_engines })
     }
 
     /// Bytes of the largest packet that the server takes.
@@ -88,11 +80,8 @@ impl Admin {
     /// MariaDB failed.
     pub async fn packet_max_bytes(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
-        let bytes: Option<usize> = self
-            .within(ask::first(
-                conn.query_iter("SELECT @@GLOBAL.max_allowed_packet"),
-            ))
-            .await?;
+        let bytes: Option<usize> =
+            self.within(ask::first(conn.query_iter("SELECT @@GLOBAL.max_allowed_packet"))).await?;
         bytes.ok_or(AdminError::Corrupt("answer about the server"))
     }
 
@@ -128,11 +117,7 @@ impl Admin {
 }
 
 fn strange((user, host, pattern): (String, String, Option<String>)) -> StrangeGrant {
-    let grantee = if user == "PUBLIC" {
-        user
-    } else {
-        format!("'{user}'@'{host}'")
-    };
+    let grantee = if user == "PUBLIC" { user } else { format!("'{user}'@'{host}'") };
     StrangeGrant { grantee, pattern }
 }
 
@@ -141,20 +126,12 @@ mod tests {
     use super::*;
 
     fn facts(version: &str) -> ServerFacts {
-        ServerFacts {
-            version: version.to_owned(),
-            clock: 0.0,
-            max_connections: 1,
-            far_reaching_engines: Vec::new(),
-        }
+        ServerFacts { version: version.to_owned(), clock: 0.0, max_connections: 1, far_reaching_engines: Vec::new() }
     }
 
     #[test]
     fn versions_are_read_and_other_servers_told_apart() {
-        assert_eq!(
-            facts("10.11.19-MariaDB-0+deb12u1").mariadb(),
-            Some((10, 11))
-        );
+        assert_eq!(facts("10.11.19-MariaDB-0+deb12u1").mariadb(), Some((10, 11)));
         assert_eq!(facts("5.5.5-10.6.1-MariaDB").mariadb(), Some((10, 6)));
         assert_eq!(facts("11.4.2-MariaDB-ubu2404-log").mariadb(), Some((11, 4)));
         assert_eq!(facts("8.0.36").mariadb(), None);

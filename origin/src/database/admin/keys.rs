@@ -81,17 +81,7 @@ pub struct SigningKeyRow {
     pub retired_at: Option<u64>,
 }
 
-type RawKey = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    u64,
-    Option<u64>,
-    Option<u64>,
-    Option<u64>,
-);
+type RawKey = (String, String, String, String, String, u64, Option<u64>, Option<u64>, Option<u64>);
 
 impl Admin {
     /// Records a key.
@@ -141,10 +131,9 @@ impl Admin {
     pub async fn key_status(&self, id: Uuid) -> Result<KeyStatus, AdminError> {
         let mut conn = self.conn().await?;
         let found: Option<u8> = self
-            .within(ask::first(conn.exec_iter(
-                "SELECT revoked_at IS NOT NULL FROM selkie.`keys` WHERE id = ?",
-                (id.to_string(),),
-            )))
+            .within(ask::first(
+                conn.exec_iter("SELECT revoked_at IS NOT NULL FROM selkie.`keys` WHERE id = ?", (id.to_string(),)),
+            ))
             .await?;
         Ok(match found {
             Some(0) => KeyStatus::Live,
@@ -160,10 +149,8 @@ impl Admin {
     pub async fn revoke_key(&self, id: Uuid, now: u64) -> Result<KeyStatus, AdminError> {
         let before = self.key_status(id).await?;
         if before == KeyStatus::Live {
-            let revoke =
-                "UPDATE selkie.`keys` SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL";
-            self.change_keys(vec![(revoke, (now, id.to_string()).into())])
-                .await?;
+            let revoke = "UPDATE selkie.`keys` SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL";
+            self.change_keys(vec![(revoke, (now, id.to_string()).into())]).await?;
         }
         Ok(before)
     }
@@ -172,17 +159,11 @@ impl Admin {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn revoke_keys_of(
-        &self,
-        project: &ProjectName,
-        now: u64,
-    ) -> Result<usize, AdminError> {
+    pub async fn revoke_keys_of(&self, project: &ProjectName, now: u64) -> Result<usize, AdminError> {
         let mut rows = self.keys(Some(project)).await?;
         rows.retain(|row| row.revoked_at.is_none());
-        let revoke =
-            "UPDATE selkie.`keys` SET revoked_at = ? WHERE project = ? AND revoked_at IS NULL";
-        self.change_keys(vec![(revoke, (now, project.as_str()).into())])
-            .await?;
+        let revoke = "UPDATE selkie.`keys` SET revoked_at = ? WHERE project = ? AND revoked_at IS NULL";
+        self.change_keys(vec![(revoke, (now, project.as_str()).into())]).await?;
         Ok(rows.len())
     }
 
@@ -200,11 +181,7 @@ impl Admin {
             .await?;
         Ok(rows
             .into_iter()
-            .map(|(kid, created_at, retired_at)| SigningKeyRow {
-                kid,
-                created_at,
-                retired_at,
-            })
+            .map(|(kid, created_at, retired_at)| SigningKeyRow { kid, created_at, retired_at })
             .collect())
     }
 
@@ -222,15 +199,9 @@ impl Admin {
     ///
     /// # Errors
     /// MariaDB failed; then nothing was changed.
-    pub async fn rotate_signing_keys(
-        &self,
-        added: &str,
-        retired: &[String],
-        now: u64,
-    ) -> Result<(), AdminError> {
+    pub async fn rotate_signing_keys(&self, added: &str, retired: &[String], now: u64) -> Result<(), AdminError> {
         let add = "INSERT INTO selkie.signing_keys (kid, created_at) VALUES (?, ?)";
-        let retire =
-            "UPDATE selkie.signing_keys SET retired_at = ? WHERE kid = ? AND retired_at IS NULL";
+        let retire = "UPDATE selkie.signing_keys SET retired_at = ? WHERE kid = ? AND retired_at IS NULL";
         let mut changes: Vec<(&str, Params)> = vec![(add, (added, now).into())];
         changes.extend(retired.iter().map(|kid| (retire, (now, kid).into())));
         self.change_keys(changes).await
@@ -242,11 +213,8 @@ impl Admin {
     /// MariaDB failed.
     pub async fn key_changes(&self) -> Result<u64, AdminError> {
         let mut conn = self.conn().await?;
-        let version = self
-            .within(ask::first(conn.query_iter(
-                "SELECT version FROM selkie.key_changes WHERE id = 1",
-            )))
-            .await?;
+        let version =
+            self.within(ask::first(conn.query_iter("SELECT version FROM selkie.key_changes WHERE id = 1"))).await?;
         version.ok_or(AdminError::Corrupt("state of keys"))
     }
 
@@ -258,9 +226,8 @@ impl Admin {
         let mut conn = self.conn().await?;
         for ids in ids.chunks(TOUCHED_MAX_COUNT) {
             let marks = vec!["?"; ids.len()].join(", ");
-            let values: Vec<Value> = std::iter::once(now.into())
-                .chain(ids.iter().map(|id| id.to_string().into()))
-                .collect();
+            let values: Vec<Value> =
+                std::iter::once(now.into()).chain(ids.iter().map(|id| id.to_string().into())).collect();
             self.within(conn.exec_drop(
                 format!(
                     "UPDATE selkie.`keys` SET last_used_at = GREATEST(COALESCE(last_used_at, 0), ?)
@@ -295,9 +262,7 @@ fn key_row(raw: RawKey) -> Result<KeyRow, AdminError> {
         id: Uuid::try_parse(&id).map_err(|_| AdminError::Corrupt("key id"))?,
         project: project(&owner)?,
         name,
-        access: access
-            .parse()
-            .map_err(|_| AdminError::Corrupt("key's access"))?,
+        access: access.parse().map_err(|_| AdminError::Corrupt("key's access"))?,
         kid,
         created_at,
         expires_at,

@@ -170,11 +170,7 @@ impl Admin {
     /// MariaDB is out of reach or denies the right.
     pub async fn schema_version(&self) -> Result<Option<u32>, AdminError> {
         let mut conn = self.conn().await?;
-        let found = self
-            .within(ask::first(
-                conn.query_iter("SELECT MAX(version) FROM selkie.migrations"),
-            ))
-            .await;
+        let found = self.within(ask::first(conn.query_iter("SELECT MAX(version) FROM selkie.migrations"))).await;
         match found {
             Ok(version) => Ok(version.flatten()),
             Err(error) if error.errno().is_some_and(|errno| ABSENT.contains(&errno)) => Ok(None),
@@ -184,10 +180,7 @@ impl Admin {
 
     async fn is_current(&self) -> Result<bool, AdminError> {
         match self.schema_version().await {
-            Ok(Some(found)) if found > SCHEMA_VERSION => Err(AdminError::SchemaTooNew {
-                found,
-                known: SCHEMA_VERSION,
-            }),
+            Ok(Some(found)) if found > SCHEMA_VERSION => Err(AdminError::SchemaTooNew { found, known: SCHEMA_VERSION }),
             Ok(found) => Ok(found == Some(SCHEMA_VERSION)),
             // An account without any right on `selkie` yet may still be allowed to create it.
             Err(AdminError::Denied { .. }) => Ok(false),
@@ -211,22 +204,15 @@ impl Admin {
             return Ok(());
         }
         let done = self.schema_version().await?.unwrap_or(0);
-        for (version, migration) in (1_u32..)
-            .zip(MIGRATIONS)
-            .filter(|(version, _)| *version > done)
-        {
+        for (version, migration) in (1_u32..).zip(MIGRATIONS).filter(|(version, _)| *version > done) {
             self.apply(version, migration).await?;
         }
         Ok(())
     }
 
     async fn create_schema(&self) -> Result<(), AdminError> {
-        let created = self
-            .run(
-                "CREATE DATABASE IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-                    .to_owned(),
-            )
-            .await;
+        let created =
+            self.run("CREATE DATABASE IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_bin".to_owned()).await;
         match created {
             // Perhaps somebody made it for us; if not, the first table says so.
             Err(AdminError::Denied { .. }) if self.exists("selkie").await? => Ok(()),

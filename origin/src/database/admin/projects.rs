@@ -48,10 +48,7 @@ impl FromStr for Drops {
     type Err = AdminError;
 
     fn from_str(text: &str) -> Result<Self, AdminError> {
-        Self::ALL
-            .into_iter()
-            .find(|drops| drops.as_str() == text)
-            .ok_or(AdminError::Corrupt("right to drop"))
+        Self::ALL.into_iter().find(|drops| drops.as_str() == text).ok_or(AdminError::Corrupt("right to drop"))
     }
 }
 
@@ -74,34 +71,20 @@ impl Admin {
     pub async fn projects(&self) -> Result<Vec<ProjectRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64)> = self
-            .within(ask::all(conn.query_iter(
-                "SELECT name, created_at FROM selkie.projects ORDER BY name",
-            )))
+            .within(ask::all(conn.query_iter("SELECT name, created_at FROM selkie.projects ORDER BY name")))
             .await?;
-        rows.into_iter()
-            .map(|(name, created_at)| {
-                Ok(ProjectRow {
-                    name: project(&name)?,
-                    created_at,
-                })
-            })
-            .collect()
+        rows.into_iter().map(|(name, created_at)| Ok(ProjectRow { name: project(&name)?, created_at })).collect()
     }
 
     /// Records a project; one that is there already stays as it is. Whether it is new.
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn insert_project(
-        &self,
-        name: &ProjectName,
-        now: u64,
-    ) -> Result<Inserted, AdminError> {
+    pub async fn insert_project(&self, name: &ProjectName, now: u64) -> Result<Inserted, AdminError> {
         let mut conn = self.conn().await?;
-        self.within(conn.exec_drop(
-            "INSERT IGNORE INTO selkie.projects (name, created_at) VALUES (?, ?)",
-            (name.as_str(), now),
-        ))
+        self.within(
+            conn.exec_drop("INSERT IGNORE INTO selkie.projects (name, created_at) VALUES (?, ?)", (name.as_str(), now)),
+        )
         .await?;
         Ok(Inserted::of(conn.affected_rows()))
     }
@@ -113,17 +96,11 @@ impl Admin {
     pub async fn owned_databases(&self) -> Result<Vec<DatabaseRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, String, String)> = self
-            .within(ask::all(conn.query_iter(
-                "SELECT name, project, drops FROM selkie.`databases` ORDER BY name",
-            )))
+            .within(ask::all(conn.query_iter("SELECT name, project, drops FROM selkie.`databases` ORDER BY name")))
             .await?;
         rows.into_iter()
             .map(|(name, owner, drops)| {
-                Ok(DatabaseRow {
-                    name: database(&name)?,
-                    project: project(&owner)?,
-                    drops: drops.parse()?,
-                })
+                Ok(DatabaseRow { name: database(&name)?, project: project(&owner)?, drops: drops.parse()? })
             })
             .collect()
     }
@@ -138,12 +115,7 @@ impl Admin {
         self.within(conn.exec_drop(
             "INSERT INTO selkie.`databases` (name, project, drops, created_at) VALUES (?, ?, ?, ?)
              ON DUPLICATE KEY UPDATE drops = VALUES(drops)",
-            (
-                row.name.as_str(),
-                row.project.as_str(),
-                row.drops.as_str(),
-                now,
-            ),
+            (row.name.as_str(), row.project.as_str(), row.drops.as_str(), now),
         ))
         .await
     }
@@ -177,11 +149,7 @@ impl Admin {
     /// MariaDB failed.
     pub async fn forget_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
-        self.within(conn.exec_drop(
-            "DELETE FROM selkie.`databases` WHERE name = ?",
-            (name.as_str(),),
-        ))
-        .await
+        self.within(conn.exec_drop("DELETE FROM selkie.`databases` WHERE name = ?", (name.as_str(),))).await
     }
 }
 
@@ -196,11 +164,7 @@ pub enum Inserted {
 
 impl Inserted {
     fn of(affected_rows: u64) -> Self {
-        if affected_rows > 0 {
-            Self::New
-        } else {
-            Self::Existing
-        }
+        if affected_rows > 0 { Self::New } else { Self::Existing }
     }
 }
 

@@ -31,11 +31,7 @@ enum State {
 
 impl<K: Kind> InFlight<K> {
     pub(super) fn new(coalescer: &Arc<Coalescer>, key: &Key<K::Shape>) -> Self {
-        Self {
-            coalescer: Arc::clone(coalescer),
-            key: key.clone(),
-            state: State::Running,
-        }
+        Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
 
     /// A connection for a request that has its place in the account's queue. If there is none, the waiting requests
@@ -85,12 +81,7 @@ impl<K: Kind> InFlight<K> {
                 let waiting = self.take(|waiting| K::share(&self.key.shape, waiting));
                 if !waiting.is_empty() {
                     let limit = self.coalescer.pools.query_timeout();
-                    let mut statement = Box::pin(share::<K>(
-                        lease,
-                        Arc::clone(&self.key.shape),
-                        waiting,
-                        limit,
-                    ));
+                    let mut statement = Box::pin(share::<K>(lease, Arc::clone(&self.key.shape), waiting, limit));
                     match tokio::time::timeout(SLOW_AFTER, &mut statement).await {
                         Ok(outcome) => self.requests().record(&self.key, outcome),
                         Err(_) => {

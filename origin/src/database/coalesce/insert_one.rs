@@ -41,20 +41,13 @@ impl Kind for Inserts {
             DbError::Refused(..) if error.is_lost() || error.is_cut_short() => false,
             // It waited for the table, and each row alone would wait again.
             DbError::Refused(..) if error.is_lock_timeout() => spent < LOCK_WAIT,
-            DbError::Refused(..)
-            | DbError::PacketTooLarge(_)
-            | DbError::ParamCount(..)
-            | DbError::Misread => true,
+            DbError::Refused(..) | DbError::PacketTooLarge(_) | DbError::ParamCount(..) | DbError::Misread => true,
             // The rows may have been inserted.
             _ => false,
         }
     }
 
-    async fn run_one(
-        connection: &mut Connection,
-        shape: &RowShape,
-        row: Vec<Param>,
-    ) -> mysql_async::Result<Written> {
+    async fn run_one(connection: &mut Connection, shape: &RowShape, row: Vec<Param>) -> mysql_async::Result<Written> {
         execute(connection, sql::insert_one(shape, row)).await
     }
 
@@ -65,13 +58,7 @@ impl Kind for Inserts {
     ) -> mysql_async::Result<Vec<Written>> {
         let written = execute(connection, sql::insert_several(shape, rows)).await?;
         let keys = written.keys.into_iter();
-        Ok(keys
-            .map(|key| Written {
-                affected: 1,
-                keys: vec![key],
-                last_insert_id: 0,
-            })
-            .collect())
+        Ok(keys.map(|key| Written { affected: 1, keys: vec![key], last_insert_id: 0 }).collect())
     }
 }
 
@@ -80,11 +67,7 @@ mod tests {
     use super::*;
 
     fn refused(code: u16, state: &str) -> DbError {
-        let error = mysql_async::ServerError {
-            code,
-            message: "no".to_owned(),
-            state: state.to_owned(),
-        };
+        let error = mysql_async::ServerError { code, message: "no".to_owned(), state: state.to_owned() };
         mysql_async::Error::Server(error).into()
     }
 
@@ -102,48 +85,25 @@ mod tests {
             (1213, "40001"),
         ];
         for (code, state) in refusals {
-            assert!(
-                Inserts::may_run_alone(&refused(code, state), Duration::ZERO),
-                "{code}"
-            );
+            assert!(Inserts::may_run_alone(&refused(code, state), Duration::ZERO), "{code}");
         }
-        assert!(Inserts::may_run_alone(
-            &DbError::PacketTooLarge(1),
-            Duration::ZERO
-        ));
+        assert!(Inserts::may_run_alone(&DbError::PacketTooLarge(1), Duration::ZERO));
     }
 
     #[test]
     fn an_insert_that_may_have_happened_is_never_run_again() {
-        let lost = [
-            (2006, "HY000"),
-            (2013, "HY000"),
-            (1053, "08S01"),
-            (1927, "70100"),
-        ];
+        let lost = [(2006, "HY000"), (2013, "HY000"), (1053, "08S01"), (1927, "70100")];
         for (code, state) in lost {
-            assert!(
-                !Inserts::may_run_alone(&refused(code, state), Duration::ZERO),
-                "{code}"
-            );
+            assert!(!Inserts::may_run_alone(&refused(code, state), Duration::ZERO), "{code}");
         }
-        assert!(!Inserts::may_run_alone(
-            &crate::database::coalesce::unknown(),
-            Duration::ZERO
-        ));
+        assert!(!Inserts::may_run_alone(&crate::database::coalesce::unknown(), Duration::ZERO));
         assert!(!Inserts::may_run_alone(&DbError::Timeout, Duration::ZERO));
     }
 
     #[test]
     fn what_somebody_ended_or_waited_out_is_not_tried_again() {
-        assert!(!Inserts::may_run_alone(
-            &refused(1317, "70100"),
-            Duration::ZERO
-        ));
-        assert!(!Inserts::may_run_alone(
-            &refused(1969, "70100"),
-            Duration::ZERO
-        ));
+        assert!(!Inserts::may_run_alone(&refused(1317, "70100"), Duration::ZERO));
+        assert!(!Inserts::may_run_alone(&refused(1969, "70100"), Duration::ZERO));
         assert!(!Inserts::may_run_alone(&refused(1205, "HY000"), LOCK_WAIT));
         assert!(Inserts::may_run_alone(&refused(1062, "23000"), LOCK_WAIT));
     }

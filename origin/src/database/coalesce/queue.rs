@@ -58,13 +58,8 @@ impl<S, W> std::fmt::Debug for Queue<S, W> {
 
 impl<S, W> Default for Queue<S, W> {
     fn default() -> Self {
-        let shapes = Shapes {
-            active: HashMap::new(),
-            back_off: HashMap::new(),
-        };
-        Self {
-            shapes: Mutex::new(shapes),
-        }
+        let shapes = Shapes { active: HashMap::new(), back_off: HashMap::new() };
+        Self { shapes: Mutex::new(shapes) }
     }
 }
 
@@ -92,11 +87,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
             }
             Some(active) => active.in_flight += 1,
             None => {
-                let active = Active {
-                    in_flight: 1,
-                    waiting: VecDeque::new(),
-                    refusals: 0,
-                };
+                let active = Active { in_flight: 1, waiting: VecDeque::new(), refusals: 0 };
                 shapes.active.insert(shape.clone(), active);
             }
         }
@@ -127,12 +118,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
 
     /// Removes the requests that no longer wait, and takes so many of the others in the order in which they came:
     /// one at least, if there is one.
-    pub(super) fn take(
-        &self,
-        shape: &S,
-        waits: impl FnMut(&W) -> bool,
-        share: impl FnOnce(usize) -> usize,
-    ) -> Vec<W> {
+    pub(super) fn take(&self, shape: &S, waits: impl FnMut(&W) -> bool, share: impl FnOnce(usize) -> usize) -> Vec<W> {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
             return Vec::new();
@@ -286,10 +272,6 @@ mod tests {
         }
         assert_eq!(join(&queue, 'd'), Joined::Wait(()));
         queue.shapes().start_back_off(&"other");
-        assert_eq!(
-            queue.shapes().back_off.len(),
-            1,
-            "expired entries are removed"
-        );
+        assert_eq!(queue.shapes().back_off.len(), 1, "expired entries are removed");
     }
 }

@@ -35,11 +35,7 @@ impl Kind for Reads {
         !matches!(error, DbError::Timeout)
     }
 
-    async fn run_one(
-        connection: &mut Connection,
-        shape: &KeyShape,
-        key: i64,
-    ) -> mysql_async::Result<Option<Row>> {
+    async fn run_one(connection: &mut Connection, shape: &KeyShape, key: i64) -> mysql_async::Result<Option<Row>> {
         let (row, _) = two(connection, sql::select_by_key(shape, key)).await?;
         Ok(row)
     }

@@ -5,36 +5,11 @@ use super::*;
 #[test]
 fn faults_of_a_cluster_are_no_faults_of_the_statement() {
     let errors = [
-        (
-            1047,
-            "08S01",
-            "WSREP has not yet prepared node for application use",
-            ErrorCode::DatabaseUnavailable,
-        ),
-        (
-            1180,
-            "HY000",
-            "Got error 5 \"Input/output error\" during COMMIT",
-            ErrorCode::DatabaseUnavailable,
-        ),
-        (
-            1105,
-            "HY000",
-            "WSREP replication failed.",
-            ErrorCode::DatabaseUnavailable,
-        ),
-        (
-            1213,
-            "40001",
-            "WSREP detected deadlock/conflict",
-            ErrorCode::Deadlock,
-        ),
-        (
-            1105,
-            "HY000",
-            "Maximum writeset size exceeded",
-            ErrorCode::SqlError,
-        ),
+        (1047, "08S01", "WSREP has not yet prepared node for application use", ErrorCode::DatabaseUnavailable),
+        (1180, "HY000", "Got error 5 \"Input/output error\" during COMMIT", ErrorCode::DatabaseUnavailable),
+        (1105, "HY000", "WSREP replication failed.", ErrorCode::DatabaseUnavailable),
+        (1213, "40001", "WSREP detected deadlock/conflict", ErrorCode::Deadlock),
+        (1105, "HY000", "Maximum writeset size exceeded", ErrorCode::SqlError),
     ];
     for (code, state, message, expected) in errors {
         let error: DbError = mysql_async::Error::Server(mysql_async::ServerError {
@@ -45,11 +20,7 @@ fn faults_of_a_cluster_are_no_faults_of_the_statement() {
         .into();
         let is_lost = expected == ErrorCode::DatabaseUnavailable;
         assert_eq!(error.is_lost(), is_lost, "{message}");
-        assert_eq!(
-            error.is_deadlock(),
-            expected == ErrorCode::Deadlock,
-            "{message}"
-        );
+        assert_eq!(error.is_deadlock(), expected == ErrorCode::Deadlock, "{message}");
         let problem = error.into_problem();
         assert_eq!(problem.code(), expected, "{message}");
         assert_eq!(problem.code().retryable(), expected != ErrorCode::SqlError);
@@ -59,12 +30,7 @@ fn faults_of_a_cluster_are_no_faults_of_the_statement() {
 #[test]
 fn what_quotes_a_value_stays_word_for_word() {
     for (errno, state, message, shown) in [
-        (
-            1644,
-            "45000",
-            "Not for user bob see /a/b/c",
-            "Not for user bob see /a/b/c",
-        ),
+        (1644, "45000", "Not for user bob see /a/b/c", "Not for user bob see /a/b/c"),
         (1644, "23000", "No", "No"),
         (1062, "45000", "No", "No"),
         (
@@ -102,25 +68,14 @@ fn messages_lose_account_names_and_paths() {
         sentence("SELECT command denied to user 'selkie-a-ro'@'localhost' for table `x`.`t`"),
         "SELECT command denied for table `x`.`t`."
     );
-    assert_eq!(
-        sentence("Can't create file '/var/lib/mysql/x' (errno: 13)"),
-        "Can't create file … (errno: 13)."
-    );
+    assert_eq!(sentence("Can't create file '/var/lib/mysql/x' (errno: 13)"), "Can't create file … (errno: 13).");
 }
 
 #[test]
 fn a_missing_definer_is_told_as_such_and_without_account_names() {
     let refusals = [
-        (
-            1045,
-            "28000",
-            "Access denied for user 'selkie-a-ro'@'localhost' (using password: YES)",
-        ),
-        (
-            1449,
-            "HY000",
-            "The user specified as a definer ('gone'@'%') does not exist",
-        ),
+        (1045, "28000", "Access denied for user 'selkie-a-ro'@'localhost' (using password: YES)"),
+        (1449, "HY000", "The user specified as a definer ('gone'@'%') does not exist"),
     ];
     for (errno, state, message) in refusals {
         let (state, message) = (state.to_owned(), message.to_owned());

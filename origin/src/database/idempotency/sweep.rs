@@ -47,28 +47,19 @@ pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError>
     Ok(swept)
 }
 
-async fn sweep_some(
-    lease: &mut Lease,
-    database: &DatabaseName,
-    limit: Duration,
-) -> Result<u64, DbError> {
+async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration) -> Result<u64, DbError> {
     let old = receipt::outlived(database, SWEPT_AT_ONCE);
     let mut swept = 0;
     for key in first_column(lease, old, limit).await? {
         let statement = vec![receipt::delete(database, key)];
         let progress = Progress::default();
-        let deleted =
-            run::write(lease, statement, SessionEffect::Anything, limit, &progress).await?;
+        let deleted = run::write(lease, statement, SessionEffect::Anything, limit, &progress).await?;
         swept += deleted.affected;
     }
     Ok(swept)
 }
 
-async fn first_column(
-    lease: &mut Lease,
-    statement: Statement,
-    limit: Duration,
-) -> Result<Vec<Vec<u8>>, DbError> {
+async fn first_column(lease: &mut Lease, statement: Statement, limit: Duration) -> Result<Vec<Vec<u8>>, DbError> {
     let (text, params) = statement.into_parts();
     // What has the name of the table may be a view.
     lease.expect(SessionEffect::Anything);

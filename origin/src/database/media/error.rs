@@ -85,13 +85,8 @@ impl From<mysql_async::Error> for TableError {
                 1969 | 1205 => Self::TimedOut,
                 // Shutting down, too many connections, killed; refused at the door.
                 // A cluster's node that is not ready, or could not commit.
-                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 => {
-                    Self::Unavailable(Box::new(server))
-                }
-                errno => Self::Refused {
-                    errno,
-                    message: server.message,
-                },
+                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 => Self::Unavailable(Box::new(server)),
+                errno => Self::Refused { errno, message: server.message },
             },
             mysql_async::Error::Other(other) if other.is::<UnexpectedType>() => {
                 Self::Corrupt("value of an unexpected type")
@@ -121,20 +116,13 @@ impl TableError {
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
-            Self::Unavailable(cause) => Problem::new(
-                ErrorCode::DatabaseUnavailable,
-                "The database can't be reached at the moment.",
-            )
-            .with_cause(cause.to_string()),
-            Self::TimedOut => Problem::new(
-                ErrorCode::DatabaseUnavailable,
-                "The database did not answer in time.",
-            )
-            .with_cause("MariaDB did not answer in time for media"),
-            Self::Contended => Problem::new(
-                ErrorCode::LockTimeout,
-                "Other requests are changing the same files.",
-            ),
+            Self::Unavailable(cause) => {
+                Problem::new(ErrorCode::DatabaseUnavailable, "The database can't be reached at the moment.")
+                    .with_cause(cause.to_string())
+            }
+            Self::TimedOut => Problem::new(ErrorCode::DatabaseUnavailable, "The database did not answer in time.")
+                .with_cause("MariaDB did not answer in time for media"),
+            Self::Contended => Problem::new(ErrorCode::LockTimeout, "Other requests are changing the same files."),
             Self::Refused { errno, message } => Problem::internal(
                 "The media library failed.",
                 format!("MariaDB refused a statement on media with {errno}: {message}"),
@@ -153,18 +141,9 @@ impl WriteError {
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Exists { folder, name } => exists(&folder, &name),
-            Self::NoProject => Problem::new(
-                ErrorCode::MediaNotFound,
-                "The project of this key is not there any more.",
-            ),
-            Self::NoUpload => Problem::new(
-                ErrorCode::MediaNotFound,
-                "The upload is over, or has expired.",
-            ),
-            Self::Swept => Problem::new(
-                ErrorCode::StorageUnavailable,
-                "Storing the files took too long.",
-            ),
+            Self::NoProject => Problem::new(ErrorCode::MediaNotFound, "The project of this key is not there any more."),
+            Self::NoUpload => Problem::new(ErrorCode::MediaNotFound, "The upload is over, or has expired."),
+            Self::Swept => Problem::new(ErrorCode::StorageUnavailable, "Storing the files took too long."),
             Self::Table(error) => error.into_problem(),
         }
     }
@@ -176,9 +155,6 @@ pub(crate) fn exists(folder: &FolderPath, name: &MediaName) -> Problem {
         "" => "outside of any folder".to_owned(),
         folder => format!("in the folder {}", shown(folder)),
     };
-    Problem::new(
-        ErrorCode::MediaExists,
-        format!("There is a file {} {place} already.", shown(name.as_str())),
-    )
-    .with_hint("Choose another name, or replace it with \"update\": true.")
+    Problem::new(ErrorCode::MediaExists, format!("There is a file {} {place} already.", shown(name.as_str())))
+        .with_hint("Choose another name, or replace it with \"update\": true.")
 }

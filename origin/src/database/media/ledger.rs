@@ -26,9 +26,7 @@ impl MediaTable {
                 "INSERT INTO selkie.media_due (object, due_at) VALUES {}",
                 vec!["(?, ?)"; keys.len()].join(", ")
             );
-            let pairs = keys
-                .iter()
-                .flat_map(|key| [key.as_uuid().into(), due_at.max(1).into()]);
+            let pairs = keys.iter().flat_map(|key| [key.as_uuid().into(), due_at.max(1).into()]);
             let values = Params::Positional(pairs.collect());
             self.run(&statement, &values).await?;
         }
@@ -43,17 +41,10 @@ impl MediaTable {
         let mut doomed = Vec::new();
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let marks = marks(keys.len());
-            let statement =
-                format!("UPDATE selkie.media_due SET due_at = 0 WHERE object IN ({marks})");
-            self.run(&statement, &Params::Positional(bound(keys)))
-                .await?;
-            let statement = format!(
-                "SELECT object FROM selkie.media_due WHERE due_at = 0 AND object IN ({marks})"
-            );
-            doomed.extend(
-                self.keys(&statement, &Params::Positional(bound(keys)))
-                    .await?,
-            );
+            let statement = format!("UPDATE selkie.media_due SET due_at = 0 WHERE object IN ({marks})");
+            self.run(&statement, &Params::Positional(bound(keys))).await?;
+            let statement = format!("SELECT object FROM selkie.media_due WHERE due_at = 0 AND object IN ({marks})");
+            doomed.extend(self.keys(&statement, &Params::Positional(bound(keys))).await?);
         }
         Ok(doomed)
     }
@@ -98,12 +89,9 @@ impl MediaTable {
     /// MariaDB failed; some may have been taken out.
     pub async fn settle(&self, keys: &[ObjectKey]) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
-            let statement = format!(
-                "DELETE FROM selkie.media_due WHERE due_at = 0 AND object IN ({})",
-                marks(keys.len())
-            );
-            self.run(&statement, &Params::Positional(bound(keys)))
-                .await?;
+            let statement =
+                format!("DELETE FROM selkie.media_due WHERE due_at = 0 AND object IN ({})", marks(keys.len()));
+            self.run(&statement, &Params::Positional(bound(keys))).await?;
         }
         Ok(())
     }

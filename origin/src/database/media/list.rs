@@ -27,25 +27,19 @@ impl MediaTable {
         let count = if list.count {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
             let values = Params::Positional(values.clone());
-            let count: Option<u64> = within(async {
-                Ok::<_, TableError>(ask::first(conn.exec_iter(statement, values)).await?)
-            })
-            .await?;
+            let count: Option<u64> =
+                within(async { Ok::<_, TableError>(ask::first(conn.exec_iter(statement, values)).await?) }).await?;
             Some(count.ok_or(TableError::Corrupt("count"))?)
         } else {
             None
         };
-        let statement = format!(
-            "SELECT {COLUMNS} FROM selkie.media WHERE {conditions} ORDER BY {} LIMIT ? OFFSET ?",
-            order(list)
-        );
+        let statement =
+            format!("SELECT {COLUMNS} FROM selkie.media WHERE {conditions} ORDER BY {} LIMIT ? OFFSET ?", order(list));
         let limit = list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS);
         let span = [limit.min(MEDIA_LIST_MAX_ITEMS), list.span.offset].map(Value::from);
         let values = Params::Positional(values.into_iter().chain(span).collect());
-        let rows: Vec<Row> = within(async {
-            Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?)
-        })
-        .await?;
+        let rows: Vec<Row> =
+            within(async { Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?) }).await?;
         let rows = rows.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok((rows, count))
     }
@@ -58,19 +52,14 @@ fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
         ("name = ?", list.name.as_ref().map(|it| it.as_str())),
         ("kind = ?", list.kind.map(|it| it.as_str())),
     ];
-    let given = given
-        .into_iter()
-        .filter_map(|(text, value)| Some((text, value?)));
+    let given = given.into_iter().filter_map(|(text, value)| Some((text, value?)));
     let (texts, values): (Vec<_>, Vec<_>) = given.map(|(text, value)| (text, value.into())).unzip();
     (texts.join(" AND "), values)
 }
 
 /// The steps asked for, made whole by the id.
 fn order(list: &MediaList) -> String {
-    let last = list
-        .order
-        .last()
-        .map_or(Direction::Descending, |step| step.1);
+    let last = list.order.last().map_or(Direction::Descending, |step| step.1);
     let whole = (MediaField::Id, last);
     let steps: Vec<_> = list.order.iter().chain([&whole]).map(step).collect();
     steps.join(", ")

@@ -17,11 +17,7 @@ impl MediaTable {
     /// # Errors
     /// MariaDB failed.
     pub async fn lookup(&self, path: &FilePath) -> Result<Option<MediaRow>, TableError> {
-        let values = (
-            path.project.as_str(),
-            path.folder.as_str(),
-            path.name.as_str(),
-        );
+        let values = (path.project.as_str(), path.folder.as_str(), path.name.as_str());
         let condition = "project = ? AND folder = ? AND name = ?";
         self.first(&path.project, condition, values.into()).await
     }
@@ -30,14 +26,9 @@ impl MediaTable {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn get(
-        &self,
-        project: &ProjectName,
-        id: MediaId,
-    ) -> Result<Option<MediaRow>, TableError> {
+    pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, TableError> {
         let values = (id.get(), project.as_str());
-        self.first(project, "id = ? AND project = ?", values.into())
-            .await
+        self.first(project, "id = ? AND project = ?", values.into()).await
     }
 
     /// One of these names that is taken, if any is. What it says may be over at once: only writing decides.
@@ -64,9 +55,7 @@ impl MediaTable {
             .collect();
         let found: Option<String> = within(async {
             let mut lent = self.lookup_conn(project).await?;
-            Ok::<_, TableError>(
-                ask::first(lent.conn.exec_iter(statement, Params::Positional(values))).await?,
-            )
+            Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, Params::Positional(values))).await?)
         })
         .await?;
         Ok(found.and_then(|found| names.iter().find(|name| name.as_str() == found).cloned()))

@@ -14,10 +14,7 @@ pub struct ObjectKey(Uuid);
 impl ObjectKey {
     /// A new one.
     #[must_use]
-    #[expect(
-        clippy::new_without_default,
-        reason = "every call gives another: no default"
-    )]
+    #[expect(clippy::new_without_default, reason = "every call gives another: no default")]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
@@ -95,9 +92,8 @@ mod tests {
 
     #[test]
     fn keys_of_one_moment_spread_over_the_folders() {
-        let folders: std::collections::BTreeSet<String> = (0..1_000)
-            .map(|_| ObjectKey::new().path()[..10].to_owned())
-            .collect();
+        let folders: std::collections::BTreeSet<String> =
+            (0..1_000).map(|_| ObjectKey::new().path()[..10].to_owned()).collect();
         assert!(folders.len() > 200, "{}", folders.len());
     }
 }

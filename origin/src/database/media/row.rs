@@ -56,11 +56,7 @@ impl MediaRow {
     /// Where it is found.
     #[must_use]
     pub fn path(&self) -> FilePath {
-        FilePath {
-            project: self.project.clone(),
-            folder: self.folder.clone(),
-            name: self.name.clone(),
-        }
+        FilePath { project: self.project.clone(), folder: self.folder.clone(), name: self.name.clone() }
     }
 
     /// The object that holds a rendition of it.
@@ -128,9 +124,7 @@ impl<I: Iterator<Item = Value>> Cells<I> {
             key: object_key(&key)?,
             mime,
             size,
-            sha256: sha256
-                .try_into()
-                .map_err(|_| TableError::Corrupt("SHA-256"))?,
+            sha256: sha256.try_into().map_err(|_| TableError::Corrupt("SHA-256"))?,
         }))
     }
 }
@@ -138,6 +132,5 @@ impl<I: Iterator<Item = Value>> Cells<I> {
 /// The key that a column holds.
 pub(super) fn object_key(bytes: &[u8]) -> Result<ObjectKey, TableError> {
     let id = Uuid::from_slice(bytes).ok();
-    id.and_then(ObjectKey::from_uuid)
-        .ok_or(TableError::Corrupt("object key"))
+    id.and_then(ObjectKey::from_uuid).ok_or(TableError::Corrupt("object key"))
 }

@@ -38,12 +38,7 @@ impl MediaTable {
     ///
     /// # Errors
     /// MariaDB failed, or the project is not there.
-    pub async fn insert_upload(
-        &self,
-        upload: &UploadRow,
-        most: usize,
-        most_bytes: u64,
-    ) -> Result<bool, TableError> {
+    pub async fn insert_upload(&self, upload: &UploadRow, most: usize, most_bytes: u64) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
             (id, project, length, received, metadata, created_at, expires_at)
             SELECT ?, ?, ?, ?, ?, ?, ? FROM (SELECT COUNT(*) AS uploads, COALESCE(SUM(length), 0) AS bytes
@@ -69,19 +64,12 @@ impl MediaTable {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn upload(
-        &self,
-        project: &ProjectName,
-        id: Uuid,
-    ) -> Result<Option<UploadRow>, TableError> {
+    pub async fn upload(&self, project: &ProjectName, id: Uuid) -> Result<Option<UploadRow>, TableError> {
         let found: Option<RawUpload> = within(async {
             let mut lent = self.lookup_conn(project).await?;
-            let statement =
-                "SELECT id, project, length, received, metadata, media_id, created_at, expires_at
+            let statement = "SELECT id, project, length, received, metadata, media_id, created_at, expires_at
                 FROM selkie.media_uploads WHERE id = ? AND project = ?";
-            Ok::<_, TableError>(
-                ask::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?,
-            )
+            Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?)
         })
         .await?;
         found.map(upload_row).transpose()
@@ -91,17 +79,10 @@ impl MediaTable {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn advance_upload(
-        &self,
-        id: Uuid,
-        received: u64,
-        expires_at: u64,
-    ) -> Result<bool, TableError> {
+    pub async fn advance_upload(&self, id: Uuid, received: u64, expires_at: u64) -> Result<bool, TableError> {
         let statement = "UPDATE selkie.media_uploads SET received = ?, expires_at = ?
             WHERE id = ? AND media_id IS NULL";
-        let found = self
-            .run(statement, &(received, expires_at, id).into())
-            .await?;
+        let found = self.run(statement, &(received, expires_at, id).into()).await?;
         Ok(found > 0)
     }
 

@@ -109,9 +109,7 @@ impl MediaTable {
         for place in places {
             let item = &files.items[place];
             let mut row = new_row(files, item, is_folder_private);
-            if let Some(old) =
-                put(&mut transaction, files.existing, item.visibility, &mut row).await?
-            {
+            if let Some(old) = put(&mut transaction, files.existing, item.visibility, &mut row).await? {
                 replaced.extend(old);
             }
             written[place] = Some(row);
@@ -123,10 +121,7 @@ impl MediaTable {
 
         fault::reach(Point::RowsWritten);
         transaction.commit().await?;
-        Ok(Written {
-            rows: written.into_iter().flatten().collect(),
-            replaced,
-        })
+        Ok(Written { rows: written.into_iter().flatten().collect(), replaced })
     }
 
     /// Deletes a project's file: its row, which is returned. Its objects are doomed: to be deleted, then settled. `None` if
@@ -134,32 +129,20 @@ impl MediaTable {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn delete(
-        &self,
-        project: &ProjectName,
-        id: MediaId,
-    ) -> Result<Option<MediaRow>, TableError> {
+    pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, TableError> {
         self.retrying(|| self.delete_once(project, id)).await
     }
 
-    async fn delete_once(
-        &self,
-        project: &ProjectName,
-        id: MediaId,
-    ) -> Result<Option<MediaRow>, TableError> {
+    async fn delete_once(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, TableError> {
         let mut lent = self.conn_of(project).await?;
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
-        let statement =
-            format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
-        let found: Option<Row> =
-            ask::first(transaction.exec_iter(statement, (id.get(), project.as_str()))).await?;
+        let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
+        let found: Option<Row> = ask::first(transaction.exec_iter(statement, (id.get(), project.as_str()))).await?;
         let Some(row) = found.map(read).transpose()? else {
             transaction.rollback().await?;
             return Ok(None);
         };
-        transaction
-            .exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),))
-            .await?;
+        transaction.exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),)).await?;
         enter(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
         fault::reach(Point::RowDeleted);
         transaction.commit().await?;
@@ -173,16 +156,11 @@ async fn end_upload(
     upload: FinishedUpload,
     file: MediaId,
 ) -> Result<(), WriteError> {
-    let statement =
-        "UPDATE selkie.media_uploads SET media_id = ?, received = length, expires_at = ?
+    let statement = "UPDATE selkie.media_uploads SET media_id = ?, received = length, expires_at = ?
         WHERE id = ? AND media_id IS NULL";
     let values = (file.get(), upload.told_until, upload.id);
     transaction.exec_drop(statement, values).await?;
-    if transaction.affected_rows() == 1 {
-        Ok(())
-    } else {
-        Err(WriteError::NoUpload)
-    }
+    if transaction.affected_rows() == 1 { Ok(()) } else { Err(WriteError::NoUpload) }
 }
 
 /// Takes the locks, and makes the folder private if that is asked. Whether it is.
@@ -202,10 +180,7 @@ async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool
         hide(transaction, project, folder).await?;
         return Ok(true);
     }
-    let lineage: Vec<Value> = std::iter::once("")
-        .chain(files.folder.lineage())
-        .map(Into::into)
-        .collect();
+    let lineage: Vec<Value> = std::iter::once("").chain(files.folder.lineage()).map(Into::into).collect();
     // Locking reads see the newest state, where others would see that of the transaction's beginning.
     let statement = format!(
         "SELECT 1 FROM selkie.media_folders WHERE project = ? AND folder IN ({}) AND private
@@ -213,17 +188,12 @@ async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool
         marks(lineage.len())
     );
     let values = std::iter::once(project.into()).chain(lineage).collect();
-    let private: Option<u8> =
-        ask::first(transaction.exec_iter(statement, Params::Positional(values))).await?;
+    let private: Option<u8> = ask::first(transaction.exec_iter(statement, Params::Positional(values))).await?;
     Ok(private.is_some())
 }
 
 /// Makes a folder private, and all that is in it or below.
-async fn hide(
-    transaction: &mut Transaction<'_>,
-    project: &str,
-    folder: &str,
-) -> Result<(), TableError> {
+async fn hide(transaction: &mut Transaction<'_>, project: &str, folder: &str) -> Result<(), TableError> {
     transaction
         .exec_drop(
             "INSERT INTO selkie.media_folders (project, folder, private) VALUES (?, ?, TRUE)
@@ -246,17 +216,10 @@ async fn hide(
 /// Takes the new objects out of the ledger: all of them, or the transaction must not be.
 async fn take_out(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<(), WriteError> {
     let objects: Vec<ObjectKey> = files.items.iter().flat_map(NewRow::objects).collect();
-    let statement = format!(
-        "DELETE FROM selkie.media_due WHERE object IN ({}) AND due_at > 0",
-        marks(objects.len())
-    );
+    let statement = format!("DELETE FROM selkie.media_due WHERE object IN ({}) AND due_at > 0", marks(objects.len()));
     let values = Params::Positional(bound(&objects));
     transaction.exec_drop(statement, values).await?;
-    if transaction.affected_rows() == objects.len() as u64 {
-        Ok(())
-    } else {
-        Err(WriteError::Swept)
-    }
+    if transaction.affected_rows() == objects.len() as u64 { Ok(()) } else { Err(WriteError::Swept) }
 }
 
 /// Enters objects that no row names any more in the ledger, doomed.
@@ -299,9 +262,8 @@ async fn put(
     row: &mut MediaRow,
 ) -> Result<Option<Vec<ObjectKey>>, WriteError> {
     if existing == Existing::IsReplaced {
-        let statement = format!(
-            "SELECT {COLUMNS} FROM selkie.media WHERE project = ? AND folder = ? AND name = ? FOR UPDATE"
-        );
+        let statement =
+            format!("SELECT {COLUMNS} FROM selkie.media WHERE project = ? AND folder = ? AND name = ? FOR UPDATE");
         let values = (row.project.as_str(), row.folder.as_str(), row.name.as_str());
         let found: Option<Row> = ask::first(transaction.exec_iter(statement, values)).await?;
         if let Some(old) = found.map(read).transpose()? {
@@ -319,10 +281,7 @@ async fn put(
             Ok(None)
         }
         Err(error) if error.errno() == Some(DUPLICATE) => Err(match existing {
-            Existing::Stays => WriteError::Exists {
-                folder: row.folder.clone(),
-                name: row.name.clone(),
-            },
+            Existing::Stays => WriteError::Exists { folder: row.folder.clone(), name: row.name.clone() },
             // Another was quicker since the look; the next try finds its row.
             Existing::IsReplaced => TableError::Contended.into(),
         }),
@@ -337,16 +296,10 @@ async fn insert(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_asyn
          created_at, project, folder, name) VALUES ({})",
         marks(17)
     );
-    let place = [
-        row.created_at.into(),
-        row.project.as_str().into(),
-        row.folder.as_str().into(),
-        row.name.as_str().into(),
-    ];
+    let place =
+        [row.created_at.into(), row.project.as_str().into(), row.folder.as_str().into(), row.name.as_str().into()];
     let values = contents(row).into_iter().chain(place).collect();
-    transaction
-        .exec_drop(statement, Params::Positional(values))
-        .await?;
+    transaction.exec_drop(statement, Params::Positional(values)).await?;
     Ok(transaction.last_insert_id().unwrap_or_default().into())
 }
 
@@ -355,9 +308,7 @@ async fn update(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_asyn
         object = ?, mime = ?, size = ?, sha256 = ?, thumbnail_object = ?, thumbnail_mime = ?,
         thumbnail_size = ?, thumbnail_sha256 = ?, updated_at = ? WHERE id = ?";
     let values = contents(row).into_iter().chain([row.id.get().into()]);
-    transaction
-        .exec_drop(statement, Params::Positional(values.collect()))
-        .await
+    transaction.exec_drop(statement, Params::Positional(values.collect())).await
 }
 
 /// What a replacement changes, in the order of both statements.

@@ -47,11 +47,7 @@ impl std::fmt::Debug for Slot {
 }
 
 impl ConnectionBudget {
-    pub(super) fn new(
-        most: usize,
-        accounts: Weak<RwLock<Accounts>>,
-        wait_timeout: Duration,
-    ) -> Self {
+    pub(super) fn new(most: usize, accounts: Weak<RwLock<Accounts>>, wait_timeout: Duration) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(most)),
             kills: Arc::new(Semaphore::new(KILLS_MAX_COUNT)),
@@ -66,14 +62,9 @@ impl ConnectionBudget {
     pub(in crate::database) async fn slot(self: &Arc<Self>) -> Result<Slot, NoSlot> {
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) => permit,
-            Err(_) => tokio::time::timeout(self.wait_timeout, self.wait())
-                .await
-                .map_err(|_| NoSlot)??,
+            Err(_) => tokio::time::timeout(self.wait_timeout, self.wait()).await.map_err(|_| NoSlot)??,
         };
-        Ok(Slot {
-            budget: Arc::clone(self),
-            _permit: permit,
-        })
+        Ok(Slot { budget: Arc::clone(self), _permit: permit })
     }
 
     async fn wait(&self) -> Result<OwnedSemaphorePermit, NoSlot> {
@@ -101,9 +92,7 @@ impl ConnectionBudget {
             });
             longest
         };
-        let all = accounts
-            .all()
-            .filter_map(|account| Some((unused(account)?, account)));
+        let all = accounts.all().filter_map(|account| Some((unused(account)?, account)));
         let Some((longest, account)) = all.max_by_key(|(longest, _)| *longest) else {
             return;
         };
@@ -121,10 +110,7 @@ impl Slot {
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);
-        waiting > 0
-            && (self.budget.served)
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
-                .is_ok()
+        waiting > 0 && (self.budget.served).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 }
 

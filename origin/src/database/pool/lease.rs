@@ -25,10 +25,7 @@ enum Stage {
 
 impl Lease {
     pub(super) fn new(object: Object<Connector>) -> Self {
-        Self {
-            object: Some(object),
-            stage: Stage::Idle,
-        }
+        Self { object: Some(object), stage: Stage::Idle }
     }
 
     /// The connection.

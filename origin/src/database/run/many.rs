@@ -2,8 +2,8 @@
 //! the next page begins.
 
 use super::{
-    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, within,
-    within_since, write_row,
+    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, within, within_since,
+    write_row,
 };
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
@@ -137,10 +137,7 @@ pub fn many(
     })
 }
 
-async fn number(
-    connection: &mut Connection,
-    statement: &Statement,
-) -> mysql_async::Result<Option<u64>> {
+async fn number(connection: &mut Connection, statement: &Statement) -> mysql_async::Result<Option<u64>> {
     let params = bind(statement.params().to_vec());
     let mut result = connection.run(statement.text(), params).await?;
     let row = result.next().await?;
@@ -157,13 +154,10 @@ fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
         Some(Value::Float(number)) => Param::Float(*number),
         Some(Value::Double(number)) => Param::Double(*number),
         Some(Value::Bytes(bytes)) => Param::Bytes(bytes.clone()),
-        Some(Value::Date(year, month, day, 0, 0, 0, 0)) => {
-            Param::Text(format!("{year:04}-{month:02}-{day:02}").into())
+        Some(Value::Date(year, month, day, 0, 0, 0, 0)) => Param::Text(format!("{year:04}-{month:02}-{day:02}").into()),
+        Some(Value::Date(year, month, day, hour, minute, second, micros)) => {
+            Param::Text(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}").into())
         }
-        Some(Value::Date(year, month, day, hour, minute, second, micros)) => Param::Text(
-            format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
-                .into(),
-        ),
         Some(Value::Time(negative, days, hours, minute, second, micros)) => Param::Text(
             format!(
                 "{}{:02}:{minute:02}:{second:02}.{micros:06}",

@@ -19,9 +19,7 @@ pub(super) struct SingleFlight<K, V> {
 
 impl<K, V> Default for SingleFlight<K, V> {
     fn default() -> Self {
-        Self {
-            running: Arc::default(),
-        }
+        Self { running: Arc::default() }
     }
 }
 
@@ -32,20 +30,13 @@ where
 {
     /// Gives the outcome of the load with this key that is under way, or starts `load` if there is none.
     /// The load runs in a task of its own: it goes on when the caller that started it leaves.
-    pub(super) async fn run(
-        &self,
-        key: K,
-        load: impl Future<Output = Outcome<V>> + Send + 'static,
-    ) -> Outcome<V> {
+    pub(super) async fn run(&self, key: K, load: impl Future<Output = Outcome<V>> + Send + 'static) -> Outcome<V> {
         let outcome = {
             let mut running = lock(&self.running);
             match running.get(&key) {
                 Some(outcome) => outcome.clone(),
                 None => {
-                    let ended = Ended {
-                        running: Arc::clone(&self.running),
-                        key: key.clone(),
-                    };
+                    let ended = Ended { running: Arc::clone(&self.running), key: key.clone() };
                     let task = tokio::spawn(async move {
                         let _ended = ended;
                         load.await
@@ -105,12 +96,8 @@ mod tests {
             tokio::task::yield_now().await;
             open.add_permits(1);
         };
-        let (first, second, other, ()) = tokio::join!(
-            flights.run("a", load()),
-            flights.run("a", load()),
-            flights.run("b", load()),
-            all_wait
-        );
+        let (first, second, other, ()) =
+            tokio::join!(flights.run("a", load()), flights.run("a", load()), flights.run("b", load()), all_wait);
         assert_eq!(first.unwrap(), second.unwrap());
         assert!(other.is_ok());
         assert_eq!(flights.run("a", load()).await.unwrap(), 3);

@@ -21,11 +21,7 @@ impl Ids {
     /// Of a batch that has not begun.
     pub(super) fn of(batch: &Batch) -> Self {
         let references = batch.steps().iter().flat_map(|step| step.references());
-        Self(
-            references
-                .map(|reference| (reference.operation, Given::Nothing))
-                .collect(),
-        )
+        Self(references.map(|reference| (reference.operation, Given::Nothing)).collect())
     }
 
     /// Keeps what an insert gave, if it is referred to.
@@ -45,9 +41,7 @@ impl Ids {
             (Some(Given::Rows(ids)), Some(row)) => ids.get(row),
             _ => None,
         };
-        id.filter(|id| *id != b"null")
-            .and_then(|id| String::from_utf8(id.clone()).ok())
-            .ok_or_else(|| no_id(reference))
+        id.filter(|id| *id != b"null").and_then(|id| String::from_utf8(id.clone()).ok()).ok_or_else(|| no_id(reference))
     }
 }
 
@@ -67,10 +61,7 @@ pub(super) fn check(reference: Reference, target: &Table) -> Result<(), Problem>
 }
 
 fn no_id(reference: Reference) -> Problem {
-    invalid(format!(
-        "It refers to operation {}, which gives no id.",
-        reference.operation
-    ))
+    invalid(format!("It refers to operation {}, which gives no id.", reference.operation))
 }
 
 fn invalid(message: String) -> Problem {

@@ -54,9 +54,7 @@ pub(super) async fn to_private(
         record.count(principal)?;
     }
     match verified {
-        Ok(principal) if *principal.project() == path.project => {
-            Ok(Some((Access::Key, Some(principal))))
-        }
+        Ok(principal) if *principal.project() == path.project => Ok(Some((Access::Key, Some(principal)))),
         Ok(_) => Ok(None),
         Err(problem) if problem.status() == 401 => Ok(None),
         Err(problem) => Err(problem),

@@ -16,13 +16,11 @@ use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// A page that is nothing but the file may show it, and run nothing: without scripts, forms, or the service's origin.
-const SHOWN_ONLY: &str =
-    "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
+const SHOWN_ONLY: &str = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
 /// The same for PDF, without the sandbox, in which browsers don't start their viewers. Those keep scripts of a PDF from
 /// the page's origin themselves.
-const SHOWN_BY_VIEWER: &str =
-    "default-src 'none'; img-src 'self'; object-src 'self'; style-src 'unsafe-inline'";
+const SHOWN_BY_VIEWER: &str = "default-src 'none'; img-src 'self'; object-src 'self'; style-src 'unsafe-inline'";
 
 /// One file's bytes as the answer to one request.
 pub(super) struct Served<'a> {
@@ -37,10 +35,7 @@ pub(super) struct Served<'a> {
 impl Served<'_> {
     /// What conditions are judged by.
     pub(super) fn validators(&self) -> Validators<'_> {
-        Validators {
-            tag: self.tag.as_str(),
-            modified: self.modified,
-        }
+        Validators { tag: self.tag.as_str(), modified: self.modified }
     }
 
     /// 200 with everything.
@@ -50,8 +45,7 @@ impl Served<'_> {
 
     /// 206 with a part, which is not empty.
     pub(super) fn part(&self, part: &Range<u64>, body: Body) -> Response {
-        let mut response =
-            self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
+        let mut response = self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
         let last = part.end.saturating_sub(1);
         let range = format!("bytes {}-{last}/{}", part.start, self.object.size);
         set(response.headers_mut(), header::CONTENT_RANGE, &range);
@@ -72,10 +66,7 @@ impl Served<'_> {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         let mime = HeaderValue::from_str(&self.object.mime);
-        headers.insert(
-            header::CONTENT_TYPE,
-            mime.unwrap_or(HeaderValue::from_static("application/octet-stream")),
-        );
+        headers.insert(header::CONTENT_TYPE, mime.unwrap_or(HeaderValue::from_static("application/octet-stream")));
         set(headers, header::CONTENT_DISPOSITION, &self.disposition());
         let policy = match essence(&self.object.mime).as_str() {
             "application/pdf" => SHOWN_BY_VIEWER,
@@ -101,12 +92,7 @@ impl Served<'_> {
 
     /// What a 304 has too.
     fn validate(&self, headers: &mut HeaderMap) {
-        headers.extend(
-            self.tag
-                .clone()
-                .into_header()
-                .map(|tag| (header::ETAG, tag)),
-        );
+        headers.extend(self.tag.clone().into_header().map(|tag| (header::ETAG, tag)));
         set(headers, header::LAST_MODIFIED, &self.modified.to_string());
         set(headers, header::CACHE_CONTROL, &self.cache_control());
         if self.access == Access::Key {
@@ -156,8 +142,7 @@ impl Served<'_> {
     }
 }
 
-const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
-    HeaderName::from_static("cross-origin-resource-policy");
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// A time, given in seconds since 1970, as HTTP writes it.
 pub(super) fn date(seconds: u64) -> HttpDate {
@@ -179,10 +164,7 @@ mod tests {
 
     #[test]
     fn every_time_has_a_date() {
-        assert_eq!(
-            date(784_111_777).to_string(),
-            "Sun, 06 Nov 1994 08:49:37 GMT"
-        );
+        assert_eq!(date(784_111_777).to_string(), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert!(date(u64::MAX).to_string().ends_with("9999 23:59:59 GMT"));
     }
 }

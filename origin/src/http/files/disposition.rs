@@ -30,11 +30,7 @@ pub(super) enum Disposition {
 impl Disposition {
     /// What is right for a media type: only what is merely looked at, or listened to, is shown.
     pub(super) fn of(mime: &str) -> Self {
-        if may_be_shown(mime) {
-            Self::Inline
-        } else {
-            Self::Attachment
-        }
+        if may_be_shown(mime) { Self::Inline } else { Self::Attachment }
     }
 
     /// The header for a file of that name.
@@ -48,14 +44,8 @@ impl Disposition {
         if name.chars().all(plain) {
             return format!("{kind}; filename=\"{name}\"");
         }
-        let fallback: String = name
-            .chars()
-            .map(|c| if plain(c) { c } else { '_' })
-            .collect();
-        format!(
-            "{kind}; filename=\"{fallback}\"; filename*=UTF-8''{}",
-            utf8_percent_encode(name, ENCODED)
-        )
+        let fallback: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+        format!("{kind}; filename=\"{fallback}\"; filename*=UTF-8''{}", utf8_percent_encode(name, ENCODED))
     }
 }
 
@@ -113,33 +103,15 @@ mod tests {
         for (name, header) in [
             ("a b-c.png", r#"inline; filename="a b-c.png""#),
             ("a;b,c.txt", r#"inline; filename="a;b,c.txt""#),
-            (
-                "a\"b\\c.txt",
-                r#"inline; filename="a_b_c.txt"; filename*=UTF-8''a%22b%5Cc.txt"#,
-            ),
-            (
-                "100%.txt",
-                r#"inline; filename="100_.txt"; filename*=UTF-8''100%25.txt"#,
-            ),
-            (
-                "写真 🦭.jpg",
-                r#"inline; filename="__ _.jpg"; filename*=UTF-8''%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.jpg"#,
-            ),
-            (
-                "é'(*).txt",
-                r#"inline; filename="_'(*).txt"; filename*=UTF-8''%C3%A9%27%28%2A%29.txt"#,
-            ),
+            ("a\"b\\c.txt", r#"inline; filename="a_b_c.txt"; filename*=UTF-8''a%22b%5Cc.txt"#),
+            ("100%.txt", r#"inline; filename="100_.txt"; filename*=UTF-8''100%25.txt"#),
+            ("写真 🦭.jpg", r#"inline; filename="__ _.jpg"; filename*=UTF-8''%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.jpg"#),
+            ("é'(*).txt", r#"inline; filename="_'(*).txt"; filename*=UTF-8''%C3%A9%27%28%2A%29.txt"#),
             // No name has one; a header would not survive it.
-            (
-                "a\r\nb",
-                r#"inline; filename="a__b"; filename*=UTF-8''a%0D%0Ab"#,
-            ),
+            ("a\r\nb", r#"inline; filename="a__b"; filename*=UTF-8''a%0D%0Ab"#),
         ] {
             assert_eq!(Disposition::Inline.header(name), header);
         }
-        assert_eq!(
-            Disposition::Attachment.header("a"),
-            r#"attachment; filename="a""#
-        );
+        assert_eq!(Disposition::Attachment.header("a"), r#"attachment; filename="a""#);
     }
 }

@@ -33,13 +33,7 @@ impl Query {
     /// Reads a query string. Of an option that stands twice, the first counts; a signature that stands twice, or beside
     /// two ends, is none.
     pub(super) fn parse(query: Option<&str>) -> Self {
-        let [
-            mut thumbnail,
-            mut version,
-            mut download,
-            mut expires,
-            mut signature,
-        ] = [const { None }; 5];
+        let [mut thumbnail, mut version, mut download, mut expires, mut signature] = [const { None }; 5];
         let mut is_signed_twice = false;
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             let option: &mut Option<Cow<'_, str>> = match name.as_ref() {
@@ -114,26 +108,16 @@ mod tests {
         ] {
             assert_eq!(Query::parse(Some(query)), nothing, "{query}");
         }
-        let all = Query::parse(Some(
-            "thumbnail=true&v=ab&download=%C3%BC+b.png&expires=5&signature=s&v=2",
-        ));
+        let all = Query::parse(Some("thumbnail=true&v=ab&download=%C3%BC+b.png&expires=5&signature=s&v=2"));
         assert_eq!(all.rendition, Rendition::Thumbnail);
         assert_eq!(all.version.as_deref(), Some("ab"));
-        assert_eq!(
-            all.saving,
-            Saving::Named(MediaName::parse("ü b.png").unwrap())
-        );
+        assert_eq!(all.saving, Saving::Named(MediaName::parse("ü b.png").unwrap()));
         assert_eq!(all.signature, Some((5, "s".to_owned())));
     }
 
     #[test]
     fn truth_is_spelled_as_clients_write_it() {
-        for word in [
-            "thumbnail",
-            "thumbnail=true",
-            "thumbnail=True",
-            "thumbnail=1",
-        ] {
+        for word in ["thumbnail", "thumbnail=true", "thumbnail=True", "thumbnail=1"] {
             let query = Query::parse(Some(word));
             assert_eq!(query.rendition, Rendition::Thumbnail, "{word}");
         }

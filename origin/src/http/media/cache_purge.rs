@@ -20,11 +20,8 @@ pub(in crate::http) fn announce(
     }
     let paths: Vec<_> = files.iter().map(MediaRow::path).collect();
     let names = KeptName::list(paths.iter());
-    let entries: Vec<_> = [names]
-        .into_iter()
-        .chain(private_in.map(forget_project))
-        .filter(|entry| !entry.is_empty())
-        .collect();
+    let entries: Vec<_> =
+        [names].into_iter().chain(private_in.map(forget_project)).filter(|entry| !entry.is_empty()).collect();
     if entries.is_empty() {
         return;
     }

@@ -42,10 +42,7 @@ pub(super) struct Urls {
 
 impl Urls {
     pub(super) fn of(row: &MediaRow, links: &Links) -> Self {
-        Self {
-            media_url: url(row, links),
-            media_thumbnail_url: thumbnail_of_image(row, links),
-        }
+        Self { media_url: url(row, links), media_thumbnail_url: thumbnail_of_image(row, links) }
     }
 }
 
@@ -117,20 +114,12 @@ fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
 }
 
 fn place(row: &MediaRow) -> Place<'_> {
-    Place {
-        project: row.project.as_str(),
-        folder: row.folder.as_str(),
-        name: row.name.as_str(),
-    }
+    Place { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
 }
 
 /// RFC 3339, at UTC: what `Date` reads.
 pub(super) fn time(seconds: u64) -> String {
-    i64::try_from(seconds)
-        .ok()
-        .and_then(|seconds| Timestamp::from_second(seconds).ok())
-        .unwrap_or_default()
-        .to_string()
+    i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_default().to_string()
 }
 
 fn hex(bytes: &[u8]) -> String {

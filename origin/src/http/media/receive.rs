@@ -33,9 +33,7 @@ pub(super) async fn receive(
     store: &Store,
     terms: Terms,
 ) -> Result<Received, Problem> {
-    let content_type = headers
-        .get("content-type")
-        .and_then(|value| value.to_str().ok());
+    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
     if content.size_hint().lower() > terms.limits.body_bytes {
         return Err(terms.limits.body_too_large());
     }
@@ -49,10 +47,7 @@ pub(super) async fn receive(
         }
     }
     let form = parser.finish()?;
-    Ok(Received {
-        form,
-        files: files.staged,
-    })
+    Ok(Received { form, files: files.staged })
 }
 
 /// The files that arrived, and the one that is arriving.
@@ -64,11 +59,7 @@ struct Files<'a> {
 
 impl<'a> Files<'a> {
     fn new(store: &'a Store) -> Self {
-        Self {
-            store,
-            arriving: None,
-            staged: Vec::new(),
-        }
+        Self { store, arriving: None, staged: Vec::new() }
     }
 
     async fn take(&mut self, event: Event<'_>) -> Result<(), Problem> {

@@ -23,11 +23,7 @@ pub(in crate::http) async fn describe(
             true => policy::READ_METHODS,
             false => policy::table_methods(principal.access()),
         },
-        schema: table
-            .columns()
-            .iter()
-            .map(|column| Field::of(column, &table))
-            .collect(),
+        schema: table.columns().iter().map(|column| Field::of(column, &table)).collect(),
     };
     let json = serde_json::to_vec(&description)
         .map_err(|error| Problem::internal("The schema can't be shown.", error.to_string()))?;
@@ -84,10 +80,7 @@ impl<'a> Field<'a> {
             writable: !column.generated && !table.traits().read_only,
             unique: column.unique,
             values: &column.values,
-            references: column.references.as_ref().map(|target| Target {
-                table: &target.table,
-                field: &target.field,
-            }),
+            references: column.references.as_ref().map(|target| Target { table: &target.table, field: &target.field }),
             comment: &column.comment,
         }
     }

@@ -19,11 +19,7 @@ use shared::operation::read::{Answer, Count, Read};
 use std::sync::Arc;
 
 impl Attempt<'_> {
-    pub(super) fn prepare_read(
-        &self,
-        select: Select,
-        scope: &Scope<'_>,
-    ) -> Result<Prepared, Problem> {
+    pub(super) fn prepare_read(&self, select: Select, scope: &Scope<'_>) -> Result<Prepared, Problem> {
         let explained = |select: Select| {
             let statement = sql::select(select.clone(), scope);
             Prepared::Explain(statement, sql::explain(select, scope))
@@ -60,12 +56,7 @@ impl Attempt<'_> {
     }
 
     /// The read behind the page before, and what the next page needs.
-    fn paged(
-        &self,
-        mut select: Select,
-        read: &Read,
-        scope: &Scope<'_>,
-    ) -> Result<(Select, Option<Page>), Problem> {
+    fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<Page>), Problem> {
         let Some(keyset) = select.keyset.clone() else {
             return Ok((select, None));
         };
@@ -77,11 +68,7 @@ impl Attempt<'_> {
             select.go_on_after(values)?;
         }
         let limit = select.limit.filter(|_| read.format.has_trailer());
-        let page = limit.map(|limit| Page {
-            limit,
-            cells: keyset.cells().to_vec(),
-            seal,
-        });
+        let page = limit.map(|limit| Page { limit, cells: keyset.cells().to_vec(), seal });
         if page.is_none() {
             // Nobody is told of a next page, so no row more is needed to know of it.
             select.keyset = None;
@@ -118,11 +105,7 @@ impl Attempt<'_> {
         }
     }
 
-    pub(super) async fn many(
-        &self,
-        reading: Box<Reading>,
-        effect: run::SessionEffect,
-    ) -> Result<Response, Failure> {
+    pub(super) async fn many(&self, reading: Box<Reading>, effect: run::SessionEffect) -> Result<Response, Failure> {
         let limit = self.app.pools.query_timeout();
         let progress = Arc::clone(self.record.progress());
         let content_type = reading.format.content_type();
@@ -150,19 +133,15 @@ impl Attempt<'_> {
             let sql = statement.text();
             serde_json::to_vec(&Explanation { sql, plan })
         });
-        let unreadable = |error: serde_json::Error| {
-            Problem::internal("MariaDB's plan can't be shown.", error.to_string())
-        };
+        let unreadable =
+            |error: serde_json::Error| Problem::internal("MariaDB's plan can't be shown.", error.to_string());
         Ok(respond::payload(&json.map_err(unreadable)?))
     }
 }
 
 /// There is no such record.
 pub(in crate::http) fn not_found() -> Problem {
-    Problem::new(
-        ErrorCode::RecordNotFound,
-        "There is no record with this id.",
-    )
+    Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
 
 /// A record that its joins make several rows.

@@ -35,25 +35,17 @@ fn name_index(problem: Problem, operation: &Operation) -> Problem {
     };
     let table = path.table.as_str();
     problem.with_hint(match searches(operation).as_slice() {
-        [one] => format!(
-            "Add a FULLTEXT index over exactly these fields of {table}: {}.",
-            one.fields
-        ),
+        [one] => format!("Add a FULLTEXT index over exactly these fields of {table}: {}.", one.fields),
         several => {
             let each: Vec<_> = several.iter().map(|search| &*search.fields).collect();
-            format!(
-                "Each search needs a FULLTEXT index over exactly its fields of {table}: {}.",
-                each.join("; ")
-            )
+            format!("Each search needs a FULLTEXT index over exactly its fields of {table}: {}.", each.join("; "))
         }
     })
 }
 
 /// Our own statements parse: what does not is a boolean search.
 fn name_term(problem: Problem, operation: &Operation) -> Problem {
-    let refusal = problem
-        .details()
-        .and_then(|details| details.refusal.clone());
+    let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {
         return problem;
     };
@@ -63,11 +55,7 @@ fn name_term(problem: Problem, operation: &Operation) -> Problem {
         return problem;
     };
     let names: Vec<_> = searches.iter().map(|search| &*search.name).collect();
-    let message = format!(
-        "{} is no boolean search: {}",
-        names.join(" or "),
-        problem.message()
-    );
+    let message = format!("{} is no boolean search: {}", names.join(" or "), problem.message());
     Problem::new(first.code, message)
         .with_hint_if(problem.hint().map(str::to_owned))
         .with_details(refusal.errno, refusal.sql_state)

@@ -38,18 +38,12 @@ impl Tables {
             Schema::Fresh => app.catalog.reload(project, path).await,
         };
         let path = operation.table().ok_or_else(|| {
-            Problem::internal(
-                "Something went wrong in the service itself.",
-                "the operation has no table",
-            )
+            Problem::internal("Something went wrong in the service itself.", "the operation has no table")
         })?;
         let root = table(path).await?;
         let mut joined = Vec::new();
         for join in operation.joins() {
-            let path = TablePath {
-                database: path.database.clone(),
-                table: join.table.clone(),
-            };
+            let path = TablePath { database: path.database.clone(), table: join.table.clone() };
             joined.push(table(&path).await?);
         }
         Ok(Self { root, joined })
@@ -61,10 +55,7 @@ impl Tables {
     }
 
     /// What names mean among them.
-    pub(in crate::http) fn scope<'a>(
-        &'a self,
-        operation: &'a Operation,
-    ) -> Result<Scope<'a>, Problem> {
+    pub(in crate::http) fn scope<'a>(&'a self, operation: &'a Operation) -> Result<Scope<'a>, Problem> {
         Scope::joined(&self.root, operation.joins(), &self.joined)
     }
 

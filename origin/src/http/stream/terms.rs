@@ -25,11 +25,7 @@ impl StreamSlots {
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
         let shares = || Shares::new(half(pools.total), half(pools.size));
-        Self {
-            full: shares(),
-            read: shares(),
-            timeout,
-        }
+        Self { full: shares(), read: shares(), timeout }
     }
 
     /// The slots of read keys; full keys have as many.
@@ -59,28 +55,19 @@ pub(in crate::http) struct Terms {
 impl Terms {
     /// The limits of a file's stream, which holds nothing that other requests wait for.
     pub(in crate::http) fn of_file(app: &App) -> Self {
-        Self {
-            write_timeout: app.bounds.write_timeout,
-            over: Box::pin(std::future::pending()),
-            _slot: None,
-        }
+        Self { write_timeout: app.bounds.write_timeout, over: Box::pin(std::future::pending()), _slot: None }
     }
 
     /// The limits of a stream of records for this key, which was verified after `since`.
     ///
     /// # Errors
     /// `rate_limited` if the project has its share of streams, `overloaded` if all projects have all of them.
-    pub(in crate::http) fn of_records(
-        app: &App,
-        principal: &Principal,
-        since: Instant,
-    ) -> Result<Self, Problem> {
+    pub(in crate::http) fn of_records(app: &App, principal: &Principal, since: Instant) -> Result<Self, Problem> {
         let shares = app.streams.of(principal.access());
         let slot = shares.try_take(principal.project(), 1);
         let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
-        let lifetime = principal.expires_at().map_or(Duration::MAX, |end| {
-            Duration::from_secs(end.saturating_sub(now()))
-        });
+        let lifetime =
+            principal.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
         let total = tokio::time::sleep(app.streams.timeout.min(lifetime));
         let revoked = Arc::clone(&app.keys).ended(principal.key_id(), since);
         Ok(Self {

@@ -37,11 +37,7 @@ pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arriva
         if turn.is_complete() {
             return finish(&app, turn).await;
         }
-        Ok(Outcome {
-            offset: turn.offset(),
-            row: turn.row().clone(),
-            file: None,
-        })
+        Ok(Outcome { offset: turn.offset(), row: turn.row().clone(), file: None })
     };
     let outcome = outcome.await;
     Arrival { outcome, body }
@@ -87,40 +83,24 @@ async fn pour(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(
 async fn finish(app: &App, mut turn: Turn) -> Result<Outcome, Problem> {
     let offset = turn.offset();
     match publish(app, &mut turn).await {
-        Ok(file) => Ok(Outcome {
-            row: turn.end(file.id).await,
-            offset,
-            file: Some(file),
-        }),
+        Ok(file) => Ok(Outcome { row: turn.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
             // The name may be taken by this very upload, if an earlier answer of MariaDB was lost.
             if let Some(id) = turn.refresh().await? {
                 let file = app.library.get(&turn.row().project, id).await?;
-                return Ok(Outcome {
-                    row: turn.end(id).await,
-                    offset,
-                    file,
-                });
+                return Ok(Outcome { row: turn.end(id).await, offset, file });
             }
             turn.give_up().await?;
-            Err(Problem::new(
-                problem.code(),
-                format!("{} The upload is gone.", problem.message()),
-            )
-            .with_hint_if(problem.hint().map(str::to_owned)))
+            Err(Problem::new(problem.code(), format!("{} The upload is gone.", problem.message()))
+                .with_hint_if(problem.hint().map(str::to_owned)))
         }
     }
 }
 
 async fn publish(app: &App, turn: &mut Turn) -> Result<MediaRow, Problem> {
     let (staged, file) = turn.staged().await?;
-    let claim = Claim {
-        name: file.name,
-        label: file.label,
-        kind: file.kind,
-        visibility: file.visibility,
-    };
+    let claim = Claim { name: file.name, label: file.label, kind: file.kind, visibility: file.visibility };
     let project = turn.row().project.clone();
     let examined = app.intake.examine_all(&project, [(claim, staged)]);
     let publication = Publication {
@@ -132,17 +112,11 @@ async fn publish(app: &App, turn: &mut Turn) -> Result<MediaRow, Problem> {
     };
     let rows = app.library.publish(publication).await?;
     rows.into_iter().next().ok_or_else(|| {
-        Problem::internal(
-            "Something went wrong in the service itself.",
-            "a published upload has no row",
-        )
+        Problem::internal("Something went wrong in the service itself.", "a published upload has no row")
     })
 }
 
 fn taken_over() -> Problem {
-    Problem::new(
-        ErrorCode::UploadLocked,
-        "Another request has taken the upload over.",
-    )
-    .with_hint("What had arrived is kept.")
+    Problem::new(ErrorCode::UploadLocked, "Another request has taken the upload over.")
+        .with_hint("What had arrived is kept.")
 }

@@ -21,11 +21,7 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
         let mut head = [0; HEAD_BYTES];
         let taken = head.len().min((bytes - at) as usize);
         file.read_exact(&mut head[..taken])?;
-        let BoxHead {
-            kind,
-            start,
-            length,
-        } = BoxHead::read(&head[..taken], bytes - at)?;
+        let BoxHead { kind, start, length } = BoxHead::read(&head[..taken], bytes - at)?;
         // A picture, or a sequence that is one of the pictures as well.
         if &kind == b"meta" && described.is_none() {
             if length > META_MAX_BYTES {
@@ -40,11 +36,7 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
         at += length;
     }
     let size = described.ok_or(ImageFault::Corrupt)?;
-    Ok(Header {
-        size,
-        memory_bytes: META_MAX_BYTES,
-        decode: Decode::Shown(size),
-    })
+    Ok(Header { size, memory_bytes: META_MAX_BYTES, decode: Decode::Shown(size) })
 }
 
 /// What stands before a box's content.
@@ -71,10 +63,7 @@ impl BoxHead {
         let (start, length) = match u32::from_be_bytes([*s0, *s1, *s2, *s3]) {
             // To the end.
             0 => (8, left),
-            1 => (
-                16,
-                u64::from_be_bytes(*rest.first_chunk().ok_or(ImageFault::Cut)?),
-            ),
+            1 => (16, u64::from_be_bytes(*rest.first_chunk().ok_or(ImageFault::Cut)?)),
             length => (8, u64::from(length)),
         };
         if length < start {
@@ -83,11 +72,7 @@ impl BoxHead {
         if length > left {
             return Err(ImageFault::Cut);
         }
-        Ok(Self {
-            kind: [*k0, *k1, *k2, *k3],
-            start,
-            length,
-        })
+        Ok(Self { kind: [*k0, *k1, *k2, *k3], start, length })
     }
 }
 
@@ -98,11 +83,7 @@ type Boxes<'c> = Vec<([u8; 4], &'c [u8])>;
 fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     let (mut rest, mut found) = (content, Vec::new());
     while !rest.is_empty() && found.len() < BOXES_MAX_COUNT {
-        let BoxHead {
-            kind,
-            start,
-            length,
-        } = BoxHead::read(rest, rest.len() as u64)?;
+        let BoxHead { kind, start, length } = BoxHead::read(rest, rest.len() as u64)?;
         let (this, behind) = rest.split_at(length as usize);
         found.push((kind, this.get(start as usize..).ok_or(ImageFault::Cut)?));
         rest = behind;
@@ -145,10 +126,7 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
         }
     }
     Ok(found.map(|size| match turned {
-        true => Size {
-            width: size.height,
-            height: size.width,
-        },
+        true => Size { width: size.height, height: size.width },
         false => size,
     }))
 }
@@ -190,9 +168,7 @@ impl<'c> Fields<'c> {
     fn number(&mut self, bytes: usize) -> u32 {
         let (these, rest) = self.rest.split_at(bytes.min(self.rest.len()));
         self.rest = rest;
-        these
-            .iter()
-            .fold(0, |number, byte| number << 8 | u32::from(*byte))
+        these.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
     }
 
     fn version_and_flags(&mut self) -> (u32, u32) {

@@ -13,26 +13,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
     let mut head = [0; 21];
     file.read_exact(&mut head)?;
-    let [
-        _,
-        _,
-        _,
-        _,
-        l0,
-        l1,
-        l2,
-        l3,
-        _,
-        _,
-        _,
-        _,
-        kind @ ..,
-        _,
-        _,
-        _,
-        _,
-        flags,
-    ] = head;
+    let [_, _, _, _, l0, l1, l2, l3, _, _, _, _, kind @ .., _, _, _, _, flags] = head;
     // The container says how long it is, so that a cut animation is known without decoding it.
     if u64::from(u32::from_le_bytes([l0, l1, l2, l3])) + 8 > bytes {
         return Err(ImageFault::Cut);
@@ -59,29 +40,19 @@ pub(super) fn open_bmp(file: File) -> Result<Header, ImageFault> {
 }
 
 /// The header of a decoder that takes so many bytes beside the decoded picture.
-pub(super) fn header<D: ImageDecoder + 'static>(
-    decoder: D,
-    working_bytes: u64,
-) -> Result<Header, ImageFault> {
+pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) -> Result<Header, ImageFault> {
     let (width, height) = decoder.dimensions();
     let size = Size { width, height };
     Ok(Header {
         size,
-        memory_bytes: decoder
-            .total_bytes()
-            .saturating_add(working_bytes)
-            .saturating_add(shrink::memory_bytes(size)),
+        memory_bytes: decoder.total_bytes().saturating_add(working_bytes).saturating_add(shrink::memory_bytes(size)),
         decode: Decode::Pixels(Box::new(move |target| decode(decoder, target))),
     })
 }
 
 fn decode<D: ImageDecoder>(mut decoder: D, target: Target) -> Result<Raster, ImageFault> {
-    let icc = decoder
-        .icc_profile()?
-        .filter(|profile| profile.len() <= colour::ICC_MAX_BYTES);
-    let orientation = decoder
-        .exif_metadata()?
-        .map_or(Orientation::NoTransforms, |exif| exif::orientation(&exif));
+    let icc = decoder.icc_profile()?.filter(|profile| profile.len() <= colour::ICC_MAX_BYTES);
+    let orientation = decoder.exif_metadata()?.map_or(Orientation::NoTransforms, |exif| exif::orientation(&exif));
     let layout = match decoder.color_type() {
         ColorType::L8 => Layout::Grey,
         ColorType::Rgb8 => Layout::Rgb,
@@ -92,8 +63,6 @@ fn decode<D: ImageDecoder>(mut decoder: D, target: Target) -> Result<Raster, Ima
     decoder.read_image(&mut pixels)?;
     let mut shrinker = Shrinker::new(target, layout);
     let line = target.from.width as usize * layout.bytes();
-    pixels
-        .chunks_exact(line)
-        .try_for_each(|row| shrinker.push(row))?;
+    pixels.chunks_exact(line).try_for_each(|row| shrinker.push(row))?;
     shrinker.finish(icc, orientation)
 }

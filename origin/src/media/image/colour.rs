@@ -21,30 +21,10 @@ pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (L
 fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u8>)> {
     let profile = ColorProfile::new_from_slice(icc).ok()?;
     let (space, from, to, result) = match layout {
-        Layout::Grey => (
-            DataColorSpace::Gray,
-            moxcms::Layout::Gray,
-            moxcms::Layout::Rgb,
-            Layout::Rgb,
-        ),
-        Layout::Rgb => (
-            DataColorSpace::Rgb,
-            moxcms::Layout::Rgb,
-            moxcms::Layout::Rgb,
-            Layout::Rgb,
-        ),
-        Layout::Rgba => (
-            DataColorSpace::Rgb,
-            moxcms::Layout::Rgba,
-            moxcms::Layout::Rgba,
-            Layout::Rgba,
-        ),
-        Layout::Cmyk => (
-            DataColorSpace::Cmyk,
-            moxcms::Layout::Rgba,
-            moxcms::Layout::Rgb,
-            Layout::Rgb,
-        ),
+        Layout::Grey => (DataColorSpace::Gray, moxcms::Layout::Gray, moxcms::Layout::Rgb, Layout::Rgb),
+        Layout::Rgb => (DataColorSpace::Rgb, moxcms::Layout::Rgb, moxcms::Layout::Rgb, Layout::Rgb),
+        Layout::Rgba => (DataColorSpace::Rgb, moxcms::Layout::Rgba, moxcms::Layout::Rgba, Layout::Rgba),
+        Layout::Cmyk => (DataColorSpace::Cmyk, moxcms::Layout::Rgba, moxcms::Layout::Rgb, Layout::Rgb),
     };
     if profile.color_space != space {
         return None;
@@ -54,9 +34,7 @@ fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u
         allow_use_cicp_transfer: true,
         ..TransformOptions::default()
     };
-    let transform = profile
-        .create_transform_8bit(from, &ColorProfile::new_srgb(), to, options)
-        .ok()?;
+    let transform = profile.create_transform_8bit(from, &ColorProfile::new_srgb(), to, options).ok()?;
     let count = pixels.len() / layout.bytes();
     let mut converted = vec![0; count * result.bytes()];
     transform.transform(pixels, &mut converted).ok()?;

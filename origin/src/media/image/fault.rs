@@ -98,9 +98,7 @@ impl From<io::Error> for ImageFault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Cut,
-            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
-                Self::Corrupt
-            }
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => Self::Corrupt,
             io::ErrorKind::OutOfMemory => Self::TooCostly,
             _ => Self::Io(error),
         }
@@ -121,9 +119,7 @@ impl From<::gif::DecodingError> for ImageFault {
     fn from(error: ::gif::DecodingError) -> Self {
         match error {
             ::gif::DecodingError::Io(error) => error.into(),
-            ::gif::DecodingError::OutOfMemory | ::gif::DecodingError::MemoryLimit => {
-                Self::TooCostly
-            }
+            ::gif::DecodingError::OutOfMemory | ::gif::DecodingError::MemoryLimit => Self::TooCostly,
             _ => Self::Corrupt,
         }
     }
@@ -146,10 +142,7 @@ impl From<::image::ImageError> for ImageFault {
 fn ended(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut source = Some(error);
     while let Some(error) = source {
-        if error
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
-        {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
             return true;
         }
         source = error.source();

@@ -18,10 +18,7 @@ pub(super) fn open(file: File) -> Result<Header, ImageFault> {
     let mut decoder = options().read_info(BufReader::new(file))?;
     let frame = decoder.next_frame_info()?.ok_or(ImageFault::Cut)?;
     let frame_pixels = u64::from(frame.width) * u64::from(frame.height);
-    let size = Size {
-        width: u32::from(decoder.width()),
-        height: u32::from(decoder.height()),
-    };
+    let size = Size { width: u32::from(decoder.width()), height: u32::from(decoder.height()) };
     Ok(Header {
         size,
         memory_bytes: frame_pixels * 2 + shrink::memory_bytes(size),
@@ -39,11 +36,7 @@ fn options() -> DecodeOptions {
     options
 }
 
-fn decode(
-    mut decoder: Decoder<BufReader<File>>,
-    file: File,
-    target: Target,
-) -> Result<Raster, ImageFault> {
+fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Target) -> Result<Raster, ImageFault> {
     let frame = decoder.current_frame_info().ok_or(ImageFault::Cut)?;
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let (width, height) = (usize::from(frame.width), usize::from(frame.height));
@@ -59,9 +52,7 @@ fn decode(
     let mut row = vec![[0_u8; 4]; screen.width as usize];
     for y in 0..screen.height as usize {
         row.fill([0; 4]);
-        let line = y
-            .checked_sub(top)
-            .and_then(|line| indices.chunks_exact(width).nth(line));
+        let line = y.checked_sub(top).and_then(|line| indices.chunks_exact(width).nth(line));
         let covered = row.get_mut(left..).unwrap_or_default();
         for (pixel, index) in covered.iter_mut().zip(line.unwrap_or_default()) {
             *pixel = palette[usize::from(*index)];

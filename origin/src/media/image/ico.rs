@@ -51,24 +51,7 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     let side = |length: u8| u32::from(length.wrapping_sub(1)) + 1;
     let mut largest: Option<Entry> = None;
     for entry in entries.as_chunks::<16>().0 {
-        let [
-            width,
-            height,
-            _,
-            _,
-            _,
-            _,
-            b0,
-            b1,
-            s0,
-            s1,
-            s2,
-            s3,
-            o0,
-            o1,
-            o2,
-            o3,
-        ] = *entry;
+        let [width, height, _, _, _, _, b0, b1, s0, s1, s2, s3, o0, o1, o2, o3] = *entry;
         let entry = Entry {
             sides: [width, height],
             pixels: side(width) * side(height),
@@ -79,10 +62,7 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
         if u64::from(entry.offset) + u64::from(entry.bytes) > file_bytes {
             return Err(ImageFault::Cut);
         }
-        if largest
-            .as_ref()
-            .is_none_or(|other| (other.pixels, other.bits) < (entry.pixels, entry.bits))
-        {
+        if largest.as_ref().is_none_or(|other| (other.pixels, other.bits) < (entry.pixels, entry.bits)) {
             largest = Some(entry);
         }
     }
@@ -102,10 +82,7 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
         return;
     }
     let pixels = u64::from(width) * u64::from(both_heights / 2);
-    let (start, end) = (
-        u64::from(header),
-        pixels.saturating_mul(4).saturating_add(u64::from(header)),
-    );
+    let (start, end) = (u64::from(header), pixels.saturating_mul(4).saturating_add(u64::from(header)));
     let Some(colours) = bitmap.get_mut(start as usize..end as usize) else {
         return;
     };

@@ -27,10 +27,7 @@ pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
     let mut reader = BufReader::with_capacity(64 * 1024, file);
     let segments = segments::read(&mut reader)?;
     let size = segments.size;
-    let target = Target {
-        from: size,
-        to: size.within(limits.thumbnail_edge),
-    };
+    let target = Target { from: size, to: size.within(limits.thumbnail_edge) };
     let scale = scale(&segments, target);
     let reduced = scale.scale(size.width as usize) * scale.scale(size.height as usize);
     let memory_bytes = segments.data_bytes()
@@ -38,32 +35,23 @@ pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
         + segments.coefficient_bytes
         + u64::from(size.width) * ROW_PIXEL_BYTES;
     let file = reader.into_inner();
-    Ok(Header {
-        size,
-        memory_bytes,
-        decode: Decode::Pixels(Box::new(move |target| decode(file, segments, target))),
-    })
+    Ok(Header { size, memory_bytes, decode: Decode::Pixels(Box::new(move |target| decode(file, segments, target))) })
 }
 
 fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, ImageFault> {
     let mut data = Vec::with_capacity(segments.data_bytes() as usize);
     data.extend_from_slice(&segments.head);
     file.seek(SeekFrom::Start(segments.scans.start))?;
-    file.take(segments.scans.end - segments.scans.start)
-        .read_to_end(&mut data)?;
+    file.take(segments.scans.end - segments.scans.start).read_to_end(&mut data)?;
     let mut decoder = Decompressor::new().map_err(|_| ImageFault::TooCostly)?;
     let header = decoder.read_header(&data).map_err(|error| fault(&error))?;
     if (header.width, header.height) != (target.from.width as usize, target.from.height as usize) {
         return Err(ImageFault::Corrupt);
     }
     let scans = (SCAN_PIXELS_MAX / target.from.pixels().max(1)).min(u64::from(SCANS_MAX));
-    decoder
-        .set_scan_limit(scans as u32)
-        .map_err(|_| ImageFault::Unsupported)?;
+    decoder.set_scan_limit(scans as u32).map_err(|_| ImageFault::Unsupported)?;
     let scale = scale(&segments, target);
-    decoder
-        .set_scaling_factor(scale)
-        .map_err(|_| ImageFault::Unsupported)?;
+    decoder.set_scaling_factor(scale).map_err(|_| ImageFault::Unsupported)?;
     let (format, layout) = match header.colorspace {
         Colorspace::Gray => (PixelFormat::GRAY, Layout::Grey),
         Colorspace::CMYK | Colorspace::YCCK => (PixelFormat::CMYK, Layout::Cmyk),
@@ -71,13 +59,7 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
     };
     let (width, height) = (scale.scale(header.width), scale.scale(header.height));
     let mut pixels = vec![0; width * height * format.size()];
-    let output = Image {
-        pixels: pixels.as_mut_slice(),
-        width,
-        pitch: width * format.size(),
-        height,
-        format,
-    };
+    let output = Image { pixels: pixels.as_mut_slice(), width, pitch: width * format.size(), height, format };
     match decoder.decompress(&data, output) {
         Err(error) if !is_harmless(&error) => return Err(fault(&error)),
         _ => {}
@@ -87,17 +69,12 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
     }
     let exact = |side: u32| f64::from(side) * scale.num() as f64 / scale.denom() as f64;
     Ok(Raster {
-        size: Size {
-            width: width as u32,
-            height: height as u32,
-        },
+        size: Size { width: width as u32, height: height as u32 },
         covered: (exact(target.from.width), exact(target.from.height)),
         layout,
         pixels,
         icc: segments.icc,
-        orientation: segments
-            .exif
-            .map_or(Orientation::NoTransforms, |exif| exif::orientation(&exif)),
+        orientation: segments.exif.map_or(Orientation::NoTransforms, |exif| exif::orientation(&exif)),
     })
 }
 
@@ -107,26 +84,19 @@ fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
     if segments.lossless {
         return ScalingFactor::ONE;
     }
-    [
-        ScalingFactor::ONE_EIGHTH,
-        ScalingFactor::ONE_QUARTER,
-        ScalingFactor::ONE_HALF,
-    ]
-    .into_iter()
-    .find(|scale| {
-        2 * scale.scale(from.width as usize) >= 3 * to.width as usize
-            && 2 * scale.scale(from.height as usize) >= 3 * to.height as usize
-    })
-    .unwrap_or(ScalingFactor::ONE)
+    [ScalingFactor::ONE_EIGHTH, ScalingFactor::ONE_QUARTER, ScalingFactor::ONE_HALF]
+        .into_iter()
+        .find(|scale| {
+            2 * scale.scale(from.width as usize) >= 3 * to.width as usize
+                && 2 * scale.scale(from.height as usize) >= 3 * to.height as usize
+        })
+        .unwrap_or(ScalingFactor::ONE)
 }
 
 /// Warnings of libjpeg-turbo about a picture that is there all the same, by their words: the binding reports warnings as
 /// errors, without their numbers. All other warnings say that data is missing or unreadable.
-const HARMLESS: [&str; 3] = [
-    "extraneous bytes before marker",
-    "Inconsistent progression sequence",
-    "Invalid SOS parameters",
-];
+const HARMLESS: [&str; 3] =
+    ["extraneous bytes before marker", "Inconsistent progression sequence", "Invalid SOS parameters"];
 
 fn is_harmless(error: &turbojpeg::Error) -> bool {
     let turbojpeg::Error::TurboJpegError(message) = error else {

@@ -16,10 +16,7 @@ pub(super) struct MemoryGuard<R> {
 impl<R> MemoryGuard<R> {
     /// Lets the process grow by `growth_bytes` while `inner` is read.
     pub(super) fn new(inner: R, growth_bytes: u64) -> Self {
-        Self {
-            inner,
-            resident_max_bytes: resident_bytes().map(|bytes| bytes + growth_bytes),
-        }
+        Self { inner, resident_max_bytes: resident_bytes().map(|bytes| bytes + growth_bytes) }
     }
 }
 

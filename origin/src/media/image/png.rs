@@ -12,21 +12,14 @@ use std::io::BufReader;
 const CHUNKS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
-    let mut decoder = Decoder::new_with_limits(
-        BufReader::with_capacity(64 * 1024, file),
-        Limits {
-            bytes: CHUNKS_MAX_BYTES,
-        },
-    );
+    let mut decoder =
+        Decoder::new_with_limits(BufReader::with_capacity(64 * 1024, file), Limits { bytes: CHUNKS_MAX_BYTES });
     decoder.set_ignore_text_chunk(true);
     // Eight bits, palettes and transparent colours resolved.
     decoder.set_transformations(Transformations::normalize_to_color8());
     let reader = decoder.read_info()?;
     let info = reader.info();
-    let size = Size {
-        width: info.width,
-        height: info.height,
-    };
+    let size = Size { width: info.width, height: info.height };
     // The picture as it is put together, or some rows.
     let pixels_bytes = match info.interlaced {
         true => reader.output_buffer_size().ok_or(ImageFault::TooCostly)? as u64,
@@ -39,10 +32,7 @@ pub(super) fn open(file: File) -> Result<Header, ImageFault> {
     })
 }
 
-fn decode(
-    mut reader: Reader<BufReader<File>>,
-    target: Target,
-) -> Result<super::Raster, ImageFault> {
+fn decode(mut reader: Reader<BufReader<File>>, target: Target) -> Result<super::Raster, ImageFault> {
     let (colours, _) = reader.output_color_type();
     let layout = match colours {
         ColorType::Grayscale => Layout::Grey,
@@ -63,9 +53,7 @@ fn decode(
             shrinker.push(row)
         }
     };
-    let line = reader
-        .output_line_size(target.from.width)
-        .ok_or(ImageFault::TooCostly)?;
+    let line = reader.output_line_size(target.from.width).ok_or(ImageFault::TooCostly)?;
     if reader.info().interlaced {
         let bytes = reader.output_buffer_size().ok_or(ImageFault::TooCostly)?;
         let mut whole = vec![0; bytes];

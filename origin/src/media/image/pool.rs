@@ -9,8 +9,7 @@ use crate::media::sniff::ImageFormat;
 use crate::shares::Shares;
 use shared::ident::ProjectName;
 use shared::limits::{
-    IMAGE_DECODE_MAX_SECONDS, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT,
-    IMAGE_WAIT_MAX_SECONDS,
+    IMAGE_DECODE_MAX_SECONDS, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, IMAGE_WAIT_MAX_SECONDS,
 };
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,16 +73,9 @@ impl MediaPool {
         let budget = Arc::new(Budget::new(limits.memory_bytes));
         for number in 0..size.threads.max(1) {
             let (queue, budget) = (Arc::clone(&queue), Arc::clone(&budget));
-            std::thread::Builder::new()
-                .name(format!("media-{number}"))
-                .spawn(move || work(&queue, &budget))?;
+            std::thread::Builder::new().name(format!("media-{number}")).spawn(move || work(&queue, &budget))?;
         }
-        Ok(Self {
-            queue,
-            shares: Shares::new(size.images as u64, size.project_images as u64),
-            limits,
-            size,
-        })
+        Ok(Self { queue, shares: Shares::new(size.images as u64, size.project_images as u64), limits, size })
     }
 
     /// Decodes a project's image and makes its thumbnail. The file must stay where it is until this returns.
@@ -121,16 +113,13 @@ impl MediaPool {
             if answer.is_closed() {
                 return;
             }
-            let result = catch_unwind(AssertUnwindSafe(|| job(budget, begins)))
-                .unwrap_or(Err(ImageFault::Corrupt));
+            let result = catch_unwind(AssertUnwindSafe(|| job(budget, begins))).unwrap_or(Err(ImageFault::Corrupt));
             drop(slot);
             let _ = answer.send(result);
         });
         self.queue.add(project, job);
         // It also ends where the job ended before it began.
-        let _ = timeout(self.size.wait_max, begun)
-            .await
-            .map_err(|_| ImageFault::Overloaded)?;
+        let _ = timeout(self.size.wait_max, begun).await.map_err(|_| ImageFault::Overloaded)?;
         timeout(self.size.decode_max, answered)
             .await
             .map_err(|_| ImageFault::TooSlow)?
@@ -222,12 +211,7 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new(total: u64) -> Self {
-        Self {
-            total,
-            taken: Mutex::new(0),
-            freed: Condvar::new(),
-            turn: Mutex::new(()),
-        }
+        Self { total, taken: Mutex::new(0), freed: Condvar::new(), turn: Mutex::new(()) }
     }
 
     /// Waits until so many are free.
@@ -236,10 +220,7 @@ impl Budget {
     /// `TooMuchMemory` if they are more than the whole.
     pub(super) fn take(&self, bytes: u64) -> Result<Share<'_>, ImageFault> {
         if bytes > self.total {
-            return Err(ImageFault::TooMuchMemory {
-                needed_bytes: bytes,
-                max_bytes: self.total,
-            });
+            return Err(ImageFault::TooMuchMemory { needed_bytes: bytes, max_bytes: self.total });
         }
         let _turn = unpoisoned(self.turn.lock());
         let mut taken = unpoisoned(self.taken.lock());
@@ -247,10 +228,7 @@ impl Budget {
             taken = unpoisoned(self.freed.wait(taken));
         }
         *taken += bytes;
-        Ok(Share {
-            budget: self,
-            bytes,
-        })
+        Ok(Share { budget: self, bytes })
     }
 }
 
@@ -267,8 +245,6 @@ impl Drop for Share<'_> {
 }
 
 /// A number and a unit can't be left half-written by a panic.
-fn unpoisoned<'m, T: ?Sized>(
-    lock: Result<MutexGuard<'m, T>, PoisonError<MutexGuard<'m, T>>>,
-) -> MutexGuard<'m, T> {
+fn unpoisoned<'m, T: ?Sized>(lock: Result<MutexGuard<'m, T>, PoisonError<MutexGuard<'m, T>>>) -> MutexGuard<'m, T> {
     lock.unwrap_or_else(PoisonError::into_inner)
 }

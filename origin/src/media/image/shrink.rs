@@ -37,10 +37,7 @@ enum Sums {
 impl Shrinker {
     pub(super) fn new(target: Target, layout: Layout) -> Self {
         let factor = factor(target);
-        let to = Size {
-            width: target.from.width.div_ceil(factor),
-            height: target.from.height.div_ceil(factor),
-        };
+        let to = Size { width: target.from.width.div_ceil(factor), height: target.from.height.div_ceil(factor) };
         let bytes = target.from.width as usize * layout.bytes();
         let columns = match layout {
             _ if factor == 1 => Sums::None,
@@ -60,9 +57,7 @@ impl Shrinker {
 
     /// Takes the next row. One of the wrong length is a fault of its decoder.
     pub(super) fn push(&mut self, row: &[u8]) -> Result<(), ImageFault> {
-        if row.len() != self.from.width as usize * self.layout.bytes()
-            || self.rows == self.from.height
-        {
+        if row.len() != self.from.width as usize * self.layout.bytes() || self.rows == self.from.height {
             return Err(ImageFault::Corrupt);
         }
         self.rows += 1;
@@ -112,21 +107,14 @@ impl Shrinker {
     }
 
     /// The shrunk picture.
-    pub(super) fn finish(
-        self,
-        icc: Option<Vec<u8>>,
-        orientation: Orientation,
-    ) -> Result<Raster, ImageFault> {
+    pub(super) fn finish(self, icc: Option<Vec<u8>>, orientation: Orientation) -> Result<Raster, ImageFault> {
         if self.rows != self.from.height {
             return Err(ImageFault::Cut);
         }
         let factor = f64::from(self.factor);
         Ok(Raster {
             size: self.to,
-            covered: (
-                f64::from(self.from.width) / factor,
-                f64::from(self.from.height) / factor,
-            ),
+            covered: (f64::from(self.from.width) / factor, f64::from(self.from.height) / factor),
             layout: self.layout,
             pixels: self.pixels,
             icc,
@@ -173,12 +161,7 @@ fn weighted_means(sums: &mut [u32], factor: usize, rows: u32, pixels: &mut Vec<u
         let count = (cell.len() / 4) as u64 * u64::from(rows);
         let [red, green, blue, opacity] = total;
         let colour = |total: u64| ((total + opacity / 2).checked_div(opacity).unwrap_or(0)) as u8;
-        pixels.extend([
-            colour(red),
-            colour(green),
-            colour(blue),
-            ((opacity + count / 2) / count) as u8,
-        ]);
+        pixels.extend([colour(red), colour(green), colour(blue), ((opacity + count / 2) / count) as u8]);
     }
     sums.fill(0);
 }

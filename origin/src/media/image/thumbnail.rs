@@ -32,9 +32,7 @@ pub(super) fn make(raster: Raster, to: Size) -> Result<Thumbnail, ImageFault> {
     let (layout, pixels) = colour::to_srgb(layout, pixels, icc.as_deref());
     let upright = turn(layout, pixels, to, orientation).ok_or(ImageFault::Corrupt)?;
     match upright {
-        DynamicImage::ImageRgba8(image) if image.pixels().any(|pixel| pixel.0[3] != 255) => {
-            webp(&image)
-        }
+        DynamicImage::ImageRgba8(image) if image.pixels().any(|pixel| pixel.0[3] != 255) => webp(&image),
         DynamicImage::ImageRgba8(_) => jpeg(&DynamicImage::ImageRgb8(upright.into_rgb8())),
         opaque => jpeg(&opaque),
     }
@@ -50,26 +48,18 @@ fn resize(raster: Raster, to: Size) -> Result<Vec<u8>, ImageFault> {
         Layout::Rgba | Layout::Cmyk => PixelType::U8x4,
     };
     let Size { width, height } = raster.size;
-    let from =
-        ImageRef::new(width, height, &raster.pixels, kind).map_err(|_| ImageFault::Corrupt)?;
+    let from = ImageRef::new(width, height, &raster.pixels, kind).map_err(|_| ImageFault::Corrupt)?;
     let mut small = Image::new(to.width, to.height, kind);
     let (across, down) = raster.covered;
     let options = ResizeOptions::new()
         .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
         .crop(0.0, 0.0, across, down)
         .use_alpha(raster.layout == Layout::Rgba);
-    Resizer::new()
-        .resize(&from, &mut small, &options)
-        .map_err(|_| ImageFault::Corrupt)?;
+    Resizer::new().resize(&from, &mut small, &options).map_err(|_| ImageFault::Corrupt)?;
     Ok(small.into_vec())
 }
 
-fn turn(
-    layout: Layout,
-    pixels: Vec<u8>,
-    size: Size,
-    orientation: Orientation,
-) -> Option<DynamicImage> {
+fn turn(layout: Layout, pixels: Vec<u8>, size: Size, orientation: Orientation) -> Option<DynamicImage> {
     let Size { width, height } = size;
     let mut image = match layout {
         Layout::Grey => DynamicImage::ImageLuma8(GrayImage::from_raw(width, height, pixels)?),
@@ -118,10 +108,5 @@ fn webp(image: &RgbaImage) -> Result<Thumbnail, ImageFault> {
         .quality(f32::from(QUALITY))
         .encode(webpx::Unstoppable)
         .map_err(|_| ImageFault::TooCostly)?;
-    Ok(Thumbnail {
-        bytes,
-        mime: "image/webp",
-        width,
-        height,
-    })
+    Ok(Thumbnail { bytes, mime: "image/webp", width, height })
 }

@@ -62,11 +62,7 @@ pub(super) fn open(file: File, file_bytes: u64, limits: &Limits) -> Result<Heade
 }
 
 fn without_pixels(size: Size, orientation: Orientation) -> Header {
-    Header {
-        size,
-        memory_bytes: 0,
-        decode: Decode::Shown(size.turned(orientation)),
-    }
+    Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(orientation)) }
 }
 
 /// The size that the first directory tells, where the decoder does not take the file at all.
@@ -134,17 +130,11 @@ fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u
 
 /// Checks that the picture's data lies within the file.
 fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault> {
-    for (offsets, lengths) in [
-        (Tag::StripOffsets, Tag::StripByteCounts),
-        (Tag::TileOffsets, Tag::TileByteCounts),
-    ] {
+    for (offsets, lengths) in [(Tag::StripOffsets, Tag::StripByteCounts), (Tag::TileOffsets, Tag::TileByteCounts)] {
         let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets)?;
         let lengths = decoder.find_tag_unsigned_vec::<u64>(lengths)?;
         let (offsets, lengths) = (offsets.unwrap_or_default(), lengths.unwrap_or_default());
-        let mut ends = offsets
-            .iter()
-            .zip(&lengths)
-            .map(|(at, bytes)| at.saturating_add(*bytes));
+        let mut ends = offsets.iter().zip(&lengths).map(|(at, bytes)| at.saturating_add(*bytes));
         if ends.any(|end| end > file_bytes) {
             return Err(ImageFault::Cut);
         }
@@ -159,9 +149,7 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
 /// difference from the pixel before where samples without a meaning are left out.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
-    let mut tag = |tag, default| -> Result<u16, ImageFault> {
-        Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default))
-    };
+    let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
     let stored = tag(Tag::SamplesPerPixel, 1)?;
     let is_read = tag(Tag::FillOrder, 1)? == 1
         && (tag(Tag::PlanarConfiguration, 1)? == 1 || stored == 1)
@@ -173,19 +161,11 @@ fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let layout = match colours {
         ColorType::Gray(1 | 2 | 4 | 8 | 16 | 32) => Layout::Grey,
         ColorType::RGB(8 | 16 | 32) | ColorType::YCbCr(8) => Layout::Rgb,
-        ColorType::RGBA(8 | 16 | 32)
-        | ColorType::Multiband {
-            bit_depth: 8 | 16,
-            num_samples: 2,
-        } => Layout::Rgba,
+        ColorType::RGBA(8 | 16 | 32) | ColorType::Multiband { bit_depth: 8 | 16, num_samples: 2 } => Layout::Rgba,
         ColorType::CMYK(8 | 16) => Layout::Cmyk,
         _ => return Err(ImageFault::Unsupported),
     };
-    Ok(Samples {
-        colours,
-        multiplied: extra.is_some_and(|extra| extra.first() == Some(&1)),
-        layout,
-    })
+    Ok(Samples { colours, multiplied: extra.is_some_and(|extra| extra.first() == Some(&1)), layout })
 }
 
 fn orientation(decoder: &mut Reader) -> Orientation {
@@ -234,8 +214,7 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
                 }
             }
         }
-        band.chunks_exact(line)
-            .try_for_each(|row| shrinker.push(row))?;
+        band.chunks_exact(line).try_for_each(|row| shrinker.push(row))?;
     }
     let orientation = orientation(&mut decoder);
     let icc = decoder.get_tag_u8_vec(Tag::IccProfile).ok();
@@ -244,12 +223,7 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
 
 /// One row of a strip or tile, of `count` samples of any depth, as bytes. Samples of less than a byte come packed, each row
 /// from a byte of its own.
-fn eight_bits(
-    chunk: &DecodingResult,
-    depth: u8,
-    count: usize,
-    row: usize,
-) -> Result<Cow<'_, [u8]>, ImageFault> {
+fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Result<Cow<'_, [u8]>, ImageFault> {
     fn part<T>(samples: &[T], count: usize, row: usize) -> Result<&[T], ImageFault> {
         let part = samples.get(count * row..count * (row + 1));
         part.ok_or(ImageFault::Corrupt)
@@ -261,9 +235,7 @@ fn eight_bits(
             let most = (1_u8 << depth) - 1;
             part(packed, (count * depth).div_ceil(8), row)?
                 .iter()
-                .flat_map(|byte| {
-                    (0..8 / depth).map(move |place| byte >> (8 - depth * (place + 1)) & most)
-                })
+                .flat_map(|byte| (0..8 / depth).map(move |place| byte >> (8 - depth * (place + 1)) & most))
                 .take(count)
                 .map(|sample| sample * (255 / most))
                 .collect()
@@ -278,10 +250,7 @@ fn eight_bits(
         }
         (DecodingResult::F32(lights), _) => {
             let lights = part(lights, count, row)?;
-            lights
-                .iter()
-                .map(|light| (light.clamp(0.0, 1.0) * 255.0).round() as u8)
-                .collect()
+            lights.iter().map(|light| (light.clamp(0.0, 1.0) * 255.0).round() as u8).collect()
         }
         _ => return Err(ImageFault::Unsupported),
     })
@@ -305,8 +274,7 @@ impl Samples {
                     to[..count].copy_from_slice(&from[..count]);
                 }
             }
-            if let ([red, green, blue, opacity], Layout::Rgba, true) =
-                (&mut *to, self.layout, self.multiplied)
+            if let ([red, green, blue, opacity], Layout::Rgba, true) = (&mut *to, self.layout, self.multiplied)
                 && *opacity > 0
             {
                 for colour in [red, green, blue] {
@@ -320,17 +288,9 @@ impl Samples {
 
 /// As JPEG has it (ITU-R BT.601, all 256 values).
 fn rgb(light: u8, blue: u8, red: u8) -> [u8; 3] {
-    let (light, blue, red) = (
-        f32::from(light),
-        f32::from(blue) - 128.0,
-        f32::from(red) - 128.0,
-    );
-    [
-        light + 1.402 * red,
-        light - 0.344_136 * blue - 0.714_136 * red,
-        light + 1.772 * blue,
-    ]
-    .map(|sample| sample.round().clamp(0.0, 255.0) as u8)
+    let (light, blue, red) = (f32::from(light), f32::from(blue) - 128.0, f32::from(red) - 128.0);
+    [light + 1.402 * red, light - 0.344_136 * blue - 0.714_136 * red, light + 1.772 * blue]
+        .map(|sample| sample.round().clamp(0.0, 255.0) as u8)
 }
 
 impl From<TiffError> for ImageFault {

@@ -130,10 +130,7 @@ impl Parts {
         let storing = store_all(self.objects, store);
         let stored = match tokio::time::timeout(PUBLISH_TIMEOUT, storing).await {
             Ok(stored) => stored.map_err(StoreError::into_problem),
-            Err(_) => Err(Problem::new(
-                ErrorCode::StorageUnavailable,
-                "Storing the files took too long.",
-            )),
+            Err(_) => Err(Problem::new(ErrorCode::StorageUnavailable, "Storing the files took too long.")),
         };
         if let Err(problem) = stored {
             if let Err(error) = store.delete(&keys).await {

@@ -72,9 +72,7 @@ pub enum SweepError {
     #[error("the media store holds objects and no mark of the installation that owns them")]
     Unmarked,
     /// More objects than is plausible are named by no row. Nothing was deleted.
-    #[error(
-        "{orphans} of {objects} objects in the media store are named by no row of this database"
-    )]
+    #[error("{orphans} of {objects} objects in the media store are named by no row of this database")]
     Implausible {
         /// Objects without a row.
         orphans: u64,
@@ -92,10 +90,7 @@ impl SweepError {
             Self::Table(error) => error.into_problem(),
             Self::Another | Self::Unmarked | Self::Implausible { .. } => {
                 tracing::error!(error = %self, "the media store can't be used");
-                Problem::new(
-                    ErrorCode::StorageUnavailable,
-                    "The storage of files can't be used at the moment.",
-                )
+                Problem::new(ErrorCode::StorageUnavailable, "The storage of files can't be used at the moment.")
             }
         }
     }
@@ -114,8 +109,7 @@ impl Library {
                 }
             }
             // Origins that were started together part.
-            let chance =
-                getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
+            let chance = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(SWEEP_INTERVAL.mul_f64(0.5 + chance)) => {}
@@ -228,8 +222,8 @@ impl Library {
 
 fn check_share(found: &Swept, share_max: u8) -> Result<(), SweepError> {
     let (orphans, objects) = (found.orphans, found.objects);
-    let is_plausible = orphans <= ORPHANS_ALWAYS_PLAUSIBLE
-        || orphans.saturating_mul(100) <= objects.saturating_mul(share_max.into());
+    let is_plausible =
+        orphans <= ORPHANS_ALWAYS_PLAUSIBLE || orphans.saturating_mul(100) <= objects.saturating_mul(share_max.into());
     if is_plausible {
         return Ok(());
     }
@@ -238,9 +232,7 @@ fn check_share(found: &Swept, share_max: u8) -> Result<(), SweepError> {
 
 fn is_older(listed: &Listed, grace: Duration) -> bool {
     // An object from the future is not old.
-    let age = SystemTime::now()
-        .duration_since(listed.modified)
-        .unwrap_or_default();
+    let age = SystemTime::now().duration_since(listed.modified).unwrap_or_default();
     age >= grace
 }
 
@@ -259,11 +251,7 @@ mod tests {
             (1_000_000, 1_000_000, 99, false),
             (1_000_000, 1_000_000, 100, true),
         ] {
-            let found = Swept {
-                orphans,
-                objects,
-                ..Swept::default()
-            };
+            let found = Swept { orphans, objects, ..Swept::default() };
             let checked = check_share(&found, share_max);
             assert_eq!(checked.is_ok(), is_swept, "{orphans} of {objects}");
         }

@@ -17,11 +17,7 @@ impl Running {
     pub(super) fn enter(&self, id: Uuid) -> Place {
         let token = CancellationToken::new();
         self.locked(|tokens| tokens.insert(id, token.clone()));
-        Place {
-            running: self.clone(),
-            id,
-            token,
-        }
+        Place { running: self.clone(), id, token }
     }
 
     /// Asks the request that has the upload to let go, if one of this process has.

@@ -44,15 +44,7 @@ impl Turn {
     }
 
     pub(super) fn over(uploads: ResumableUploads, row: UploadRow) -> Self {
-        Self {
-            offset: row.length,
-            flushed: row.length,
-            place: None,
-            _held: None,
-            staging: None,
-            uploads,
-            row,
-        }
+        Self { offset: row.length, flushed: row.length, place: None, _held: None, staging: None, uploads, row }
     }
 
     /// The upload.
@@ -88,9 +80,7 @@ impl Turn {
     /// Is cancelled when another request of the same caller wants the upload.
     #[must_use]
     pub fn interruption(&self) -> CancellationToken {
-        self.place
-            .as_ref()
-            .map_or_else(CancellationToken::new, |place| place.token().clone())
+        self.place.as_ref().map_or_else(CancellationToken::new, |place| place.token().clone())
     }
 
     /// Checks that bytes belong where the upload has come to.
@@ -101,10 +91,7 @@ impl Turn {
         if offset != self.offset {
             return Err(Problem::new(
                 ErrorCode::UploadOffsetMismatch,
-                format!(
-                    "The upload has come to {}, the bytes are for {offset}.",
-                    self.offset
-                ),
+                format!("The upload has come to {}, the bytes are for {offset}.", self.offset),
             )
             .with_hint("Ask with HEAD how far it is, then go on there."));
         }
@@ -121,9 +108,7 @@ impl Turn {
     pub async fn prolong(&mut self) -> Result<(), Problem> {
         let expires_at = self.uploads.expiry(now());
         let table = &self.uploads.table;
-        let lives = table
-            .advance_upload(self.row.id, self.flushed, expires_at)
-            .await;
+        let lives = table.advance_upload(self.row.id, self.flushed, expires_at).await;
         if !lives.map_err(TableError::into_problem)? {
             return Err(self.id().unknown());
         }
@@ -145,10 +130,7 @@ impl Turn {
             None => self.resumed().await?,
         };
         let staging = self.staging.insert(staging);
-        staging
-            .write(bytes)
-            .await
-            .map_err(StoreError::into_problem)?;
+        staging.write(bytes).await.map_err(StoreError::into_problem)?;
         self.offset += bytes.len() as u64;
         if self.offset - self.flushed >= FLUSH_BYTES {
             self.flush().await?;
@@ -199,10 +181,7 @@ impl Turn {
     /// What the transaction that records its file is to know.
     #[must_use]
     pub fn finished(&self) -> FinishedUpload {
-        FinishedUpload {
-            id: self.row.id,
-            told_until: now() + TUS_FINISHED_SECONDS,
-        }
+        FinishedUpload { id: self.row.id, told_until: now() + TUS_FINISHED_SECONDS }
     }
 
     /// Asks again which file the upload has become: where MariaDB fell silent, it may have happened all the same.
@@ -241,10 +220,7 @@ impl Turn {
     fn excess(&self) -> Problem {
         Problem::new(
             ErrorCode::BodyTooLarge,
-            format!(
-                "The body goes beyond the {} bytes that the upload was begun with.",
-                self.row.length
-            ),
+            format!("The body goes beyond the {} bytes that the upload was begun with.", self.row.length),
         )
         .with_hint("None of it was kept.")
     }

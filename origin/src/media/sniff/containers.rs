@@ -11,36 +11,20 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
         // QuickTime before brands.
         [_, _, _, _, b'm', b'o', b'o', b'v', ..]
         | [_, _, _, _, b'm', b'd', b'a', b't', ..]
-        | [_, _, _, _, b'w', b'i', b'd', b'e', ..] => {
-            Some(Sniffed::of("video/quicktime", MediaKind::Video))
-        }
+        | [_, _, _, _, b'w', b'i', b'd', b'e', ..] => Some(Sniffed::of("video/quicktime", MediaKind::Video)),
         [0x1A, 0x45, 0xDF, 0xA3, ..] => ebml(head),
         [b'O', b'g', b'g', b'S', 0, ..] => Some(ogg(head)),
         [b'R', b'I', b'F', b'F', _, _, _, _, form @ ..] => riff(form),
-        [
-            b'F',
-            b'O',
-            b'R',
-            b'M',
-            _,
-            _,
-            _,
-            _,
-            b'A',
-            b'I',
-            b'F',
-            b'F' | b'C',
-            ..,
-        ] => Some(Sniffed::of("audio/aiff", MediaKind::Audio)),
+        [b'F', b'O', b'R', b'M', _, _, _, _, b'A', b'I', b'F', b'F' | b'C', ..] => {
+            Some(Sniffed::of("audio/aiff", MediaKind::Audio))
+        }
         _ => None,
     }
 }
 
 /// Files of the ISO base media family, by their brands: the major one, then the compatible ones.
 fn brands(head: &[u8]) -> Sniffed {
-    let size = head
-        .first_chunk()
-        .map_or(0, |size| u32::from_be_bytes(*size) as usize);
+    let size = head.first_chunk().map_or(0, |size| u32::from_be_bytes(*size) as usize);
     let end = size.clamp(12, 256).min(head.len());
     let brands = head.get(8..end).unwrap_or_default();
     let (major, others) = brands.split_at(brands.len().min(4));
@@ -67,9 +51,7 @@ fn by_brand(brand: &[u8]) -> Option<Sniffed> {
         }
         b"crx " => Sniffed::of("image/x-canon-cr3", MediaKind::Image),
         b"qt  " => Sniffed::of("video/quicktime", MediaKind::Video),
-        b"M4A " | b"M4B " | b"M4P " | b"F4A " | b"F4B " => {
-            Sniffed::of("audio/mp4", MediaKind::Audio)
-        }
+        b"M4A " | b"M4B " | b"M4P " | b"F4A " | b"F4B " => Sniffed::of("audio/mp4", MediaKind::Audio),
         b"M4V " | b"M4VH" | b"M4VP" => Sniffed::of("video/x-m4v", MediaKind::Video),
         [b'3', b'g', b'p', _] => Sniffed::of("video/3gpp", MediaKind::Video),
         [b'3', b'g', b'2', _] => Sniffed::of("video/3gpp2", MediaKind::Video),
@@ -95,14 +77,8 @@ fn ebml(head: &[u8]) -> Option<Sniffed> {
 /// Ogg: video if any stream that begins within the head is one, else sound.
 fn ogg(head: &[u8]) -> Sniffed {
     const VIDEO: [&[u8]; 3] = [b"\x80theora", b"BBCD\0", b"\x01video\0\0\0"];
-    let moving = VIDEO
-        .iter()
-        .any(|mark| head.windows(mark.len()).any(|bytes| bytes == *mark));
-    if moving {
-        Sniffed::of("video/ogg", MediaKind::Video)
-    } else {
-        Sniffed::of("audio/ogg", MediaKind::Audio)
-    }
+    let moving = VIDEO.iter().any(|mark| head.windows(mark.len()).any(|bytes| bytes == *mark));
+    if moving { Sniffed::of("video/ogg", MediaKind::Video) } else { Sniffed::of("audio/ogg", MediaKind::Audio) }
 }
 
 fn riff(form: &[u8]) -> Option<Sniffed> {

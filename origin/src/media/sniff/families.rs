@@ -103,14 +103,7 @@ pub(super) const FAMILIES: &[(Family, &[&str])] = &[
     ),
     (
         Family::Matroska,
-        &[
-            "video/webm",
-            "audio/webm",
-            "video/x-matroska",
-            "audio/x-matroska",
-            "video/matroska",
-            "audio/matroska",
-        ],
+        &["video/webm", "audio/webm", "video/x-matroska", "audio/x-matroska", "video/matroska", "audio/matroska"],
     ),
     (
         Family::Ogg,
@@ -136,29 +129,11 @@ pub(super) const FAMILIES: &[(Family, &[&str])] = &[
             "image/avif-sequence",
         ],
     ),
-    (
-        Family::MpegStream,
-        &["video/mpeg", "video/mp2t", "video/mp2p", "video/mp1s"],
-    ),
-    (
-        Family::Asf,
-        &[
-            "video/x-ms-asf",
-            "video/x-ms-wmv",
-            "audio/x-ms-wma",
-            "application/vnd.ms-asf",
-        ],
-    ),
+    (Family::MpegStream, &["video/mpeg", "video/mp2t", "video/mp2p", "video/mp1s"]),
+    (Family::Asf, &["video/x-ms-asf", "video/x-ms-wmv", "audio/x-ms-wma", "application/vnd.ms-asf"]),
     (
         Family::Tiff,
-        &[
-            "image/tiff",
-            "image/x-adobe-dng",
-            "image/dng",
-            "image/x-nikon-nef",
-            "image/x-canon-cr2",
-            "image/x-sony-arw",
-        ],
+        &["image/tiff", "image/x-adobe-dng", "image/dng", "image/x-nikon-nef", "image/x-canon-cr2", "image/x-sony-arw"],
     ),
     (
         Family::Zip,
@@ -192,15 +167,7 @@ pub(super) const FAMILIES: &[(Family, &[&str])] = &[
             "application/vnd.visio",
         ],
     ),
-    (
-        Family::Markup,
-        &[
-            "text/html",
-            "application/xhtml+xml",
-            "image/svg+xml",
-            "text/xml",
-        ],
-    ),
+    (Family::Markup, &["text/html", "application/xhtml+xml", "image/svg+xml", "text/xml"]),
 ];
 
 /// Pictures and lists of sounds that are written as text, or may be.

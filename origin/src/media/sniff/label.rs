@@ -36,33 +36,25 @@ impl Verdict {
 ///
 /// # Errors
 /// `invalid_media` if the file is not of the upload's type, or not what its label says.
-pub fn judge(
-    declared: Option<&str>,
-    kind: MediaKind,
-    name: &str,
-    head: &[u8],
-) -> Result<Verdict, Problem> {
+pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
     // An extension may mean several types: that `ts` is a film, a text shows not to be meant.
     let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
-    let label = declared
-        .and_then(read_label)
-        .filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
+    let label =
+        declared.and_then(read_label).filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
     let label = label.as_deref();
     let mime = match (label, sniffed) {
         (None, found) => unlabelled(name, found, head),
-        (Some(label), Some(found)) => agree(label, found, head)
-            .ok_or_else(|| contradiction(name, label, &described(found)))?,
+        (Some(label), Some(found)) => {
+            agree(label, found, head).ok_or_else(|| contradiction(name, label, &described(found)))?
+        }
         (Some(label), None) if VERIFIABLE.contains(&label) || is_only_text(label, head) => {
             return Err(contradiction(name, label, "not"));
         }
         (Some(label), None) => label.to_owned(),
     };
-    Ok(Verdict {
-        mime: as_heard(mime, kind),
-        sniffed,
-    })
+    Ok(Verdict { mime: as_heard(mime, kind), sniffed })
 }
 
 fn has_slash(label: Option<&str>) -> bool {
@@ -77,21 +69,14 @@ fn is_only_text(label: &str, head: &[u8]) -> bool {
 }
 
 /// Types that are served inline besides images, audio and video. It is an allow list: a type that is missing here is only downloaded.
-const SHOWN: [&str; 6] = [
-    "application/json",
-    "application/pdf",
-    "text/csv",
-    "text/markdown",
-    "text/plain",
-    "text/tab-separated-values",
-];
+const SHOWN: [&str; 6] =
+    ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
 /// Whether a browser may show it: only what is merely looked at, or listened to.
 #[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
-    let is_shown =
-        matches!(top(&mime), "image" | "audio" | "video") || SHOWN.contains(&mime.as_str());
+    let is_shown = matches!(top(&mime), "image" | "audio" | "video") || SHOWN.contains(&mime.as_str());
     is_shown && !runs_in_browser(&mime)
 }
 
@@ -131,20 +116,12 @@ fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(
         return Ok(());
     }
     let word = kind.as_str();
-    let a = if word.starts_with(['a', 'i']) {
-        "an"
-    } else {
-        "a"
-    };
+    let a = if word.starts_with(['a', 'i']) { "an" } else { "a" };
     if kind == MediaKind::Image
         && let Some(found) = sniffed
         && found.kind == MediaKind::Image
     {
-        let message = format!(
-            "{} is {}, a format that is not supported as an image.",
-            shown(name),
-            described(found)
-        );
+        let message = format!("{} is {}, a format that is not supported as an image.", shown(name), described(found));
         return Err(invalid(message).with_hint(format!(
             "{SUPPORTED_IMAGES}; convert it, or upload it with the type \"file\", which has no thumbnail."
         )));
@@ -197,16 +174,13 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         return None;
     }
     // SVGZ: honest, but no SVG to who reads the bytes as they are.
-    if bytes == "application/gzip" && matches!(label, "image/svg+xml" | "image/svg+xml-compressed")
-    {
+    if bytes == "application/gzip" && matches!(label, "image/svg+xml" | "image/svg+xml-compressed") {
         return Some(bytes);
     }
     if family(label) == Some(Family::Markup) && !markup::is_text(head) {
         return None;
     }
-    let senses = |mime: &str| {
-        matches!(top(mime), "image" | "audio" | "video" | "font").then(|| top(mime).to_owned())
-    };
+    let senses = |mime: &str| matches!(top(mime), "image" | "audio" | "video" | "font").then(|| top(mime).to_owned());
     if senses(label).is_some_and(|sense| sense != top(&bytes)) {
         return None;
     }
@@ -220,10 +194,7 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         return text.then(|| label.to_owned());
     }
     // Formats that are built on another's container are known by their label only.
-    let built_on = matches!(
-        family(&bytes),
-        Some(Family::Zip | Family::Gzip | Family::Ole)
-    );
+    let built_on = matches!(family(&bytes), Some(Family::Zip | Family::Gzip | Family::Ole));
     Some(if built_on { label.to_owned() } else { bytes })
 }
 
@@ -280,25 +251,14 @@ fn read_label(declared: &str) -> Option<String> {
     }
     let (top, sub) = text.split_once('/')?;
     let token = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
     };
     (text.len() <= MIME_MAX_BYTES && token(top) && token(sub)).then(|| canonical(text))
 }
 
 fn canonical(mime: &str) -> String {
-    let mime = mime
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    ALIASES
-        .iter()
-        .find(|(alias, _)| *alias == mime)
-        .map_or(mime, |(_, name)| (*name).to_owned())
+    let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    ALIASES.iter().find(|(alias, _)| *alias == mime).map_or(mime, |(_, name)| (*name).to_owned())
 }
 
 /// What a file without a label is: what its bytes say. Its name may tell more of that, but never has a browser show what

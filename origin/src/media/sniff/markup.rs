@@ -9,8 +9,8 @@ use shared::media::MediaKind;
 
 /// Tags by which browsers know HTML.
 const HTML_TAGS: [&str; 18] = [
-    "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b",
-    "body", "br", "p", "meta", "img", "link",
+    "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p",
+    "meta", "img", "link",
 ];
 
 pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
@@ -26,9 +26,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
             };
             rest = behind;
         } else if let Some(instruction) = rest.strip_prefix("<?") {
-            if instruction.len() >= 3
-                && instruction.is_char_boundary(3)
-                && instruction[..3].eq_ignore_ascii_case("xml")
+            if instruction.len() >= 3 && instruction.is_char_boundary(3) && instruction[..3].eq_ignore_ascii_case("xml")
             {
                 xml = true;
             } else if !xml {
@@ -49,9 +47,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
             xml = true;
             // An internal subset holds `>` of its own.
             let end = match (doctype.find('['), doctype.find('>')) {
-                (Some(subset), Some(close)) if subset < close => {
-                    doctype.find("]>").map(|at| at + 2)
-                }
+                (Some(subset), Some(close)) if subset < close => doctype.find("]>").map(|at| at + 2),
                 (_, close) => close.map(|at| at + 1),
             };
             let Some(behind) = end.and_then(|end| doctype.get(end..)) else {
@@ -70,10 +66,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
 
 /// By the first element: its name, without the prefix of a name space.
 fn element(tag: &str, xml: bool) -> Option<Sniffed> {
-    let name = tag
-        .split(|c: char| is_blank(c) || c == '>' || c == '/')
-        .next()
-        .unwrap_or_default();
+    let name = tag.split(|c: char| is_blank(c) || c == '>' || c == '/').next().unwrap_or_default();
     let local = name.rsplit(':').next().unwrap_or_default();
     if local.eq_ignore_ascii_case("svg") {
         return Some(svg());
@@ -102,19 +95,14 @@ fn is_blank(c: char) -> bool {
 
 fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let start = text.get(..prefix.len())?;
-    start
-        .eq_ignore_ascii_case(prefix)
-        .then(|| &text[prefix.len()..])
+    start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
 /// The head as text, if it may be some: UTF-16 by its mark or by the NUL beside its first `<`, else bytes
 /// as they are.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes
-            .chunks_exact(2)
-            .map(|pair| read([pair[0], pair[1]]))
-            .collect();
+        let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
         String::from_utf16_lossy(&units)
     };
     match head {
@@ -135,7 +123,5 @@ pub(super) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
         return true;
     }
-    !head
-        .iter()
-        .any(|byte| matches!(byte, 0..=8 | 0x0E..=0x1A | 0x1C..=0x1F | 0x7F))
+    !head.iter().any(|byte| matches!(byte, 0..=8 | 0x0E..=0x1A | 0x1C..=0x1F | 0x7F))
 }

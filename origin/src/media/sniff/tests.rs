@@ -19,11 +19,7 @@ fn ftyp(brands: &[&[u8; 4]]) -> Vec<u8> {
 }
 
 fn utf16(text: &str, mark: bool, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
-    let text = if mark {
-        format!("\u{FEFF}{text}")
-    } else {
-        text.to_owned()
-    };
+    let text = if mark { format!("\u{FEFF}{text}") } else { text.to_owned() };
     text.encode_utf16().flat_map(to_bytes).collect()
 }
 
@@ -42,10 +38,7 @@ fn pictures_are_known_by_their_first_bytes() {
         (b"MM\0*\0\0\0\x08", ImageFormat::Tiff),
         (b"II+\0\x08\0\0\0", ImageFormat::Tiff),
         (b"MM\0+\0\x08\0\0", ImageFormat::Tiff),
-        (
-            b"\0\0\x01\0\x01\0\x10\x10\0\0\x01\0\x20\0",
-            ImageFormat::Ico,
-        ),
+        (b"\0\0\x01\0\x01\0\x10\x10\0\0\x01\0\x20\0", ImageFormat::Ico),
         (&ftyp(&[b"avif", b"mif1"]), ImageFormat::Avif),
         (&ftyp(&[b"mif1", b"miaf", b"avif"]), ImageFormat::Avif),
         (&ftyp(&[b"avis", b"msf1"]), ImageFormat::Avif),
@@ -110,39 +103,18 @@ fn text_that_a_browser_would_run_is_known_however_it_hides() {
     for (text, expected) in [
         (svg.to_owned(), "image/svg+xml"),
         (format!("\u{FEFF}\n\t {svg}"), "image/svg+xml"),
-        (
-            format!("<?xml version=\"1.0\"?>\n<!-- a > b -->{svg}"),
-            "image/svg+xml",
-        ),
-        (
-            format!(
-                "<?xml version='1.0'?><!DOCTYPE svg PUBLIC '-//W3C//DTD SVG 1.1//EN' 'x'>{svg}"
-            ),
-            "image/svg+xml",
-        ),
-        (
-            "<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a 'b>'>]><svg:svg xmlns:svg='s'/>"
-                .to_owned(),
-            "image/svg+xml",
-        ),
+        (format!("<?xml version=\"1.0\"?>\n<!-- a > b -->{svg}"), "image/svg+xml"),
+        (format!("<?xml version='1.0'?><!DOCTYPE svg PUBLIC '-//W3C//DTD SVG 1.1//EN' 'x'>{svg}"), "image/svg+xml"),
+        ("<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a 'b>'>]><svg:svg xmlns:svg='s'/>".to_owned(), "image/svg+xml"),
         ("<!DOCTYPE html><p>".to_owned(), "text/html"),
         ("  <!doctype HTML>".to_owned(), "text/html"),
         ("<HTML><BODY>".to_owned(), "text/html"),
-        (
-            "<!-- x --><!-- y -->\n<ScRiPt src=x>".to_owned(),
-            "text/html",
-        ),
+        ("<!-- x --><!-- y -->\n<ScRiPt src=x>".to_owned(), "text/html"),
         ("<iframe src=x>".to_owned(), "text/html"),
         (format!("<!--{}", "x".repeat(5000)), "text/html"),
-        (
-            "<?xml version='1.0'?><html xmlns='h'>".to_owned(),
-            "application/xhtml+xml",
-        ),
+        ("<?xml version='1.0'?><html xmlns='h'>".to_owned(), "application/xhtml+xml"),
         ("<?xml version='1.0'?><note/>".to_owned(), "text/xml"),
-        (
-            "<?XML version='1.0'?><?xml-stylesheet href='x'?><note/>".to_owned(),
-            "text/xml",
-        ),
+        ("<?XML version='1.0'?><?xml-stylesheet href='x'?><note/>".to_owned(), "text/xml"),
     ] {
         let found = sniff(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
         assert_eq!(found.mime, expected, "{text}");
@@ -151,11 +123,7 @@ fn text_that_a_browser_would_run_is_known_however_it_hides() {
         for mark in [true, false] {
             if mark || text.starts_with('<') {
                 for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
-                    assert_eq!(
-                        mime(&utf16(&text, mark, to_bytes)),
-                        Some(expected),
-                        "{text}"
-                    );
+                    assert_eq!(mime(&utf16(&text, mark, to_bytes)), Some(expected), "{text}");
                 }
             }
         }
@@ -167,15 +135,7 @@ fn text_that_a_browser_would_run_is_known_however_it_hides() {
 
 #[test]
 fn texts_are_not_taken_for_programs_or_pictures() {
-    for text in [
-        "BMW 320d, sold",
-        "MZ is a country",
-        "PK,price\n1,2",
-        "%!x",
-        "ID;name\n",
-        "Rar",
-        "7z\n",
-    ] {
+    for text in ["BMW 320d, sold", "MZ is a country", "PK,price\n1,2", "%!x", "ID;name\n", "Rar", "7z\n"] {
         assert_eq!(mime(text.as_bytes()), None, "{text}");
     }
 }
@@ -223,8 +183,7 @@ type Labelled<'c> = (Option<&'c str>, MediaKind, &'c str, &'c [u8], &'c str);
 
 fn judged(cases: &[Labelled<'_>]) {
     for (label, kind, name, head, expected) in cases {
-        let verdict = judge(*label, *kind, name, head)
-            .unwrap_or_else(|problem| panic!("{label:?} {problem:?}"));
+        let verdict = judge(*label, *kind, name, head).unwrap_or_else(|problem| panic!("{label:?} {problem:?}"));
         assert_eq!(verdict.mime, *expected, "{label:?} {name}");
     }
 }
@@ -258,11 +217,7 @@ fn labels_of_files_that_agree_or_that_nothing_contradicts_are_kept() {
     const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
     const XML: &[u8] = b"<?xml version='1.0'?><a/>";
     const UNKNOWN: &str = "application/octet-stream";
-    let (rss, epub, foo) = (
-        "application/rss+xml",
-        "application/epub+zip",
-        "application/x-foo",
-    );
+    let (rss, epub, foo) = ("application/rss+xml", "application/epub+zip", "application/x-foo");
     let notes = b"<h1>Title</h1>\n\ntext";
     judged(&[
         (Some("application/xml"), File, "a", XML, "text/xml"),
@@ -297,22 +252,10 @@ fn labels_that_no_signature_knows_count() {
         (Some(tga), File, "a.tga", b"\0\0\x02\0\0\0\0\0", tga),
         (Some("tga"), File, "a.tga", b"\0\0\x02\0\0\0\0\0", tga),
         (Some(exr), File, "a.exr", b"\x76\x2F\x31\x01\x02\0\0\0", exr),
-        (
-            Some(hdr),
-            File,
-            "a.hdr",
-            b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n",
-            hdr,
-        ),
+        (Some(hdr), File, "a.hdr", b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n", hdr),
         (Some(pcx), File, "a.pcx", b"\x0A\x05\x01\x08", pcx),
         (Some(m3u), File, "a.m3u", b"#EXTM3U\na.mp3\n", m3u),
-        (
-            Some("image/svg+xml"),
-            File,
-            "a.svgz",
-            GZIP,
-            "application/gzip",
-        ),
+        (Some("image/svg+xml"), File, "a.svgz", GZIP, "application/gzip"),
         (Some("svgz"), File, "a.svgz", GZIP, "application/gzip"),
         (None, File, "a.svgz", GZIP, "application/gzip"),
     ]);
@@ -412,14 +355,7 @@ fn what_runs_in_a_browser_is_named() {
     ] {
         assert!(runs_in_browser(mime), "{mime}");
     }
-    for mime in [
-        "application/pdf",
-        "image/png",
-        "text/plain",
-        "text/csv",
-        "application/json",
-        "video/mp4",
-    ] {
+    for mime in ["application/pdf", "image/png", "text/plain", "text/csv", "application/json", "video/mp4"] {
         assert!(!runs_in_browser(mime), "{mime}");
     }
 }

@@ -14,8 +14,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientOptions, GetOptions, GetRange, MultipartUpload, ObjectStore,
-    ObjectStoreExt, PutMode, PutOptions, RetryConfig,
+    BackoffConfig, ClientOptions, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode,
+    PutOptions, RetryConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -108,9 +108,7 @@ impl Bucket {
         if let Some(endpoint) = endpoint(address) {
             builder = builder.with_endpoint(endpoint);
         }
-        let service = builder
-            .build()
-            .map_err(|error| refusal::told(&error, &access_key))?;
+        let service = builder.build().map_err(|error| refusal::told(&error, &access_key))?;
         let prefix = match address.prefix.as_str() {
             "" => String::new(),
             prefix => format!("{prefix}/"),
@@ -131,11 +129,7 @@ impl Bucket {
     }
 
     /// Puts a staged file under its key and lets go of it. Goes on if the caller leaves.
-    pub(super) async fn publish(
-        &self,
-        file: Box<StagedFile>,
-        key: ObjectKey,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn publish(&self, file: Box<StagedFile>, key: ObjectKey) -> Result<(), StoreError> {
         let bucket = self.clone();
         tokio::spawn(async move {
             let outcome = bucket.send(&file, key).await;
@@ -174,11 +168,7 @@ impl Bucket {
     }
 
     /// Returns when no part is on its way any more, whatever became of them.
-    async fn send_parts(
-        &self,
-        mut parts: Parts,
-        upload: &mut dyn MultipartUpload,
-    ) -> Result<(), StoreError> {
+    async fn send_parts(&self, mut parts: Parts, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
         let mut sending = JoinSet::new();
         let outcome = async {
             loop {
@@ -209,10 +199,7 @@ impl Bucket {
         outcome
     }
 
-    fn settle(
-        &self,
-        sent: Option<Result<object_store::Result<()>, tokio::task::JoinError>>,
-    ) -> Result<(), StoreError> {
+    fn settle(&self, sent: Option<Result<object_store::Result<()>, tokio::task::JoinError>>) -> Result<(), StoreError> {
         match sent {
             Some(sent) => sent?.map_err(|error| self.told(&error)),
             None => Ok(()),
@@ -231,11 +218,7 @@ impl Bucket {
     }
 
     /// Asks for an object; returns when its first bytes are on their way.
-    pub(super) async fn read(
-        &self,
-        key: ObjectKey,
-        range: Option<Range<u64>>,
-    ) -> Result<ObjectBytes, StoreError> {
+    pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         if range.as_ref().is_some_and(Range::is_empty) {
             return Ok(Box::pin(futures_util::stream::empty()));
         }
@@ -244,10 +227,7 @@ impl Bucket {
             // More than services can read.
             Err(_) => GetRange::Offset(range.start),
         });
-        let options = GetOptions {
-            range,
-            ..GetOptions::default()
-        };
+        let options = GetOptions { range, ..GetOptions::default() };
         match self.service.get_opts(&self.path(key), options).await {
             Ok(found) => {
                 let bucket = self.clone();
@@ -255,9 +235,7 @@ impl Bucket {
                 Ok(Box::pin(bytes.map_err(move |error| bucket.told(&error))))
             }
             Err(error) if refusal::is_absent(&error) => Err(StoreError::NotFound),
-            Err(error) if refusal::is_behind_the_end(&error) => {
-                Ok(Box::pin(futures_util::stream::empty()))
-            }
+            Err(error) if refusal::is_behind_the_end(&error) => Ok(Box::pin(futures_util::stream::empty())),
             Err(error) => Err(self.told(&error)),
         }
     }
@@ -293,10 +271,7 @@ impl Bucket {
 
     /// The mark of the owner, if there is one.
     pub(super) async fn owner(&self) -> Result<Option<String>, StoreError> {
-        let options = GetOptions {
-            range: Some(GetRange::Bounded(0..OWNER_MAX_BYTES)),
-            ..GetOptions::default()
-        };
+        let options = GetOptions { range: Some(GetRange::Bounded(0..OWNER_MAX_BYTES)), ..GetOptions::default() };
         let found = match self.service.get_opts(&self.owner_path(), options).await {
             Ok(found) => found.bytes().await,
             Err(error) if refusal::is_absent(&error) => return Ok(None),
@@ -416,10 +391,7 @@ mod tests {
         assert_eq!(endpoint(&address), None);
         let cases = [
             ("https://s3.example.org", "https://media.s3.example.org"),
-            (
-                "http://s3.example.org:9000/",
-                "http://media.s3.example.org:9000",
-            ),
+            ("http://s3.example.org:9000/", "http://media.s3.example.org:9000"),
         ];
         for (given, expected) in cases {
             address.endpoint = parsed(given).ok();

@@ -52,11 +52,7 @@ impl Directory {
     }
 
     /// Opens an object for reading; its first piece is read at once.
-    pub(super) async fn read(
-        &self,
-        key: ObjectKey,
-        range: Option<Range<u64>>,
-    ) -> Result<ObjectBytes, StoreError> {
+    pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         let path = self.path(key);
         let (mut reader, first) = spawn_blocking(move || {
             let mut reader = Reader::open(&path, range).map_err(StoreError::of_object)?;
@@ -90,10 +86,7 @@ impl Directory {
             remove_file(&path)?;
             folders.extend(path.parent().map(Path::to_owned));
         }
-        folders
-            .iter()
-            .filter(|folder| folder.exists())
-            .try_for_each(|folder| self.sync(folder))
+        folders.iter().filter(|folder| folder.exists()).try_for_each(|folder| self.sync(folder))
     }
 
     /// Those of these objects that are there.

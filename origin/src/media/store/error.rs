@@ -58,17 +58,13 @@ impl StoreError {
     pub fn into_problem(self) -> Problem {
         match self {
             Self::NotFound => Problem::new(ErrorCode::MediaNotFound, "There is no such file."),
-            Self::Full(cause) => Problem::new(
-                ErrorCode::StorageFull,
-                "There is no room left to store files.",
-            )
-            .with_hint("Delete files that are no longer needed, or ask the operator for room.")
-            .with_cause(chain(&*cause)),
-            Self::Unavailable(cause) => Problem::new(
-                ErrorCode::StorageUnavailable,
-                "The storage of files can't be reached at the moment.",
-            )
-            .with_cause(chain(&*cause)),
+            Self::Full(cause) => Problem::new(ErrorCode::StorageFull, "There is no room left to store files.")
+                .with_hint("Delete files that are no longer needed, or ask the operator for room.")
+                .with_cause(chain(&*cause)),
+            Self::Unavailable(cause) => {
+                Problem::new(ErrorCode::StorageUnavailable, "The storage of files can't be reached at the moment.")
+                    .with_cause(chain(&*cause))
+            }
             Self::Denied(cause) => Problem::new(
                 ErrorCode::StorageUnavailable,
                 "The storage of files can't be used at the moment.",
@@ -77,11 +73,10 @@ impl StoreError {
                 "the media store denies access, look at the access key's rights or at the directory's owner: {}",
                 chain(&*cause)
             )),
-            Self::NotSet(setting) => Problem::new(
-                ErrorCode::StorageUnavailable,
-                "The storage of files can't be used at the moment.",
-            )
-            .with_cause(format!("the media store needs the setting {setting}")),
+            Self::NotSet(setting) => {
+                Problem::new(ErrorCode::StorageUnavailable, "The storage of files can't be used at the moment.")
+                    .with_cause(format!("the media store needs the setting {setting}"))
+            }
             Self::Other(cause) => Problem::internal("The storage of files failed.", chain(&*cause)),
         }
     }
@@ -90,12 +85,10 @@ impl StoreError {
 impl From<io::Error> for StoreError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Self::Full(Box::new(error)),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Self::Denied(Box::new(error))
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::Full(Box::new(error))
             }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied(Box::new(error)),
             // Our own directories are made at the start: the disk was taken away.
             io::ErrorKind::NotFound => Self::Unavailable(Box::new(error)),
             _ => Self::Other(Box::new(error)),

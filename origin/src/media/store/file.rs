@@ -169,11 +169,7 @@ impl StagedFile {
 
     fn open(&mut self) -> io::Result<&mut File> {
         if matches!(self.state, State::NotMade) {
-            let file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&self.path)?;
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)?;
             self.state = State::Open(file);
         }
         match &mut self.state {

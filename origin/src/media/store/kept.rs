@@ -35,10 +35,7 @@ impl Held {
         if durability == Durability::Synced {
             file.sync_all()?;
         }
-        Ok(Some(Self {
-            length: ours.len(),
-            _file: file,
-        }))
+        Ok(Some(Self { length: ours.len(), _file: file }))
     }
 
     /// Bytes that the file had when it was taken, all of them on the disk.

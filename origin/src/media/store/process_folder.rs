@@ -37,23 +37,13 @@ impl ProcessFolder {
         for _ in 0..TRIES_MAX_COUNT {
             let path = parent.join(Uuid::now_v7().to_string());
             let lock_path = path.with_extension(LOCK);
-            let lock = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&lock_path)?;
+            let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&lock_path)?;
             if is_taken(&lock)? && is_still_named(&lock, &lock_path)? {
                 private_directory(&path)?;
-                return Ok(Self {
-                    path,
-                    lock_path,
-                    _lock: lock,
-                });
+                return Ok(Self { path, lock_path, _lock: lock });
             }
         }
-        Err(io::Error::other(
-            "the lock of a folder for staged files can't be kept",
-        ))
+        Err(io::Error::other("the lock of a folder for staged files can't be kept"))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -167,11 +157,7 @@ mod tests {
         std::fs::create_dir(parent.join("tus")).unwrap();
         std::fs::write(parent.join("tus/upload"), "x").unwrap();
 
-        for (effect, count) in [
-            (Effect::Counts, 3),
-            (Effect::Deletes, 3),
-            (Effect::Deletes, 0),
-        ] {
+        for (effect, count) in [(Effect::Counts, 3), (Effect::Deletes, 3), (Effect::Deletes, 0)] {
             assert_eq!(sweep(parent, "tus", effect).unwrap(), count);
         }
         for kept in [own.path(), other.path()] {

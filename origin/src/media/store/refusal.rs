@@ -19,21 +19,12 @@ const STATUS: &str = "non-2xx status code: ";
 const LATE: &str = "Server returned error response: ";
 
 /// What services say when no room is left, whatever the status: MinIO, Ceph, Garage and their like.
-const FULL: &[&str] = &[
-    "QuotaExceeded",
-    "StorageFull",
-    "InsufficientStorage",
-    "InsufficientCapacity",
-];
+const FULL: &[&str] = &["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity"];
 
 /// The store's failure that this one is. The cause is a text without the access key's id, which services repeat.
 pub(super) fn told(error: &object_store::Error, access_key: &str) -> StoreError {
     let text = chain(error);
-    let cause: String = text
-        .replace(access_key, "(the access key)")
-        .chars()
-        .take(TOLD_MAX_CHARS)
-        .collect();
+    let cause: String = text.replace(access_key, "(the access key)").chars().take(TOLD_MAX_CHARS).collect();
     let is_full = FULL.iter().any(|code| text.contains(code));
     match status(&text) {
         _ if is_full => StoreError::Full(cause.into()),
@@ -41,9 +32,7 @@ pub(super) fn told(error: &object_store::Error, access_key: &str) -> StoreError 
         Some(401 | 403) => StoreError::Denied(cause.into()),
         Some(404 | 408 | 429 | 500..) => StoreError::Unavailable(cause.into()),
         Some(_) => StoreError::Other(cause.into()),
-        None if text.contains(LATE) || is_of_the_way(error) => {
-            StoreError::Unavailable(cause.into())
-        }
+        None if text.contains(LATE) || is_of_the_way(error) => StoreError::Unavailable(cause.into()),
         None => StoreError::Other(cause.into()),
     }
 }
@@ -60,8 +49,7 @@ pub(super) fn is_behind_the_end(error: &object_store::Error) -> bool {
 
 /// Whether it says that the service does not know what was asked.
 pub(super) fn is_not_implemented(error: &object_store::Error) -> bool {
-    matches!(error, object_store::Error::NotImplemented { .. })
-        || status(&chain(error)) == Some(501)
+    matches!(error, object_store::Error::NotImplemented { .. }) || status(&chain(error)) == Some(501)
 }
 
 fn status(text: &str) -> Option<u16> {

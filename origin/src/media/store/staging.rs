@@ -89,8 +89,7 @@ impl Staging {
             let room = PIECE_BYTES - self.buffer.len();
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             let head_room = HEAD_BYTES.saturating_sub(self.head.len());
-            self.head
-                .extend_from_slice(&now[..head_room.min(now.len())]);
+            self.head.extend_from_slice(&now[..head_room.min(now.len())]);
             self.buffer.extend_from_slice(now);
             self.size += now.len() as u64;
             bytes = later;
@@ -107,19 +106,13 @@ impl Staging {
     /// As [`write`](Self::write); the file is then gone, unless it is one that can be resumed.
     pub async fn finish(mut self) -> Result<Staged, StoreError> {
         let durability = self.durability;
-        self.hand_over(move |file, piece| file.finish(piece, durability))
-            .await?;
+        self.hand_over(move |file, piece| file.finish(piece, durability)).await?;
         self.settle().await?;
         let Job::Idle(mut file) = mem::replace(&mut self.job, Job::Failed) else {
             return Err(failed());
         };
         let sha256 = file.take_sha256().ok_or_else(failed)?;
-        Ok(Staged {
-            file: Some(file),
-            size: self.size,
-            sha256,
-            head: mem::take(&mut self.head),
-        })
+        Ok(Staged { file: Some(file), size: self.size, sha256, head: mem::take(&mut self.head) })
     }
 
     /// Writes what is left, through to the disk, and keeps the file to be resumed. Returns its size. A file that was not
@@ -129,8 +122,7 @@ impl Staging {
     /// As [`write`](Self::write); the file is kept with what was written of it.
     pub async fn suspend(mut self) -> Result<u64, StoreError> {
         let durability = self.durability;
-        self.hand_over(move |file, piece| file.suspend(piece, durability))
-            .await?;
+        self.hand_over(move |file, piece| file.suspend(piece, durability)).await?;
         self.settle().await?;
         Ok(self.size)
     }
@@ -147,11 +139,7 @@ impl Staging {
         let buffer = mem::replace(&mut self.buffer, mem::take(&mut self.spare));
         self.job = Job::Running(spawn_blocking(move || {
             let outcome = deed(&mut file, &buffer);
-            Done {
-                file,
-                buffer,
-                outcome,
-            }
+            Done { file, buffer, outcome }
         }));
         Ok(())
     }

@@ -45,13 +45,7 @@ async fn published(store: &Store, bytes: &[u8]) -> ObjectKey {
 }
 
 async fn read(store: &Store, key: ObjectKey, range: Option<std::ops::Range<u64>>) -> Vec<u8> {
-    let pieces: Vec<Bytes> = store
-        .read(key, range)
-        .await
-        .unwrap()
-        .try_collect()
-        .await
-        .unwrap();
+    let pieces: Vec<Bytes> = store.read(key, range).await.unwrap().try_collect().await.unwrap();
     pieces.concat()
 }
 
@@ -96,13 +90,7 @@ async fn pushes_of_any_size_give_the_same_file() {
     everywhere(async |place: &Place| {
         let bytes = pattern(3 * PIECE_BYTES + 17);
         let expected = <[u8; 32]>::from(Sha256::digest(&bytes));
-        for push in [
-            1_000,
-            PIECE_BYTES - 1,
-            PIECE_BYTES,
-            PIECE_BYTES + 1,
-            bytes.len(),
-        ] {
+        for push in [1_000, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, bytes.len()] {
             let staged = staged(&place.store, &bytes, push).await;
             assert_eq!(staged.sha256(), expected, "{push}");
             assert!(std::fs::read(staged.path()).unwrap() == bytes, "{push}");
@@ -116,13 +104,7 @@ async fn ranges_give_their_bytes() {
     everywhere(async |place: &Place| {
         let bytes = pattern(1_000_000);
         let key = published(&place.store, &bytes).await;
-        let ranges = [
-            0..1,
-            0..1_000_000,
-            1..999_999,
-            131_071..131_073,
-            999_999..1_000_000,
-        ];
+        let ranges = [0..1, 0..1_000_000, 1..999_999, 131_071..131_073, 999_999..1_000_000];
         for range in ranges {
             let expected = &bytes[range.start as usize..range.end as usize];
             let got = read(&place.store, key, Some(range.clone())).await;
@@ -155,11 +137,7 @@ async fn a_thumbnail_is_put_and_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_twice_is_fine() {
     everywhere(async |place: &Place| {
-        let keys = [
-            published(&place.store, b"one").await,
-            published(&place.store, b"two").await,
-            ObjectKey::new(),
-        ];
+        let keys = [published(&place.store, b"one").await, published(&place.store, b"two").await, ObjectKey::new()];
         let kept = published(&place.store, b"kept").await;
         place.store.delete(&keys).await.unwrap();
         place.store.delete(&keys).await.unwrap();
@@ -181,16 +159,10 @@ async fn a_listing_tells_objects_from_strangers() {
         std::fs::create_dir_all(stranger.parent().unwrap()).unwrap();
         std::fs::write(&stranger, "stranger").unwrap();
         let listed: Vec<Listed> = place.store.list().try_collect().await.unwrap();
-        let mut found: Vec<_> = listed
-            .iter()
-            .map(|listed| (listed.key, listed.path.clone(), listed.size))
-            .collect();
+        let mut found: Vec<_> = listed.iter().map(|listed| (listed.key, listed.path.clone(), listed.size)).collect();
         found.sort_unstable();
-        let mut expected = [
-            (None, "objects/zz/stranger.txt".to_owned(), 8),
-            (Some(one), one.path(), 3),
-            (Some(two), two.path(), 4),
-        ];
+        let mut expected =
+            [(None, "objects/zz/stranger.txt".to_owned(), 8), (Some(one), one.path(), 3), (Some(two), two.path(), 4)];
         expected.sort_unstable();
         assert_eq!(found, expected);
         let hour = Duration::from_secs(3_600);
@@ -298,10 +270,7 @@ async fn an_upload_goes_on_where_it_was_suspended() {
         place.store.publish(staged, key).await.unwrap();
         place.store.discard(id).await.unwrap();
         assert!(files_in(&place.staging.join("tus")).is_empty());
-        assert!(matches!(
-            place.store.resume(id, 0).await,
-            Err(StoreError::NotFound)
-        ));
+        assert!(matches!(place.store.resume(id, 0).await, Err(StoreError::NotFound)));
         assert!(read(&place.store, key, None).await == bytes);
     })
     .await;
@@ -354,10 +323,7 @@ async fn a_file_to_be_resumed_stays_until_it_is_discarded() {
 async fn a_file_to_be_resumed_is_held_by_one_at_a_time() {
     everywhere(async |place: &Place| {
         let id = Uuid::now_v7();
-        assert!(matches!(
-            place.store.hold(id).await,
-            Err(StoreError::NotFound)
-        ));
+        assert!(matches!(place.store.hold(id).await, Err(StoreError::NotFound)));
         let mut staging = place.store.stage_named(id).await.unwrap();
         staging.write(b"some").await.unwrap();
         staging.suspend().await.unwrap();
@@ -368,10 +334,7 @@ async fn a_file_to_be_resumed_is_held_by_one_at_a_time() {
         let held = place.store.hold(id).await.unwrap();
         place.store.discard(id).await.unwrap();
         drop(held);
-        assert!(matches!(
-            place.store.hold(id).await,
-            Err(StoreError::NotFound)
-        ));
+        assert!(matches!(place.store.hold(id).await, Err(StoreError::NotFound)));
     })
     .await;
 }

@@ -27,10 +27,7 @@ impl Watch {
     /// Looks after this store; nothing is asked yet.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self {
-            store,
-            last: Mutex::new(None),
-        }
+        Self { store, last: Mutex::new(None) }
     }
 
     /// Whether the store answers, or did a moment ago. Takes as long as [`Store::check`] at most, for all who ask meanwhile.
@@ -43,10 +40,7 @@ impl Watch {
         if let Err(error) = &checked {
             tracing::warn!(cause = error.in_full(), "the media store does not answer");
         }
-        let look = Look {
-            at: Instant::now(),
-            answers: checked.is_ok(),
-        };
+        let look = Look { at: Instant::now(), answers: checked.is_ok() };
         *last = Some(look);
         look.answers
     }

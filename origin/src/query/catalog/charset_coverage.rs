@@ -17,10 +17,7 @@ impl CharsetCoverage {
     #[must_use]
     pub fn first_plane(charset: &str) -> Self {
         let words = (PLANE / WORD_BITS) as usize;
-        Self {
-            charset: charset.into(),
-            held: vec![u64::MAX; words].into(),
-        }
+        Self { charset: charset.into(), held: vec![u64::MAX; words].into() }
     }
 
     /// Those that come back the same from a conversion: `sample` went in, `converted` came out, which
@@ -29,11 +26,7 @@ impl CharsetCoverage {
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
         let mut coverage = Self::first_plane(charset);
         coverage.held.fill(0);
-        for (c, _) in sample
-            .chars()
-            .zip(converted.chars())
-            .filter(|(c, back)| c == back)
-        {
+        for (c, _) in sample.chars().zip(converted.chars()).filter(|(c, back)| c == back) {
             if let Some((word, bit)) = place(c) {
                 coverage.held[word] |= bit;
             }
@@ -56,8 +49,7 @@ impl CharsetCoverage {
     /// Whether it can hold a text.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
-        text.chars()
-            .all(|c| place(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))
+        text.chars().all(|c| place(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))
     }
 }
 

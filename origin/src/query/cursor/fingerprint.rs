@@ -8,9 +8,7 @@
 use super::value;
 use crate::query::plan::keyset::Keyset;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{
-    ColumnRef, Expression, Form, LikePattern, Operand, Predicate, Search, Select,
-};
+use crate::query::plan::{ColumnRef, Expression, Form, LikePattern, Operand, Predicate, Search, Select};
 use shared::ident::ProjectName;
 use shared::operation::filter::{Comparison, MatchMode};
 use shared::operation::read::Direction;
@@ -23,17 +21,11 @@ const VERSION: u8 = 1;
 /// Returns the bytes of a project's read.
 #[must_use]
 pub fn fingerprint(project: &ProjectName, select: &Select, scope: &Scope<'_>) -> Vec<u8> {
-    let mut bytes = Writer {
-        out: vec![VERSION],
-        scope,
-    };
-    bytes
-        .text(project.as_str())
-        .text(scope.root().database().as_str())
-        .list(0..scope.size(), |bytes, source| {
-            let (table, name) = (scope.table(source).name(), scope.name(source));
-            bytes.text(table.as_str()).text(name.as_str())
-        });
+    let mut bytes = Writer { out: vec![VERSION], scope };
+    bytes.text(project.as_str()).text(scope.root().database().as_str()).list(0..scope.size(), |bytes, source| {
+        let (table, name) = (scope.table(source).name(), scope.name(source));
+        bytes.text(table.as_str()).text(name.as_str())
+    });
     bytes.list(&select.joins, |bytes, join| {
         let kind = match join.kind {
             JoinKind::Inner => b'i',
@@ -96,32 +88,20 @@ impl Writer<'_> {
 
     fn predicate(&mut self, predicate: &Predicate) -> &mut Self {
         match predicate {
-            Predicate::Compare(column, comparison, operand) => self
-                .byte(b'c')
-                .column(column)
-                .comparison(*comparison)
-                .operand(operand),
+            Predicate::Compare(column, comparison, operand) => {
+                self.byte(b'c').column(column).comparison(*comparison).operand(operand)
+            }
             Predicate::Same(one, other) => self.byte(b's').column(one).column(other),
-            Predicate::In(column, operands) => {
-                self.byte(b'i').column(column).list(operands, Self::operand)
-            }
-            Predicate::Between(column, low, high) => {
-                self.byte(b'b').column(column).operand(low).operand(high)
-            }
+            Predicate::In(column, operands) => self.byte(b'i').column(column).list(operands, Self::operand),
+            Predicate::Between(column, low, high) => self.byte(b'b').column(column).operand(low).operand(high),
             Predicate::IsNull(column) => self.byte(b'n').column(column),
-            Predicate::Like(column, LikePattern::Raw, operand) => {
-                self.byte(b'l').column(column).operand(operand)
-            }
-            Predicate::Like(column, LikePattern::Literal, operand) => {
-                self.byte(b't').column(column).operand(operand)
-            }
+            Predicate::Like(column, LikePattern::Raw, operand) => self.byte(b'l').column(column).operand(operand),
+            Predicate::Like(column, LikePattern::Literal, operand) => self.byte(b't').column(column).operand(operand),
             Predicate::Regexp(column, operand) => self.byte(b'r').column(column).operand(operand),
             Predicate::Match(search) => self.byte(b'm').search(search),
-            Predicate::Ordered(expression, comparison, operand) => self
-                .byte(b'o')
-                .expression(expression)
-                .comparison(*comparison)
-                .operand(operand),
+            Predicate::Ordered(expression, comparison, operand) => {
+                self.byte(b'o').expression(expression).comparison(*comparison).operand(operand)
+            }
             Predicate::OrderedNull(expression) => self.byte(b'z').expression(expression),
             Predicate::All(parts) => self.byte(b'&').list(parts, Self::predicate),
             Predicate::Any(parts) => self.byte(b'|').list(parts, Self::predicate),
@@ -167,9 +147,7 @@ impl Writer<'_> {
     fn expression(&mut self, expression: &Expression) -> &mut Self {
         match expression {
             Expression::Column(column) => self.byte(b'c').column(column),
-            Expression::Beginning(column, chars) => {
-                self.byte(b'b').column(column).number((*chars).into())
-            }
+            Expression::Beginning(column, chars) => self.byte(b'b').column(column).number((*chars).into()),
             Expression::Ordinal(column) => self.byte(b'o').column(column),
             Expression::Aggregate(aggregate, column) => {
                 let aggregate = match aggregate {

@@ -104,9 +104,7 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
 /// # Errors
 /// `invalid_filter` if the value is no text.
 pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
-    scalar_text(value)
-        .map(|text| literal(column, text))
-        .ok_or_else(|| refused(column, value, Purpose::Filter))
+    scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, Purpose::Filter))
 }
 
 /// Text that is compared with a column. MariaDB converts it to the column's character set, which leaves
@@ -118,10 +116,7 @@ pub fn literal(column: &Column, text: &str) -> Operand {
         Charset::Limited(coverage) if !coverage.holds(text) => Form::Unicode(column.case),
         Charset::Limited(_) | Charset::Unicode => Form::Plain,
     };
-    Operand {
-        param: Param::Text(text.into()),
-        form,
-    }
+    Operand { param: Param::Text(text.into()), form }
 }
 
 /// Refuses comparisons that have no meaning for a column.
@@ -138,11 +133,7 @@ pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem
     }
     Err(Problem::new(
         ErrorCode::InvalidFilter,
-        format!(
-            "The field {} ({}) has no order.",
-            shown(column.name.as_str()),
-            column.type_text
-        ),
+        format!("The field {} ({}) has no order.", shown(column.name.as_str()), column.type_text),
     )
     .with_hint("Compare it with = or !=."))
 }
@@ -156,10 +147,7 @@ pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> 
     let sound = match (aggregate, column.kind) {
         (Count | CountDistinct, _) => true,
         (Min | Max, kind) => !matches!(kind, Kind::Geometry | Kind::Json),
-        (Sum | Avg, kind) => matches!(
-            kind,
-            Kind::Integer | Kind::Bit | Kind::Decimal | Kind::Float | Kind::Double
-        ),
+        (Sum | Avg, kind) => matches!(kind, Kind::Integer | Kind::Bit | Kind::Decimal | Kind::Float | Kind::Double),
     };
     if sound {
         return Ok(());
@@ -183,10 +171,7 @@ pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> 
 }
 
 fn plain(param: Param) -> Operand {
-    Operand {
-        param,
-        form: Form::Plain,
-    }
+    Operand { param, form: Form::Plain }
 }
 
 fn own_text(text: String) -> Operand {
@@ -201,13 +186,11 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     };
     let hint = match (column.kind, value, &column.charset) {
         (Kind::Enum | Kind::Set, Value::Text(text), _) => {
-            nearest(text, column.values.iter().map(String::as_str))
-                .map(|near| format!("Did you mean {}?", shown(near)))
+            nearest(text, column.values.iter().map(String::as_str)).map(|near| format!("Did you mean {}?", shown(near)))
         }
-        (Kind::Text, Value::Text(_), Charset::Limited(coverage)) => Some(format!(
-            "Its character set {} lacks a character of it.",
-            coverage.charset()
-        )),
+        (Kind::Text, Value::Text(_), Charset::Limited(coverage)) => {
+            Some(format!("Its character set {} lacks a character of it.", coverage.charset()))
+        }
         _ => None,
     };
     faulty(column, purpose, &format!(", not {got}")).with_hint_if(hint)
@@ -235,11 +218,7 @@ fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     };
     Problem::new(
         purpose.code(),
-        format!(
-            "The field {} ({}) takes {takes}{fault}.",
-            shown(column.name.as_str()),
-            short(&column.type_text)
-        ),
+        format!("The field {} ({}) takes {takes}{fault}.", shown(column.name.as_str()), short(&column.type_text)),
     )
 }
 
@@ -301,10 +280,7 @@ fn json(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Pro
         Purpose::Store => Form::Plain,
         Purpose::Filter | Purpose::Key => Form::Json,
     };
-    Ok(Operand {
-        param: Param::Text(text.into()),
-        form,
-    })
+    Ok(Operand { param: Param::Text(text.into()), form })
 }
 
 /// Base64 in either alphabet, with its padding or without. A BINARY is filled up with zeros as MariaDB
@@ -315,11 +291,7 @@ fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
-    let engine = if bare.contains(['-', '_']) {
-        URL_SAFE_NO_PAD
-    } else {
-        STANDARD_NO_PAD
-    };
+    let engine = if bare.contains(['-', '_']) { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
     let mut bytes = engine.decode(bare).ok()?;
     if purpose != Purpose::Store {
         let fixed = column
@@ -334,10 +306,7 @@ fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
 
 fn geometry(column: &Column, text: &str, purpose: Purpose) -> Result<Operand, Problem> {
     match geojson::geometry(text) {
-        Ok(text) => Ok(Operand {
-            param: Param::Text(text.into()),
-            form: Form::GeoJson,
-        }),
+        Ok(text) => Ok(Operand { param: Param::Text(text.into()), form: Form::GeoJson }),
         Err(fault) => Err(faulty(column, purpose, &format!(": {fault}"))),
     }
 }

@@ -3,9 +3,7 @@
 
 use super::{Form, Operand, Param};
 use crate::query::catalog::{Kind, Table};
-use shared::limits::{
-    COALESCED_INSERT_MAX_ROWS, COALESCED_INSERT_MAX_VALUES, COALESCED_ROW_MAX_BYTES,
-};
+use shared::limits::{COALESCED_INSERT_MAX_ROWS, COALESCED_INSERT_MAX_VALUES, COALESCED_ROW_MAX_BYTES};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -62,18 +60,11 @@ impl InsertOne {
         }
         let cells = columns.iter().zip(row.iter());
         let cells = cells.map(|(at, cell)| cell.as_ref().map(|operand| (*at, operand.form)));
-        let shape = RowShape {
-            table: Arc::clone(table),
-            cells: cells.collect::<Option<_>>()?,
-            returning: returning.to_vec(),
-        };
+        let shape =
+            RowShape { table: Arc::clone(table), cells: cells.collect::<Option<_>>()?, returning: returning.to_vec() };
         (shape.max_rows() > 1).then(|| Self {
             shape: Arc::new(shape),
-            values: std::mem::take(row)
-                .into_iter()
-                .flatten()
-                .map(|cell| cell.param)
-                .collect(),
+            values: std::mem::take(row).into_iter().flatten().map(|cell| cell.param).collect(),
         })
     }
 

@@ -36,25 +36,15 @@ pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join
 
 fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
-    let source = scope
-        .resolve(&one.source, CODE)
-        .map_err(|problem| unmatched(problem, scope))?;
+    let source = scope.resolve(&one.source, CODE).map_err(|problem| unmatched(problem, scope))?;
     match &one.target {
         Target::Field(field) => {
-            let target = scope
-                .resolve_from(joined, field, CODE)
-                .map_err(|problem| unmatched(problem, scope))?;
+            let target = scope.resolve_from(joined, field, CODE).map_err(|problem| unmatched(problem, scope))?;
             Ok(Predicate::Same(source, target))
         }
         Target::Literal(value) => literal(source, value, scope).map_err(|problem| {
             // Which option is at fault, the plan alone knows.
-            Problem::new(
-                CODE,
-                format!(
-                    "The option join.match.targetLiteral is wrong: {}",
-                    problem.message()
-                ),
-            )
+            Problem::new(CODE, format!("The option join.match.targetLiteral is wrong: {}", problem.message()))
         }),
     }
 }
@@ -64,17 +54,9 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
     if problem.code() != ErrorCode::InvalidQueryOption {
         return problem;
     }
-    let names: Vec<_> = (0..scope.size())
-        .map(|at| scope.name(at).as_str())
-        .collect();
-    Problem::new(
-        problem.code(),
-        format!("The option join.match is wrong: {}", problem.message()),
-    )
-    .with_hint(format!(
-        "It may name the fields of the tables so far: {}.",
-        names.join(", ")
-    ))
+    let names: Vec<_> = (0..scope.size()).map(|at| scope.name(at).as_str()).collect();
+    Problem::new(problem.code(), format!("The option join.match is wrong: {}", problem.message()))
+        .with_hint(format!("It may name the fields of the tables so far: {}.", names.join(", ")))
 }
 
 /// A field equal to a value, to one of a list, or NULL.
@@ -89,9 +71,7 @@ fn literal(place: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predica
                 .ok_or_else(|| {
                     Problem::new(
                         ErrorCode::InvalidQueryOption,
-                        format!(
-                            "The list of a targetLiteral holds more than {LIST_MAX_VALUES} values."
-                        ),
+                        format!("The list of a targetLiteral holds more than {LIST_MAX_VALUES} values."),
                     )
                 })?;
             member(place, &values, column)
@@ -109,8 +89,5 @@ fn literal(place: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predica
 pub(super) fn may_be_absent(source: usize, joins: &[Join]) -> bool {
     let own = source.checked_sub(1).and_then(|at| joins.get(at));
     own.is_some_and(|join| join.kind == JoinKind::Left)
-        || joins
-            .iter()
-            .skip(source)
-            .any(|join| join.kind == JoinKind::Right)
+        || joins.iter().skip(source).any(|join| join.kind == JoinKind::Right)
 }

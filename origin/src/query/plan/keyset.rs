@@ -39,25 +39,15 @@ impl Keyset {
     ///
     /// # Errors
     /// `invalid_query_option` if the read goes on after a page, but can't.
-    pub(super) fn arrange(
-        select: &mut Select,
-        read: &Read,
-        scope: &Scope<'_>,
-    ) -> Result<(), Problem> {
+    pub(super) fn arrange(select: &mut Select, read: &Read, scope: &Scope<'_>) -> Result<(), Problem> {
         let after = read.window.after.is_some();
         if !after && select.limit.is_none_or(|limit| limit == 0) {
             return Ok(());
         }
         match terms(select, scope) {
             Ok(terms) => {
-                select.order = terms
-                    .iter()
-                    .map(|term| (term.order.clone(), term.direction))
-                    .collect();
-                let cells = terms
-                    .iter()
-                    .map(|term| cell(&mut select.output, &term.expression, scope))
-                    .collect();
+                select.order = terms.iter().map(|term| (term.order.clone(), term.direction)).collect();
+                let cells = terms.iter().map(|term| cell(&mut select.output, &term.expression, scope)).collect();
                 select.keyset = Some(Self { terms, cells });
                 Ok(())
             }
@@ -97,12 +87,10 @@ impl Keyset {
             .collect::<Option<_>>()?;
         let beyond = beyond(&steps);
         // A plain bound on the first step lets MariaDB use its index as a range.
-        Some(
-            match steps.first().and_then(|(term, value)| term.bound(value)) {
-                Some(bound) if steps.len() > 1 => Predicate::All(vec![bound, beyond]),
-                _ => beyond,
-            },
-        )
+        Some(match steps.first().and_then(|(term, value)| term.bound(value)) {
+            Some(bound) if steps.len() > 1 => Predicate::All(vec![bound, beyond]),
+            _ => beyond,
+        })
     }
 }
 
@@ -112,15 +100,9 @@ impl Select {
     /// # Errors
     /// `invalid_query_option` if they are none of this read's.
     pub fn go_on_after(&mut self, values: Vec<Param>) -> Result<(), Problem> {
-        let after = self
-            .keyset
-            .as_ref()
-            .and_then(|keyset| keyset.after(values))
-            .ok_or_else(|| {
-                Problem::new(
-                    ErrorCode::InvalidQueryOption,
-                    "The option after does not fit the order.",
-                )
+        let after =
+            self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
+                Problem::new(ErrorCode::InvalidQueryOption, "The option after does not fit the order.")
             })?;
         self.filter = Some(match self.filter.take() {
             Some(filter) => Predicate::All(vec![filter, after]),
@@ -137,36 +119,23 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
     let mut terms = Vec::with_capacity(select.order.len() + 1);
     for (expression, direction) in &select.order {
         let term = Term::new(expression, *direction, select, scope)?;
-        if !terms
-            .iter()
-            .any(|known: &Term| known.expression == term.expression)
-        {
+        if !terms.iter().any(|known: &Term| known.expression == term.expression) {
             terms.push(term);
         }
     }
-    let direction = terms
-        .last()
-        .map_or(Direction::Ascending, |term| term.direction);
+    let direction = terms.last().map_or(Direction::Ascending, |term| term.direction);
     for source in (0..scope.size()).filter(|source| !is_determined(*source, select, scope)) {
         for column in key(scope.table(source))? {
-            let expression = Expression::Column(ColumnRef {
-                source,
-                column: *column,
-            });
+            let expression = Expression::Column(ColumnRef { source, column: *column });
             let term = Term::new(&expression, direction, select, scope)?;
-            if !terms
-                .iter()
-                .any(|known| known.expression == term.expression)
-            {
+            if !terms.iter().any(|known| known.expression == term.expression) {
                 terms.push(term);
             }
         }
     }
     if terms.len() > ORDER_MAX_STEPS {
         // What MariaDB makes of the condition grows faster than the steps: at 160 of them, seconds.
-        return Err(format!(
-            "with the keys of all its tables, the order has more than {ORDER_MAX_STEPS} steps"
-        ));
+        return Err(format!("with the keys of all its tables, the order has more than {ORDER_MAX_STEPS} steps"));
     }
     Ok(terms)
 }
@@ -196,8 +165,7 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     let table = scope.table(source);
     let key = table.identity();
     let by_key = !key.is_empty() && key.iter().all(|column| is_matched(*column));
-    let by_column =
-        || (0..table.columns().len()).any(|at| table.columns()[at].unique && is_matched(at));
+    let by_column = || (0..table.columns().len()).any(|at| table.columns()[at].unique && is_matched(at));
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 
@@ -208,9 +176,7 @@ fn is_exact(one: &Column, other: &Column) -> bool {
 }
 
 fn is_aggregated(select: &Select) -> bool {
-    let aggregate = |expression: &Expression| {
-        matches!(expression, Expression::Aggregate(..) | Expression::CountAll)
-    };
+    let aggregate = |expression: &Expression| matches!(expression, Expression::Aggregate(..) | Expression::CountAll);
     !select.group.is_empty()
         || match &select.output {
             Output::Whole => false,
@@ -222,10 +188,7 @@ fn key(table: &Table) -> Result<&[usize], String> {
     if !table.identity().is_empty() {
         return Ok(table.identity());
     }
-    Err(format!(
-        "{} has no unique key that would order its records",
-        shown(table.name().as_str())
-    ))
+    Err(format!("{} has no unique key that would order its records", shown(table.name().as_str())))
 }
 
 /// The place of a sort value among the cells of a row; one that does not come out is added behind.
@@ -234,8 +197,7 @@ fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usiz
         return place.column;
     }
     if matches!(output, Output::Whole) {
-        let all = (0..scope.root().columns().len())
-            .map(|column| Expression::Column(ColumnRef { source: 0, column }));
+        let all = (0..scope.root().columns().len()).map(|column| Expression::Column(ColumnRef { source: 0, column }));
         *output = Output::Cells(all.collect());
     }
     let Output::Cells(cells) = output else {
@@ -249,21 +211,12 @@ fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usiz
 }
 
 impl Term {
-    fn new(
-        expression: &Expression,
-        direction: Direction,
-        select: &Select,
-        scope: &Scope<'_>,
-    ) -> Result<Self, String> {
+    fn new(expression: &Expression, direction: Direction, select: &Select, scope: &Scope<'_>) -> Result<Self, String> {
         let (expression, kind, nullable) = match expression {
             Expression::Column(place) => {
                 let column = scope.column(*place);
                 let absent = may_be_absent(place.source, &select.joins);
-                (
-                    sorted(*place, column)?,
-                    column.kind,
-                    column.nullable || absent,
-                )
+                (sorted(*place, column)?, column.kind, column.nullable || absent)
             }
             Expression::Score(search) => {
                 let source = search.places.first().map_or(0, |place| place.source);
@@ -277,13 +230,7 @@ impl Term {
             Expression::Ordinal(place) => Expression::Column(*place),
             other => other.clone(),
         };
-        Ok(Self {
-            expression,
-            order,
-            direction,
-            nullable,
-            kind,
-        })
+        Ok(Self { expression, order, direction, nullable, kind })
     }
 
     /// What values are compared by.
@@ -306,19 +253,15 @@ impl Term {
                 return number(value);
             }
             (Kind::Bytes, value @ Param::Bytes(_)) => value,
-            (Kind::Bit, Param::Bytes(bytes)) => Param::UInt(
-                bytes
-                    .iter()
-                    .fold(0, |number, byte| (number << 8) | u64::from(*byte)),
-            ),
+            (Kind::Bit, Param::Bytes(bytes)) => {
+                Param::UInt(bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+            }
             (_, Param::Bytes(bytes)) => Param::Text(String::from_utf8(bytes).ok()?.into()),
             (_, value) => value,
         };
         let form = match (&param, self.kind) {
             (Param::Text(digits), Kind::Decimal) => Form::Decimal {
-                scale: digits
-                    .split_once('.')
-                    .map_or(0, |(_, fraction)| u8::try_from(fraction.len()).unwrap_or(0)),
+                scale: digits.split_once('.').map_or(0, |(_, fraction)| u8::try_from(fraction.len()).unwrap_or(0)),
             },
             _ => Form::Plain,
         };
@@ -358,10 +301,9 @@ impl Term {
             (Direction::Ascending, Param::Null) => Some(Predicate::Not(Box::new(self.is_null()))),
             (Direction::Ascending, _) => Some(self.compared(Comparison::Greater, value)),
             (Direction::Descending, Param::Null) => None,
-            (Direction::Descending, _) if self.nullable => Some(Predicate::Any(vec![
-                self.compared(Comparison::Less, value),
-                self.is_null(),
-            ])),
+            (Direction::Descending, _) if self.nullable => {
+                Some(Predicate::Any(vec![self.compared(Comparison::Less, value), self.is_null()]))
+            }
             (Direction::Descending, _) => Some(self.compared(Comparison::Less, value)),
         }
     }
@@ -373,10 +315,7 @@ fn number(value: Param) -> Option<Operand> {
         Param::Bytes(digits) => Param::Double(std::str::from_utf8(&digits).ok()?.parse().ok()?),
         _ => return None,
     };
-    Some(Operand {
-        param,
-        form: Form::Plain,
-    })
+    Some(Operand { param, form: Form::Plain })
 }
 
 /// What stands behind a row: behind it in the first step, or equal there and behind it in the rest.
@@ -398,10 +337,7 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
 fn sorted(place: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {
-            return Err(format!(
-                "{} holds geometry, which has no order",
-                shown(column.name.as_str())
-            ));
+            return Err(format!("{} holds geometry, which has no order", shown(column.name.as_str())));
         }
         // MariaDB orders their members by number, but compares them as text.
         (Kind::Enum | Kind::Set, _) => Expression::Ordinal(place),

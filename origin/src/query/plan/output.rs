@@ -43,13 +43,8 @@ fn invalid(message: String) -> Problem {
 }
 
 /// The places that a selection without aggregates means.
-fn whole(
-    selection: &Selection,
-    source: usize,
-    scope: &Scope<'_>,
-) -> Result<Option<Vec<ColumnRef>>, Problem> {
-    let all =
-        || (0..scope.table(source).columns().len()).map(|column| ColumnRef { source, column });
+fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
+    let all = || (0..scope.table(source).columns().len()).map(|column| ColumnRef { source, column });
     match selection {
         Selection::Only(_) => Ok(None),
         Selection::All => Ok(Some(all().collect())),
@@ -86,11 +81,7 @@ pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef])
 
 impl Cells {
     /// The cells of a root and what is joined to it.
-    pub(super) fn of_records(
-        select: &Selection,
-        joins: &[Join],
-        scope: &Scope<'_>,
-    ) -> Result<Self, Problem> {
+    pub(super) fn of_records(select: &Selection, joins: &[Join], scope: &Scope<'_>) -> Result<Self, Problem> {
         let mut builder = Builder::new(scope);
         builder.table(select, 0)?;
         for (at, join) in joins.iter().enumerate() {
@@ -126,16 +117,12 @@ impl Cells {
                 (Selection::All, JoinForm::Flat) => {}
                 (Selection::Except(_), _) => return Err(no_omission()),
                 (_, JoinForm::Nested) => {
-                    return Err(invalid(
-                        "The option join.nest does not go with group and aggregates.".to_owned(),
-                    ));
+                    return Err(invalid("The option join.nest does not go with group and aggregates.".to_owned()));
                 }
             }
         }
         if builder.cells.cells.is_empty() {
-            return Err(invalid(
-                "The option selectFields names nothing that comes out.".to_owned(),
-            ));
+            return Err(invalid("The option selectFields names nothing that comes out.".to_owned()));
         }
         Ok(builder.cells)
     }
@@ -155,15 +142,8 @@ impl Cells {
 
     /// The cells that do not come out inside an object.
     fn flat(&self) -> impl Iterator<Item = &Cell> {
-        let nested = |at: usize| {
-            self.nests
-                .iter()
-                .any(|nest| (nest.first..nest.end).contains(&at))
-        };
-        self.cells
-            .iter()
-            .enumerate()
-            .filter_map(move |(at, cell)| (!nested(at)).then_some(cell))
+        let nested = |at: usize| self.nests.iter().any(|nest| (nest.first..nest.end).contains(&at));
+        self.cells.iter().enumerate().filter_map(move |(at, cell)| (!nested(at)).then_some(cell))
     }
 
     fn is_taken(&self, name: &str) -> bool {
@@ -198,36 +178,22 @@ impl Cells {
     /// The cells to be selected, and the look of their rows. A nested table's row is told from a
     /// missing one by a column that is never NULL, which is selected too if it does not come out.
     pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
-        let mut expressions: Vec<_> = self
-            .cells
-            .iter()
-            .map(|cell| cell.expression.clone())
-            .collect();
-        let presences: Vec<_> = self
-            .nests
-            .iter()
-            .map(|nest| presence(nest, scope, &mut expressions))
-            .collect();
+        let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
+        let presences: Vec<_> = self.nests.iter().map(|nest| presence(nest, scope, &mut expressions)).collect();
         let mut parts = Vec::new();
         let mut at = 0;
         for (nest, presence) in self.nests.iter().zip(presences) {
             parts.extend(self.cells[at..nest.first].iter().map(Cell::part));
             parts.push(Part::Object {
                 name: &nest.name,
-                fields: self.cells[nest.first..nest.end]
-                    .iter()
-                    .map(|cell| cell.name.as_str())
-                    .collect(),
+                fields: self.cells[nest.first..nest.end].iter().map(|cell| cell.name.as_str()).collect(),
                 presence,
             });
             at = nest.end;
         }
         parts.extend(self.cells[at..].iter().map(Cell::part));
         let layout = Layout {
-            kinds: expressions
-                .iter()
-                .map(|expression| kind(expression, scope))
-                .collect(),
+            kinds: expressions.iter().map(|expression| kind(expression, scope)).collect(),
             keys: Keys::nested(parts),
         };
         (Output::Cells(expressions), Arc::new(layout))
@@ -267,9 +233,7 @@ fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
     match expression {
         Expression::Column(place) => Some(scope.column(*place).kind),
         // Of bits, it is a number.
-        Expression::Aggregate(Min | Max, place) => {
-            Some(scope.column(*place).kind).filter(|kind| *kind != Kind::Bit)
-        }
+        Expression::Aggregate(Min | Max, place) => Some(scope.column(*place).kind).filter(|kind| *kind != Kind::Bit),
         _ => None,
     }
 }
@@ -280,11 +244,8 @@ fn no_omission() -> Problem {
 }
 
 fn taken(option: &str, name: &str) -> Problem {
-    invalid(format!(
-        "The option {option} would have two things come out under the name {}.",
-        shown(name)
-    ))
-    .with_hint("Give one of them an alias.")
+    invalid(format!("The option {option} would have two things come out under the name {}.", shown(name)))
+        .with_hint("Give one of them an alias.")
 }
 
 /// Grows cells table by table.
@@ -296,15 +257,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(scope: &'a Scope<'a>) -> Self {
-        Self {
-            scope,
-            cells: Cells {
-                cells: Vec::new(),
-                nests: Vec::new(),
-                aggregated: false,
-            },
-            names: HashSet::new(),
-        }
+        Self { scope, cells: Cells { cells: Vec::new(), nests: Vec::new(), aggregated: false }, names: HashSet::new() }
     }
 
     /// A table's fields beside those before.
@@ -333,22 +286,12 @@ impl<'a> Builder<'a> {
         let first = self.cells.cells.len();
         self.table(selection, source)?;
         self.names = outer;
-        self.cells.nests.push(Nest {
-            name,
-            source,
-            first,
-            end: self.cells.cells.len(),
-        });
+        self.cells.nests.push(Nest { name, source, first, end: self.cells.cells.len() });
         Ok(())
     }
 
     /// A cell under its alias; else under its own name; if that is taken, after its table's.
-    fn flat(
-        &mut self,
-        expression: Expression,
-        alias: Option<&FieldName>,
-        source: usize,
-    ) -> Result<(), Problem> {
+    fn flat(&mut self, expression: Expression, alias: Option<&FieldName>, source: usize) -> Result<(), Problem> {
         let given = alias.is_some() || !matches!(expression, Expression::Column(_));
         let name = match alias {
             Some(alias) => alias.as_str().to_owned(),
@@ -357,11 +300,7 @@ impl<'a> Builder<'a> {
         if !self.names.insert(name.clone()) {
             return Err(taken("selectFields", &name));
         }
-        self.cells.cells.push(Cell {
-            expression,
-            name,
-            given,
-        });
+        self.cells.cells.push(Cell { expression, name, given });
         Ok(())
     }
 
@@ -382,10 +321,7 @@ impl<'a> Builder<'a> {
 
     /// What one selected thing is, and whose.
     fn expression(&self, one: &Selected, home: usize) -> Result<(Expression, usize), Problem> {
-        let place = |field: &FieldRef| {
-            self.scope
-                .resolve_from(home, field, ErrorCode::InvalidQueryOption)
-        };
+        let place = |field: &FieldRef| self.scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
         Ok(match &one.what {
             What::Field(field) => {
                 let place = place(field)?;
@@ -405,9 +341,9 @@ impl<'a> Builder<'a> {
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
     let field = |place: &ColumnRef| scope.column(*place).name.as_str();
     match expression {
-        Expression::Column(place)
-        | Expression::Beginning(place, _)
-        | Expression::Ordinal(place) => field(place).to_owned(),
+        Expression::Column(place) | Expression::Beginning(place, _) | Expression::Ordinal(place) => {
+            field(place).to_owned()
+        }
         Expression::Aggregate(aggregate, place) => {
             format!("{}_{}", aggregate.prefix(), field(place))
         }

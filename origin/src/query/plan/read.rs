@@ -6,18 +6,13 @@ use super::join::joins;
 use super::keyset::Keyset;
 use super::output::{self, Cells};
 use super::scope::Scope;
-use super::{
-    ColumnRef, Expression, Form, Operand, Output, Param, Plan, Predicate, Search, Select,
-    SelectByKey,
-};
+use super::{ColumnRef, Expression, Form, Operand, Output, Param, Plan, Predicate, Search, Select, SelectByKey};
 use crate::query::catalog::Layout;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::field::FieldRef;
-use shared::operation::read::{
-    self as asked, Answer, Direction, Order, Read, ReadOne, Rows, Selection,
-};
+use shared::operation::read::{self as asked, Answer, Direction, Order, Read, ReadOne, Rows, Selection};
 use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
@@ -25,11 +20,7 @@ const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem> {
     let joins = joins(&read.joins, scope)?;
     let group = places(&read.group, scope)?;
-    let search = read
-        .search
-        .as_ref()
-        .map(|search| searched(search, scope))
-        .transpose()?;
+    let search = read.search.as_ref().map(|search| searched(search, scope)).transpose()?;
     let cells = cells(read, &group, search.as_ref(), scope)?;
     let order = order(read, cells.as_ref(), &group, search.as_ref(), scope)?;
     check(read, cells.as_ref(), &group, &order, scope)?;
@@ -52,10 +43,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem>
 
 pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Plan, Problem> {
     if output::aggregates(&read.select, &read.joins, &[]) {
-        return Err(Problem::new(
-            CODE,
-            "The option selectFields takes no aggregate for a single record.",
-        ));
+        return Err(Problem::new(CODE, "The option selectFields takes no aggregate for a single record."));
     }
     let cells = match (&read.select, scope.is_single()) {
         (Selection::All, true) => None,
@@ -63,9 +51,7 @@ pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Plan, Problem> {
     };
     if let Some(key) = integer_key(read, scope) {
         // Of one table and without aggregates, every cell is a column.
-        let columns = cells
-            .as_ref()
-            .map(|cells| cells.columns().map(|place| place.column).collect());
+        let columns = cells.as_ref().map(|cells| cells.columns().map(|place| place.column).collect());
         let (_, layout) = finish(cells, scope);
         let read = SelectByKey::new(scope.root(), key, columns, layout, read.format);
         return Ok(Plan::SelectByKey(read));
@@ -100,10 +86,7 @@ fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let column = &scope.root().columns()[at];
     let id = Value::Text(read.id.whole().into());
     match bind::value(column, &id, Purpose::Key) {
-        Ok(Operand {
-            param: Param::Int(key @ 0..),
-            form: Form::Plain,
-        }) => Some((at, key)),
+        Ok(Operand { param: Param::Int(key @ 0..), form: Form::Plain }) => Some((at, key)),
         _ => None,
     }
 }
@@ -132,10 +115,9 @@ fn cells(
         false => Cells::of_records(&read.select, &read.joins, scope)?,
     };
     match (score, search) {
-        (Some(_), _) if grouped => Err(Problem::new(
-            CODE,
-            "The option fullTextSearch.scoreAlias does not go with group and aggregates.",
-        )),
+        (Some(_), _) if grouped => {
+            Err(Problem::new(CODE, "The option fullTextSearch.scoreAlias does not go with group and aggregates."))
+        }
         (Some(name), Some(search)) => {
             cells.add_score(name, search)?;
             Ok(Some(cells))
@@ -145,44 +127,25 @@ fn cells(
 }
 
 fn places(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
-    fields
-        .iter()
-        .map(|field| scope.resolve(field, CODE))
-        .collect()
+    fields.iter().map(|field| scope.resolve(field, CODE)).collect()
 }
 
 fn searched(search: &asked::Search, scope: &Scope<'_>) -> Result<Search, Problem> {
     let places = places(&search.fields, scope)?;
     for place in &places {
-        searchable(scope.column(*place))
-            .map_err(|problem| Problem::new(CODE, problem.message().to_owned()))?;
+        searchable(scope.column(*place)).map_err(|problem| Problem::new(CODE, problem.message().to_owned()))?;
     }
     if let [first, rest @ ..] = places.as_slice()
         && rest.iter().any(|place| place.source != first.source)
     {
-        return Err(Problem::new(
-            CODE,
-            "The option fullTextSearch.fields names fields of several tables.",
-        )
-        .with_hint("One FULLTEXT index, of one table, must hold all of them."));
+        return Err(Problem::new(CODE, "The option fullTextSearch.fields names fields of several tables.")
+            .with_hint("One FULLTEXT index, of one table, must hold all of them."));
     }
-    Ok(Search {
-        places,
-        mode: search.mode,
-        term: Param::Text(search.term.as_str().into()),
-    })
+    Ok(Search { places, mode: search.mode, term: Param::Text(search.term.as_str().into()) })
 }
 
-fn filter(
-    read: &Read,
-    search: Option<Search>,
-    scope: &Scope<'_>,
-) -> Result<Option<Predicate>, Problem> {
-    let filter = read
-        .filter
-        .as_ref()
-        .map(|condition| predicate(condition, scope))
-        .transpose()?;
+fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
+    let filter = read.filter.as_ref().map(|condition| predicate(condition, scope)).transpose()?;
     Ok(match (search.map(Predicate::Match), filter) {
         (Some(search), Some(filter)) => Some(Predicate::All(vec![search, filter])),
         (one, other) => one.or(other),
@@ -197,18 +160,13 @@ fn order(
     scope: &Scope<'_>,
 ) -> Result<Vec<(Expression, Direction)>, Problem> {
     if !read.order.is_empty() {
-        return read
-            .order
-            .iter()
-            .map(|step| Ok((ordered(step, cells, scope)?, step.direction)))
-            .collect();
+        return read.order.iter().map(|step| Ok((ordered(step, cells, scope)?, step.direction))).collect();
     }
     if output::aggregates(&read.select, &read.joins, &read.group) {
         // Pages of groups must not overlap.
         let paged = read.window.limit.is_some() || read.window.offset > 0;
         // What comes out only once is ordered by what comes out.
-        let usable =
-            |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
+        let usable = |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
         let by_group = group
             .iter()
             .filter(|_| paged)
@@ -219,26 +177,15 @@ fn order(
     }
     let score = search.map(|search| Expression::Score(search.clone()));
     // What comes out only once has a score only if that comes out too.
-    let usable = |score: &Expression| {
-        read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(score))
-    };
-    Ok(score
-        .filter(usable)
-        .map(|score| (score, Direction::Descending))
-        .into_iter()
-        .collect())
+    let usable = |score: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(score));
+    Ok(score.filter(usable).map(|score| (score, Direction::Descending)).into_iter().collect())
 }
 
 /// What a step of an order means: a name that the caller gave, a field, or any name that comes out.
 fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
-    let bare = step
-        .field
-        .table()
-        .is_none()
-        .then(|| step.field.field().as_str());
-    let find = |find: fn(&'_ Cells, &str) -> Option<Expression>| {
-        cells.zip(bare).and_then(|(cells, name)| find(cells, name))
-    };
+    let bare = step.field.table().is_none().then(|| step.field.field().as_str());
+    let find =
+        |find: fn(&'_ Cells, &str) -> Option<Expression>| cells.zip(bare).and_then(|(cells, name)| find(cells, name));
     if let Some(given) = find(|cells, name| cells.given(name).cloned()) {
         return Ok(given);
     }
@@ -263,11 +210,7 @@ fn check(
         Expression::Column(place) => Some(*place),
         _ => None,
     });
-    match cells
-        .columns()
-        .chain(steps)
-        .find(|place| !is_settled(*place, group, scope))
-    {
+    match cells.columns().chain(steps).find(|place| !is_settled(*place, group, scope)) {
         None => check_distinct(read, Some(cells), order, scope),
         Some(place) => Err(Problem::new(
             CODE,
@@ -285,12 +228,10 @@ fn is_settled(place: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool 
     let table = scope.table(place.source);
     let keyed = || {
         !table.identity().is_empty()
-            && table.identity().iter().all(|column| {
-                group.contains(&ColumnRef {
-                    source: place.source,
-                    column: *column,
-                })
-            })
+            && table
+                .identity()
+                .iter()
+                .all(|column| group.contains(&ColumnRef { source: place.source, column: *column }))
     };
     group.contains(&place) || keyed()
 }
@@ -309,11 +250,8 @@ fn check_distinct(
                 Expression::Column(place) => shown(scope.column(*place).name.as_str()),
                 _ => "something".to_owned(),
             };
-            Err(Problem::new(
-                CODE,
-                format!("With distinct, the order follows {name}, which does not come out."),
-            )
-            .with_hint("Add it to selectFields."))
+            Err(Problem::new(CODE, format!("With distinct, the order follows {name}, which does not come out."))
+                .with_hint("Add it to selectFields."))
         }
         _ => Ok(()),
     }

@@ -26,31 +26,21 @@ impl<'a> Scope<'a> {
     /// One table.
     #[must_use]
     pub const fn of(root: &'a Arc<Table>) -> Self {
-        Self {
-            root,
-            joined: Vec::new(),
-        }
+        Self { root, joined: Vec::new() }
     }
 
     /// A root and the tables of its joins, which stand in the same order.
     ///
     /// # Errors
     /// `invalid_query_option` if two of them go by one name.
-    pub fn joined(
-        root: &'a Arc<Table>,
-        joins: &'a [Join],
-        tables: &'a [Arc<Table>],
-    ) -> Result<Self, Problem> {
+    pub fn joined(root: &'a Arc<Table>, joins: &'a [Join], tables: &'a [Arc<Table>]) -> Result<Self, Problem> {
         let mut scope = Self::of(root);
         for (join, table) in joins.iter().zip(tables) {
             let name = join.alias.as_ref().unwrap_or(&join.table);
             if scope.source(name).is_some() {
                 return Err(Problem::new(
                     ErrorCode::InvalidQueryOption,
-                    format!(
-                        "The option join has two tables that go by the name {}.",
-                        shown(name.as_str())
-                    ),
+                    format!("The option join has two tables that go by the name {}.", shown(name.as_str())),
                 )
                 .with_hint("Give one of them an alias."));
             }
@@ -104,10 +94,7 @@ impl<'a> Scope<'a> {
     /// Only the first tables: what a join may match on.
     #[must_use]
     pub fn up_to(&self, source: usize) -> Self {
-        Self {
-            root: self.root,
-            joined: self.joined[..source].to_vec(),
-        }
+        Self { root: self.root, joined: self.joined[..source].to_vec() }
     }
 
     /// What a field's name means: bare, it is the root's, else that of the only joined table that has
@@ -123,23 +110,13 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     /// As [`Scope::resolve`].
-    pub fn resolve_from(
-        &self,
-        home: usize,
-        field: &FieldRef,
-        code: ErrorCode,
-    ) -> Result<ColumnRef, Problem> {
+    pub fn resolve_from(&self, home: usize, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
-            let source = self
-                .source(table)
-                .ok_or_else(|| self.no_table(table, code))?;
+            let source = self.source(table).ok_or_else(|| self.no_table(table, code))?;
             return self.place(source, field.field());
         }
         if let Some(column) = self.table(home).find(field.field()) {
-            return Ok(ColumnRef {
-                source: home,
-                column,
-            });
+            return Ok(ColumnRef { source: home, column });
         }
         if let Some(place) = self.elsewhere(home, field.field(), code)? {
             return Ok(place);
@@ -153,18 +130,11 @@ impl<'a> Scope<'a> {
     }
 
     /// The field of the only other table that has one of this name.
-    fn elsewhere(
-        &self,
-        home: usize,
-        name: &FieldName,
-        code: ErrorCode,
-    ) -> Result<Option<ColumnRef>, Problem> {
-        let mut found = (0..self.size())
-            .filter(|source| *source != home)
-            .filter_map(|source| {
-                let column = self.table(source).find(name)?;
-                Some(ColumnRef { source, column })
-            });
+    fn elsewhere(&self, home: usize, name: &FieldName, code: ErrorCode) -> Result<Option<ColumnRef>, Problem> {
+        let mut found = (0..self.size()).filter(|source| *source != home).filter_map(|source| {
+            let column = self.table(source).find(name)?;
+            Some(ColumnRef { source, column })
+        });
         match (found.next(), found.next()) {
             (place, None) => Ok(place),
             (Some(one), Some(other)) => Err(Problem::new(
@@ -192,13 +162,7 @@ impl<'a> Scope<'a> {
 
     fn no_table(&self, name: &TableName, code: ErrorCode) -> Problem {
         let names: Vec<_> = (0..self.size()).map(|at| self.name(at).as_str()).collect();
-        Problem::new(
-            code,
-            format!(
-                "The table {} is not part of this request.",
-                shown(name.as_str())
-            ),
-        )
-        .with_hint(format!("Its tables are {}.", names.join(", ")))
+        Problem::new(code, format!("The table {} is not part of this request.", shown(name.as_str())))
+            .with_hint(format!("Its tables are {}.", names.join(", ")))
     }
 }

@@ -48,17 +48,8 @@ impl SelectByKey {
         layout: Arc<Layout>,
         format: Format,
     ) -> Self {
-        let shape = KeyShape {
-            table: Arc::clone(table),
-            key_column,
-            columns,
-        };
-        Self {
-            shape: Arc::new(shape),
-            key,
-            layout,
-            format,
-        }
+        let shape = KeyShape { table: Arc::clone(table), key_column, columns };
+        Self { shape: Arc::new(shape), key, layout, format }
     }
 
     /// What this read has in common with others.

@@ -2,9 +2,7 @@
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
-use super::{
-    Batch, Delete, Insert, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter,
-};
+use super::{Batch, Delete, Insert, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter};
 use crate::query::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -12,11 +10,7 @@ use shared::json::Value;
 use shared::operation::write;
 use std::sync::Arc;
 
-pub(super) fn insert(
-    insert: &write::Insert,
-    table: &Arc<Table>,
-    batch_max_rows: usize,
-) -> Result<Plan, Problem> {
+pub(super) fn insert(insert: &write::Insert, table: &Arc<Table>, batch_max_rows: usize) -> Result<Plan, Problem> {
     let count = insert.rows.as_slice().len();
     if count > batch_max_rows {
         return Err(Problem::new(
@@ -26,12 +20,8 @@ pub(super) fn insert(
     }
     writable(table)?;
     let columns = places(&insert.fields, table)?;
-    let mut rows = insert
-        .rows
-        .as_slice()
-        .iter()
-        .map(|row| cells(&columns, row, table))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut rows =
+        insert.rows.as_slice().iter().map(|row| cells(&columns, row, table)).collect::<Result<Vec<_>, _>>()?;
     let batch = match insert.rows {
         write::Rows::One(_) => Batch::No,
         write::Rows::Batch(_) => Batch::Yes,
@@ -42,27 +32,18 @@ pub(super) fn insert(
     let on_conflict = on_conflict(insert.on_conflict, table)?;
     let returning = match (table.traits().view, batch) {
         (true, _) => Vec::new(),
-        (false, Batch::No) if on_conflict == OnConflict::Refuse && is_counted(table, &columns) => {
-            Vec::new()
-        }
+        (false, Batch::No) if on_conflict == OnConflict::Refuse && is_counted(table, &columns) => Vec::new(),
         (false, _) => table.key().to_vec(),
     };
     // An insert with an Idempotency-Key runs in a transaction of its own.
-    let may_share =
-        batch == Batch::No && on_conflict == OnConflict::Refuse && insert.once.is_none();
+    let may_share = batch == Batch::No && on_conflict == OnConflict::Refuse && insert.once.is_none();
     if may_share
         && let [row] = rows.as_mut_slice()
         && let Some(one) = InsertOne::new(table, &columns, row, &returning)
     {
         return Ok(Plan::InsertOne(one));
     }
-    Ok(Plan::Insert(Insert {
-        on_conflict,
-        columns,
-        rows,
-        returning,
-        batch,
-    }))
+    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, batch }))
 }
 
 /// Refuses to write through a view that can't be written through. Its metadata names the same methods.
@@ -71,12 +52,9 @@ fn writable(table: &Table) -> Result<(), Problem> {
         return Ok(());
     }
     let name = shown(table.name().as_str());
-    Err(Problem::new(
-        ErrorCode::MethodNotAllowed,
-        format!("The view {name} can only be read."),
-    )
-    .with_hint("Write to the tables that it reads.")
-    .with_allow("GET, HEAD, OPTIONS"))
+    Err(Problem::new(ErrorCode::MethodNotAllowed, format!("The view {name} can only be read."))
+        .with_hint("Write to the tables that it reads.")
+        .with_allow("GET, HEAD, OPTIONS"))
 }
 
 /// Without transactions a record could be there without its receipt, and be inserted again.
@@ -87,10 +65,7 @@ fn no_transactions(table: &Table) -> Problem {
     };
     Problem::new(
         ErrorCode::InvalidQueryOption,
-        format!(
-            "The header Idempotency-Key can't be kept to with {}: {why}.",
-            shown(table.name().as_str())
-        ),
+        format!("The header Idempotency-Key can't be kept to with {}: {why}.", shown(table.name().as_str())),
     )
     .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
 }
@@ -101,10 +76,7 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
     let unfit = |what: &str| {
         Problem::new(
             ErrorCode::InvalidQueryOption,
-            format!(
-                "onConflict has no meaning for {}: {what}.",
-                shown(table.name().as_str())
-            ),
+            format!("onConflict has no meaning for {}: {what}.", shown(table.name().as_str())),
         )
         .with_hint("Leave onConflict out.")
     };
@@ -145,18 +117,12 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
     }
 }
 
-fn cells(
-    columns: &[usize],
-    row: &[Option<Value>],
-    table: &Table,
-) -> Result<Vec<Option<Operand>>, Problem> {
+fn cells(columns: &[usize], row: &[Option<Value>], table: &Table) -> Result<Vec<Option<Operand>>, Problem> {
     columns
         .iter()
         .zip(row)
         .map(|(at, cell)| {
-            cell.as_ref()
-                .map(|value| bind::value(&table.columns()[*at], value, Purpose::Store))
-                .transpose()
+            cell.as_ref().map(|value| bind::value(&table.columns()[*at], value, Purpose::Store)).transpose()
         })
         .collect()
 }
@@ -168,24 +134,14 @@ pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update
     let changes = places
         .into_iter()
         .zip(&update.values)
-        .map(|(at, value)| {
-            Ok((
-                at,
-                bind::value(&table.columns()[at], value, Purpose::Store)?,
-            ))
-        })
+        .map(|(at, value)| Ok((at, bind::value(&table.columns()[at], value, Purpose::Store)?)))
         .collect::<Result<_, Problem>>()?;
-    Ok(Update {
-        changes,
-        filter: target(&update.target, scope)?,
-    })
+    Ok(Update { changes, filter: target(&update.target, scope)? })
 }
 
 pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
     writable(scope.root())?;
-    Ok(Delete {
-        filter: target(&delete.target, scope)?,
-    })
+    Ok(Delete { filter: target(&delete.target, scope)? })
 }
 
 fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {
@@ -204,10 +160,7 @@ fn places(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {
                 false => Ok(at),
                 true => Err(Problem::new(
                     ErrorCode::InvalidValue,
-                    format!(
-                        "The field {} is computed by MariaDB and takes no value.",
-                        shown(name.as_str())
-                    ),
+                    format!("The field {} is computed by MariaDB and takes no value.", shown(name.as_str())),
                 )
                 .with_hint("Leave it out.")),
             }

@@ -17,11 +17,7 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new() -> Self {
-        Self {
-            text: String::with_capacity(256),
-            params: Vec::new(),
-            taken: DuplicateReport::Untold,
-        }
+        Self { text: String::with_capacity(256), params: Vec::new(), taken: DuplicateReport::Untold }
     }
 
     /// Our own words: never anything that came from a caller.
@@ -44,9 +40,7 @@ impl Builder {
 
     /// A table's full name.
     pub(super) fn table(&mut self, table: &Table) -> &mut Self {
-        self.ident(table.database().as_str())
-            .syntax(".")
-            .ident(table.name().as_str())
+        self.ident(table.database().as_str()).syntax(".").ident(table.name().as_str())
     }
 
     /// A column of a table.
@@ -89,11 +83,7 @@ impl Builder {
     }
 
     /// Parts, separated by commas.
-    pub(super) fn list<T>(
-        &mut self,
-        parts: impl IntoIterator<Item = T>,
-        write: impl FnMut(&mut Self, T),
-    ) -> &mut Self {
+    pub(super) fn list<T>(&mut self, parts: impl IntoIterator<Item = T>, write: impl FnMut(&mut Self, T)) -> &mut Self {
         self.joined(", ", parts, write)
     }
 
@@ -123,18 +113,10 @@ impl Builder {
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
             Form::Plain | Form::Unicode(_) => self.param(operand.param),
-            Form::GeoJson => self
-                .syntax("ST_GeomFromGeoJSON(")
-                .param(operand.param)
-                .syntax(")"),
-            Form::Json => self
-                .syntax("JSON_COMPACT(")
-                .param(operand.param)
-                .syntax(")"),
+            Form::GeoJson => self.syntax("ST_GeomFromGeoJSON(").param(operand.param).syntax(")"),
+            Form::Json => self.syntax("JSON_COMPACT(").param(operand.param).syntax(")"),
             Form::Decimal { scale } => {
-                self.syntax("CAST(")
-                    .param(operand.param)
-                    .syntax(" AS DECIMAL(65, ");
+                self.syntax("CAST(").param(operand.param).syntax(" AS DECIMAL(65, ");
                 self.text.push_str(&scale.to_string());
                 self.syntax("))")
             }
@@ -181,11 +163,7 @@ impl Builder {
     }
 
     pub(super) fn finish(self) -> Statement {
-        Statement {
-            text: self.text,
-            params: self.params,
-            taken: self.taken,
-        }
+        Statement { text: self.text, params: self.params, taken: self.taken }
     }
 }
 

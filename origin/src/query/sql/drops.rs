@@ -86,25 +86,18 @@ fn scan(text: &str, depth: usize, dropped: &mut Dropped) {
 /// Reads a text without executable comments: what is dropped stands behind the two words.
 fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
     // Signs stand between the words of no statement that drops.
-    let words: Vec<Token<'_>> = tokens
-        .iter()
-        .copied()
-        .filter(|token| !matches!(token, Token::Other | Token::Misread(_)))
-        .collect();
+    let words: Vec<Token<'_>> =
+        tokens.iter().copied().filter(|token| !matches!(token, Token::Other | Token::Misread(_))).collect();
     for at in 0..words.len() {
         let [verb, noun] = [at, at + 1].map(|at| words.get(at).copied());
         if !is_word(verb, &["DROP", "REPLACE"]) || !is_word(noun, &["DATABASE", "SCHEMA"]) {
             continue;
         }
-        let condition = words[at + 2..]
-            .iter()
-            .take_while(|token| is_word(Some(**token), &["IF", "EXISTS", "NOT"]))
-            .count();
+        let condition =
+            words[at + 2..].iter().take_while(|token| is_word(Some(**token), &["IF", "EXISTS", "NOT"])).count();
         match words.get(at + 2 + condition) {
             Some(Token::Word(name)) => dropped.names.insert(name.to_lowercase()),
-            Some(Token::Quoted(name)) => {
-                dropped.names.insert(name.replace("``", "`").to_lowercase())
-            }
+            Some(Token::Quoted(name)) => dropped.names.insert(name.replace("``", "`").to_lowercase()),
             // A name, where the SQL mode says so.
             Some(Token::Text(name)) => dropped.names.insert(unescaped(name).to_lowercase()),
             _ => {

@@ -13,10 +13,7 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
             sql.place(scope, place);
         }
         Expression::Beginning(place, chars) => {
-            sql.syntax("LEFT(")
-                .place(scope, place)
-                .numbered(", ", usize::from(chars))
-                .syntax(")");
+            sql.syntax("LEFT(").place(scope, place).numbered(", ", usize::from(chars)).syntax(")");
         }
         Expression::Ordinal(place) => {
             sql.syntax("(").place(scope, place).syntax(" + 0)");

@@ -2,9 +2,7 @@
 //! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
 
 use super::Statement;
-use crate::query::catalog::{
-    Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits,
-};
+use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, Select};
 use shared::error::Problem;
@@ -53,10 +51,7 @@ fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
     let database = DatabaseName::parse("demo").unwrap();
     let name = TableName::parse(name).unwrap();
     let traits = Traits {
-        inserts: InsertTraits {
-            unique_key: !key.is_empty(),
-            ..InsertTraits::default()
-        },
+        inserts: InsertTraits { unique_key: !key.is_empty(), ..InsertTraits::default() },
         ..Traits::default()
     };
     Arc::new(Table::new(database, name, columns, key, traits))
@@ -88,11 +83,7 @@ fn others() -> Vec<Arc<Table>> {
     let mut note = column("note", Kind::Text);
     "text".clone_into(&mut note.type_text);
     note.sorted_chars = Some(256);
-    let mut links = vec![
-        column("post_id", Kind::Integer),
-        column("user_id", Kind::Integer),
-        state,
-    ];
+    let mut links = vec![column("post_id", Kind::Integer), column("user_id", Kind::Integer), state];
     for link in &mut links[..2] {
         link.primary = true;
         link.nullable = false;
@@ -101,20 +92,11 @@ fn others() -> Vec<Arc<Table>> {
         posts(),
         table(
             "users",
-            vec![
-                column("id", Kind::Integer),
-                column("name", Kind::Text),
-                column("boss_id", Kind::Integer),
-                note,
-            ],
+            vec![column("id", Kind::Integer), column("name", Kind::Text), column("boss_id", Kind::Integer), note],
             vec![0],
         ),
         table("links", links, vec![0, 1]),
-        table(
-            "log",
-            vec![column("post_id", Kind::Integer), column("line", Kind::Text)],
-            Vec::new(),
-        ),
+        table("log", vec![column("post_id", Kind::Integer), column("line", Kind::Text)], Vec::new()),
     ]
 }
 
@@ -128,40 +110,22 @@ fn named(name: &TableName) -> Arc<Table> {
 /// `METHOD [@table]/path?query body` → the SQL and its parameters, or the problem.
 pub(super) fn rendered(request: &str) -> String {
     let mut parts = request.splitn(3, ' ');
-    let (method, target, body) = (
-        parts.next().unwrap(),
-        parts.next().unwrap(),
-        parts.next().unwrap_or_default(),
-    );
-    let (path, query) = target
-        .split_once('?')
-        .map_or((target, None), |(path, query)| (path, Some(query)));
+    let (method, target, body) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap_or_default());
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let path = match path.strip_prefix('@') {
         Some(other) => format!("/api/v1/crud/demo/{other}"),
         None => format!("/api/v1/crud/demo/posts{path}"),
     };
-    let head = RequestHead {
-        method,
-        path: &path,
-        query,
-        ..RequestHead::default()
-    };
+    let head = RequestHead { method, path: &path, query, ..RequestHead::default() };
     parse_head(&head)
         .and_then(|pending| pending.finish(body.as_bytes()))
         .and_then(|operation| statements(&operation))
-        .map_or_else(
-            |problem| shown_problem(&problem),
-            |statements| statements.iter().map(shown_statement).collect(),
-        )
+        .map_or_else(|problem| shown_problem(&problem), |statements| statements.iter().map(shown_statement).collect())
 }
 
 fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
     let root = named(&operation.table().unwrap().table);
-    let joined: Vec<_> = operation
-        .joins()
-        .iter()
-        .map(|join| named(&join.table))
-        .collect();
+    let joined: Vec<_> = operation.joins().iter().map(|join| named(&join.table)).collect();
     let scope = Scope::joined(&root, operation.joins(), &joined)?;
     Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
         Plan::Select(plan) => selects(plan, operation, &scope)?,
@@ -181,11 +145,7 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
 }
 
 /// The read, then its count if that is asked for. `after` is shown as if the last row had held 1, 2, 3 ….
-fn selects(
-    mut plan: Select,
-    operation: &Operation,
-    scope: &Scope<'_>,
-) -> Result<Vec<Statement>, Problem> {
+fn selects(mut plan: Select, operation: &Operation, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
     let mut statements = Vec::new();
     if let Operation::Read(read) = operation {
         if read.count == Count::Exact {
@@ -207,9 +167,7 @@ fn selects(
 }
 
 fn shown_problem(problem: &Problem) -> String {
-    let hint = problem
-        .hint()
-        .map_or_else(String::new, |hint| format!(" {hint}"));
+    let hint = problem.hint().map_or_else(String::new, |hint| format!(" {hint}"));
     format!("  {problem}{hint}\n")
 }
 
@@ -231,11 +189,7 @@ fn requests_become_the_sql_of_the_golden_file() {
         }
     }
     if std::env::var_os("SELKIE_BLESS").is_some() {
-        std::fs::write(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/src/query/sql/golden.txt"),
-            &written,
-        )
-        .unwrap();
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/query/sql/golden.txt"), &written).unwrap();
         return;
     }
     assert_eq!(written, GOLDEN);

@@ -28,22 +28,15 @@ pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Sta
     };
     // A statement's own words need room, too.
     let most_bytes = STATEMENT_MAX_BYTES.min(packet_max_bytes / 2);
-    let shape = Shape {
-        columns: insert.columns,
-        returning: insert.returning,
-        on_conflict: insert.on_conflict,
-    };
+    let shape = Shape { columns: insert.columns, returning: insert.returning, on_conflict: insert.on_conflict };
     let mut statements = Vec::new();
     let mut chunk: Vec<Row> = Vec::new();
     let mut bytes = 0;
     for row in insert.rows {
-        let cell_bytes =
-            |cell: &Option<Operand>| cell.as_ref().map_or(CELL_MAX_BYTES, Operand::max_bytes);
+        let cell_bytes = |cell: &Option<Operand>| cell.as_ref().map_or(CELL_MAX_BYTES, Operand::max_bytes);
         let row_bytes: usize = row.iter().map(cell_bytes).sum();
         let fits = chunk.last().is_none_or(|last| {
-            chunk.len() < most_rows
-                && bytes + row_bytes <= most_bytes
-                && shape.may_share(last, &row)
+            chunk.len() < most_rows && bytes + row_bytes <= most_bytes && shape.may_share(last, &row)
         });
         if !fits {
             statements.push(shape.statement(std::mem::take(&mut chunk), table));
@@ -70,9 +63,7 @@ impl Shape {
     fn may_share(&self, one: &Row, other: &Row) -> bool {
         let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
         match self.on_conflict {
-            OnConflict::Update { .. } => {
-                (0..self.columns.len()).all(|at| gives(one, at) == gives(other, at))
-            }
+            OnConflict::Update { .. } => (0..self.columns.len()).all(|at| gives(one, at) == gives(other, at)),
             _ => true,
         }
     }
@@ -81,11 +72,7 @@ impl Shape {
         let given = self.given(&mut rows);
         let columns = given.as_deref().unwrap_or(&self.columns);
         let mut sql = Builder::new();
-        sql.syntax("INSERT INTO ")
-            .table(table)
-            .syntax(" (")
-            .columns(table, columns)
-            .syntax(") VALUES ");
+        sql.syntax("INSERT INTO ").table(table).syntax(" (").columns(table, columns).syntax(") VALUES ");
         sql.list(rows, |sql, row| {
             sql.syntax("(").list(row, |sql, cell| {
                 match cell {
@@ -107,8 +94,7 @@ impl Shape {
                 sql.syntax(" RETURNING ").columns(table, &self.returning);
             }
             (false, true) => {
-                sql.syntax(" RETURNING @selkie_taken, @selkie_taken := NULL, ")
-                    .columns(table, &self.returning);
+                sql.syntax(" RETURNING @selkie_taken, @selkie_taken := NULL, ").columns(table, &self.returning);
                 sql.taken(DuplicateReport::Marked);
             }
         }
@@ -126,9 +112,7 @@ impl Shape {
         };
         let first = rows.first()?;
         let columns = self.columns.iter().zip(first);
-        let given = columns
-            .filter(|(_, cell)| cell.is_some())
-            .map(|(at, _)| *at);
+        let given = columns.filter(|(_, cell)| cell.is_some()).map(|(at, _)| *at);
         let given = given.collect();
         for row in rows {
             row.retain(Option::is_some);
@@ -138,17 +122,11 @@ impl Shape {
 
     /// Sets a column to itself. If there is an answer, it says of each row whether that was done.
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
-        sql.syntax(" ON DUPLICATE KEY UPDATE ")
-            .column(table, anchor)
-            .syntax(" = ");
+        sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
         if self.returning.is_empty() {
             sql.column(table, anchor);
         } else {
-            sql.syntax("IF(@selkie_taken := 1, ")
-                .column(table, anchor)
-                .syntax(", ")
-                .column(table, anchor)
-                .syntax(")");
+            sql.syntax("IF(@selkie_taken := 1, ").column(table, anchor).syntax(", ").column(table, anchor).syntax(")");
         }
     }
 }
@@ -159,15 +137,10 @@ fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
     let set: Vec<usize> = given.iter().copied().filter(|at| !is_key(*at)).collect();
     sql.syntax(" ON DUPLICATE KEY UPDATE ");
     if set.is_empty() {
-        sql.column(table, anchor)
-            .syntax(" = ")
-            .column(table, anchor);
+        sql.column(table, anchor).syntax(" = ").column(table, anchor);
         return;
     }
     sql.list(set, |sql, at| {
-        sql.column(table, at)
-            .syntax(" = VALUE(")
-            .column(table, at)
-            .syntax(")");
+        sql.column(table, at).syntax(" = VALUE(").column(table, at).syntax(")");
     });
 }

@@ -18,12 +18,7 @@ pub fn insert_several(shape: &RowShape, rows: Vec<Vec<Param>>) -> Statement {
     insert(words, shape, rows, shape.table().key())
 }
 
-fn insert(
-    words: &'static str,
-    shape: &RowShape,
-    rows: Vec<Vec<Param>>,
-    returning: &[usize],
-) -> Statement {
+fn insert(words: &'static str, shape: &RowShape, rows: Vec<Vec<Param>>, returning: &[usize]) -> Statement {
     let mut sql = Builder::new();
     sql.syntax(words)
         .table(shape.table())

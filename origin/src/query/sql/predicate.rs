@@ -25,37 +25,28 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
             });
         }
         Predicate::In(at, operands) => {
-            subject(sql, scope, at, &operands)
-                .syntax(" IN (")
-                .list(operands, |sql, operand| {
-                    sql.operand(operand);
-                });
+            subject(sql, scope, at, &operands).syntax(" IN (").list(operands, |sql, operand| {
+                sql.operand(operand);
+            });
             sql.syntax(")");
         }
         Predicate::Between(at, low, high) => {
             let bounds = [low, high];
             subject(sql, scope, at, &bounds);
             let [low, high] = bounds;
-            sql.syntax(" BETWEEN ")
-                .operand(low)
-                .syntax(" AND ")
-                .operand(high);
+            sql.syntax(" BETWEEN ").operand(low).syntax(" AND ").operand(high);
         }
         Predicate::IsNull(at) => {
             sql.place(scope, at).syntax(" IS NULL");
         }
         Predicate::Like(at, pattern, operand) => {
-            text(sql, scope, at, &operand)
-                .syntax(" LIKE ")
-                .operand(operand);
+            text(sql, scope, at, &operand).syntax(" LIKE ").operand(operand);
             if pattern == LikePattern::Literal {
                 sql.syntax(" ESCAPE '|'");
             }
         }
         Predicate::Regexp(at, operand) => {
-            text(sql, scope, at, &operand)
-                .syntax(" REGEXP ")
-                .operand(operand);
+            text(sql, scope, at, &operand).syntax(" REGEXP ").operand(operand);
         }
         Predicate::Match(search) => expression::search(sql, scope, search),
         Predicate::Same(one, other) => {
@@ -85,36 +76,19 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
     }
 }
 
-fn group<T>(
-    sql: &mut Builder,
-    words: &'static str,
-    parts: Vec<T>,
-    write: impl FnMut(&mut Builder, T),
-) {
+fn group<T>(sql: &mut Builder, words: &'static str, parts: Vec<T>, write: impl FnMut(&mut Builder, T)) {
     sql.syntax("(").joined(words, parts, write).syntax(")");
 }
 
-fn compare(
-    sql: &mut Builder,
-    scope: &Scope<'_>,
-    at: ColumnRef,
-    comparison: Comparison,
-    operand: Operand,
-) {
+fn compare(sql: &mut Builder, scope: &Scope<'_>, at: ColumnRef, comparison: Comparison, operand: Operand) {
     if scope.column(at).kind == Kind::Geometry {
         if comparison == Comparison::NotEqual {
             sql.syntax("NOT ");
         }
-        sql.syntax("ST_Equals(")
-            .place(scope, at)
-            .syntax(", ")
-            .operand(operand)
-            .syntax(")");
+        sql.syntax("ST_Equals(").place(scope, at).syntax(", ").operand(operand).syntax(")");
         return;
     }
-    subject(sql, scope, at, std::slice::from_ref(&operand))
-        .syntax(operator(comparison))
-        .operand(operand);
+    subject(sql, scope, at, std::slice::from_ref(&operand)).syntax(operator(comparison)).operand(operand);
 }
 
 fn operator(comparison: Comparison) -> &'static str {
@@ -130,36 +104,21 @@ fn operator(comparison: Comparison) -> &'static str {
 }
 
 /// The column as it is compared with these.
-fn subject<'a>(
-    sql: &'a mut Builder,
-    scope: &Scope<'_>,
-    at: ColumnRef,
-    operands: &[Operand],
-) -> &'a mut Builder {
+fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands: &[Operand]) -> &'a mut Builder {
     if scope.column(at).kind == Kind::Json {
         return sql.syntax("JSON_COMPACT(").place(scope, at).syntax(")");
     }
-    match operands
-        .iter()
-        .find(|operand| matches!(operand.form, Form::Unicode(_)))
-    {
+    match operands.iter().find(|operand| matches!(operand.form, Form::Unicode(_))) {
         Some(operand) => text(sql, scope, at, operand),
         None => sql.place(scope, at),
     }
 }
 
 /// The column as its text is compared with a pattern.
-fn text<'a>(
-    sql: &'a mut Builder,
-    scope: &Scope<'_>,
-    at: ColumnRef,
-    operand: &Operand,
-) -> &'a mut Builder {
+fn text<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operand: &Operand) -> &'a mut Builder {
     match operand.form {
         Form::Unicode(case) => {
-            sql.syntax("CONVERT(")
-                .place(scope, at)
-                .syntax(" USING utf8mb4)");
+            sql.syntax("CONVERT(").place(scope, at).syntax(" USING utf8mb4)");
             match case {
                 Case::Folded => sql,
                 Case::Exact => sql.syntax(" COLLATE utf8mb4_bin"),

@@ -10,9 +10,7 @@ use shared::operation::write::{Hash, Once};
 
 impl Builder {
     fn receipts(&mut self, database: &DatabaseName) -> &mut Self {
-        self.ident(database.as_str())
-            .syntax(".")
-            .ident(TableName::RECEIPTS)
+        self.ident(database.as_str()).syntax(".").ident(TableName::RECEIPTS)
     }
 
     fn hash(&mut self, hash: &Hash) -> &mut Self {
@@ -24,8 +22,7 @@ impl Builder {
     }
 
     fn outlived(&mut self) -> &mut Self {
-        self.syntax("created_at <= UNIX_TIMESTAMP() - ")
-            .param(Param::UInt(IDEMPOTENCY_LIFETIME_SECONDS))
+        self.syntax("created_at <= UNIX_TIMESTAMP() - ").param(Param::UInt(IDEMPOTENCY_LIFETIME_SECONDS))
     }
 }
 
@@ -34,13 +31,11 @@ impl Builder {
 #[must_use]
 pub fn create(database: &DatabaseName) -> Statement {
     let mut sql = Builder::new();
-    sql.syntax("CREATE TABLE IF NOT EXISTS ")
-        .receipts(database)
-        .syntax(
-            " (key_hash BINARY(32) NOT NULL PRIMARY KEY, fingerprint BINARY(32) NOT NULL, \
+    sql.syntax("CREATE TABLE IF NOT EXISTS ").receipts(database).syntax(
+        " (key_hash BINARY(32) NOT NULL PRIMARY KEY, fingerprint BINARY(32) NOT NULL, \
              created_at BIGINT UNSIGNED NOT NULL, answer LONGBLOB NULL) ENGINE = InnoDB \
              COMMENT = 'Selkie: answers to inserts with an Idempotency-Key, kept for a day'",
-        );
+    );
     sql.finish()
 }
 
@@ -62,11 +57,7 @@ pub fn claim(database: &DatabaseName, once: &Once) -> Statement {
 #[must_use]
 pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     let mut sql = Builder::new();
-    sql.syntax("SELECT fingerprint, answer, ")
-        .outlived()
-        .syntax(" FROM ")
-        .receipts(database)
-        .of_key(key);
+    sql.syntax("SELECT fingerprint, answer, ").outlived().syntax(" FROM ").receipts(database).of_key(key);
     sql.finish()
 }
 

@@ -28,11 +28,7 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
-    let order: Vec<_> = select
-        .order
-        .into_iter()
-        .map(|(by, direction)| (step(by, &select.output), direction))
-        .collect();
+    let order: Vec<_> = select.order.into_iter().map(|(by, direction)| (step(by, &select.output), direction)).collect();
     match select.output {
         Output::Whole => sql.all_columns(scope.root()),
         Output::Cells(cells) => sql.list(cells, |sql, cell| expression::write(sql, scope, cell)),
@@ -44,18 +40,17 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
         });
     }
     if !order.is_empty() {
-        sql.syntax(" ORDER BY ")
-            .list(order, |sql, (by, direction)| {
-                match by {
-                    Step::Cell(number) => {
-                        sql.numbered("", number);
-                    }
-                    Step::Own(by) => expression::write(sql, scope, by),
+        sql.syntax(" ORDER BY ").list(order, |sql, (by, direction)| {
+            match by {
+                Step::Cell(number) => {
+                    sql.numbered("", number);
                 }
-                if direction == Direction::Descending {
-                    sql.syntax(" DESC");
-                }
-            });
+                Step::Own(by) => expression::write(sql, scope, by),
+            }
+            if direction == Direction::Descending {
+                sql.syntax(" DESC");
+            }
+        });
     }
     // One more than asked for tells whether another page follows.
     let more = u64::from(select.keyset.is_some());
@@ -133,8 +128,7 @@ pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
         from(&mut sql, select.joins, select.filter, scope);
         return sql.finish();
     }
-    sql.syntax("SELECT COUNT(*) FROM (SELECT ")
-        .syntax(distinct(select.rows));
+    sql.syntax("SELECT COUNT(*) FROM (SELECT ").syntax(distinct(select.rows));
     match select.output {
         Output::Whole => {
             sql.all_columns(scope.root());

@@ -25,10 +25,7 @@ pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {
     }
     from(&mut sql, shape);
     let repeated = keys.last().into_iter().cycle();
-    let all = keys
-        .iter()
-        .chain(repeated)
-        .take(keys.len().next_power_of_two());
+    let all = keys.iter().chain(repeated).take(keys.len().next_power_of_two());
     sql.syntax(" IN (")
         .list(all, |sql, key| {
             sql.param(Param::Int(*key));
@@ -46,8 +43,5 @@ fn select(sql: &mut Builder, shape: &KeyShape) {
 }
 
 fn from(sql: &mut Builder, shape: &KeyShape) {
-    sql.syntax(" FROM ")
-        .table(shape.table())
-        .syntax(" WHERE ")
-        .column(shape.table(), shape.key_column());
+    sql.syntax(" FROM ").table(shape.table()).syntax(" WHERE ").column(shape.table(), shape.key_column());
 }

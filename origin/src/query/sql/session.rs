@@ -63,32 +63,20 @@ pub fn effects(text: &str) -> Option<Effects> {
     let writes = is_one_of(&WRITES, first);
     // SET STATEMENT … FOR runs any statement.
     let sets = first.eq_ignore_ascii_case("SET")
-        && !words
-            .next()
-            .is_some_and(|word| word.is_empty() || word.eq_ignore_ascii_case("STATEMENT"));
+        && !words.next().is_some_and(|word| word.is_empty() || word.eq_ignore_ascii_case("STATEMENT"));
     Some(Effects {
-        session: if reads && is_stateless(text) {
-            Session::Stateless
-        } else {
-            Session::Stateful
-        },
+        session: if reads && is_stateless(text) { Session::Stateless } else { Session::Stateful },
         schema: if reads || writes || sets || is_one_of(&SCHEMA_KEEPING, first) {
             Schema::Kept
         } else {
             Schema::Changed
         },
-        results: if reads || writes {
-            Results::One
-        } else {
-            Results::Any
-        },
+        results: if reads || writes { Results::One } else { Results::Any },
     })
 }
 
 /// First words of statements that give rows.
-const READS: [&str; 7] = [
-    "SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC",
-];
+const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"];
 /// First words of statements that change rows.
 const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
 /// First words of other statements that can't change the schema, whatever they call: a stored function or a trigger
@@ -323,9 +311,6 @@ mod tests {
         assert_eq!(number("18446744073709551615"), Param::UInt(u64::MAX));
         assert_eq!(number("1.5"), Param::Double(1.5));
         assert_eq!(number("1.10"), Param::Text("1.10".into()));
-        assert_eq!(
-            number("0.12345678901234567890123"),
-            Param::Text("0.12345678901234567890123".into())
-        );
+        assert_eq!(number("0.12345678901234567890123"), Param::Text("0.12345678901234567890123".into()));
     }
 }

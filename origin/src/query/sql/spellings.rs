@@ -14,10 +14,7 @@ fn blocks() -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for line in SPELLINGS.lines().filter(|line| !line.is_empty()) {
         match (line.strip_prefix("# "), blocks.last_mut()) {
-            (Some(title), _) => blocks.push(Block {
-                title,
-                spellings: Vec::new(),
-            }),
+            (Some(title), _) => blocks.push(Block { title, spellings: Vec::new() }),
             (None, Some(block)) => block.spellings.extend(line.split_once(' ')),
             (None, None) => {}
         }
@@ -55,9 +52,7 @@ fn every_spelling_of_a_read_becomes_the_same_sql() {
 #[test]
 fn the_table_of_spellings_is_read_whole() {
     let blocks = blocks();
-    let lines = SPELLINGS
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = SPELLINGS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let spellings: usize = blocks.iter().map(|block| block.spellings.len()).sum();
     assert_eq!(spellings, lines.count());
     assert!(blocks.len() > 25, "{}", blocks.len());

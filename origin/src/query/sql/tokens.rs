@@ -66,10 +66,7 @@ impl<'a> Tokens<'a> {
             }
             let line_comment = trimmed.starts_with('#')
                 || (trimmed.starts_with("--")
-                    && trimmed[2..]
-                        .chars()
-                        .next()
-                        .is_none_or(|c| c == ' ' || c.is_ascii_control()));
+                    && trimmed[2..].chars().next().is_none_or(|c| c == ' ' || c.is_ascii_control()));
             if line_comment {
                 self.at += trimmed.find('\n').map_or(trimmed.len(), |end| end + 1);
             } else if let Some(comment) = trimmed.strip_prefix("/*") {
@@ -121,14 +118,8 @@ impl<'a> Iterator for Tokens<'a> {
             }
             '(' => (Token::Open, 1),
             '@' => (Token::At, 1),
-            ':' if rest[1..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_') => {
-                (Token::Misread(self.at), 1)
-            }
-            '-' | '/'
-                if rest
-                    .trim_start_matches(['-', '/'])
-                    .starts_with(['\'', '"', '`', '#', '*']) =>
-            {
+            ':' if rest[1..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_') => (Token::Misread(self.at), 1),
+            '-' | '/' if rest.trim_start_matches(['-', '/']).starts_with(['\'', '"', '`', '#', '*']) => {
                 (Token::Misread(self.at), 1)
             }
             '.' => (Token::Dot, 1),
@@ -153,10 +144,9 @@ mod tests {
 
     #[test]
     fn any_text_splits_without_panic() {
-        for text in [
-            "'", "`", "\"\\", "/*", "/*!", "--", "é(", ":a", ":", "@", "#", "\\'", "日本:x", "-",
-            "/", "-'\\é", "--é",
-        ] {
+        for text in
+            ["'", "`", "\"\\", "/*", "/*!", "--", "é(", ":a", ":", "@", "#", "\\'", "日本:x", "-", "/", "-'\\é", "--é"]
+        {
             let _ = Tokens::new(text).count();
         }
     }

@@ -8,9 +8,7 @@ use shared::json::Value;
 use shared::operation::sql::SqlCall;
 
 /// The words that follow `XA`.
-const VERBS: [&str; 7] = [
-    "START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER",
-];
+const VERBS: [&str; 7] = ["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER"];
 
 /// Whether a call holds an XA statement: as it is, in a body of stored code, or in text that it prepares.
 #[must_use]
@@ -20,11 +18,7 @@ pub fn holds_xa(call: &SqlCall) -> bool {
 
 /// Whether a text holds `XA` and one of its verbs as bare words.
 fn is_xa(text: &str) -> bool {
-    let is = |token: Token<'_>, wanted: &str| {
-        token
-            .word()
-            .is_some_and(|word| word.eq_ignore_ascii_case(wanted))
-    };
+    let is = |token: Token<'_>, wanted: &str| token.word().is_some_and(|word| word.eq_ignore_ascii_case(wanted));
     // Executable comments may stand between the two, with signs and numbers of their own.
     let disguised = Tokens::new(text).any(|token| token == Token::Executable);
     let mut tokens = Tokens::new(text).peekable();
@@ -40,9 +34,7 @@ fn is_xa(text: &str) -> bool {
 /// Whether a text prepares another one.
 fn prepares(text: &str) -> bool {
     Tokens::new(text).any(|token| {
-        token.word().is_some_and(|word| {
-            word.eq_ignore_ascii_case("PREPARE") || word.eq_ignore_ascii_case("EXECUTE")
-        })
+        token.word().is_some_and(|word| word.eq_ignore_ascii_case("PREPARE") || word.eq_ignore_ascii_case("EXECUTE"))
     })
 }
 
@@ -65,12 +57,7 @@ mod tests {
     use shared::format::Format;
 
     fn call(query: &str, params: Vec<Value>) -> SqlCall {
-        SqlCall {
-            query: query.into(),
-            params,
-            database: None,
-            format: Format::Envelope,
-        }
+        SqlCall { query: query.into(), params, database: None, format: Format::Envelope }
     }
 
     #[test]

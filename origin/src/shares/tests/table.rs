@@ -9,8 +9,8 @@ use crate::http::{StreamSlots, body};
 use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
 use crate::shares::Shares;
 use shared::limits::{
-    IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT,
-    TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
+    IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT,
+    TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
 };
 use std::time::Duration;
 
@@ -51,11 +51,7 @@ fn written(number: impl TryInto<u64>) -> String {
 }
 
 fn row(resource: &'static str, limit: String, share: String) -> Expected {
-    Expected {
-        resource,
-        limit,
-        share,
-    }
+    Expected { resource, limit, share }
 }
 
 fn counted(resource: &'static str, shares: &Shares) -> Expected {
@@ -67,26 +63,14 @@ fn of_records() -> Vec<Expected> {
     let streams = StreamSlots::new(pool, Duration::ZERO);
     let bodies = body::held_shares(default_of("json_body_max_bytes"));
     vec![
-        row(
-            "connections for statements",
-            written(pool.total),
-            written(pool.size),
-        ),
-        row(
-            "requests that wait for those",
-            written(pool.queue * QUEUES_OF_ALL),
-            written(pool.queue),
-        ),
+        row("connections for statements", written(pool.total), written(pool.size)),
+        row("requests that wait for those", written(pool.queue * QUEUES_OF_ALL), written(pool.queue)),
         row(
             "connections for descriptions of tables",
             written(connections(pool.total)),
             written(schema_cache::CONNECTIONS_PER_PROJECT),
         ),
-        row(
-            "connections that kill a statement",
-            written(KILLS_MAX_COUNT),
-            written(KILLS_PER_ACCOUNT_MAX_COUNT),
-        ),
+        row("connections that kill a statement", written(KILLS_MAX_COUNT), written(KILLS_PER_ACCOUNT_MAX_COUNT)),
         counted("streamed answers of records", streams.shares()),
         row(
             "bytes of JSON bodies, without the first 64 KiB of each",
@@ -99,23 +83,10 @@ fn of_records() -> Vec<Expected> {
 fn of_media_and_caches() -> Vec<Expected> {
     let disk = || "the disk".to_owned();
     let tus_gib = default_of("tus_max_bytes") as u64 * TUS_OPEN_MAX_LARGEST / (1024 * MIB);
-    let media = || {
-        (
-            written(CONNECTIONS_MAX_COUNT),
-            written(CONNECTIONS_PER_PROJECT_MAX_COUNT),
-        )
-    };
+    let media = || (written(CONNECTIONS_MAX_COUNT), written(CONNECTIONS_PER_PROJECT_MAX_COUNT));
     vec![
-        row(
-            "uploads that arrive or are examined",
-            written(UPLOADS_MAX_COUNT),
-            written(UPLOADS_PER_PROJECT_MAX_COUNT),
-        ),
-        row(
-            "files that are being stored or deleted",
-            written(DEEDS_MAX_COUNT),
-            written(DEEDS_PER_PROJECT_MAX_COUNT),
-        ),
+        row("uploads that arrive or are examined", written(UPLOADS_MAX_COUNT), written(UPLOADS_PER_PROJECT_MAX_COUNT)),
+        row("files that are being stored or deleted", written(DEEDS_MAX_COUNT), written(DEEDS_PER_PROJECT_MAX_COUNT)),
         row(
             "images that wait to be decoded, or are",
             written(IMAGE_QUEUE_MAX_COUNT),
@@ -127,26 +98,14 @@ fn of_media_and_caches() -> Vec<Expected> {
             "all, but projects take turns".to_owned(),
         ),
         row("connections for look-ups of media", media().0, media().1),
-        row(
-            "connections for lists and writes of media",
-            media().0,
-            media().1,
-        ),
-        row(
-            "resumable uploads under way",
-            disk(),
-            format!("{TUS_OPEN_MAX_COUNT}, and {tus_gib} GiB"),
-        ),
+        row("connections for lists and writes of media", media().0, media().1),
+        row("resumable uploads under way", disk(), format!("{TUS_OPEN_MAX_COUNT}, and {tus_gib} GiB")),
         row(
             "the disk on which uploads arrive",
             disk(),
             format!("{UPLOADS_PER_PROJECT_MAX_COUNT} of `upload_max_bytes`"),
         ),
-        row(
-            "caches: tables, keys, paths of files, counts of requests",
-            written(10_000),
-            "none".to_owned(),
-        ),
+        row("caches: tables, keys, paths of files, counts of requests", written(10_000), "none".to_owned()),
     ]
 }
 
@@ -162,10 +121,7 @@ fn rows() -> Vec<Vec<&'static str>> {
 #[test]
 fn the_table_of_shared_resources_says_what_the_code_holds_to() {
     let rows = rows();
-    let expected: Vec<_> = of_records()
-        .into_iter()
-        .chain(of_media_and_caches())
-        .collect();
+    let expected: Vec<_> = of_records().into_iter().chain(of_media_and_caches()).collect();
     let named: Vec<_> = rows.iter().map(|row| row[0]).collect();
     let known: Vec<_> = expected.iter().map(|row| row.resource).collect();
     assert_eq!(named, known);

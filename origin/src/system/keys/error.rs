@@ -42,9 +42,7 @@ impl KeyError {
             Self::Unknown(_) => Some("`selkie key list` shows the ids".to_owned()),
             Self::Name | Self::Signing(_) => None,
             Self::Lifetime => Some("write it as 90d, 12h or 1y".to_owned()),
-            Self::NoSigningKey => {
-                Some("start the origin once, or run `selkie init`: either makes one".to_owned())
-            }
+            Self::NoSigningKey => Some("start the origin once, or run `selkie init`: either makes one".to_owned()),
         }
     }
 }

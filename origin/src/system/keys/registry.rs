@@ -84,16 +84,12 @@ impl Entry {
 
     fn verdict(&self, now: u64) -> Result<Arc<Principal>, Problem> {
         match self.status {
-            KeyStatus::Live => self
-                .principal
-                .check_lifetime(now)
-                .map(|()| Arc::clone(&self.principal)),
+            KeyStatus::Live => self.principal.check_lifetime(now).map(|()| Arc::clone(&self.principal)),
             KeyStatus::Revoked => Err(Problem::new(ErrorCode::RevokedKey, "The key was revoked.")
                 .with_hint("Ask for a new key: selkie key create.")),
-            KeyStatus::Unknown => Err(Problem::new(
-                ErrorCode::InvalidKey,
-                "The key is not known to this installation.",
-            )),
+            KeyStatus::Unknown => {
+                Err(Problem::new(ErrorCode::InvalidKey, "The key is not known to this installation."))
+            }
         }
     }
 }
@@ -120,18 +116,11 @@ impl KeyRegistry {
     /// # Errors
     /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if a token
     /// that is not in memory could not be looked up.
-    pub async fn authenticate(
-        &self,
-        authorization: Option<&str>,
-    ) -> Result<Arc<Principal>, Problem> {
+    pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Arc<Principal>, Problem> {
         self.authenticate_at(authorization, now()).await
     }
 
-    async fn authenticate_at(
-        &self,
-        authorization: Option<&str>,
-        now: u64,
-    ) -> Result<Arc<Principal>, Problem> {
+    async fn authenticate_at(&self, authorization: Option<&str>, now: u64) -> Result<Arc<Principal>, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();
         if let Some(entry) = self.tokens.get(&digest)
@@ -151,11 +140,7 @@ impl KeyRegistry {
         // Read before the row is: a change after that makes the outcome stale at once.
         let present = self.present.load_full();
         let principal = token.verify(&present.keys, now)?;
-        let status = self
-            .admin
-            .key_status(principal.key_id())
-            .await
-            .map_err(|error| unavailable(&error))?;
+        let status = self.admin.key_status(principal.key_id()).await.map_err(|error| unavailable(&error))?;
         Ok(Arc::new(Entry {
             generation: present.generation,
             looked_up_at: now,
@@ -167,8 +152,7 @@ impl KeyRegistry {
 
     fn note_use(&self, entry: &Entry, now: u64) {
         let noted_at = entry.noted_at.load(Ordering::Relaxed);
-        if entry.status != KeyStatus::Live || now < noted_at.saturating_add(USE_GRANULARITY_SECONDS)
-        {
+        if entry.status != KeyStatus::Live || now < noted_at.saturating_add(USE_GRANULARITY_SECONDS) {
             return;
         }
         entry.noted_at.store(now, Ordering::Relaxed);
@@ -209,8 +193,7 @@ impl KeyRegistry {
     /// MariaDB failed; what was known stays.
     pub async fn refresh(&self) -> Result<(), KeyError> {
         if self.admin.key_changes().await? != self.present.load().generation {
-            self.present
-                .store(Arc::new(read(&self.admin, &self.keys).await?));
+            self.present.store(Arc::new(read(&self.admin, &self.keys).await?));
             self.changed_at.send_replace(Instant::now());
         }
         Ok(())
@@ -255,16 +238,10 @@ impl KeyRegistry {
 async fn read(admin: &Admin, keys: &Keys) -> Result<Present, KeyError> {
     // The generation first: a change in between is then seen at the next look.
     let generation = admin.key_changes().await?;
-    Ok(Present {
-        generation,
-        keys: keys.public_keys().await?,
-    })
+    Ok(Present { generation, keys: keys.public_keys().await? })
 }
 
 fn unavailable(error: &AdminError) -> Problem {
     tracing::warn!(%error, "a key could not be looked up");
-    Problem::new(
-        ErrorCode::DatabaseUnavailable,
-        "The key can't be checked at the moment.",
-    )
+    Problem::new(ErrorCode::DatabaseUnavailable, "The key can't be checked at the moment.")
 }

@@ -13,10 +13,7 @@ const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
     if !state.global.is_empty() {
-        faults.push(format!(
-            "it has {} on the whole server",
-            list(&state.global)
-        ));
+        faults.push(format!("it has {} on the whole server", list(&state.global)));
     }
     if !state.roles.is_empty() {
         faults.push(format!("it may take on the role {}", list(&state.roles)));
@@ -26,9 +23,7 @@ pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     }
     for (pattern, privileges) in &state.databases {
         let Some(allowed) = allowed.get(pattern) else {
-            faults.push(format!(
-                "it has rights on `{pattern}`, which is not the project's"
-            ));
+            faults.push(format!("it has rights on `{pattern}`, which is not the project's"));
             continue;
         };
         let excess: BTreeSet<String> = privileges
@@ -50,22 +45,15 @@ pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
         .iter()
         .filter_map(|(pattern, needs)| {
             let has = state.databases.get(pattern);
-            let lacks: BTreeSet<String> = needs
-                .iter()
-                .filter(|name| !has.is_some_and(|has| has.contains(*name)))
-                .cloned()
-                .collect();
+            let lacks: BTreeSet<String> =
+                needs.iter().filter(|name| !has.is_some_and(|has| has.contains(*name))).cloned().collect();
             (!lacks.is_empty()).then(|| format!("it lacks {} on `{pattern}`", list(&lacks)))
         })
         .collect()
 }
 
 fn list(names: &BTreeSet<String>) -> String {
-    names
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ")
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -44,27 +44,13 @@ impl Projects {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn databases(
-        &self,
-        of: Option<&ProjectName>,
-    ) -> Result<Vec<OwnedDatabase>, ProjectError> {
+    pub async fn databases(&self, of: Option<&ProjectName>) -> Result<Vec<OwnedDatabase>, ProjectError> {
         let present: BTreeSet<DatabaseName> = self.admin.databases().await?.into_iter().collect();
-        let projects: BTreeSet<ProjectName> = self
-            .admin
-            .projects()
-            .await?
-            .into_iter()
-            .map(|row| row.name)
-            .collect();
+        let projects: BTreeSet<ProjectName> = self.admin.projects().await?.into_iter().map(|row| row.name).collect();
         let recorded = self.recorded().await?;
         let by_name = present
             .iter()
-            .filter_map(|name| {
-                Some((
-                    name.clone(),
-                    projects.iter().find(|p| prefix(name) == Some(p.as_str()))?,
-                ))
-            })
+            .filter_map(|name| Some((name.clone(), projects.iter().find(|p| prefix(name) == Some(p.as_str()))?)))
             .map(|(name, project)| (name, (project.clone(), Drops::Database)));
         // A record and a name never disagree: adopting and making both see to that.
         let all: BTreeMap<DatabaseName, (ProjectName, Drops)> = by_name.chain(recorded).collect();
@@ -72,36 +58,22 @@ impl Projects {
             .into_iter()
             .filter(|(_, (project, _))| of.is_none_or(|of| of == project))
             .map(|(name, (project, drops))| {
-                let presence = if present.contains(&name) {
-                    Presence::Present
-                } else {
-                    Presence::Missing
-                };
-                OwnedDatabase {
-                    name,
-                    project,
-                    presence,
-                    drops,
-                }
+                let presence = if present.contains(&name) { Presence::Present } else { Presence::Missing };
+                OwnedDatabase { name, project, presence, drops }
             })
             .collect())
     }
 
     async fn recorded(&self) -> Result<BTreeMap<DatabaseName, (ProjectName, Drops)>, ProjectError> {
         let rows = self.admin.owned_databases().await?.into_iter();
-        Ok(rows
-            .map(|row| (row.name, (row.project, row.drops)))
-            .collect())
+        Ok(rows.map(|row| (row.name, (row.project, row.drops))).collect())
     }
 
     /// The databases of a project that its full keys may not drop.
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn undroppable(
-        &self,
-        project: &ProjectName,
-    ) -> Result<Vec<DatabaseName>, ProjectError> {
+    pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         let mut rows = self.admin.owned_databases().await?;
         rows.retain(|row| row.project == *project && row.drops != Drops::Database);
         Ok(rows.into_iter().map(|row| row.name).collect())
@@ -150,8 +122,7 @@ impl Projects {
         name: &DatabaseName,
         drops: Drops,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Wish::Adopt(drops))
-            .await
+        self.locked_database(project, name, Wish::Adopt(drops)).await
     }
 
     /// Takes a database from a project, and leaves it as it is: the project's accounts lose their rights
@@ -171,11 +142,7 @@ impl Projects {
     ///
     /// # Errors
     /// It is not this project's, or was adopted; MariaDB failed.
-    pub async fn check_drop(
-        &self,
-        project: &ProjectName,
-        name: &DatabaseName,
-    ) -> Result<(), ProjectError> {
+    pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
         self.check_wish(project, &name, Wish::Drop).await
     }
@@ -230,12 +197,7 @@ impl Projects {
         outcome
     }
 
-    async fn check_wish(
-        &self,
-        project: &ProjectName,
-        name: &DatabaseName,
-        wish: Wish,
-    ) -> Result<(), ProjectError> {
+    async fn check_wish(&self, project: &ProjectName, name: &DatabaseName, wish: Wish) -> Result<(), ProjectError> {
         self.require(project).await?;
         if name.is_system() {
             return Err(ProjectError::System(name.clone()));
@@ -244,25 +206,15 @@ impl Projects {
             return Err(ProjectError::NameTooLong(name.clone()));
         }
         match self.owner(name).await? {
-            Some(owner) if owner != *project => Err(ProjectError::Owned {
-                database: name.clone(),
-                owner,
-            }),
-            None if matches!(wish, Wish::Drop | Wish::Release) => Err(ProjectError::NotOwned {
-                project: project.clone(),
-                database: name.clone(),
-            }),
+            Some(owner) if owner != *project => Err(ProjectError::Owned { database: name.clone(), owner }),
+            None if matches!(wish, Wish::Drop | Wish::Release) => {
+                Err(ProjectError::NotOwned { project: project.clone(), database: name.clone() })
+            }
             Some(_) if wish == Wish::Release && prefix(name) == Some(project.as_str()) => {
-                Err(ProjectError::OwnedByName {
-                    project: project.clone(),
-                    database: name.clone(),
-                })
+                Err(ProjectError::OwnedByName { project: project.clone(), database: name.clone() })
             }
             Some(_) if wish == Wish::Drop && self.undroppable(project).await?.contains(name) => {
-                Err(ProjectError::Adopted {
-                    project: project.clone(),
-                    database: name.clone(),
-                })
+                Err(ProjectError::Adopted { project: project.clone(), database: name.clone() })
             }
             _ => Ok(()),
         }
@@ -277,47 +229,27 @@ impl Projects {
             return Ok(Some(owner));
         }
         let projects = self.admin.projects().await?;
-        Ok(projects
-            .into_iter()
-            .map(|row| row.name)
-            .find(|project| prefix(name) == Some(project.as_str())))
+        Ok(projects.into_iter().map(|row| row.name).find(|project| prefix(name) == Some(project.as_str())))
     }
 
-    async fn record(
-        &self,
-        project: &ProjectName,
-        name: &DatabaseName,
-        drops: Drops,
-    ) -> Result<(), ProjectError> {
-        let row = DatabaseRow {
-            name: name.clone(),
-            project: project.clone(),
-            drops,
-        };
+    async fn record(&self, project: &ProjectName, name: &DatabaseName, drops: Drops) -> Result<(), ProjectError> {
+        let row = DatabaseRow { name: name.clone(), project: project.clone(), drops };
         self.admin.record_database(&row, now()).await?;
         self.mend(project).await
     }
 
     /// Takes the rights on a database from a project's accounts, and forgets that it is the project's.
-    pub(super) async fn let_go(
-        &self,
-        project: &ProjectName,
-        name: &DatabaseName,
-    ) -> Result<(), ProjectError> {
+    pub(super) async fn let_go(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         if !self.is_ready_made(project) {
             self.admin.revoke_database(project, name).await?;
         }
-        self.admin
-            .end_connections(&self.users(project), Some(name))
-            .await?;
+        self.admin.end_connections(&self.users(project), Some(name)).await?;
         Ok(self.admin.forget_database(name).await?)
     }
 
     /// The names of a project's accounts.
     pub(super) fn users(&self, project: &ProjectName) -> Vec<String> {
-        [Access::Full, Access::Read]
-            .map(|access| self.account(project, access).user)
-            .to_vec()
+        [Access::Full, Access::Read].map(|access| self.account(project, access).user).to_vec()
     }
 }
 

@@ -12,9 +12,7 @@ pub enum ProjectError {
     #[error(transparent)]
     Admin(#[from] AdminError),
     /// The admin account may not make or grant the project's accounts.
-    #[error(
-        "the admin account \"{user}\" may not set up the MariaDB accounts of project {project}: {message}"
-    )]
+    #[error("the admin account \"{user}\" may not set up the MariaDB accounts of project {project}: {message}")]
     MayNotMakeAccounts {
         /// The project.
         project: ProjectName,
@@ -128,10 +126,7 @@ impl ProjectError {
     #[must_use]
     pub fn into_problem(self) -> Problem {
         tracing::warn!(error = %self, "a project could not be looked up");
-        Problem::new(
-            ErrorCode::DatabaseUnavailable,
-            "The project can't be looked up at the moment.",
-        )
+        Problem::new(ErrorCode::DatabaseUnavailable, "The project can't be looked up at the moment.")
     }
 
     /// How to mend it, if that can be said.
@@ -147,14 +142,9 @@ impl ProjectError {
                 "mend its grants or its password, or adopt the database that they are on \
                  (`selkie database adopt`); `selkie doctor` checks again"
             }
-            Self::UnknownProject {
-                nearest: Some(name),
-                ..
-            } => return Some(format!("did you mean {name}?")),
+            Self::UnknownProject { nearest: Some(name), .. } => return Some(format!("did you mean {name}?")),
             Self::UnknownProject { .. } => "`selkie project list` shows the projects",
-            Self::Covers { .. } => {
-                "choose another name, or --claim to make such databases the project's"
-            }
+            Self::Covers { .. } => "choose another name, or --claim to make such databases the project's",
             Self::Exists(_) => "`selkie database adopt` gives it to a project",
             Self::Adopted { project, database } => {
                 return Some(format!(
@@ -176,9 +166,7 @@ impl ProjectError {
             Self::OwnsFiles { .. } => "add --delete-media to delete them",
             Self::NotThere(_) => "`selkie database create` makes it",
             Self::NotOwned { .. } => "`selkie database list` shows what each project owns",
-            Self::Reserved(_) | Self::System(_) | Self::Owned { .. } | Self::NameTooLong(_) => {
-                "choose another name"
-            }
+            Self::Reserved(_) | Self::System(_) | Self::Owned { .. } | Self::NameTooLong(_) => "choose another name",
         };
         Some(hint.to_owned())
     }

@@ -38,11 +38,7 @@ impl Projects {
     /// # Errors
     /// The project is the default one, or does not exist; it owns databases and `removal` does not say
     /// what to do with them; MariaDB failed.
-    pub async fn check_removal(
-        &self,
-        project: &ProjectName,
-        removal: Removal,
-    ) -> Result<(), ProjectError> {
+    pub async fn check_removal(&self, project: &ProjectName, removal: Removal) -> Result<(), ProjectError> {
         if project.as_str() == DEFAULT_PROJECT {
             return Err(ProjectError::Default(project.clone()));
         }
@@ -50,10 +46,7 @@ impl Projects {
         let mut databases = self.databases(Some(project)).await?;
         databases.retain(|database| database.presence == Presence::Present);
         if removal == Removal::Refuse && !databases.is_empty() {
-            return Err(ProjectError::OwnsDatabases {
-                project: project.clone(),
-                databases: names(&databases),
-            });
+            return Err(ProjectError::OwnsDatabases { project: project.clone(), databases: names(&databases) });
         }
         Ok(())
     }
@@ -83,27 +76,17 @@ impl Projects {
     ///
     /// # Errors
     /// As of [`Projects::check_removal`]; something was added to the project meanwhile.
-    pub async fn remove(
-        &self,
-        project: &ProjectName,
-        removal: Removal,
-    ) -> Result<Removed, ProjectError> {
+    pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;
         lock.release().await;
         outcome
     }
 
-    async fn remove_locked(
-        &self,
-        project: &ProjectName,
-        removal: Removal,
-    ) -> Result<Removed, ProjectError> {
+    async fn remove_locked(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         self.check_removal(project, removal).await?;
         let databases = self.databases(Some(project)).await?;
-        let is_dropped = |database: &OwnedDatabase| {
-            removal == Removal::Drop && database.drops == Drops::Database
-        };
+        let is_dropped = |database: &OwnedDatabase| removal == Removal::Drop && database.drops == Drops::Database;
         let (dropped, mut released): (Vec<_>, Vec<_>) = databases.into_iter().partition(is_dropped);
         for database in &dropped {
             self.admin.drop_database(&database.name).await?;
@@ -111,26 +94,17 @@ impl Projects {
         for database in dropped.iter().chain(&released) {
             self.let_go(project, &database.name).await?;
         }
-        self.admin
-            .delete_project(project)
-            .await
-            .map_err(|error| match error.errno() {
-                Some(REFERRED_TO) => ProjectError::StillUsed(project.clone()),
-                _ => error.into(),
-            })?;
+        self.admin.delete_project(project).await.map_err(|error| match error.errno() {
+            Some(REFERRED_TO) => ProjectError::StillUsed(project.clone()),
+            _ => error.into(),
+        })?;
         // A request that was under way may have had the accounts mended.
         self.drop_accounts(project).await?;
         released.retain(|database| database.presence == Presence::Present);
-        Ok(Removed {
-            dropped: names(&dropped),
-            released: names(&released),
-        })
+        Ok(Removed { dropped: names(&dropped), released: names(&released) })
     }
 }
 
 fn names(databases: &[OwnedDatabase]) -> Vec<String> {
-    databases
-        .iter()
-        .map(|database| database.name.to_string())
-        .collect()
+    databases.iter().map(|database| database.name.to_string()).collect()
 }

@@ -15,10 +15,7 @@ async fn what_is_due_is_told_until_it_is_settled() {
     let installation = Installation::new("");
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
-    let table = origin::database::media::MediaTable::new(
-        &system.address,
-        installation.config.connect_timeout,
-    );
+    let table = origin::database::media::MediaTable::new(&system.address, installation.config.connect_timeout);
     let [late, later, never] = [ObjectKey::new(), ObjectKey::new(), ObjectKey::new()];
     table.announce(&[late], now() - 10).await.unwrap();
     table.announce(&[later], now() - 5).await.unwrap();
@@ -70,9 +67,7 @@ async fn a_sweeper_waits_for_a_transaction_that_is_naming_what_is_due() {
     root.query_drop("BEGIN").await.unwrap();
     let holding = "INSERT INTO selkie.media (project, folder, name, kind, private, object, mime, size, \
          sha256, created_at, updated_at) VALUES (?, '', 'a', 'file', 0, ?, '', 0, '', 0, 0)";
-    root.exec_drop(holding, (project.as_str(), Uuid::now_v7()))
-        .await
-        .unwrap();
+    root.exec_drop(holding, (project.as_str(), Uuid::now_v7())).await.unwrap();
     let writer = tokio::spawn({
         let (table, files) = (table.clone(), files.clone());
         async move { table.write(&files).await }
@@ -105,18 +100,12 @@ async fn uploads_are_resumed_until_they_expire() {
         expires_at: 2_000,
     };
     assert!(table.insert_upload(&row, 1, 1 << 40).await.unwrap());
-    let another = UploadRow {
-        id: Uuid::now_v7(),
-        ..row.clone()
-    };
+    let another = UploadRow { id: Uuid::now_v7(), ..row.clone() };
     for (most, most_bytes) in [(1, 1 << 41), (2, (1 << 41) - 1)] {
         let recorded = table.insert_upload(&another, most, most_bytes).await;
         assert!(!recorded.unwrap(), "{most} uploads, {most_bytes} bytes");
     }
-    assert_eq!(
-        table.upload(&project, row.id).await.unwrap().as_ref(),
-        Some(&row)
-    );
+    assert_eq!(table.upload(&project, row.id).await.unwrap().as_ref(), Some(&row));
     assert_eq!(table.upload(&other, row.id).await.unwrap(), None);
     assert!(table.expired_uploads(1_999, 9).await.unwrap().is_empty());
     assert!(table.advance_upload(row.id, 5, 3_000).await.unwrap());

@@ -48,11 +48,7 @@ impl Shelf {
         let directory = tempfile::tempdir().unwrap();
         let address = StoreAddress::Directory(directory.path().to_owned());
         let store = Store::open(&address, directory.path(), Durability::Cached).unwrap();
-        Self {
-            library: Library::new(store, table),
-            project,
-            directory,
-        }
+        Self { library: Library::new(store, table), project, directory }
     }
 
     async fn upload(&self, existing: Existing, files: &[(&str, &[u8])]) -> Publication {
@@ -69,12 +65,7 @@ impl Shelf {
                 picture: Some(Picture {
                     width: 1,
                     height: 1,
-                    thumbnail: Some(Thumbnail {
-                        bytes: b"small".to_vec(),
-                        mime: "image/jpeg",
-                        width: 1,
-                        height: 1,
-                    }),
+                    thumbnail: Some(Thumbnail { bytes: b"small".to_vec(), mime: "image/jpeg", width: 1, height: 1 }),
                 }),
             });
         }
@@ -90,11 +81,7 @@ impl Shelf {
     /// The objects in the store.
     async fn stored(&self) -> Vec<ObjectKey> {
         let listed = self.library.store().list();
-        let mut keys: Vec<_> = listed
-            .try_filter_map(async |listed| Ok(listed.key))
-            .try_collect()
-            .await
-            .unwrap();
+        let mut keys: Vec<_> = listed.try_filter_map(async |listed| Ok(listed.key)).try_collect().await.unwrap();
         keys.sort_unstable();
         keys
     }
@@ -103,16 +90,8 @@ impl Shelf {
     async fn named(&self, names: &[&str]) -> Vec<ObjectKey> {
         let mut keys = Vec::new();
         for name in names {
-            let row = self
-                .library
-                .table()
-                .lookup(&path(&self.project, "f", name))
-                .await;
-            keys.extend(
-                row.unwrap()
-                    .into_iter()
-                    .flat_map(|row| row.objects().collect::<Vec<_>>()),
-            );
+            let row = self.library.table().lookup(&path(&self.project, "f", name)).await;
+            keys.extend(row.unwrap().into_iter().flat_map(|row| row.objects().collect::<Vec<_>>()));
         }
         keys.sort_unstable();
         keys
@@ -146,9 +125,7 @@ async fn of_uploads_of_one_name_one_is_stored_and_the_others_leave_nothing() {
         }
         assert_eq!(won, 2);
     }
-    let names: Vec<String> = (0..5)
-        .flat_map(|n| [format!("{n}"), format!("{n} b")])
-        .collect();
+    let names: Vec<String> = (0..5).flat_map(|n| [format!("{n}"), format!("{n} b")]).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(shelf.stored().await, shelf.named(&names).await);
 }
@@ -156,9 +133,7 @@ async fn of_uploads_of_one_name_one_is_stored_and_the_others_leave_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn replaced_and_deleted_files_leave_the_store() {
     let shelf = Shelf::new().await;
-    let first = shelf
-        .upload(Existing::Stays, &[("a", b"old"), ("b", b"kept")])
-        .await;
+    let first = shelf.upload(Existing::Stays, &[("a", b"old"), ("b", b"kept")]).await;
     shelf.library.publish(first).await.unwrap();
     for round in 0..4_u8 {
         let next = shelf.upload(Existing::IsReplaced, &[("a", &[round])]).await;
@@ -167,18 +142,11 @@ async fn replaced_and_deleted_files_leave_the_store() {
         assert_eq!(shelf.bytes(row.thumbnail.unwrap().key).await, b"small");
         assert_eq!(shelf.stored().await, shelf.named(&["a", "b"]).await);
     }
-    let row = shelf
-        .library
-        .table()
-        .lookup(&path(&shelf.project, "f", "a"))
-        .await;
+    let row = shelf.library.table().lookup(&path(&shelf.project, "f", "a")).await;
     let id = row.unwrap().unwrap().id;
     let deleted = shelf.library.delete(&shelf.project, id).await.unwrap();
     assert_eq!(deleted.map(|row| row.id), Some(id));
-    assert_eq!(
-        shelf.library.delete(&shelf.project, id).await.unwrap(),
-        None
-    );
+    assert_eq!(shelf.library.delete(&shelf.project, id).await.unwrap(), None);
     assert_eq!(shelf.stored().await.len(), 2);
     assert_eq!(shelf.stored().await, shelf.named(&["b"]).await);
 }
@@ -186,9 +154,7 @@ async fn replaced_and_deleted_files_leave_the_store() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_fails_leaves_no_row_and_no_object() {
     let shelf = Shelf::new().await;
-    let upload = shelf
-        .upload(Existing::Stays, &[("a", b"some"), ("b", b"more")])
-        .await;
+    let upload = shelf.upload(Existing::Stays, &[("a", b"some"), ("b", b"more")]).await;
     let objects = shelf.directory.path().join("objects");
     std::fs::remove_dir_all(&objects).unwrap();
     std::fs::write(&objects, "in the way").unwrap();
@@ -199,9 +165,7 @@ async fn a_store_that_fails_leaves_no_row_and_no_object() {
     std::fs::create_dir(&objects).unwrap();
     assert!(shelf.named(&["a", "b"]).await.is_empty());
     assert!(shelf.stored().await.is_empty());
-    let upload = shelf
-        .upload(Existing::Stays, &[("a", b"some"), ("b", b"more")])
-        .await;
+    let upload = shelf.upload(Existing::Stays, &[("a", b"some"), ("b", b"more")]).await;
     assert_eq!(shelf.library.publish(upload).await.unwrap().len(), 2);
 }
 
@@ -212,9 +176,7 @@ async fn what_a_caller_who_leaves_has_begun_goes_on_to_its_end() {
     let mut root = Server::shared().root().await;
     root.query_drop("BEGIN").await.unwrap();
     let hold = "SELECT 1 FROM selkie.projects WHERE name = ? FOR UPDATE";
-    root.exec_drop(hold, (shelf.project.as_str(),))
-        .await
-        .unwrap();
+    root.exec_drop(hold, (shelf.project.as_str(),)).await.unwrap();
     let upload = shelf.upload(Existing::Stays, &[("a", b"some")]).await;
     let library = shelf.library.clone();
     let caller = tokio::spawn(async move { library.publish(upload).await });
@@ -260,29 +222,16 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     let table = MediaTable::new(&system.address, installation.config.connect_timeout);
     let shelf = Shelf::over(table, ProjectName::parse("default").unwrap());
     let (library, store) = (&shelf.library, shelf.library.store());
-    let kept = shelf
-        .upload(Existing::Stays, &[("a", b"some"), ("b", b"more")])
-        .await;
+    let kept = shelf.upload(Existing::Stays, &[("a", b"some"), ("b", b"more")]).await;
     library.publish(kept).await.unwrap();
     // Announced and published, and then a crash; one of them long ago.
     let (lately, long_ago) = (ObjectKey::new(), ObjectKey::new());
-    library
-        .table()
-        .announce(&[lately], now() + 4 * 3_600)
-        .await
-        .unwrap();
-    library
-        .table()
-        .announce(&[long_ago], now() - 1)
-        .await
-        .unwrap();
+    library.table().announce(&[lately], now() + 4 * 3_600).await.unwrap();
+    library.table().announce(&[long_ago], now() - 1).await.unwrap();
     // Never announced: from a backup, say.
     let many: Vec<_> = (0..1_100).map(|_| ObjectKey::new()).collect();
     for key in many.iter().chain([&lately, &long_ago]) {
-        store
-            .put(*key, Bytes::from_static(b"left over"))
-            .await
-            .unwrap();
+        store.put(*key, Bytes::from_static(b"left over")).await.unwrap();
     }
     let stranger = shelf.directory.path().join("objects/readme.txt");
     std::fs::write(&stranger, "not ours").unwrap();
@@ -296,21 +245,10 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     assert_eq!((swept.due, swept.staged), (1, 1));
     assert_eq!(library.sweep().await.unwrap(), Swept::default());
     std::fs::write(shelf.directory.path().join("staging/crashed"), "part").unwrap();
-    let sweep =
-        async |grace, effect, share_max| library.sweep_all(terms(grace, effect, share_max)).await;
+    let sweep = async |grace, effect, share_max| library.sweep_all(terms(grace, effect, share_max)).await;
     let lying = 4 + 1 + 1_100;
-    let all = Swept {
-        due: 1,
-        staged: 1,
-        orphans: 1_100,
-        strangers: 1,
-        objects: lying as u64,
-    };
-    let young = Swept {
-        due: 0,
-        orphans: 0,
-        ..all
-    };
+    let all = Swept { due: 1, staged: 1, orphans: 1_100, strangers: 1, objects: lying as u64 };
+    let young = Swept { due: 0, orphans: 0, ..all };
     for (grace, expected) in [(HOUR, young), (Duration::ZERO, all)] {
         let counted = sweep(grace, Effect::Counts, 50).await.unwrap();
         assert_eq!(counted, expected);
@@ -327,20 +265,12 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     assert_eq!(shelf.stored().await, shelf.named(&["a", "b"]).await);
     assert!(stranger.exists());
     let swept = sweep(Duration::ZERO, Effect::Deletes, 0).await.unwrap();
-    let left = Swept {
-        strangers: 1,
-        objects: 4,
-        ..Swept::default()
-    };
+    let left = Swept { strangers: 1, objects: 4, ..Swept::default() };
     assert_eq!(swept, left);
 }
 
 fn terms(grace: Duration, effect: Effect, share_max: u8) -> SweepTerms {
-    SweepTerms {
-        effect,
-        grace,
-        share_max,
-    }
+    SweepTerms { effect, grace, share_max }
 }
 
 /// A store of which nearly all is named by no row, then another's, then nobody's: nothing is deleted.
@@ -352,10 +282,7 @@ async fn refuses_to_sweep(shelf: &Shelf) {
         library.sweep_all(terms).await
     };
     let refused = sweep(50).await;
-    assert!(
-        matches!(refused, Err(SweepError::Implausible { orphans: 1_100, .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(SweepError::Implausible { orphans: 1_100, .. })), "{refused:?}");
     let own = store.owner().await.unwrap().unwrap();
     store.take_over("another".to_owned()).await.unwrap();
     let refused = sweep(100).await;

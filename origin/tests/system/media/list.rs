@@ -9,9 +9,7 @@ use super::{MediaTable, item, library, picture, put, upload};
 
 async fn names(table: &MediaTable, project: &ProjectName, list: &MediaList) -> Vec<String> {
     let (rows, _) = table.list(project, list).await.unwrap();
-    rows.iter()
-        .map(|row| format!("{}/{}", row.folder, row.name))
-        .collect()
+    rows.iter().map(|row| format!("{}/{}", row.folder, row.name)).collect()
 }
 
 async fn filled(name: &str) -> (MediaTable, ProjectName) {
@@ -20,12 +18,8 @@ async fn filled(name: &str) -> (MediaTable, ProjectName) {
     first.items[1].original.size = 100;
     first.items[2].kind = MediaKind::Audio;
     put(&table, &first).await.unwrap();
-    put(&table, &upload(&project, "b", vec![picture("1")]))
-        .await
-        .unwrap();
-    put(&table, &upload(&project, "", vec![item("9")]))
-        .await
-        .unwrap();
+    put(&table, &upload(&project, "b", vec![picture("1")])).await.unwrap();
+    put(&table, &upload(&project, "", vec![item("9")])).await.unwrap();
     (table, project)
 }
 
@@ -33,10 +27,7 @@ async fn filled(name: &str) -> (MediaTable, ProjectName) {
 async fn the_newest_come_first_and_only_the_own() {
     let (table, project) = filled("media-list").await;
     let (_, other) = filled("media-list-2").await;
-    let list = MediaList {
-        count: true,
-        ..MediaList::default()
-    };
+    let list = MediaList { count: true, ..MediaList::default() };
     for project in [&project, &other] {
         let (rows, count) = table.list(project, &list).await.unwrap();
         assert_eq!((rows.len(), count), (5, Some(5)));
@@ -49,10 +40,7 @@ async fn the_newest_come_first_and_only_the_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_narrowed_ordered_and_cut() {
     let (table, project) = filled("media-lists").await;
-    let mut list = MediaList {
-        folder: Some(FolderPath::root()),
-        ..MediaList::default()
-    };
+    let mut list = MediaList { folder: Some(FolderPath::root()), ..MediaList::default() };
     assert_eq!(names(&table, &project, &list).await, ["/9"]);
     list.folder = None;
     list.kind = Some(MediaKind::Image);
@@ -68,37 +56,21 @@ async fn lists_are_narrowed_ordered_and_cut() {
         (MediaField::Folder, Direction::Ascending, "/9"),
         (MediaField::Id, Direction::Ascending, "a/1"),
     ] {
-        let ordered = MediaList {
-            order: vec![(field, direction)],
-            ..MediaList::default()
-        };
+        let ordered = MediaList { order: vec![(field, direction)], ..MediaList::default() };
         let found = names(&table, &project, &ordered).await;
         assert_eq!(found[0], expected, "{field:?}");
         assert_eq!(found.len(), 5);
     }
-    for field in [
-        MediaField::Name,
-        MediaField::Mime,
-        MediaField::Height,
-        MediaField::Private,
-        MediaField::CreatedAt,
-    ] {
+    for field in [MediaField::Name, MediaField::Mime, MediaField::Height, MediaField::Private, MediaField::CreatedAt] {
         let mut ordered = MediaList {
-            order: vec![
-                (field, Direction::Ascending),
-                (MediaField::Size, Direction::Descending),
-            ],
+            order: vec![(field, Direction::Ascending), (MediaField::Size, Direction::Descending)],
             count: true,
             ..MediaList::default()
         };
         let whole = names(&table, &project, &ordered).await;
         ordered.span.limit = Some(2);
         ordered.span.offset = 3;
-        assert_eq!(
-            names(&table, &project, &ordered).await,
-            whole[3..5],
-            "{field:?}"
-        );
+        assert_eq!(names(&table, &project, &ordered).await, whole[3..5], "{field:?}");
         let (_, count) = table.list(&project, &ordered).await.unwrap();
         assert_eq!(count, Some(5));
         ordered.span.limit = Some(0);

@@ -19,21 +19,14 @@ async fn what_is_written_is_found_by_path_and_by_id() {
         assert_eq!(row.name, item.name);
         assert_eq!(row.original, item.original);
         assert_eq!(row.thumbnail, item.thumbnail);
-        let found = table
-            .lookup(&path(&project, "a/b", item.name.as_str()))
-            .await;
+        let found = table.lookup(&path(&project, "a/b", item.name.as_str())).await;
         assert_eq!(found.unwrap().as_ref(), Some(row));
         let found = table.get(&project, row.id).await;
         assert_eq!(found.unwrap().as_ref(), Some(row));
     }
     let first = &written.rows[0];
     assert_eq!((first.width, first.height), (Some(640), Some(480)));
-    for (folder, name) in [
-        ("a", "x.png"),
-        ("a/b", "z"),
-        ("", "x.png"),
-        ("a/b/c", "x.png"),
-    ] {
+    for (folder, name) in [("a", "x.png"), ("a/b", "z"), ("", "x.png"), ("a/b/c", "x.png")] {
         let found = table.lookup(&path(&project, folder, name)).await;
         assert_eq!(found.unwrap(), None, "{folder}/{name}");
     }
@@ -47,10 +40,7 @@ async fn what_is_written_is_found_by_path_and_by_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn names_differ_as_soon_as_their_bytes_do() {
     let (table, project) = library("media-names").await;
-    let names = [
-        "a", "a ", "a  ", "A", "á", "a\u{301}", "ａ", "🦭", "🦭 ", "🦈", "ß", "ss", "a\u{a0}",
-        "a%", "a_",
-    ];
+    let names = ["a", "a ", "a  ", "A", "á", "a\u{301}", "ａ", "🦭", "🦭 ", "🦈", "ß", "ss", "a\u{a0}", "a%", "a_"];
     let files = upload(&project, "", names.map(item).to_vec());
     let written = put(&table, &files).await.unwrap();
     for (row, name) in written.rows.iter().zip(names) {
@@ -61,10 +51,7 @@ async fn names_differ_as_soon_as_their_bytes_do() {
         let files = upload(&project, folder, vec![item("same")]);
         put(&table, &files).await.unwrap();
     }
-    assert_eq!(
-        table.lookup(&path(&project, "f  ", "same")).await.unwrap(),
-        None
-    );
+    assert_eq!(table.lookup(&path(&project, "f  ", "same")).await.unwrap(), None);
     let longest = "é".repeat(127) + "e";
     let files = upload(&project, &longest, vec![item(&longest)]);
     put(&table, &files).await.unwrap();
@@ -114,10 +101,7 @@ async fn replacing_keeps_the_id_and_dooms_the_old_objects() {
     assert_eq!((new.id, new.created_at), (old.id, old.created_at));
     assert_eq!(new.original, second.items[1].original);
     assert_eq!((new.thumbnail.as_ref(), new.width), (None, None));
-    assert_eq!(
-        table.get(&project, old.id).await.unwrap().as_ref(),
-        Some(new)
-    );
+    assert_eq!(table.get(&project, old.id).await.unwrap().as_ref(), Some(new));
     let gone: Vec<_> = old.objects().collect();
     assert_eq!(after.replaced, gone);
     let named = table.named(&gone).await.unwrap();
@@ -163,11 +147,7 @@ async fn of_many_writers_of_one_name_exactly_one_wins() {
 async fn writers_that_replace_all_succeed_and_leave_one_row() {
     let (table, project) = library("media-replacers").await;
     for round in 0..10 {
-        let names = [
-            format!("{round} a"),
-            format!("{round} b"),
-            format!("{round} c"),
-        ];
+        let names = [format!("{round} a"), format!("{round} b"), format!("{round} c")];
         let writers: Vec<_> = (0..8)
             .map(|writer| {
                 let mut items: Vec<_> = names.iter().map(|name| item(name)).collect();
@@ -199,10 +179,7 @@ async fn writers_that_replace_all_succeed_and_leave_one_row() {
         replaced.sort_unstable();
         doomed.sort_unstable();
         assert_eq!(doomed, replaced);
-        assert!(
-            live.iter()
-                .all(|key| all.contains(key) && !doomed.contains(key))
-        );
+        assert!(live.iter().all(|key| all.contains(key) && !doomed.contains(key)));
     }
 }
 
@@ -231,17 +208,13 @@ async fn a_private_folder_hides_what_is_in_it_and_what_comes_later() {
     let (table, project) = library("media-private").await;
     let names = ["p", "p/q", "p/q/r", "pp", "p0", "p-", "p ", "P", "", "o/p"];
     for folder in names {
-        put(&table, &upload(&project, folder, vec![item("old")]))
-            .await
-            .unwrap();
+        put(&table, &upload(&project, folder, vec![item("old")])).await.unwrap();
     }
     let mut hidden = upload(&project, "p", vec![item("secret")]);
     hidden.items[0].visibility = Visibility::PrivateFolder;
     assert!(put(&table, &hidden).await.unwrap().rows[0].private);
     for folder in names {
-        put(&table, &upload(&project, folder, vec![item("new")]))
-            .await
-            .unwrap();
+        put(&table, &upload(&project, folder, vec![item("new")])).await.unwrap();
         for name in ["old", "new"] {
             let row = table.lookup(&path(&project, folder, name)).await.unwrap();
             let is_below = folder == "p" || folder.starts_with("p/");
@@ -319,8 +292,7 @@ async fn a_server_that_is_gone_is_a_problem_that_passes() {
     let server = Server::start(None);
     let mut address = server.address();
     address.endpoint = origin::address::Endpoint::Socket("/nonexistent/socket".into());
-    let table =
-        origin::database::media::MediaTable::new(&address, std::time::Duration::from_secs(2));
+    let table = origin::database::media::MediaTable::new(&address, std::time::Duration::from_secs(2));
     let project = shared::ident::ProjectName::parse("default").unwrap();
     let failed = table.lookup(&path(&project, "", "a")).await.unwrap_err();
     assert!(matches!(failed, TableError::Unavailable(_)));

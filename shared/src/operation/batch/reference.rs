@@ -49,14 +49,10 @@ impl Reference {
     pub(super) fn check(self, earlier: &[Step]) -> Result<(), Problem> {
         let target = self.operation;
         let Some(step) = earlier.get(target) else {
-            return Err(invalid(format!(
-                "It refers to operation {target}, which does not come before it."
-            )));
+            return Err(invalid(format!("It refers to operation {target}, which does not come before it.")));
         };
         if step.insert().is_none() {
-            return Err(invalid(format!(
-                "It refers to operation {target}, which is no insert and gives no id."
-            )));
+            return Err(invalid(format!("It refers to operation {target}, which is no insert and gives no id.")));
         }
         match (step.batch_rows(), self.row) {
             (None, None) => Ok(()),
@@ -68,10 +64,10 @@ impl Reference {
                 "It refers to operation {target}, which inserts a list of records, without saying which of them."
             ))
             .with_hint(SPELLINGS)),
-            (None, Some(row)) => Err(invalid(format!(
-                "It refers to row {row} of operation {target}, which inserts a single record."
-            ))
-            .with_hint(SPELLINGS)),
+            (None, Some(row)) => {
+                Err(invalid(format!("It refers to row {row} of operation {target}, which inserts a single record."))
+                    .with_hint(SPELLINGS))
+            }
         }
     }
 
@@ -93,11 +89,7 @@ impl Reference {
             }
         }
         let place = Place::Value;
-        Ok(operation.map(|operation| Self {
-            operation,
-            row,
-            place,
-        }))
+        Ok(operation.map(|operation| Self { operation, row, place }))
     }
 
     /// What a part of a path's `{id}` says, if it is a reference: any that begins with `$ref`. A record
@@ -120,11 +112,7 @@ impl Reference {
             _ => (None, None),
         };
         let operation = operation.ok_or_else(|| malformed(part))?;
-        Ok(Some(Self {
-            operation,
-            row,
-            place,
-        }))
+        Ok(Some(Self { operation, row, place }))
     }
 }
 
@@ -201,9 +189,7 @@ pub(super) fn in_body<'a>(
         (Action::Insert, _) => stored(value, fill),
         (Action::Update, _) if is_one_record => stored(value, fill),
         (Action::Update, "data") => row(value, fill).map(Cow::Owned),
-        (Action::Update, "updateKeyValues") | (Action::Delete, "deleteKeyValues") => {
-            anywhere(value, fill)
-        }
+        (Action::Update, "updateKeyValues") | (Action::Delete, "deleteKeyValues") => anywhere(value, fill),
         (Action::Query, "query") => conditions(value, fill),
         _ => Ok(value.to_json()),
     })
@@ -229,10 +215,7 @@ fn object<'v>(
 }
 
 /// A list, item by item.
-fn list(
-    text: &str,
-    mut replace: impl FnMut(&Value) -> Result<String, Problem>,
-) -> Result<String, Problem> {
+fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) -> Result<String, Problem> {
     let Ok(items) = json::items(text, usize::MAX) else {
         return Ok(text.to_owned());
     };
@@ -300,9 +283,7 @@ fn anywhere<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, P
                 None => within(&members, fill).map(Cow::Owned),
             }
         }
-        Value::List(text) => {
-            list(text, |item| anywhere(item, fill).map(Cow::into_owned)).map(Cow::Owned)
-        }
+        Value::List(text) => list(text, |item| anywhere(item, fill).map(Cow::into_owned)).map(Cow::Owned),
         other => Ok(other.to_json()),
     }
 }

@@ -5,11 +5,7 @@ mod references;
 use super::*;
 
 fn parse(body: &str) -> Result<Batch, Problem> {
-    let head = RequestHead {
-        method: "POST",
-        path: "/api/v1/batch",
-        ..RequestHead::default()
-    };
+    let head = RequestHead { method: "POST", path: "/api/v1/batch", ..RequestHead::default() };
     match parse_head(&head)?.finish(body.as_bytes())? {
         Operation::Batch(batch) => Ok(batch),
         other => panic!("no batch: {other:?}"),
@@ -21,60 +17,27 @@ fn of(operations: &[&str]) -> Result<Batch, Problem> {
 }
 
 fn alone(method: &str, path: &str, body: &str) -> Operation {
-    let (path, query) = path
-        .split_once('?')
-        .map_or((path, None), |(path, query)| (path, Some(query)));
-    let head = RequestHead {
-        method,
-        path,
-        query,
-        ..RequestHead::default()
-    };
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let head = RequestHead { method, path, query, ..RequestHead::default() };
     parse_head(&head).unwrap().finish(body.as_bytes()).unwrap()
 }
 
-const AUTHOR: &str =
-    r#"{"method": "POST", "path": "/api/v1/crud/demo/authors", "body": {"name": "A"}}"#;
-const TAGS: &str =
-    r#"{"method": "POST", "path": "demo/tags", "body": {"batchData": [{"n": 1}, {"n": 2}]}}"#;
+const AUTHOR: &str = r#"{"method": "POST", "path": "/api/v1/crud/demo/authors", "body": {"name": "A"}}"#;
+const TAGS: &str = r#"{"method": "POST", "path": "demo/tags", "body": {"batchData": [{"n": 1}, {"n": 2}]}}"#;
 
 #[test]
 fn an_operation_means_the_same_in_a_batch_as_alone() {
     for (method, path, body) in [
-        (
-            "POST",
-            "/api/v1/crud/demo/posts",
-            r#"{"title": "x", "views": 5}"#,
-        ),
-        (
-            "POST",
-            "/api/v1/crud/demo/posts",
-            r#"{"batchData": [{"a": 1}, {"b": 2}]}"#,
-        ),
+        ("POST", "/api/v1/crud/demo/posts", r#"{"title": "x", "views": 5}"#),
+        ("POST", "/api/v1/crud/demo/posts", r#"{"batchData": [{"a": 1}, {"b": 2}]}"#),
         ("PUT", "/api/v1/crud/demo/posts/5", r#"{"title": "x"}"#),
-        (
-            "PATCH",
-            "/api/v1/crud/demo/posts/a%2Cb,c",
-            r#"{"title": null}"#,
-        ),
+        ("PATCH", "/api/v1/crud/demo/posts/a%2Cb,c", r#"{"title": null}"#),
         ("DELETE", "/api/v1/crud/demo/posts/5", ""),
-        (
-            "DELETE",
-            "/api/v1/crud/demo/posts",
-            r#"{"deleteKeyValues": [{"key": "id", "value": [1, 2]}]}"#,
-        ),
-        (
-            "DELETE",
-            "/api/v1/crud/demo/posts?deleteKeyValues=[{\"key\":\"id\",\"value\":1}]",
-            "",
-        ),
+        ("DELETE", "/api/v1/crud/demo/posts", r#"{"deleteKeyValues": [{"key": "id", "value": [1, 2]}]}"#),
+        ("DELETE", "/api/v1/crud/demo/posts?deleteKeyValues=[{\"key\":\"id\",\"value\":1}]", ""),
         ("GET", "/api/v1/crud/demo/posts?limit=3&order[field]=id", ""),
         ("GET", "/api/v1/crud/demo/posts/5?selectFields=id", ""),
-        (
-            "POST",
-            "/api/v1/crud/demo/posts/query",
-            r#"{"limit": 3, "query": {"id": 5}}"#,
-        ),
+        ("POST", "/api/v1/crud/demo/posts/query", r#"{"limit": 3, "query": {"id": 5}}"#),
     ] {
         let short = path.strip_prefix("/api/v1/crud/").unwrap();
         for path in [path, short] {
@@ -83,10 +46,7 @@ fn an_operation_means_the_same_in_a_batch_as_alone() {
                 "" => String::new(),
                 body => format!(r#", "body": {body}"#),
             };
-            let batch = of(&[&format!(
-                r#"{{"method": "{method}", "path": {path}{body}}}"#
-            )])
-            .unwrap();
+            let batch = of(&[&format!(r#"{{"method": "{method}", "path": {path}{body}}}"#)]).unwrap();
             assert_eq!(batch.steps().len(), 1);
             assert!(batch.steps()[0].references().is_empty());
         }
@@ -97,11 +57,7 @@ fn an_operation_means_the_same_in_a_batch_as_alone() {
             if body.is_empty() { "null" } else { body }
         )])
         .unwrap();
-        assert_eq!(
-            step.steps()[0].operation(),
-            &alone(method, path, body),
-            "{method} {path}"
-        );
+        assert_eq!(step.steps()[0].operation(), &alone(method, path, body), "{method} {path}");
     }
 }
 
@@ -111,102 +67,30 @@ const FAULTY: &[(&str, ErrorCode)] = &[
     ("{}", ErrorCode::InvalidBody),
     (r#"{"method": "POST"}"#, ErrorCode::InvalidBody),
     (r#"{"method": "POST", "path": 5}"#, ErrorCode::InvalidBody),
-    (
-        r#"{"method": "POST", "path": "a/b", "body": {}, "headers": {}}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "POST", "path": "a/b", "body": []}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "POST", "path": "a/b"}"#,
-        ErrorCode::InvalidJson,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/b", "body": {}}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "HEAD", "path": "a/b"}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "OPTIONS", "path": "a/b"}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/b/_schema"}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "POST", "path": "/api/v1/sql", "body": {"query": "SELECT 1"}}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "POST", "path": "/api/v1/batch", "body": {"operations": []}}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "GET", "path": "/api/v1/media"}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "GET", "path": "/crud/a/b"}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "GET", "path": "a"}"#,
-        ErrorCode::RouteNotFound,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/b/c/d"}"#,
-        ErrorCode::RouteNotFound,
-    ),
-    (
-        r#"{"method": "PUT", "path": "a/b/_schema"}"#,
-        ErrorCode::MethodNotAllowed,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/b?nonsense=1"}"#,
-        ErrorCode::InvalidQueryOption,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/b?count=true"}"#,
-        ErrorCode::InvalidQueryOption,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/b?limit=1&after=x"}"#,
-        ErrorCode::InvalidQueryOption,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/b/1?explain=true"}"#,
-        ErrorCode::InvalidQueryOption,
-    ),
-    (
-        r#"{"method": "POST", "path": "a/b/query", "body": {"explain": true}}"#,
-        ErrorCode::InvalidQueryOption,
-    ),
-    (
-        r#"{"method": "POST", "path": "a/b/query", "body": {"limit": {"$ref": 0}}}"#,
-        ErrorCode::InvalidQueryOption,
-    ),
-    (
-        r#"{"method": "GET", "path": "a/%zz"}"#,
-        ErrorCode::InvalidIdentifier,
-    ),
-    (
-        r#"{"method": "PUT", "path": "a/b/1", "body": {}}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "DELETE", "path": "a/b"}"#,
-        ErrorCode::InvalidBody,
-    ),
-    (
-        r#"{"method": "DELETE", "path": "a/b", "body": {"deleteKeyValues": []}}"#,
-        ErrorCode::InvalidFilter,
-    ),
+    (r#"{"method": "POST", "path": "a/b", "body": {}, "headers": {}}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "POST", "path": "a/b", "body": []}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "POST", "path": "a/b"}"#, ErrorCode::InvalidJson),
+    (r#"{"method": "GET", "path": "a/b", "body": {}}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "HEAD", "path": "a/b"}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "OPTIONS", "path": "a/b"}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "GET", "path": "a/b/_schema"}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "POST", "path": "/api/v1/sql", "body": {"query": "SELECT 1"}}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "POST", "path": "/api/v1/batch", "body": {"operations": []}}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "GET", "path": "/api/v1/media"}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "GET", "path": "/crud/a/b"}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "GET", "path": "a"}"#, ErrorCode::RouteNotFound),
+    (r#"{"method": "GET", "path": "a/b/c/d"}"#, ErrorCode::RouteNotFound),
+    (r#"{"method": "PUT", "path": "a/b/_schema"}"#, ErrorCode::MethodNotAllowed),
+    (r#"{"method": "GET", "path": "a/b?nonsense=1"}"#, ErrorCode::InvalidQueryOption),
+    (r#"{"method": "GET", "path": "a/b?count=true"}"#, ErrorCode::InvalidQueryOption),
+    (r#"{"method": "GET", "path": "a/b?limit=1&after=x"}"#, ErrorCode::InvalidQueryOption),
+    (r#"{"method": "GET", "path": "a/b/1?explain=true"}"#, ErrorCode::InvalidQueryOption),
+    (r#"{"method": "POST", "path": "a/b/query", "body": {"explain": true}}"#, ErrorCode::InvalidQueryOption),
+    (r#"{"method": "POST", "path": "a/b/query", "body": {"limit": {"$ref": 0}}}"#, ErrorCode::InvalidQueryOption),
+    (r#"{"method": "GET", "path": "a/%zz"}"#, ErrorCode::InvalidIdentifier),
+    (r#"{"method": "PUT", "path": "a/b/1", "body": {}}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "DELETE", "path": "a/b"}"#, ErrorCode::InvalidBody),
+    (r#"{"method": "DELETE", "path": "a/b", "body": {"deleteKeyValues": []}}"#, ErrorCode::InvalidFilter),
 ];
 
 #[test]
@@ -214,10 +98,7 @@ fn what_is_wrong_with_one_operation_has_its_own_code() {
     for (operation, code) in FAULTY {
         let refused = of(&[AUTHOR, operation]).unwrap_err();
         assert_eq!(refused.code(), *code, "{operation}: {refused:?}");
-        assert!(
-            refused.message().starts_with("Operation 1: "),
-            "{refused:?}"
-        );
+        assert!(refused.message().starts_with("Operation 1: "), "{refused:?}");
         assert_eq!(refused.details().unwrap().operation, Some(1));
     }
 }
@@ -231,14 +112,8 @@ fn what_is_wrong_with_the_whole_names_no_operation() {
         ("{}", ErrorCode::InvalidBody),
         (r#"{"operations": {}}"#, ErrorCode::InvalidBody),
         (r#"{"operations": []}"#, ErrorCode::InvalidBody),
-        (
-            r#"{"operations": [], "atomic": true}"#,
-            ErrorCode::InvalidBody,
-        ),
-        (
-            r#"{"atomic": true, "operations": []}"#,
-            ErrorCode::InvalidBody,
-        ),
+        (r#"{"operations": [], "atomic": true}"#, ErrorCode::InvalidBody),
+        (r#"{"atomic": true, "operations": []}"#, ErrorCode::InvalidBody),
     ] {
         let refused = parse(body).unwrap_err();
         assert_eq!(refused.code(), code, "{body}");
@@ -248,13 +123,7 @@ fn what_is_wrong_with_the_whole_names_no_operation() {
 
 #[test]
 fn a_batch_holds_a_thousand_operations_and_no_more() {
-    assert_eq!(
-        of(&[AUTHOR; BATCH_OPERATIONS_MAX_COUNT])
-            .unwrap()
-            .steps()
-            .len(),
-        BATCH_OPERATIONS_MAX_COUNT
-    );
+    assert_eq!(of(&[AUTHOR; BATCH_OPERATIONS_MAX_COUNT]).unwrap().steps().len(), BATCH_OPERATIONS_MAX_COUNT);
     let refused = of(&[AUTHOR; BATCH_OPERATIONS_MAX_COUNT + 1]).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::InvalidBody);
     assert!(refused.message().contains("1000 operations"));
@@ -264,15 +133,9 @@ fn a_batch_holds_a_thousand_operations_and_no_more() {
 fn small_operations_that_would_take_gigabytes_together_are_refused() {
     // Rows that name a field each: 900 of them have 810,000 cells, in 12 KB.
     let rows: Vec<String> = (0..900).map(|at| format!(r#"{{"f{at}": 1}}"#)).collect();
-    let wide = format!(
-        r#"{{"method": "POST", "path": "a/b", "body": {{"batchData": [{}]}}}}"#,
-        rows.join(",")
-    );
+    let wide = format!(r#"{{"method": "POST", "path": "a/b", "body": {{"batchData": [{}]}}}}"#, rows.join(","));
     assert!(of(&[&wide, &wide]).is_ok());
-    assert_eq!(
-        of(&[&wide, &wide, &wide]).unwrap_err().code(),
-        ErrorCode::InvalidBody
-    );
+    assert_eq!(of(&[&wide, &wide, &wide]).unwrap_err().code(), ErrorCode::InvalidBody);
     let many = format!(
         r#"{{"method": "POST", "path": "a/b", "body": {{"j": [{}]}}}}"#,
         vec!["1"; BATCH_COMMAS_MAX_COUNT + 2].join(",")

@@ -60,16 +60,9 @@ const OPERATORS: &[(&str, Operator, bool)] = {
 };
 
 pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
-    let folded = word
-        .split_ascii_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .to_ascii_uppercase();
-    OPERATORS
-        .iter()
-        .find(|(name, ..)| *name == folded)
-        .map(|(_, operator, negated)| (*operator, *negated))
-        .ok_or_else(|| {
+    let folded = word.split_ascii_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
+    OPERATORS.iter().find(|(name, ..)| *name == folded).map(|(_, operator, negated)| (*operator, *negated)).ok_or_else(
+        || {
             let near = match folded.as_str() {
                 // Nearest to `<=>` and `<=`, by letters; meant are these.
                 "=>" => Some(">="),
@@ -78,5 +71,6 @@ pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
             };
             invalid(format!("There is no operator {}.", shown(word)))
                 .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
-        })
+        },
+    )
 }

@@ -40,26 +40,16 @@ struct Reader {
 
 impl Condition {
     /// Reads the option `query`; `None` if it holds no condition.
-    pub(in crate::operation) fn from_query(
-        query: &Value,
-        joiner: Joiner,
-    ) -> Result<Option<Self>, Problem> {
+    pub(in crate::operation) fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
         let Value::Object(text) = query else {
-            return Err(invalid(format!(
-                "The option query must be an object of conditions, not {}.",
-                query.kind()
-            )));
+            return Err(invalid(format!("The option query must be an object of conditions, not {}.", query.kind())));
         };
         let conditions = Reader { count: 0 }.group(text)?;
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
     /// Reads a list such as `deleteKeyValues`, by its name; it holds at least one condition.
-    pub(in crate::operation) fn from_key_values(
-        name: &str,
-        list: &Value,
-        joiner: Joiner,
-    ) -> Result<Self, Problem> {
+    pub(in crate::operation) fn from_key_values(name: &str, list: &Value, joiner: Joiner) -> Result<Self, Problem> {
         let expected = format!("{name} must be a list of {{key, value, operator?}}");
         let Value::List(text) = list else {
             return Err(invalid(format!("{expected}, not {}.", list.kind())));
@@ -67,10 +57,7 @@ impl Condition {
         let items = json::items(text, CONDITION_MAX_COUNT)
             .map_err(|fault| invalid(format!("{name} can't be read: {fault}.")))?;
         if items.is_empty() {
-            return Err(invalid(format!(
-                "{name} is empty: it must say which records are meant."
-            ))
-            .with_hint(
+            return Err(invalid(format!("{name} is empty: it must say which records are meant.")).with_hint(
                 "Give at least one {key, value}; no request changes or deletes a whole table by omission.",
             ));
         }
@@ -89,23 +76,17 @@ impl Condition {
 }
 
 /// How a condition compares with what looks like a condition itself.
-const AS_VALUE: &str =
-    "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
+const AS_VALUE: &str = "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
 
 fn too_many() -> Problem {
-    invalid(format!(
-        "There are more than {CONDITION_MAX_COUNT} conditions."
-    ))
+    invalid(format!("There are more than {CONDITION_MAX_COUNT} conditions."))
 }
 
 impl Reader {
     fn group(&mut self, text: &str) -> Result<Vec<Condition>, Problem> {
-        let members = json::members(text)
-            .map_err(|fault| invalid(format!("The conditions can't be read: {fault}.")))?;
-        members
-            .into_iter()
-            .map(|(label, value)| self.condition(&label, value))
-            .collect()
+        let members =
+            json::members(text).map_err(|fault| invalid(format!("The conditions can't be read: {fault}.")))?;
+        members.into_iter().map(|(label, value)| self.condition(&label, value)).collect()
     }
 
     fn condition(&mut self, label: &str, value: Value) -> Result<Condition, Problem> {
@@ -115,35 +96,22 @@ impl Reader {
         }
         match value {
             Value::Object(text) => {
-                let members = json::members(&text).map_err(|fault| {
-                    invalid(format!(
-                        "The condition {} can't be read: {fault}.",
-                        shown(label)
-                    ))
-                })?;
+                let members = json::members(&text)
+                    .map_err(|fault| invalid(format!("The condition {} can't be read: {fault}.", shown(label))))?;
                 match members.iter().any(|(name, _)| name == "__query") {
                     true => self.nested(label, members),
                     false => self.spelled(label, members),
                 }
             }
             bare => {
-                let test = resolve(
-                    label,
-                    Operator::Compare(Comparison::Equal),
-                    bare,
-                    Joiner::Or,
-                )?;
+                let test = resolve(label, Operator::Compare(Comparison::Equal), bare, Joiner::Or)?;
                 Ok(test.of(FieldRef::parse(label)?, false))
             }
         }
     }
 
     /// `{"__query": {…}, "operator": "OR"}`
-    fn nested(
-        &mut self,
-        label: &str,
-        members: Vec<(Cow<'_, str>, Value)>,
-    ) -> Result<Condition, Problem> {
+    fn nested(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         let (mut inner, mut how, mut negated) = (Vec::new(), Joiner::And, false);
         for (name, value) in members {
             match (&*name, &value) {
@@ -163,28 +131,14 @@ impl Reader {
             }
         }
         if inner.is_empty() {
-            return Err(invalid(format!(
-                "The group {} holds no condition.",
-                shown(label)
-            )));
+            return Err(invalid(format!("The group {} holds no condition.", shown(label))));
         }
         Ok(negate(how.join(inner), negated))
     }
 
     /// `{value, equality?, operator?, tableName?, fieldName?, not?}`
-    fn spelled(
-        &mut self,
-        label: &str,
-        members: Vec<(Cow<'_, str>, Value)>,
-    ) -> Result<Condition, Problem> {
-        const PARTS: [&str; 6] = [
-            "value",
-            "equality",
-            "operator",
-            "tableName",
-            "fieldName",
-            "not",
-        ];
+    fn spelled(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
+        const PARTS: [&str; 6] = ["value", "equality", "operator", "tableName", "fieldName", "not"];
         let (mut table, mut field, mut value) = (None, None, None);
         let (mut negated, mut how) = (false, Joiner::Or);
         let mut equality = (Operator::Compare(Comparison::Equal), false);
@@ -214,10 +168,7 @@ impl Reader {
             (Some(value), _) => value,
             (None, Operator::IsNull) => Value::Null,
             (None, _) => {
-                return Err(
-                    invalid(format!("The condition {} has no value.", shown(label)))
-                        .with_hint(AS_VALUE),
-                );
+                return Err(invalid(format!("The condition {} has no value.", shown(label))).with_hint(AS_VALUE));
             }
         };
         let field = match field {
@@ -235,8 +186,7 @@ impl Reader {
 
 /// `{key, value, operator?}` of the list of this name.
 fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
-    let members =
-        json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
+    let members = json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
     let (mut key, mut value) = (None, None);
     let mut equality = (Operator::Compare(Comparison::Equal), false);
     for (name, part) in members {
@@ -245,10 +195,7 @@ fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
             ("value", _) => value = Some(part),
             ("operator", Value::Text(word)) => equality = operator(word)?,
             ("key" | "operator", other) => {
-                return Err(invalid(format!(
-                    "{name} of {list} must be a string, not {}.",
-                    other.kind()
-                )));
+                return Err(invalid(format!("{name} of {list} must be a string, not {}.", other.kind())));
             }
             (other, _) => {
                 return Err(unknown_part(list, other, &["key", "value", "operator"]));
@@ -260,39 +207,24 @@ fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
         (Some(value), _) => value,
         (None, Operator::IsNull) => Value::Null,
         (None, _) => {
-            return Err(invalid(format!(
-                "The item {} of {list} has no value.",
-                shown(&key.to_string())
-            )));
+            return Err(invalid(format!("The item {} of {list} has no value.", shown(&key.to_string()))));
         }
     };
-    if matches!(&value, Value::List(text) if json::items::<Value>(text, 0).is_ok_and(|items| items.is_empty()))
-    {
-        return Err(invalid(format!(
-            "The list of {} in {list} is empty.",
-            shown(&key.to_string())
-        )));
+    if matches!(&value, Value::List(text) if json::items::<Value>(text, 0).is_ok_and(|items| items.is_empty())) {
+        return Err(invalid(format!("The list of {} in {list} is empty.", shown(&key.to_string()))));
     }
     let test = resolve(&key.to_string(), equality.0, value, Joiner::Or)?;
     Ok(test.of(key, equality.1))
 }
 
 fn unknown_part(label: &str, part: &str, known: &[&str]) -> Problem {
-    invalid(format!(
-        "The condition {} has no part {}.",
-        shown(label),
-        shown(part)
-    ))
-    .with_hint(format!("Its parts are {}.", known.join(", ")))
+    invalid(format!("The condition {} has no part {}.", shown(label), shown(part)))
+        .with_hint(format!("Its parts are {}.", known.join(", ")))
 }
 
 fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
-    joiner("operator", value).map_err(|_| {
-        invalid(format!(
-            "operator of the condition {} must be AND or OR.",
-            shown(label)
-        ))
-    })
+    joiner("operator", value)
+        .map_err(|_| invalid(format!("operator of the condition {} must be AND or OR.", shown(label))))
 }
 
 fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
@@ -301,11 +233,9 @@ fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
         // In bracket form all is text, and PHP writes 1 and 0.
         Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
         Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
-        other => Err(invalid(format!(
-            "not of the condition {} must be true or false, not {}.",
-            shown(label),
-            other.kind()
-        ))),
+        other => {
+            Err(invalid(format!("not of the condition {} must be true or false, not {}.", shown(label), other.kind())))
+        }
     }
 }
 
@@ -330,12 +260,9 @@ impl Tests {
         match self {
             Self::One(test) => negate(Condition::Test(field, test), negated),
             Self::Not(test) => negate(Condition::Test(field, test), !negated),
-            Self::Several(how, tests) => how.join(
-                tests
-                    .into_iter()
-                    .map(|test| negate(Condition::Test(field.clone(), test), negated))
-                    .collect(),
-            ),
+            Self::Several(how, tests) => {
+                how.join(tests.into_iter().map(|test| negate(Condition::Test(field.clone(), test), negated)).collect())
+            }
         }
     }
 }
@@ -344,25 +271,16 @@ impl Tests {
 fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result<Tests, Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     if let Value::List(text) = &value {
-        let values = json::items(text, LIST_MAX_VALUES).map_err(|fault| {
-            invalid(format!(
-                "The list of {} can't be read: {fault}.",
-                shown(label)
-            ))
-        })?;
+        let values = json::items(text, LIST_MAX_VALUES)
+            .map_err(|fault| invalid(format!("The list of {} can't be read: {fault}.", shown(label))))?;
         return resolve_list(label, operator, values, how);
     }
     Ok(Tests::One(match (operator, value) {
-        (Operator::IsNull, _) | (Operator::Compare(Equal | NullSafeEqual), Value::Null) => {
-            Test::IsNull
-        }
+        (Operator::IsNull, _) | (Operator::Compare(Equal | NullSafeEqual), Value::Null) => Test::IsNull,
         (Operator::Compare(NotEqual), Value::Null) => return Ok(Tests::Not(Test::IsNull)),
         (_, Value::Null) => {
-            return Err(invalid(format!(
-                "The condition {} compares to null, which is never true.",
-                shown(label)
-            ))
-            .with_hint("Use IS NULL or IS NOT NULL."));
+            return Err(invalid(format!("The condition {} compares to null, which is never true.", shown(label)))
+                .with_hint("Use IS NULL or IS NOT NULL."));
         }
         (Operator::Compare(comparison), value) => Test::Compare(comparison, value),
         (Operator::In, value) => Test::In(vec![value]),
@@ -374,23 +292,12 @@ fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result
     }))
 }
 
-fn resolve_list(
-    label: &str,
-    operator: Operator,
-    mut values: Vec<Value>,
-    how: Joiner,
-) -> Result<Tests, Problem> {
+fn resolve_list(label: &str, operator: Operator, mut values: Vec<Value>, how: Joiner) -> Result<Tests, Problem> {
     if values.len() > LIST_MAX_VALUES {
-        return Err(invalid(format!(
-            "The list of {} has more than {LIST_MAX_VALUES} values.",
-            shown(label)
-        )));
+        return Err(invalid(format!("The list of {} has more than {LIST_MAX_VALUES} values.", shown(label))));
     }
     if values.iter().any(|value| matches!(value, Value::List(_))) {
-        return Err(invalid(format!(
-            "The list of {} holds a list.",
-            shown(label)
-        )));
+        return Err(invalid(format!("The list of {} holds a list.", shown(label))));
     }
     match operator {
         Operator::Between => match (values.pop(), values.pop(), values.is_empty()) {
@@ -416,19 +323,12 @@ fn resolve_list(
 }
 
 fn needs_two(label: &str) -> Problem {
-    invalid(format!(
-        "BETWEEN of the condition {} takes a list of two values.",
-        shown(label)
-    ))
+    invalid(format!("BETWEEN of the condition {} takes a list of two values.", shown(label)))
 }
 
 fn literal(label: &str, value: &Value) -> Result<String, Problem> {
     match value {
         Value::Text(text) | Value::Number(text) => Ok(text.to_string()),
-        other => Err(invalid(format!(
-            "The condition {} takes text, not {}.",
-            shown(label),
-            other.kind()
-        ))),
+        other => Err(invalid(format!("The condition {} takes text, not {}.", shown(label), other.kind()))),
     }
 }

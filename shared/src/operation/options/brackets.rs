@@ -45,10 +45,7 @@ enum Fault {
 fn unnumbered(name: &str) -> Problem {
     Problem::new(
         ErrorCode::InvalidQueryOption,
-        format!(
-            "The part {} does not say which object of its list it belongs to.",
-            shown(name)
-        ),
+        format!("The part {} does not say which object of its list it belongs to.", shown(name)),
     )
     .with_hint("Number the objects: name[0][key]=…&name[1][key]=… (in qs: arrayFormat indices).")
 }
@@ -116,11 +113,7 @@ impl Node {
             Self::Leaf(Some(text)) => Value::Text(text.into()),
             Self::Map(_) => {
                 let json = self.to_json();
-                if json.starts_with('[') {
-                    Value::List(json.into())
-                } else {
-                    Value::Object(json.into())
-                }
+                if json.starts_with('[') { Value::List(json.into()) } else { Value::Object(json.into()) }
             }
         }
     }
@@ -136,10 +129,8 @@ impl Node {
                 format!("[{}]", items.join(","))
             }
             Self::Map(members) => {
-                let members: Vec<_> = members
-                    .iter()
-                    .map(|(name, member)| format!("{}:{}", quoted(name), member.to_json()))
-                    .collect();
+                let members: Vec<_> =
+                    members.iter().map(|(name, member)| format!("{}:{}", quoted(name), member.to_json())).collect();
                 format!("{{{}}}", members.join(","))
             }
         }
@@ -187,10 +178,7 @@ mod tests {
             ("a%5Bb%5D%5Bc%5D=d+e", r#"a={"b":{"c":"d e"}}"#),
             ("a[]=x&a[]=y", r#"a=["x","y"]"#),
             ("a[1]=y&a[0]=x", r#"a=["x","y"]"#),
-            (
-                "a[0][f]=x&a[0][g]=y&a[1][f]=z",
-                r#"a=[{"f":"x","g":"y"},{"f":"z"}]"#,
-            ),
+            ("a[0][f]=x&a[0][g]=y&a[1][f]=z", r#"a=[{"f":"x","g":"y"},{"f":"z"}]"#),
             ("a[][f]=x&a[][f]=y", r#"a=[{"f":"x"},{"f":"y"}]"#),
             ("a[b]=&c=", r#"a={"b":""} c="""#),
             ("a[b]&a[c]=d", r#"a={"b":null,"c":"d"}"#),
@@ -203,11 +191,7 @@ mod tests {
                 parts.sort();
                 parts.join(" ")
             };
-            assert_eq!(
-                ordered(read(query)),
-                ordered(expected.to_owned()),
-                "{query}"
-            );
+            assert_eq!(ordered(read(query)), ordered(expected.to_owned()), "{query}");
         }
     }
 

@@ -71,15 +71,7 @@ pub enum Target {
 /// The order of the matches has no meaning.
 impl Hash for Join {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self {
-            table,
-            alias,
-            kind,
-            matches,
-            joiner,
-            select,
-            form,
-        } = self;
+        let Self { table, alias, kind, matches, joiner, select, form } = self;
         (table, alias, kind).hash(state);
         unordered(matches, state);
         (joiner, select, form).hash(state);
@@ -99,16 +91,7 @@ const KINDS: [(&str, JoinKind); 9] = [
     ("RIGHT", JoinKind::Right),
 ];
 
-const PARTS: [&str; 8] = [
-    "tableName",
-    "alias",
-    "joinType",
-    "match",
-    "operator",
-    "selectFields",
-    "omitFields",
-    "nest",
-];
+const PARTS: [&str; 8] = ["tableName", "alias", "joinType", "match", "operator", "selectFields", "omitFields", "nest"];
 const MATCH_PARTS: [&str; 3] = ["source", "target", "targetLiteral"];
 
 /// Reads the option: a list, or one join alone.
@@ -120,9 +103,7 @@ pub(super) fn joins(value: &Value) -> Result<Vec<Join>, Problem> {
         other => return Err(options::wrong("join", EXPECTED, other)),
     };
     if items.len() > JOIN_MAX_ITEMS {
-        return Err(options::invalid(format!(
-            "The option join has more than {JOIN_MAX_ITEMS} tables."
-        )));
+        return Err(options::invalid(format!("The option join has more than {JOIN_MAX_ITEMS} tables.")));
     }
     items
         .iter()
@@ -184,31 +165,18 @@ fn named_form(value: &Value) -> Result<JoinForm, Problem> {
 }
 
 fn named_kind(word: &str) -> Result<JoinKind, Problem> {
-    let folded = word
-        .split_ascii_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .to_ascii_uppercase();
-    KINDS
-        .iter()
-        .find(|(name, _)| *name == folded)
-        .map(|(_, kind)| *kind)
-        .ok_or_else(|| {
-            let near = nearest(&folded, KINDS.iter().map(|(name, _)| *name));
-            options::invalid(format!(
-                "The option join knows no joinType {}.",
-                shown(word)
-            ))
-            .with_hint(match near {
-                Some(near) => format!("Did you mean {}?", shown(near)),
-                None => "Use INNER JOIN, JOIN, LEFT JOIN or RIGHT JOIN.".to_owned(),
-            })
+    let folded = word.split_ascii_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
+    KINDS.iter().find(|(name, _)| *name == folded).map(|(_, kind)| *kind).ok_or_else(|| {
+        let near = nearest(&folded, KINDS.iter().map(|(name, _)| *name));
+        options::invalid(format!("The option join knows no joinType {}.", shown(word))).with_hint(match near {
+            Some(near) => format!("Did you mean {}?", shown(near)),
+            None => "Use INNER JOIN, JOIN, LEFT JOIN or RIGHT JOIN.".to_owned(),
         })
+    })
 }
 
 fn all_matches(value: &Value) -> Result<Vec<Match>, Problem> {
-    const EXPECTED: &str =
-        "an object {source, target} or {source, targetLiteral}, or a list of them";
+    const EXPECTED: &str = "an object {source, target} or {source, targetLiteral}, or a list of them";
     let items = match value {
         Value::Object(_) => vec![value.clone()],
         Value::List(text) => options::items("join.match", text, JOIN_MATCH_MAX_COUNT)?,
@@ -218,9 +186,7 @@ fn all_matches(value: &Value) -> Result<Vec<Match>, Problem> {
         return Err(options::invalid("The option join.match is empty."));
     }
     if items.len() > JOIN_MATCH_MAX_COUNT {
-        return Err(options::invalid(format!(
-            "The option join.match has more than {JOIN_MATCH_MAX_COUNT} items."
-        )));
+        return Err(options::invalid(format!("The option join.match has more than {JOIN_MATCH_MAX_COUNT} items.")));
     }
     items
         .iter()
@@ -238,9 +204,7 @@ fn one_match(text: &str) -> Result<Match, Problem> {
         let twice = target.is_some() && matches!(&*name, "target" | "targetLiteral");
         match &*name {
             _ if twice => {
-                return Err(options::invalid(
-                    "The option join.match has both target and targetLiteral.",
-                ));
+                return Err(options::invalid("The option join.match has both target and targetLiteral."));
             }
             "source" => {
                 source = Some(options::field("join.match.source", EXPECTED, &value)?);
@@ -255,7 +219,6 @@ fn one_match(text: &str) -> Result<Match, Problem> {
     }
     Ok(Match {
         source: source.ok_or_else(|| options::missing_part("join.match", "a source"))?,
-        target: target
-            .ok_or_else(|| options::missing_part("join.match", "a target or targetLiteral"))?,
+        target: target.ok_or_else(|| options::missing_part("join.match", "a target or targetLiteral"))?,
     })
 }

@@ -34,9 +34,7 @@ pub(in crate::operation) fn orders(value: &Value) -> Result<Vec<Order>, Problem>
         Value::List(text) => {
             let items = options::items("order", text, ORDER_MAX_STEPS)?;
             if items.len() > ORDER_MAX_STEPS {
-                return Err(options::invalid(format!(
-                    "The option order has more than {ORDER_MAX_STEPS} steps."
-                )));
+                return Err(options::invalid(format!("The option order has more than {ORDER_MAX_STEPS} steps.")));
             }
             items
                 .iter()
@@ -51,11 +49,7 @@ pub(in crate::operation) fn orders(value: &Value) -> Result<Vec<Order>, Problem>
 }
 
 fn wrong(got: &Value) -> Problem {
-    options::wrong(
-        "order",
-        "an object {field, strategy} or a list of them",
-        got,
-    )
+    options::wrong("order", "an object {field, strategy} or a list of them", got)
 }
 
 fn order(text: &str) -> Result<Order, Problem> {
@@ -83,10 +77,7 @@ fn order(text: &str) -> Result<Order, Problem> {
         }
     }
     let field = field.ok_or_else(|| options::missing_part("order", "a field"))?;
-    Ok(Order {
-        field: of_table(table, field)?,
-        direction,
-    })
+    Ok(Order { field: of_table(table, field)?, direction })
 }
 
 /// A field beside a table's name.
@@ -94,8 +85,8 @@ pub(super) fn of_table(table: Option<TableName>, field: FieldRef) -> Result<Fiel
     match (table, field.table()) {
         (None, _) => Ok(field),
         (Some(table), None) => Ok(FieldRef::of(table, FieldName::clone(field.field()))),
-        (Some(_), Some(_)) => Err(options::invalid(
-            "A field's table is named twice: in tableName and in the field itself.",
-        )),
+        (Some(_), Some(_)) => {
+            Err(options::invalid("A field's table is named twice: in tableName and in the field itself."))
+        }
     }
 }

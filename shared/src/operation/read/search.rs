@@ -25,12 +25,7 @@ pub struct Search {
 /// The order of the fields has no meaning.
 impl Hash for Search {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self {
-            fields,
-            term,
-            mode,
-            score_alias,
-        } = self;
+        let Self { fields, term, mode, score_alias } = self;
         unordered(fields, state);
         (term, mode, score_alias).hash(state);
     }
@@ -41,11 +36,7 @@ const PARTS: [&str; 4] = ["fields", "searchTerm", "mode", "scoreAlias"];
 /// Reads the option.
 pub(super) fn search(value: &Value) -> Result<Search, Problem> {
     let Value::Object(text) = value else {
-        return Err(options::wrong(
-            "fullTextSearch",
-            "an object {fields, searchTerm, mode?, scoreAlias?}",
-            value,
-        ));
+        return Err(options::wrong("fullTextSearch", "an object {fields, searchTerm, mode?, scoreAlias?}", value));
     };
     let (mut fields, mut term, mut score_alias) = (None, None, None);
     let mut mode = MatchMode::Natural;
@@ -59,11 +50,7 @@ pub(super) fn search(value: &Value) -> Result<Search, Problem> {
             ("scoreAlias", Value::Text(name)) => score_alias = Some(FieldName::parse(name)?),
             ("scoreAlias" | "mode", Value::Null) => {}
             (known, other) if PARTS.contains(&known) => {
-                return Err(options::wrong(
-                    &format!("fullTextSearch.{known}"),
-                    "a string",
-                    other,
-                ));
+                return Err(options::wrong(&format!("fullTextSearch.{known}"), "a string", other));
             }
             (other, _) => return Err(options::unknown_part("fullTextSearch", other, &PARTS)),
         }
@@ -83,10 +70,6 @@ fn named_mode(word: &str, value: &Value) -> Result<MatchMode, Problem> {
         "natural" => Ok(MatchMode::Natural),
         "boolean" => Ok(MatchMode::Boolean),
         "expansion" => Ok(MatchMode::Expansion),
-        _ => Err(options::wrong(
-            "fullTextSearch.mode",
-            "natural, boolean or expansion",
-            value,
-        )),
+        _ => Err(options::wrong("fullTextSearch.mode", "natural, boolean or expansion", value)),
     }
 }

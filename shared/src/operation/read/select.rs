@@ -86,14 +86,9 @@ const PARTS: [&str; 4] = ["fieldName", "tableName", "alias", "aggregate"];
 const EVERYTHING: &str = "*";
 
 /// Reads the two options, of which only one may be given; `name` is that of the option they stand in.
-pub(super) fn selection(
-    select: Option<&Value>,
-    omit: Option<&Value>,
-) -> Result<Selection, Problem> {
+pub(super) fn selection(select: Option<&Value>, omit: Option<&Value>) -> Result<Selection, Problem> {
     match (select, omit) {
-        (Some(_), Some(_)) => Err(options::invalid(
-            "The options selectFields and omitFields exclude each other.",
-        )),
+        (Some(_), Some(_)) => Err(options::invalid("The options selectFields and omitFields exclude each other.")),
         (Some(select), None) => selected_fields(select).map(Selection::Only),
         (None, Some(omit)) => options::fields("omitFields", omit).map(Selection::Except),
         (None, None) => Ok(Selection::All),
@@ -106,18 +101,14 @@ fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
     for part in options::parts("selectFields", value, EXPECTED)? {
         let one = match &part {
             Value::Object(text) => selected(text)?,
-            other => Selected {
-                what: What::Field(options::field("selectFields", EXPECTED, other)?),
-                alias: None,
-            },
+            other => Selected { what: What::Field(options::field("selectFields", EXPECTED, other)?), alias: None },
         };
         chosen.push(one);
     }
     match options::repeated_item(&chosen) {
-        Some(one) => Err(options::invalid(format!(
-            "The option selectFields names {} more than once.",
-            shown(&one.describe())
-        ))),
+        Some(one) => {
+            Err(options::invalid(format!("The option selectFields names {} more than once.", shown(&one.describe()))))
+        }
         None => Ok(chosen),
     }
 }
@@ -142,11 +133,7 @@ fn selected(text: &str) -> Result<Selected, Problem> {
             ("aggregate", Value::Text(name)) => aggregate = Some(named_aggregate(name)?),
             ("alias" | "aggregate", Value::Null) => {}
             (known, other) if PARTS.contains(&known) => {
-                return Err(options::wrong(
-                    &format!("selectFields.{known}"),
-                    "a string",
-                    other,
-                ));
+                return Err(options::wrong(&format!("selectFields.{known}"), "a string", other));
             }
             (other, _) => return Err(options::unknown_part("selectFields", other, &PARTS)),
         }
@@ -167,21 +154,13 @@ fn selected(text: &str) -> Result<Selected, Problem> {
 
 fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
     let folded = word.trim().to_ascii_uppercase().replace(' ', "_");
-    AGGREGATES
-        .iter()
-        .find(|(name, _)| *name == folded)
-        .map(|(_, aggregate)| *aggregate)
-        .ok_or_else(|| {
-            let near = nearest(&folded, AGGREGATES.iter().map(|(name, _)| *name));
-            options::invalid(format!(
-                "The option selectFields knows no aggregate {}.",
-                shown(word)
-            ))
-            .with_hint(match near {
-                Some(near) => format!("Did you mean {}?", shown(near)),
-                None => "Use COUNT, COUNT_DISTINCT, SUM, AVG, MIN or MAX.".to_owned(),
-            })
+    AGGREGATES.iter().find(|(name, _)| *name == folded).map(|(_, aggregate)| *aggregate).ok_or_else(|| {
+        let near = nearest(&folded, AGGREGATES.iter().map(|(name, _)| *name));
+        options::invalid(format!("The option selectFields knows no aggregate {}.", shown(word))).with_hint(match near {
+            Some(near) => format!("Did you mean {}?", shown(near)),
+            None => "Use COUNT, COUNT_DISTINCT, SUM, AVG, MIN or MAX.".to_owned(),
         })
+    })
 }
 
 impl Aggregate {

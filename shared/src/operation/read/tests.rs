@@ -18,21 +18,12 @@ fn print(head: &RequestHead<'_>, body: &str) -> Fingerprint {
 }
 
 fn got(path: &str, query: &str) -> Fingerprint {
-    let head = RequestHead {
-        method: "GET",
-        path,
-        query: Some(query),
-        ..RequestHead::default()
-    };
+    let head = RequestHead { method: "GET", path, query: Some(query), ..RequestHead::default() };
     print(&head, "")
 }
 
 fn posted(body: &str) -> Fingerprint {
-    let head = RequestHead {
-        method: "POST",
-        path: "/api/v1/crud/demo/posts/query",
-        ..RequestHead::default()
-    };
+    let head = RequestHead { method: "POST", path: "/api/v1/crud/demo/posts/query", ..RequestHead::default() };
     print(&head, body)
 }
 
@@ -91,65 +82,23 @@ const READS: &[(&str, &str)] = &[
     (POSTS, r#"query={"id":{"value":"1","equality":"LIKE"}}"#),
     (POSTS, r#"query={"id":{"value":"1","equality":"REGEXP"}}"#),
     (POSTS, r#"query={"id":{"value":"1","equality":"CONTAINS"}}"#),
-    (
-        POSTS,
-        r#"query={"id":{"value":"1","equality":"ENDS WITH"}}"#,
-    ),
+    (POSTS, r#"query={"id":{"value":"1","equality":"ENDS WITH"}}"#),
     (POSTS, r#"query={"id":{"value":"1","equality":"MATCH"}}"#),
-    (
-        POSTS,
-        r#"query={"id":{"value":[1,2],"equality":"BETWEEN"}}"#,
-    ),
-    (
-        POSTS,
-        r#"query={"id":{"value":[2,1],"equality":"BETWEEN"}}"#,
-    ),
+    (POSTS, r#"query={"id":{"value":[1,2],"equality":"BETWEEN"}}"#),
+    (POSTS, r#"query={"id":{"value":[2,1],"equality":"BETWEEN"}}"#),
     (POSTS, r#"query={"id":1,"title":"a"}"#),
     (POSTS, r#"query={"id":1,"title":"a"}&searchOperator=OR"#),
-    (
-        POSTS,
-        r#"query={"g":{"__query":{"id":1,"title":"a"},"not":true}}"#,
-    ),
-    (
-        POSTS,
-        r#"fullTextSearch={"fields":["title"],"searchTerm":"a"}"#,
-    ),
-    (
-        POSTS,
-        r#"fullTextSearch={"fields":["title"],"searchTerm":"a","mode":"boolean"}"#,
-    ),
-    (
-        POSTS,
-        r#"fullTextSearch={"fields":["title"],"searchTerm":"a","scoreAlias":"s"}"#,
-    ),
-    (
-        POSTS,
-        r#"join={"tableName":"a","match":{"source":"x","target":"y"}}"#,
-    ),
-    (
-        POSTS,
-        r#"join={"tableName":"a","match":{"source":"x","targetLiteral":"y"}}"#,
-    ),
-    (
-        POSTS,
-        r#"join={"tableName":"a","joinType":"LEFT JOIN","match":{"source":"x","target":"y"}}"#,
-    ),
-    (
-        POSTS,
-        r#"join={"tableName":"a","alias":"b","match":{"source":"x","target":"y"}}"#,
-    ),
-    (
-        POSTS,
-        r#"join={"tableName":"a","nest":true,"match":{"source":"x","target":"y"}}"#,
-    ),
-    (
-        POSTS,
-        r#"join={"tableName":"a","selectFields":[],"match":{"source":"x","target":"y"}}"#,
-    ),
-    (
-        POSTS,
-        r#"join={"tableName":"a","operator":"OR","match":{"source":"x","target":"y"}}"#,
-    ),
+    (POSTS, r#"query={"g":{"__query":{"id":1,"title":"a"},"not":true}}"#),
+    (POSTS, r#"fullTextSearch={"fields":["title"],"searchTerm":"a"}"#),
+    (POSTS, r#"fullTextSearch={"fields":["title"],"searchTerm":"a","mode":"boolean"}"#),
+    (POSTS, r#"fullTextSearch={"fields":["title"],"searchTerm":"a","scoreAlias":"s"}"#),
+    (POSTS, r#"join={"tableName":"a","match":{"source":"x","target":"y"}}"#),
+    (POSTS, r#"join={"tableName":"a","match":{"source":"x","targetLiteral":"y"}}"#),
+    (POSTS, r#"join={"tableName":"a","joinType":"LEFT JOIN","match":{"source":"x","target":"y"}}"#),
+    (POSTS, r#"join={"tableName":"a","alias":"b","match":{"source":"x","target":"y"}}"#),
+    (POSTS, r#"join={"tableName":"a","nest":true,"match":{"source":"x","target":"y"}}"#),
+    (POSTS, r#"join={"tableName":"a","selectFields":[],"match":{"source":"x","target":"y"}}"#),
+    (POSTS, r#"join={"tableName":"a","operator":"OR","match":{"source":"x","target":"y"}}"#),
 ];
 
 #[test]
@@ -157,20 +106,9 @@ fn what_means_something_else_has_another_fingerprint() {
     let prints: Vec<_> = READS.iter().map(|(path, query)| got(path, query)).collect();
     for (at, print) in prints.iter().enumerate() {
         let twin = prints[..at].iter().position(|other| other == print);
-        assert_eq!(
-            twin,
-            None,
-            "{:?} and {:?}",
-            READS[at],
-            twin.map(|twin| READS[twin])
-        );
+        assert_eq!(twin, None, "{:?} and {:?}", READS[at], twin.map(|twin| READS[twin]));
     }
-    let csv = RequestHead {
-        method: "GET",
-        path: POSTS,
-        accept: Some("text/csv"),
-        ..RequestHead::default()
-    };
+    let csv = RequestHead { method: "GET", path: POSTS, accept: Some("text/csv"), ..RequestHead::default() };
     assert_ne!(print(&csv, ""), prints[0]);
 }
 
@@ -196,10 +134,7 @@ fn condition(label: &'static str) -> impl Strategy<Value = (String, Value, Strin
                 values.sort_unstable();
                 (value, format!("{field} in {values:?}"))
             }
-            _ => (
-                json!({"value": values[0], "equality": "<", "fieldName": field}),
-                format!("{field}<{}", values[0]),
-            ),
+            _ => (json!({"value": values[0], "equality": "<", "fieldName": field}), format!("{field}<{}", values[0])),
         };
         // A bare value's field is its label.
         let label = if kind == 0 { field } else { label };
@@ -231,13 +166,7 @@ fn conditions() -> impl Strategy<Value = (Value, String)> {
 
 fn drawn() -> impl Strategy<Value = Drawn> {
     let names = || prop::collection::vec(name(), 1..3);
-    (
-        prop::option::of(conditions()),
-        prop::option::of(names()),
-        prop::option::of(0..2u8),
-        any::<bool>(),
-        any::<bool>(),
-    )
+    (prop::option::of(conditions()), prop::option::of(names()), prop::option::of(0..2u8), any::<bool>(), any::<bool>())
         .prop_map(|(conditions, names, limit, omit, distinct)| {
             let mut options = Map::new();
             let mut meaning = format!("{limit:?} {distinct}");

@@ -70,11 +70,7 @@ impl TusFile {
             folder: FolderPath::parse(&pairs.text(&["folder"])?.unwrap_or_default())?,
             kind,
             label,
-            existing: if pairs.switch("update")? {
-                Existing::IsReplaced
-            } else {
-                Existing::Stays
-            },
+            existing: if pairs.switch("update")? { Existing::IsReplaced } else { Existing::Stays },
             visibility: match (pairs.switch("privateFolder")?, pairs.switch("private")?) {
                 (true, _) => Visibility::PrivateFolder,
                 (false, true) => Visibility::Private,
@@ -105,17 +101,11 @@ impl<'a> Pairs<'a> {
                     .with_hint("Write: key1 base64value1,key2 base64value2"));
             }
             if pairs.iter().any(|(known, _)| *known == key) {
-                return Err(invalid(format!(
-                    "The Upload-Metadata has the key {} twice.",
-                    shown(key)
-                )));
+                return Err(invalid(format!("The Upload-Metadata has the key {} twice.", shown(key))));
             }
-            let value = STANDARD.decode(value).map_err(|_| {
-                invalid(format!(
-                    "The value of {} in the Upload-Metadata is not base64.",
-                    shown(key)
-                ))
-            })?;
+            let value = STANDARD
+                .decode(value)
+                .map_err(|_| invalid(format!("The value of {} in the Upload-Metadata is not base64.", shown(key))))?;
             pairs.push((key, value));
         }
         Ok(Self(pairs))
@@ -130,11 +120,8 @@ impl<'a> Pairs<'a> {
         let Some((key, value)) = keys.iter().find_map(value) else {
             return Ok(None);
         };
-        let text = String::from_utf8(value.clone()).map_err(|_| {
-            invalid(format!(
-                "The value of {key} in the Upload-Metadata is not UTF-8."
-            ))
-        })?;
+        let text = String::from_utf8(value.clone())
+            .map_err(|_| invalid(format!("The value of {key} in the Upload-Metadata is not UTF-8.")))?;
         Ok(Some(text))
     }
 
@@ -146,22 +133,16 @@ impl<'a> Pairs<'a> {
             Some((_, value)) if value.is_empty() => return Ok(true),
             Some((_, value)) => std::str::from_utf8(value).ok(),
         };
-        word.and_then(flag).ok_or_else(|| {
-            invalid(format!(
-                "The value of {key} in the Upload-Metadata must be true or false."
-            ))
-        })
+        word.and_then(flag)
+            .ok_or_else(|| invalid(format!("The value of {key} in the Upload-Metadata must be true or false.")))
     }
 }
 
 fn parse_kind(word: &str) -> Result<MediaKind, Problem> {
     MediaKind::parse(word).ok_or_else(|| {
         let words = MediaKind::ALL.map(MediaKind::as_str);
-        invalid(format!(
-            "kind must be image, video, audio or file, not {}.",
-            shown(word)
-        ))
-        .with_hint_if(nearest(word, words).map(|word| format!("Did you mean {word}?")))
+        invalid(format!("kind must be image, video, audio or file, not {}.", shown(word)))
+            .with_hint_if(nearest(word, words).map(|word| format!("Did you mean {word}?")))
     })
 }
 

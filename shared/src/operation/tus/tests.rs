@@ -9,12 +9,7 @@ use crate::upload::{Existing, Label, Visibility};
 
 const ID: &str = "0192f3a1-7c1e-7d3a-9d55-0b6c6a1f0e11";
 
-fn pending(
-    method: &str,
-    path: &str,
-    content_type: Option<&str>,
-    headers: &[(&str, &str)],
-) -> Result<Pending, Problem> {
+fn pending(method: &str, path: &str, content_type: Option<&str>, headers: &[(&str, &str)]) -> Result<Pending, Problem> {
     let path = format!("{PATH}{path}");
     let content_type = content_type.map(|value| ("content-type", value));
     let headers = headers.iter().copied().chain(content_type);
@@ -53,26 +48,13 @@ fn each_request_of_the_protocol_is_known() {
     assert_eq!(call("OPTIONS", "", &[]).unwrap(), TusCall::Describe);
     assert_eq!(call("OPTIONS", &below, &[]).unwrap(), TusCall::Describe);
     assert_eq!(call("HEAD", &below, &[V1]).unwrap(), TusCall::Status(id));
-    assert_eq!(
-        call("DELETE", &below, &[V1]).unwrap(),
-        TusCall::Terminate(id)
-    );
-    assert_eq!(
-        call("PATCH", &below, &at_7).unwrap(),
-        TusCall::Append { id, offset: 7 }
-    );
+    assert_eq!(call("DELETE", &below, &[V1]).unwrap(), TusCall::Terminate(id));
+    assert_eq!(call("PATCH", &below, &at_7).unwrap(), TusCall::Append { id, offset: 7 });
     let [version, offset] = at_7;
     let overridden = [version, offset, ("x-http-method-override", "PATCH")];
-    assert_eq!(
-        call("POST", &below, &overridden).unwrap(),
-        TusCall::Append { id, offset: 7 }
-    );
+    assert_eq!(call("POST", &below, &overridden).unwrap(), TusCall::Append { id, offset: 7 });
     let metadata = pairs(&[("filename", "a.bin")]);
-    let created = call(
-        "POST",
-        "",
-        &[V1, ("upload-length", "9"), ("upload-metadata", &metadata)],
-    );
+    let created = call("POST", "", &[V1, ("upload-length", "9"), ("upload-metadata", &metadata)]);
     let TusCall::Create(new) = created.unwrap() else {
         panic!("no creation");
     };
@@ -91,10 +73,7 @@ fn bodies_are_taken_as_bytes_under_their_own_type_alone() {
     assert!(bytes.check_body_type().is_ok());
     for other in [None, Some("application/octet-stream"), Some("")] {
         let refused = pending("PATCH", &below, other, &offset).unwrap();
-        assert_eq!(
-            refused.check_body_type().unwrap_err().code(),
-            ErrorCode::UnsupportedMediaType
-        );
+        assert_eq!(refused.check_body_type().unwrap_err().code(), ErrorCode::UnsupportedMediaType);
     }
     let metadata = pairs(&[("filename", "a")]);
     let new = [V1, ("upload-length", "1"), ("upload-metadata", &metadata)];
@@ -110,12 +89,7 @@ fn bodies_are_taken_as_bytes_under_their_own_type_alone() {
 fn another_version_is_told_which_one_is_spoken() {
     let below = format!("/{ID}");
     for version in [vec![], vec![("tus-resumable", "0.2.2")]] {
-        for (method, path) in [
-            ("POST", ""),
-            ("HEAD", below.as_str()),
-            ("PATCH", &below),
-            ("DELETE", &below),
-        ] {
+        for (method, path) in [("POST", ""), ("HEAD", below.as_str()), ("PATCH", &below), ("DELETE", &below)] {
             let refused = call(method, path, &version).unwrap_err();
             assert_eq!(refused.code(), ErrorCode::PreconditionFailed, "{method}");
         }
@@ -158,19 +132,11 @@ fn headers_that_can_not_be_meant_are_refused() {
         ("GET", below.as_str(), ErrorCode::MethodNotAllowed),
         ("POST", &below, ErrorCode::MethodNotAllowed),
         ("HEAD", "/7", ErrorCode::MediaNotFound),
-        (
-            "HEAD",
-            "/0192f3a17c1e7d3a9d550b6c6a1f0e11",
-            ErrorCode::MediaNotFound,
-        ),
+        ("HEAD", "/0192f3a17c1e7d3a9d550b6c6a1f0e11", ErrorCode::MediaNotFound),
         ("HEAD", "/", ErrorCode::RouteNotFound),
         ("HEAD", &format!("{below}/x"), ErrorCode::RouteNotFound),
     ] {
-        assert_eq!(
-            call(method, path, &[V1]).unwrap_err().code(),
-            code,
-            "{method} {path}"
-        );
+        assert_eq!(call(method, path, &[V1]).unwrap_err().code(), code, "{method} {path}");
     }
 }
 
@@ -204,26 +170,10 @@ fn metadata_say_what_the_file_will_be() {
 fn a_type_is_a_kind_or_a_label() {
     for (given, kind, label) in [
         (vec![("type", "image")], MediaKind::Image, None),
-        (
-            vec![("type", "video/mp4")],
-            MediaKind::Video,
-            Some("video/mp4"),
-        ),
-        (
-            vec![("type", "file"), ("filetype", "image/png")],
-            MediaKind::File,
-            Some("image/png"),
-        ),
-        (
-            vec![("type", "audio/mpeg"), ("kind", "file")],
-            MediaKind::File,
-            Some("audio/mpeg"),
-        ),
-        (
-            vec![("filetype", "image/svg+xml")],
-            MediaKind::File,
-            Some("image/svg+xml"),
-        ),
+        (vec![("type", "video/mp4")], MediaKind::Video, Some("video/mp4")),
+        (vec![("type", "file"), ("filetype", "image/png")], MediaKind::File, Some("image/png")),
+        (vec![("type", "audio/mpeg"), ("kind", "file")], MediaKind::File, Some("audio/mpeg")),
+        (vec![("filetype", "image/svg+xml")], MediaKind::File, Some("image/svg+xml")),
         (vec![("filetype", "")], MediaKind::File, None),
     ] {
         let mut all = vec![("name", "a")];

@@ -35,10 +35,7 @@ pub(in crate::operation) struct DeleteHead {
 }
 
 impl DeleteHead {
-    pub(in crate::operation) fn from_pairs(
-        id: Option<RecordId>,
-        options: Options,
-    ) -> Result<Self, Problem> {
+    pub(in crate::operation) fn from_pairs(id: Option<RecordId>, options: Options) -> Result<Self, Problem> {
         let key_values = KeyValues::collect(&FOR_DELETE, options, |name| {
             options::unknown(name, &[FOR_DELETE.list, FOR_DELETE.joiner])
         })?;
@@ -47,43 +44,30 @@ impl DeleteHead {
 }
 
 impl Delete {
-    pub(in crate::operation) fn from_body(
-        table: TablePath,
-        head: DeleteHead,
-        bytes: &[u8],
-    ) -> Result<Self, Problem> {
+    pub(in crate::operation) fn from_body(table: TablePath, head: DeleteHead, bytes: &[u8]) -> Result<Self, Problem> {
         let in_body = if bytes.trim_ascii().is_empty() {
             KeyValues::default()
         } else {
-            let members = json::body_members(bytes)?
-                .into_iter()
-                .map(|(name, value)| (name.into_owned(), value));
+            let members = json::body_members(bytes)?.into_iter().map(|(name, value)| (name.into_owned(), value));
             KeyValues::collect(&FOR_DELETE, members, |name| {
                 body(format!("A delete has no part {}.", shown(name)))
                     .with_hint("Use {\"deleteKeyValues\": [{key, value}, …]}.")
             })?
         };
         if !in_body.is_empty() && !head.key_values.is_empty() {
-            return Err(body(
-                "deleteKeyValues stands in the body and in the URL.".to_owned(),
-            ));
+            return Err(body("deleteKeyValues stands in the body and in the URL.".to_owned()));
         }
-        let key_values = if in_body.is_empty() {
-            head.key_values
-        } else {
-            in_body
-        };
+        let key_values = if in_body.is_empty() { head.key_values } else { in_body };
         let target = match (head.id, key_values.condition(&FOR_DELETE)?) {
             (Some(id), None) => Target::Record(id),
             (None, Some(condition)) => Target::Matching(condition),
             (Some(_), Some(_)) => {
-                return Err(body(
-                    "The id in the path and deleteKeyValues exclude each other.".to_owned(),
-                ));
+                return Err(body("The id in the path and deleteKeyValues exclude each other.".to_owned()));
             }
             (None, None) => {
-                return Err(body("The request does not say which records to delete.".to_owned())
-                    .with_hint("Name one by its id in the path, or several by {\"deleteKeyValues\": [{key, value}, …]}."));
+                return Err(body("The request does not say which records to delete.".to_owned()).with_hint(
+                    "Name one by its id in the path, or several by {\"deleteKeyValues\": [{key, value}, …]}.",
+                ));
             }
         };
         Ok(Self { table, target })

@@ -27,10 +27,7 @@ pub(in crate::operation) struct InsertHead {
 const ON_CONFLICT: &str = "onConflict";
 
 impl InsertHead {
-    pub(in crate::operation) fn new(
-        options: Options,
-        idempotency_key: Option<&str>,
-    ) -> Result<Self, Problem> {
+    pub(in crate::operation) fn new(options: Options, idempotency_key: Option<&str>) -> Result<Self, Problem> {
         let mut head = Self::default();
         for (name, value) in options {
             match name.as_str() {

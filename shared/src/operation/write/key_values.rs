@@ -15,16 +15,10 @@ pub(super) struct Names {
 }
 
 /// Those of an update.
-pub(super) const FOR_UPDATE: Names = Names {
-    list: "updateKeyValues",
-    joiner: "updateKeyValuesOperator",
-};
+pub(super) const FOR_UPDATE: Names = Names { list: "updateKeyValues", joiner: "updateKeyValuesOperator" };
 
 /// Those of a delete.
-pub(super) const FOR_DELETE: Names = Names {
-    list: "deleteKeyValues",
-    joiner: "deleteKeyValuesOperator",
-};
+pub(super) const FOR_DELETE: Names = Names { list: "deleteKeyValues", joiner: "deleteKeyValuesOperator" };
 
 /// The list and its joiner, wherever they stood.
 #[derive(Clone, Debug, Default)]

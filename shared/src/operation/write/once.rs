@@ -40,11 +40,9 @@ impl IdempotencyKey {
             }
             Err(fault) => fault.to_owned(),
         };
-        Err(Problem::new(
-            ErrorCode::InvalidQueryOption,
-            format!("The header Idempotency-Key {fault}."),
-        )
-        .with_hint("Send one random value, such as a UUID, for each insert; one with blanks stands in double quotes."))
+        Err(Problem::new(ErrorCode::InvalidQueryOption, format!("The header Idempotency-Key {fault}.")).with_hint(
+            "Send one random value, such as a UUID, for each insert; one with blanks stands in double quotes.",
+        ))
     }
 }
 
@@ -78,12 +76,7 @@ pub struct Once {
 }
 
 impl Once {
-    pub(super) fn new(
-        key: &IdempotencyKey,
-        table: &TablePath,
-        on_conflict: OnConflict,
-        body: &[u8],
-    ) -> Self {
+    pub(super) fn new(key: &IdempotencyKey, table: &TablePath, on_conflict: OnConflict, body: &[u8]) -> Self {
         let option = match on_conflict {
             OnConflict::Refuse => "",
             OnConflict::Update => "update",

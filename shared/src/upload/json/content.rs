@@ -189,10 +189,7 @@ impl Content {
         self.escape = Escape::None;
         match byte {
             b'u' => {
-                self.escape = Escape::Unicode {
-                    value: 0,
-                    digits: 0,
-                };
+                self.escape = Escape::Unicode { value: 0, digits: 0 };
                 Ok(())
             }
             b'n' => self.character(b'\n', self.escape_at),
@@ -211,19 +208,13 @@ impl Content {
         };
         let value = value << 4 | digit as u16;
         if digits < 3 {
-            self.escape = Escape::Unicode {
-                value,
-                digits: digits + 1,
-            };
+            self.escape = Escape::Unicode { value, digits: digits + 1 };
             return Ok(());
         }
         self.escape = Escape::None;
         match u8::try_from(value) {
             Ok(character) if character.is_ascii() => self.character(character, self.escape_at),
-            _ => Err(Fault::Media(
-                "holds a character that base64 does not have".into(),
-                Some(self.escape_at),
-            )),
+            _ => Err(Fault::Media("holds a character that base64 does not have".into(), Some(self.escape_at))),
         }
     }
 
@@ -237,10 +228,7 @@ impl Content {
         let Some(prefix) = &mut self.prefix else {
             return match character {
                 b'\n' | b'\r' | b'\t' => Ok(()),
-                _ => self
-                    .decoder
-                    .push(&[character])
-                    .map_err(|(_, fault)| not_base64(fault, at)),
+                _ => self.decoder.push(&[character]).map_err(|(_, fault)| not_base64(fault, at)),
             };
         };
         if let Some(expected) = SCHEME.get(prefix.len()) {
@@ -260,9 +248,7 @@ impl Content {
             return Err(Fault::Media(said, Some(at)));
         }
         if prefix.len() == UPLOAD_LABEL_MAX_BYTES {
-            let said = format!(
-                "has a data URL without a comma in its first {UPLOAD_LABEL_MAX_BYTES} bytes"
-            );
+            let said = format!("has a data URL without a comma in its first {UPLOAD_LABEL_MAX_BYTES} bytes");
             return Err(Fault::Media(said.into(), Some(at)));
         }
         prefix.push(character);
@@ -272,31 +258,21 @@ impl Content {
     /// What was read is no data URL, but base64 already, where that is allowed.
     fn is_bare(&mut self, at: u64) -> Result<(), Fault> {
         if self.head == Head::Required {
-            return Err(Fault::Media(
-                "does not begin data:<type>;base64,".into(),
-                Some(at),
-            ));
+            return Err(Fault::Media("does not begin data:<type>;base64,".into(), Some(at)));
         }
         let prefix = self.prefix.take().unwrap_or_default();
-        self.decoder
-            .push(&prefix)
-            .map_err(|(_, fault)| not_base64(fault, at))
+        self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
     /// Ends the text, whose closing quote is at that byte.
     fn end(&mut self, at: u64) -> Result<(), Fault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {
-                return Err(Fault::Media(
-                    "has a data URL without a comma".into(),
-                    Some(at),
-                ));
+                return Err(Fault::Media("has a data URL without a comma".into(), Some(at)));
             }
             self.is_bare(at)?;
         }
-        self.decoder
-            .finish()
-            .map_err(|fault| not_base64(fault, at))?;
+        self.decoder.finish().map_err(|fault| not_base64(fault, at))?;
         if self.decoder.total() == 0 {
             return Err(Fault::Media("is empty".into(), None));
         }
@@ -310,22 +286,16 @@ fn is_plain(text: &[u8]) -> bool {
 }
 
 fn control(at: u64) -> Fault {
-    Fault::Json(malformed(&format!(
-        "a control character stands at byte {at}"
-    )))
+    Fault::Json(malformed(&format!("a control character stands at byte {at}")))
 }
 
 fn not_base64(fault: base64::Fault, at: u64) -> Fault {
     let said = match fault {
-        base64::Fault::Character(byte @ b'!'..=b'~') => {
-            format!("is not base64: it holds {}", char::from(byte)).into()
-        }
+        base64::Fault::Character(byte @ b'!'..=b'~') => format!("is not base64: it holds {}", char::from(byte)).into(),
         base64::Fault::Character(byte) => format!("is not base64: it holds 0x{byte:02x}").into(),
         base64::Fault::Padding => "is not base64: a padding = stands where none can be".into(),
         base64::Fault::Cut => "is not whole base64: its last group is cut".into(),
-        base64::Fault::TrailingBits => {
-            "is not base64: its last character says more than a byte can hold".into()
-        }
+        base64::Fault::TrailingBits => "is not base64: its last character says more than a byte can hold".into(),
     };
     Fault::Media(said, Some(at))
 }

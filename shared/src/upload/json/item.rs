@@ -59,15 +59,13 @@ impl Reader {
 
     pub(super) fn check_kind(&self) -> Result<(), Problem> {
         match (self.shape, self.draft.kind()) {
-            (Some(Shape::B(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => {
-                Err(invalid(format!(
-                    "type must be image or file for items like {} and {}, not {}.",
-                    Family::Image,
-                    Family::File,
-                    kind.as_str()
-                ))
-                .with_hint(format!("Use items like {} instead.", Family::Named)))
-            }
+            (Some(Shape::B(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => Err(invalid(format!(
+                "type must be image or file for items like {} and {}, not {}.",
+                Family::Image,
+                Family::File,
+                kind.as_str()
+            ))
+            .with_hint(format!("Use items like {} instead.", Family::Named))),
             _ => Ok(()),
         }
     }
@@ -124,13 +122,8 @@ impl Reader {
                 let named = self.item.name.as_deref();
                 let named = named.map_or(String::new(), |name| format!(" ({})", shown(name)));
                 let place = at.map_or(String::new(), |at| format!(" (byte {at} of the body)"));
-                Problem::new(
-                    ErrorCode::InvalidMedia,
-                    format!("{}{named} {said}{place}.", self.item_path()),
-                )
-                .with_hint(
-                    "Send the file's bytes as base64, behind data:<type>;base64, as in a data URL.",
-                )
+                Problem::new(ErrorCode::InvalidMedia, format!("{}{named} {said}{place}.", self.item_path()))
+                    .with_hint("Send the file's bytes as base64, behind data:<type>;base64, as in a data URL.")
             }
         }
     }

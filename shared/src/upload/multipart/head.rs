@@ -29,12 +29,8 @@ impl Part {
     pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
         let (mut disposition, mut label) = (None, None);
         for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
-            let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_token(name))
-            else {
-                return Err(invalid(format!(
-                    "The header line {} of a part is malformed.",
-                    shown(line)
-                )));
+            let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_token(name)) else {
+                return Err(invalid(format!("The header line {} of a part is malformed.", shown(line))));
             };
             let value = value.trim_ascii();
             match name.to_ascii_lowercase().as_str() {
@@ -44,9 +40,7 @@ impl Part {
                 "content-disposition" => disposition = Some(value),
                 "content-type" => label = Label::mime(value),
                 "content-transfer-encoding"
-                    if !["binary", "8bit", "7bit"]
-                        .iter()
-                        .any(|plain| value.eq_ignore_ascii_case(plain)) =>
+                    if !["binary", "8bit", "7bit"].iter().any(|plain| value.eq_ignore_ascii_case(plain)) =>
                 {
                     return Err(invalid(format!(
                         "The Content-Transfer-Encoding {} of a part is not read here.",
@@ -63,11 +57,8 @@ impl Part {
             Parameters::parse(parameters).filter(|_| is_form_data)
         });
         let Some(parameters) = disposition else {
-            return Err(
-                invalid("A part has no sound line Content-Disposition.").with_hint(
-                    "Write Content-Disposition: form-data; name=\"files\"; filename=\"photo.jpg\".",
-                ),
-            );
+            return Err(invalid("A part has no sound line Content-Disposition.")
+                .with_hint("Write Content-Disposition: form-data; name=\"files\"; filename=\"photo.jpg\"."));
         };
         match parameters.file_name()? {
             Some(name) if name.is_empty() => return Ok(Self::NoFile),
@@ -139,8 +130,7 @@ impl<'a> Parameters<'a> {
 
 /// The answer to a file without a name.
 pub(super) fn nameless() -> Problem {
-    invalid("A file has no name.")
-        .with_hint("Give its part a filename, or leave the part out if no file was chosen.")
+    invalid("A file has no name.").with_hint("Give its part a filename, or leave the part out if no file was chosen.")
 }
 
 /// The text up to its closing quote, and what is behind. A backslash stands for itself unless a quote or

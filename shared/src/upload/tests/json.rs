@@ -25,10 +25,7 @@ fn the_first_shape_is_read_with_all_that_it_may_say() {
     assert_eq!(form.existing(), Existing::IsReplaced);
     assert_eq!(files, [b"cat", b"dog"]);
     let [cat, dog] = form.items() else { panic!() };
-    assert_eq!(
-        (cat.name().as_str(), dog.name().as_str()),
-        ("cat.png", "dog.gif")
-    );
+    assert_eq!((cat.name().as_str(), dog.name().as_str()), ("cat.png", "dog.gif"));
     assert_eq!(cat.label(), Some(&Label::Mime("image/png".into())));
     assert_eq!(dog.visibility(), Visibility::Private);
 }
@@ -39,26 +36,15 @@ fn the_second_shape_is_read_as_one_object_and_as_a_list() {
     let (form, files) = json(&format!(r#"{{"media":{item},"type":"image"}}"#)).unwrap();
     assert_eq!(form.shape(), Shape::B(Given::One));
     assert_eq!(form.items()[0].name().as_str(), "my-cat.jpg");
-    assert_eq!(
-        form.items()[0].label(),
-        Some(&Label::Extension("jpg".into()))
-    );
-    assert_eq!(
-        (form.existing(), files),
-        (Existing::Stays, vec![b"cat".to_vec()])
-    );
+    assert_eq!(form.items()[0].label(), Some(&Label::Extension("jpg".into())));
+    assert_eq!((form.existing(), files), (Existing::Stays, vec![b"cat".to_vec()]));
 
     let other = r#"{"fileName":"a.pdf","fileBase64":"data:application/pdf;base64,cGRm","fileType":"pdf",
         "private":true,"privateFolder":null}"#;
     let (form, _) = json(&format!(r#"{{"type":"image","media":[{item},{other}]}}"#)).unwrap();
     assert_eq!(form.shape(), Shape::B(Given::List));
-    let [image, file] = form.items() else {
-        panic!()
-    };
-    assert_eq!(
-        (image.kind(), file.kind()),
-        (MediaKind::Image, MediaKind::File)
-    );
+    let [image, file] = form.items() else { panic!() };
+    assert_eq!((image.kind(), file.kind()), (MediaKind::Image, MediaKind::File));
     assert_eq!(file.label(), Some(&Label::Mime("application/pdf".into())));
     assert_eq!(image.visibility(), Visibility::Public);
     assert_eq!(file.visibility(), Visibility::Private);
@@ -66,43 +52,19 @@ fn the_second_shape_is_read_as_one_object_and_as_a_list() {
 
 #[test]
 fn what_an_item_says_of_its_privacy_goes_before_what_the_upload_says() {
-    let item = |name: &str, said: &str| {
-        format!(r#"{{"fileName":"{name}","fileBase64":"YQ","fileType":"txt"{said}}}"#)
-    };
-    let items = [
-        item("a", ""),
-        item("b", r#","private":false"#),
-        item("c", r#","private":false,"privateFolder":true"#),
-    ];
-    let (form, _) = json(&format!(
-        r#"{{"media":[{}],"type":"file","private":true}}"#,
-        items.join(",")
-    ))
-    .unwrap();
-    let said: Vec<_> = form
-        .items()
-        .iter()
-        .map(super::UploadItem::visibility)
-        .collect();
-    assert_eq!(
-        said,
-        [
-            Visibility::Private,
-            Visibility::MadePublic,
-            Visibility::PrivateFolder
-        ]
-    );
+    let item = |name: &str, said: &str| format!(r#"{{"fileName":"{name}","fileBase64":"YQ","fileType":"txt"{said}}}"#);
+    let items =
+        [item("a", ""), item("b", r#","private":false"#), item("c", r#","private":false,"privateFolder":true"#)];
+    let (form, _) = json(&format!(r#"{{"media":[{}],"type":"file","private":true}}"#, items.join(","))).unwrap();
+    let said: Vec<_> = form.items().iter().map(super::UploadItem::visibility).collect();
+    assert_eq!(said, [Visibility::Private, Visibility::MadePublic, Visibility::PrivateFolder]);
 }
 
 #[test]
 fn base64_is_taken_in_either_alphabet_with_escapes_and_line_breaks() {
     let bytes: Vec<u8> = (0..=255).cycle().take(5_000).collect();
     let text = STANDARD.encode(&bytes);
-    let broken: Vec<_> = text
-        .as_bytes()
-        .chunks(76)
-        .map(|line| str::from_utf8(line).unwrap())
-        .collect();
+    let broken: Vec<_> = text.as_bytes().chunks(76).map(|line| str::from_utf8(line).unwrap()).collect();
     for written in [
         text.clone(),
         text.trim_end_matches('=').to_owned(),
@@ -148,10 +110,7 @@ fn what_is_no_base64_is_refused_with_its_place() {
     ] {
         let (code, message) = refused(&one(written));
         assert_eq!(code, InvalidMedia, "{written}");
-        assert!(
-            message.starts_with("media (\"a\") ") && message.contains(said),
-            "{message}"
-        );
+        assert!(message.starts_with("media (\"a\") ") && message.contains(said), "{message}");
     }
     let body = one("YW*j");
     let place = format!("(byte {} of the body).", body.find('*').unwrap());
@@ -162,8 +121,7 @@ fn what_is_no_base64_is_refused_with_its_place() {
 
 #[test]
 fn heads_of_data_urls_are_checked() {
-    let item =
-        |written: &str| format!(r#"{{"type":"file","media":{{"name":"a","base64":"{written}"}}}}"#);
+    let item = |written: &str| format!(r#"{{"type":"file","media":{{"name":"a","base64":"{written}"}}}}"#);
     for written in [
         "",
         "YQ==",
@@ -181,11 +139,7 @@ fn heads_of_data_urls_are_checked() {
     }
     let long = format!("data:a/b;name={};base64,YQ", "x".repeat(2_000));
     assert!(refused(&item(&long)).1.contains("without a comma"));
-    for written in [
-        "data:a/b;base64,YQ",
-        "DATA:a/b; charset=utf-8; BASE64,YQ",
-        "d\\u0061ta:a\\/b;base64\\u002cYQ",
-    ] {
+    for written in ["data:a/b;base64,YQ", "DATA:a/b; charset=utf-8; BASE64,YQ", "d\\u0061ta:a\\/b;base64\\u002cYQ"] {
         assert!(json(&item(written)).is_ok(), "{written}");
     }
     // In the second shape, what is no data URL is base64, though it begin like one.
@@ -199,19 +153,13 @@ fn malformed_json_is_refused_with_its_place() {
     for end in 1..whole.len() {
         let (code, message) = refused(&whole[..end]);
         assert_eq!(code, InvalidJson, "{}", &whole[..end]);
-        assert!(
-            message.contains(&format!("ended early, at byte {end}")),
-            "{message}"
-        );
+        assert!(message.contains(&format!("ended early, at byte {end}")), "{message}");
     }
     assert_eq!(refused("").1, "The body is empty.");
     for (body, said) in [
         ("{x", "x stands at byte 1"),
         ("\u{feff}{x", "x stands at byte 4"),
-        (
-            "{\"type\" \"file\"}",
-            "a text stands at byte 8, where a colon is expected",
-        ),
+        ("{\"type\" \"file\"}", "a text stands at byte 8, where a colon is expected"),
         ("{,", ", stands at byte 1, where a key or } is expected"),
         ("{\"update\":tru}", "an unknown word stands at byte 10"),
         ("{\"type\":\"\\x\"}", "invalid escape in the text at byte 8"),
@@ -225,11 +173,7 @@ fn malformed_json_is_refused_with_its_place() {
         assert_eq!(code, InvalidJson, "{message}");
         assert!(message.contains(said), "{message}");
     }
-    assert!(
-        refused(&format!("{whole} {{"))
-            .1
-            .contains("where the end is expected")
-    );
+    assert!(refused(&format!("{whole} {{")).1.contains("where the end is expected"));
     assert_eq!(refused(&format!("{whole}nul")).0, InvalidJson);
     assert_eq!(refused(&one("YQ\\x")).0, InvalidJson);
     assert_eq!(refused(&one("YQ\n")).0, InvalidJson);
@@ -247,62 +191,29 @@ fn faults_of_shape_name_the_key() {
         ("1", "not a number"),
         ("{}", "no file"),
         (r#"{"media":[],"type":"file"}"#, "no file"),
-        (
-            r#"{"media":null}"#,
-            "media must be a list of items, not null",
-        ),
-        (
-            r#"{"media":[1]}"#,
-            "media[0] must be an object, not a number",
-        ),
+        (r#"{"media":null}"#, "media must be a list of items, not null"),
+        (r#"{"media":[1]}"#, "media[0] must be an object, not a number"),
         (r#"{"media":[{}]}"#, "media[0] holds no file"),
         (r#"{"media":[{"private":true}]}"#, "media[0] holds no file"),
         (r#"{"media":[{"name":"a"}]}"#, "media[0].base64 is missing"),
-        (
-            r#"{"media":{"imageName":"a","imageType":"b"}}"#,
-            "media.imageBase64 is missing",
-        ),
-        (
-            r#"{"media":[{"name":1}]}"#,
-            "media[0].name must be a text, not a number",
-        ),
-        (
-            r#"{"media":[{"name":"a","base64":[]}]}"#,
-            "media[0].base64 must be a text of base64, not a list",
-        ),
-        (
-            r#"{"media":[{"name":"a","name":"b"}]}"#,
-            "media[0].name is repeated",
-        ),
-        (
-            r#"{"media":[{"nam":"a"}]}"#,
-            "\"nam\" is no key of media[0]",
-        ),
+        (r#"{"media":{"imageName":"a","imageType":"b"}}"#, "media.imageBase64 is missing"),
+        (r#"{"media":[{"name":1}]}"#, "media[0].name must be a text, not a number"),
+        (r#"{"media":[{"name":"a","base64":[]}]}"#, "media[0].base64 must be a text of base64, not a list"),
+        (r#"{"media":[{"name":"a","name":"b"}]}"#, "media[0].name is repeated"),
+        (r#"{"media":[{"nam":"a"}]}"#, "\"nam\" is no key of media[0]"),
         (r#"{"medai":[]}"#, "\"medai\" is no key of an upload"),
         (r#"{"type":"file","type":"file"}"#, "type is repeated"),
         (r#"{"type":null}"#, "type must be a text, not null"),
         (r#"{"type":"picture"}"#, "not \"picture\""),
-        (
-            r#"{"update":"true"}"#,
-            "update must be true or false, not a text",
-        ),
+        (r#"{"update":"true"}"#, "update must be true or false, not a text"),
         (r#"{"folder":"a//b"}"#, "empty part"),
-        (
-            r#"{"media":[{"name":"a","imageName":"b"}]}"#,
-            "media[0].imageName does not go with",
-        ),
-        (
-            r#"{"media":[{"fileName":"a","imageType":"b"}]}"#,
-            "media[0].imageType does not go with",
-        ),
+        (r#"{"media":[{"name":"a","imageName":"b"}]}"#, "media[0].imageName does not go with"),
+        (r#"{"media":[{"fileName":"a","imageType":"b"}]}"#, "media[0].imageType does not go with"),
         (
             r#"{"media":[{"name":"a","base64":"data:a/b;base64,YQ"},{"fileName":"a"}]}"#,
             "media[1].fileName is of another shape",
         ),
-        (
-            r#"{"type":"video","media":[{"fileName":"a"}]}"#,
-            "type must be image or file",
-        ),
+        (r#"{"type":"video","media":[{"fileName":"a"}]}"#, "type must be image or file"),
         (
             r#"{"media":[{"name":"a/b","base64":"data:a/b;base64,YQ"}]}"#,
             "media[0].name: The name \"a/b\" holds a slash",
@@ -311,10 +222,7 @@ fn faults_of_shape_name_the_key() {
             r#"{"media":[{"name":"a","base64":"data:a/b;base64,YQ"},{"base64":"data:a/b;base64,YQ","name":"a"}]}"#,
             "would be called \"a\"",
         ),
-        (
-            r#"{"media":{"name":"a","base64":"data:a/b;base64,YQ"}}"#,
-            "type is missing",
-        ),
+        (r#"{"media":{"name":"a","base64":"data:a/b;base64,YQ"}}"#, "type is missing"),
     ] {
         let (code, message) = refused(body);
         assert_eq!(code, InvalidBody, "{message}");
@@ -327,30 +235,18 @@ fn faults_of_shape_name_the_key() {
 #[test]
 fn items_and_texts_are_bounded() {
     let items = |count: usize| {
-        let items: Vec<_> = (0..count)
-            .map(|at| format!(r#"{{"name":"{at}","base64":"data:a/b;base64,YQ"}}"#))
-            .collect();
+        let items: Vec<_> =
+            (0..count).map(|at| format!(r#"{{"name":"{at}","base64":"data:a/b;base64,YQ"}}"#)).collect();
         format!(r#"{{"type":"file","media":[{}]}}"#, items.join(","))
     };
     assert!(json(&items(UPLOAD_MAX_ITEMS)).is_ok());
     assert_eq!(refused(&items(UPLOAD_MAX_ITEMS + 1)).0, InvalidBody);
     let long = "x".repeat(UPLOAD_TEXT_MAX_BYTES + 1);
-    assert!(
-        refused(&format!(r#"{{"folder":"{long}"#))
-            .1
-            .contains("folder is longer")
-    );
-    assert!(
-        refused(&format!(r#"{{"{long}"#))
-            .1
-            .contains("A key is longer")
-    );
+    assert!(refused(&format!(r#"{{"folder":"{long}"#)).1.contains("folder is longer"));
+    assert!(refused(&format!(r#"{{"{long}"#)).1.contains("A key is longer"));
     let escaped = "\\u0061".repeat(255);
     let body = one("YQ").replace("\"a\"", &format!("\"{escaped}\""));
-    assert_eq!(
-        json(&body).unwrap().0.items()[0].name().as_str(),
-        "a".repeat(255)
-    );
+    assert_eq!(json(&body).unwrap().0.items()[0].name().as_str(), "a".repeat(255));
 }
 
 #[test]
@@ -364,9 +260,7 @@ fn a_fault_behind_many_escapes_is_found_where_it_is() {
 
 #[test]
 fn large_files_come_in_chunks_of_one_size() {
-    let bytes: Vec<u8> = (0..UPLOAD_CHUNK_BYTES * 3 + 100)
-        .map(|at| (at % 251) as u8)
-        .collect();
+    let bytes: Vec<u8> = (0..UPLOAD_CHUNK_BYTES * 3 + 100).map(|at| (at % 251) as u8).collect();
     let body = one(&STANDARD.encode(&bytes));
     for size in [1_000, 65_536, body.len()] {
         let pieces = body.as_bytes().chunks(size);

@@ -34,10 +34,7 @@ fn files_and_fields_are_read_in_any_order() {
     assert_eq!(form.existing(), Existing::IsReplaced);
     assert_eq!(files, [&b"cat"[..], b"d\r\n-\r\n--xy\r\n\r\n--\r\nog"]);
     let [cat, dog] = form.items() else { panic!() };
-    assert_eq!(
-        (cat.name().as_str(), dog.name().as_str()),
-        ("cat.png", "dog.gif")
-    );
+    assert_eq!((cat.name().as_str(), dog.name().as_str()), ("cat.png", "dog.gif"));
     assert_eq!(cat.label(), Some(&Label::Mime("image/png".into())));
     assert_eq!((dog.label(), dog.visibility()), (None, Visibility::Private));
 }
@@ -55,14 +52,10 @@ fn names_of_files_are_read_as_clients_write_them() {
         (r#"filename="cat.png\\""#, "cat.png"),
         (r#"filename="a\"b\"""#, "a\"b\""),
         (r#"filename="写真.png""#, "写真.png"),
-        (
-            r#"filename="x"; filename*=UTF-8''na%C3%AFve%20caf%C3%A9.txt"#,
-            "naïve café.txt",
-        ),
+        (r#"filename="x"; filename*=UTF-8''na%C3%AFve%20caf%C3%A9.txt"#, "naïve café.txt"),
         (r#"filename*=iso-8859-1'en'%E9.txt"#, "é.txt"),
     ] {
-        let body =
-            part(&format!("name=a; {written}"), "x") + &part("name=type", "file") + "--xyz--";
+        let body = part(&format!("name=a; {written}"), "x") + &part("name=type", "file") + "--xyz--";
         assert_eq!(form(&body).unwrap().0.items()[0].name().as_str(), name);
     }
 }
@@ -70,12 +63,9 @@ fn names_of_files_are_read_as_clients_write_them() {
 #[test]
 fn every_boundary_that_is_allowed_is_found() {
     let long = "-".repeat(69) + "x";
-    for (written, boundary) in [
-        ("xyz", "xyz"),
-        ("\"x y z\"", "x y z"),
-        ("\"a'()+_,-./:=?\"; charset=utf-8", "a'()+_,-./:=?"),
-        (&long, &long),
-    ] {
+    for (written, boundary) in
+        [("xyz", "xyz"), ("\"x y z\"", "x y z"), ("\"a'()+_,-./:=?\"; charset=utf-8", "a'()+_,-./:=?"), (&long, &long)]
+    {
         let body = part("filename=a", "\n--") + &part("name=type", "file") + "--xyz--";
         let body = body.replace('\n', "\r\n").replace("xyz", boundary);
         let kind = format!("multipart/form-data; boundary={written}");
@@ -99,14 +89,9 @@ fn every_boundary_that_is_allowed_is_found() {
 #[test]
 fn forms_of_browsers_are_read() {
     // A file field that was left empty, and boxes that were checked.
-    let unchosen = part(
-        "name=\"second\"; filename=\"\"\nContent-Type: application/octet-stream",
-        "",
-    );
-    let body = unchosen.clone()
-        + &part("name=\"first\"; filename=\"a.txt\"", "x")
-        + &unchosen
-        + &part("name=type", "file");
+    let unchosen = part("name=\"second\"; filename=\"\"\nContent-Type: application/octet-stream", "");
+    let body =
+        unchosen.clone() + &part("name=\"first\"; filename=\"a.txt\"", "x") + &unchosen + &part("name=type", "file");
     for (word, existing) in [
         ("on", Existing::IsReplaced),
         ("true", Existing::IsReplaced),
@@ -128,15 +113,11 @@ fn forms_of_browsers_are_read() {
 
 #[test]
 fn a_form_that_stops_is_refused() {
-    let body =
-        (part("filename=a", "x") + &part("name=type", "file") + "--xyz--").replace('\n', "\r\n");
+    let body = (part("filename=a", "x") + &part("name=type", "file") + "--xyz--").replace('\n', "\r\n");
     for end in 0..body.len() {
         let problem = read(Some(TYPE), &body.as_bytes()[..end]).unwrap_err();
         assert_eq!(problem.code(), InvalidBody);
-        assert!(
-            end == 0 || problem.message().contains("ended early"),
-            "{problem}"
-        );
+        assert!(end == 0 || problem.message().contains("ended early"), "{problem}");
     }
     assert!(read(Some(TYPE), body.as_bytes()).is_ok());
 }
@@ -150,17 +131,11 @@ fn faults_of_forms_are_named() {
         (part("name=type", "file"), "no file"),
         (file.clone(), "type is missing"),
         (part("name=typ", "file"), "\"typ\" is no field"),
-        (
-            part("name=type", "file") + &part("name=type", "file"),
-            "type is repeated",
-        ),
+        (part("name=type", "file") + &part("name=type", "file"), "type is repeated"),
         (part("name=type", "picture"), "not \"picture\""),
         (part("name=update", "yes"), "update must be true or false"),
         (part("name=folder", "a/../b"), "is . or .."),
-        (
-            part("name=folder", &"x".repeat(3_000)),
-            "folder is longer than",
-        ),
+        (part("name=folder", &"x".repeat(3_000)), "folder is longer than"),
         (file.clone() + &file, "would be called \"a\""),
         (part("filename=\"\"", ""), "no file"),
         (part("filename=\"\"", "x"), "A file has no name"),
@@ -168,19 +143,10 @@ fn faults_of_forms_are_named() {
         (part("filename=\"a\u{1}\"", ""), "File 0: "),
         (part("x=y", ""), "neither a name nor a filename"),
         (part("name=\"a", ""), "no sound line Content-Disposition"),
-        (
-            "--xyz\n\nx\n--xyz--".to_owned(),
-            "no sound line Content-Disposition",
-        ),
-        (
-            "--xyz\nContent-Disposition: attachment; filename=a\n\nx".to_owned(),
-            "no sound line",
-        ),
+        ("--xyz\n\nx\n--xyz--".to_owned(), "no sound line Content-Disposition"),
+        ("--xyz\nContent-Disposition: attachment; filename=a\n\nx".to_owned(), "no sound line"),
         ("--xyz\nno colon\n\nx".to_owned(), "is malformed"),
-        (
-            part("filename=a\nContent-Transfer-Encoding: base64", "x"),
-            "is not read here",
-        ),
+        (part("filename=a\nContent-Transfer-Encoding: base64", "x"), "is not read here"),
         ("--xyzx\n\n".to_owned(), "behind the boundary, at byte 5"),
         ("--xyz-x".to_owned(), "behind the boundary, at byte 6"),
         (format!("--xyz\nX: {}", "x".repeat(9_000)), "header lines"),
@@ -189,14 +155,8 @@ fn faults_of_forms_are_named() {
         assert_eq!(code, InvalidBody, "{message}");
         assert!(message.contains(said), "{message}");
     }
-    for empty in [
-        part("filename=a", ""),
-        "--xyz\nContent-Disposition: form-data; filename=a\n\n--xyz".to_owned(),
-    ] {
+    for empty in [part("filename=a", ""), "--xyz\nContent-Disposition: form-data; filename=a\n\n--xyz".to_owned()] {
         let (code, message) = refused(&(empty + "--xyz--"));
-        assert_eq!(
-            (code, message.as_str()),
-            (InvalidMedia, "File 0 (\"a\") is empty.")
-        );
+        assert_eq!((code, message.as_str()), (InvalidMedia, "File 0 (\"a\") is empty."));
     }
 }

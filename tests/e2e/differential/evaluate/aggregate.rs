@@ -22,22 +22,14 @@ pub(super) fn kind(aggregate: Aggregate, of: Kind) -> Kind {
                 Kind::Decimal(scale) => scale,
                 _ => 0,
             };
-            let added = if aggregate == Aggregate::Avg {
-                AVERAGE_DIGITS
-            } else {
-                0
-            };
+            let added = if aggregate == Aggregate::Avg { AVERAGE_DIGITS } else { 0 };
             Kind::Decimal(scale + added)
         }
     }
 }
 
 /// One row for each group, with what it is sorted by.
-pub(super) fn rows(
-    sight: &Sight<'_>,
-    outputs: &[Output],
-    tuples: Vec<Tuple>,
-) -> Vec<(Vec<Cell>, Json)> {
+pub(super) fn rows(sight: &Sight<'_>, outputs: &[Output], tuples: Vec<Tuple>) -> Vec<(Vec<Cell>, Json)> {
     let group = &sight.read.group;
     let mut groups: Vec<(Vec<Cell>, Vec<Tuple>)> = Vec::new();
     if group.is_empty() {
@@ -45,14 +37,8 @@ pub(super) fn rows(
         groups.push((Vec::new(), tuples));
     } else {
         for tuple in tuples {
-            let key: Vec<Cell> = group
-                .iter()
-                .map(|place| {
-                    sight
-                        .cell(&tuple, *place)
-                        .representative(sight.kind(*place))
-                })
-                .collect();
+            let key: Vec<Cell> =
+                group.iter().map(|place| sight.cell(&tuple, *place).representative(sight.kind(*place))).collect();
             match groups.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, members)) => members.push(tuple),
                 None => groups.push((key, vec![tuple])),
@@ -60,15 +46,12 @@ pub(super) fn rows(
         }
     }
     let found = |source: Source, members: &[Tuple]| match source {
-        Source::Field(place) => members.first().map_or(Cell::Null, |tuple| {
-            sight.cell(tuple, place).representative(sight.kind(place))
-        }),
+        Source::Field(place) => {
+            members.first().map_or(Cell::Null, |tuple| sight.cell(tuple, place).representative(sight.kind(place)))
+        }
         Source::Aggregate(Aggregate::CountAll, _) => Cell::Integer(members.len() as i128),
         Source::Aggregate(aggregate, place) => {
-            let cells: Vec<Cell> = members
-                .iter()
-                .map(|tuple| sight.cell(tuple, place))
-                .collect();
+            let cells: Vec<Cell> = members.iter().map(|tuple| sight.cell(tuple, place)).collect();
             result(aggregate, sight.kind(place), cells)
         }
     };
@@ -83,9 +66,8 @@ pub(super) fn rows(
                 })
                 .collect();
             let none = Vec::new();
-            let row = assemble(outputs, members.first().unwrap_or(&none), |output| {
-                found(output.source, &members).json()
-            });
+            let row =
+                assemble(outputs, members.first().unwrap_or(&none), |output| found(output.source, &members).json());
             (keys, row)
         })
         .collect()
@@ -115,10 +97,7 @@ fn result(aggregate: Aggregate, of: Kind, mut cells: Vec<Cell>) -> Cell {
         Aggregate::Avg => {
             let (digits, scale) = exact_sum(&cells);
             let digits = digits * 10_i128.pow(AVERAGE_DIGITS);
-            Cell::Decimal(
-                rounded_quotient(digits, count(&cells)),
-                scale + AVERAGE_DIGITS,
-            )
+            Cell::Decimal(rounded_quotient(digits, count(&cells)), scale + AVERAGE_DIGITS)
         }
     }
 }

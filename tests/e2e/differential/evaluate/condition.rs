@@ -7,10 +7,7 @@ use crate::differential::read::{Asked, Condition, Leaf, Op, Operand};
 use std::cmp::Ordering;
 
 /// AND of all, or OR of all, where `None` is unknown.
-pub(super) fn all_or_any(
-    each: impl IntoIterator<Item = Option<bool>>,
-    either: bool,
-) -> Option<bool> {
+pub(super) fn all_or_any(each: impl IntoIterator<Item = Option<bool>>, either: bool) -> Option<bool> {
     // One that is `either` decides; else one that is unknown leaves the whole unknown.
     let mut unknown = false;
     for truth in each {
@@ -28,25 +25,12 @@ fn not(truth: Option<bool>) -> Option<bool> {
 }
 
 impl Sight<'_> {
-    pub(super) fn holds(
-        &self,
-        conditions: &[Condition],
-        either: bool,
-        tuple: &Tuple,
-    ) -> Option<bool> {
+    pub(super) fn holds(&self, conditions: &[Condition], either: bool, tuple: &Tuple) -> Option<bool> {
         let each = conditions.iter().map(|condition| match condition {
             Condition::Leaf(leaf) => self.leaf_holds(leaf, tuple),
-            Condition::Group {
-                members,
-                either,
-                not: turned,
-            } => {
+            Condition::Group { members, either, not: turned } => {
                 let truth = self.holds(members, either.unwrap_or(false), tuple);
-                if *turned == Some(true) {
-                    not(truth)
-                } else {
-                    truth
-                }
+                if *turned == Some(true) { not(truth) } else { truth }
             }
         });
         all_or_any(each, either)
@@ -68,11 +52,7 @@ impl Sight<'_> {
                 all_or_any(each, !leaf.every.unwrap_or(false))
             }
         };
-        if leaf.not == Some(true) {
-            not(truth)
-        } else {
-            truth
-        }
+        if leaf.not == Some(true) { not(truth) } else { truth }
     }
 }
 
@@ -123,9 +103,7 @@ fn one(cell: &Cell, kind: Kind, op: Op, asked: &Asked) -> Option<bool> {
 fn text(cell: &Cell, kind: Kind, asked: &Asked, test: impl Fn(&str, &str) -> bool) -> Option<bool> {
     match (cell, &asked.cell) {
         (Cell::Null, _) => None,
-        (Cell::Text(text), Cell::Text(wanted)) if kind == Kind::Loose => {
-            Some(test(&folded(text), &folded(wanted)))
-        }
+        (Cell::Text(text), Cell::Text(wanted)) if kind == Kind::Loose => Some(test(&folded(text), &folded(wanted))),
         (Cell::Text(text), Cell::Text(wanted)) => Some(test(text, wanted)),
         (cell, asked) => unreachable!("{cell:?} and {asked:?} are no texts"),
     }

@@ -38,9 +38,7 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
         for pick in picked(read, world, fields, at) {
             let place = pick.place;
             let given = pick.alias.is_some();
-            let mut name = pick
-                .alias
-                .unwrap_or_else(|| read.column(world, place).name.to_owned());
+            let mut name = pick.alias.unwrap_or_else(|| read.column(world, place).name.to_owned());
             if nest.is_none() {
                 if place.at > 0 && !given && taken.contains(&name) {
                     name = format!("{}_{name}", read.name(world, place.at));
@@ -49,21 +47,14 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
                     return None;
                 }
                 taken.push(name.clone());
-            } else if outputs
-                .iter()
-                .any(|other| other.nest == nest && other.name == name)
-            {
+            } else if outputs.iter().any(|other| other.nest == nest && other.name == name) {
                 return None;
             }
             let source = match pick.aggregate {
                 Some(aggregate) => Source::Aggregate(aggregate, place),
                 None => Source::Field(place),
             };
-            outputs.push(Output {
-                name,
-                nest: nest.clone(),
-                source,
-            });
+            outputs.push(Output { name, nest: nest.clone(), source });
         }
     }
     Some(outputs)
@@ -71,33 +62,22 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
 
 /// The picks that all kinds of choice come to.
 fn picked(read: &Read, world: &World, fields: &Fields, at: usize) -> Vec<Pick> {
-    let plain = |place| Pick {
-        place,
-        alias: None,
-        aggregate: None,
-    };
+    let plain = |place| Pick { place, alias: None, aggregate: None };
     let columns = 0..read.table(world, at).columns.len();
     let places = columns.map(|column| Place { at, column });
     match fields {
         // Groups come out by themselves, the other fields of their records do not.
-        Fields::All if read.is_aggregated() && at == 0 => {
-            read.group.iter().copied().map(plain).collect()
-        }
+        Fields::All if read.is_aggregated() && at == 0 => read.group.iter().copied().map(plain).collect(),
         Fields::All if read.is_aggregated() => Vec::new(),
         Fields::All => places.map(plain).collect(),
-        Fields::Omit(omitted) => places
-            .filter(|place| !omitted.contains(&place.column))
-            .map(plain)
-            .collect(),
+        Fields::Omit(omitted) => places.filter(|place| !omitted.contains(&place.column)).map(plain).collect(),
         Fields::Picks(picks) => picks.clone(),
     }
 }
 
 /// The field of the answer that an alias names.
 pub(super) fn called<'a>(outputs: &'a [Output], alias: &str) -> &'a Output {
-    let called = outputs
-        .iter()
-        .find(|output| output.nest.is_none() && output.name == alias);
+    let called = outputs.iter().find(|output| output.nest.is_none() && output.name == alias);
     called.expect("an alias of the read")
 }
 
@@ -105,9 +85,7 @@ impl Sight<'_> {
     pub(super) fn output_kind(&self, output: &Output) -> Kind {
         match output.source {
             Source::Field(place) => self.kind(place),
-            Source::Aggregate(aggregate, place) => {
-                super::aggregate::kind(aggregate, self.kind(place))
-            }
+            Source::Aggregate(aggregate, place) => super::aggregate::kind(aggregate, self.kind(place)),
         }
     }
 
@@ -117,11 +95,7 @@ impl Sight<'_> {
         assemble(outputs, tuple, |output| match output.source {
             Source::Field(place) => {
                 let cell = self.cell(tuple, place);
-                if distinct {
-                    cell.representative(self.kind(place)).json()
-                } else {
-                    cell.json()
-                }
+                if distinct { cell.representative(self.kind(place)).json() } else { cell.json() }
             }
             Source::Aggregate(..) => unreachable!("an aggregate of one record"),
         })
@@ -129,11 +103,7 @@ impl Sight<'_> {
 }
 
 /// Puts values under their names, and in their objects: one whose table has no record here is null.
-pub(super) fn assemble(
-    outputs: &[Output],
-    tuple: &Tuple,
-    mut value: impl FnMut(&Output) -> Json,
-) -> Json {
+pub(super) fn assemble(outputs: &[Output], tuple: &Tuple, mut value: impl FnMut(&Output) -> Json) -> Json {
     let mut row: Vec<(String, Json)> = Vec::new();
     for output in outputs {
         let member = (output.name.clone(), value(output));

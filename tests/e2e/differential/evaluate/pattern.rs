@@ -10,9 +10,7 @@ pub(super) fn is_like(text: &str, pattern: &str) -> bool {
 fn like(text: &[char], pattern: &[char]) -> bool {
     match (pattern, text) {
         ([], text) => text.is_empty(),
-        (['%', pattern @ ..], text) => {
-            (0..=text.len()).any(|skipped| like(&text[skipped..], pattern))
-        }
+        (['%', pattern @ ..], text) => (0..=text.len()).any(|skipped| like(&text[skipped..], pattern)),
         (['_', pattern @ ..], [_, text @ ..]) => like(text, pattern),
         (['\\', wanted, pattern @ ..], [c, text @ ..]) => wanted == c && like(text, pattern),
         ([wanted, pattern @ ..], [c, text @ ..]) => wanted == c && like(text, pattern),
@@ -35,15 +33,8 @@ pub(super) fn matches_regexp(text: &str, pattern: &str) -> bool {
     let Some(last) = text.len().checked_sub(atoms.len()) else {
         return false;
     };
-    let fits = |start: usize| {
-        atoms
-            .iter()
-            .zip(&text[start..])
-            .all(|(atom, c)| atom.takes(*c))
-    };
-    (0..=last)
-        .filter(|start| (!begins || *start == 0) && (!ends || *start == last))
-        .any(fits)
+    let fits = |start: usize| atoms.iter().zip(&text[start..]).all(|(atom, c)| atom.takes(*c));
+    (0..=last).filter(|start| (!begins || *start == 0) && (!ends || *start == last)).any(fits)
 }
 
 enum Atom {

@@ -9,13 +9,7 @@ use serde_json::{Value, json};
 const NESTING_MAX: usize = 3;
 
 /// So many conditions, some of them groups.
-pub(super) fn draw(
-    dice: &mut Dice,
-    world: &World,
-    read: &Read,
-    count: usize,
-    depth: usize,
-) -> Vec<Condition> {
+pub(super) fn draw(dice: &mut Dice, world: &World, read: &Read, count: usize, depth: usize) -> Vec<Condition> {
     (0..count)
         .map(|_| {
             if depth < NESTING_MAX && dice.chance(20) {
@@ -49,26 +43,10 @@ const OPS: [Op; 13] = [
 ];
 
 /// Whether one member of an ENUM is more than another, the interface leaves open.
-const MEMBER_OPS: [Op; 7] = [
-    Op::Equal,
-    Op::NotEqual,
-    Op::Same,
-    Op::In,
-    Op::NotIn,
-    Op::IsNull,
-    Op::IsNotNull,
-];
+const MEMBER_OPS: [Op; 7] = [Op::Equal, Op::NotEqual, Op::Same, Op::In, Op::NotIn, Op::IsNull, Op::IsNotNull];
 
-const TEXT_OPS: [Op; 8] = [
-    Op::Like,
-    Op::NotLike,
-    Op::Regexp,
-    Op::NotRegexp,
-    Op::Contains,
-    Op::StartsWith,
-    Op::EndsWith,
-    Op::IsNotNull,
-];
+const TEXT_OPS: [Op; 8] =
+    [Op::Like, Op::NotLike, Op::Regexp, Op::NotRegexp, Op::Contains, Op::StartsWith, Op::EndsWith, Op::IsNotNull];
 
 /// How an operator may be written.
 fn words(op: Op) -> &'static [&'static str] {
@@ -132,10 +110,7 @@ fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
         _ => Operand::One(asked(dice)),
     };
     let joined = matches!(operand, Operand::List(_))
-        && !matches!(
-            op,
-            Op::Equal | Op::NotEqual | Op::In | Op::NotIn | Op::Between | Op::NotBetween
-        );
+        && !matches!(op, Op::Equal | Op::NotEqual | Op::In | Op::NotIn | Op::Between | Op::NotBetween);
     Leaf {
         place,
         op,
@@ -143,20 +118,12 @@ fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
         operand,
         not: if dice.chance(30) { dice.maybe() } else { None },
         every: if joined { dice.maybe() } else { None },
-        naming: *dice.pick(&[
-            Naming::Plain,
-            Naming::Plain,
-            Naming::Apart,
-            Naming::Labelled,
-        ]),
+        naming: *dice.pick(&[Naming::Plain, Naming::Plain, Naming::Apart, Naming::Labelled]),
     }
 }
 
 pub(super) fn null() -> Asked {
-    Asked {
-        cell: Cell::Null,
-        json: Value::Null,
-    }
+    Asked { cell: Cell::Null, json: Value::Null }
 }
 
 /// A value of a column's kind, or a pattern.
@@ -184,10 +151,7 @@ pub(super) fn asked(dice: &mut Dice, kind: Kind, op: Op) -> Asked {
 }
 
 fn is_ordering(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Greater | Op::GreaterOrEqual | Op::Less | Op::LessOrEqual
-    )
+    matches!(op, Op::Greater | Op::GreaterOrEqual | Op::Less | Op::LessOrEqual)
 }
 
 /// A value as any of the forms that the interface takes.
@@ -224,9 +188,7 @@ fn json(dice: &mut Dice, cell: &Cell) -> Value {
 }
 
 fn like(dice: &mut Dice) -> String {
-    const PARTS: [&str; 12] = [
-        "%", "%", "_", "a", "b", "B", "é", "\\%", "\\_", "\\\\", "\\a", "ab",
-    ];
+    const PARTS: [&str; 12] = ["%", "%", "_", "a", "b", "B", "é", "\\%", "\\_", "\\\\", "\\a", "ab"];
     let count = dice.between(1, 4);
     (0..count).map(|_| *dice.pick::<&str>(&PARTS)).collect()
 }

@@ -52,10 +52,7 @@ fn link(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     let column = |at: usize, name: &str| {
         let columns = &read.table(world, at).columns;
         let column = columns.iter().position(|column| column.name == name);
-        Place {
-            at,
-            column: column.expect("every table has links"),
-        }
+        Place { at, column: column.expect("every table has links") }
     };
     let before = if dice.chance(60) { 0 } else { dice.below(at) };
     let link = *dice.pick(&["parent", "owner"]);
@@ -64,18 +61,12 @@ fn link(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     } else {
         (column(before, "id"), column(at, link))
     };
-    Match {
-        source,
-        target: Target::Field(target),
-    }
+    Match { source, target: Target::Field(target) }
 }
 
 /// Two columns of one kind.
 fn matched(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
-    let source = Place {
-        at: dice.below(at),
-        column: dice.below(3),
-    };
+    let source = Place { at: dice.below(at), column: dice.below(3) };
     let kind = read.column(world, source).kind;
     let same: Vec<usize> = (0..read.table(world, at).columns.len())
         .filter(|column| read.table(world, at).columns[*column].kind == kind)
@@ -83,31 +74,15 @@ fn matched(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     if same.is_empty() {
         return link(dice, world, read, at);
     }
-    let target = Place {
-        at,
-        column: *dice.pick(&same),
-    };
-    Match {
-        source,
-        target: Target::Field(target),
-    }
+    let target = Place { at, column: *dice.pick(&same) };
+    Match { source, target: Target::Field(target) }
 }
 
 /// A field of a table so far, or of the new one, and a value.
 fn literal(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     let of = dice.below(at + 1);
-    let source = Place {
-        at: of,
-        column: dice.below(read.table(world, of).columns.len()),
-    };
+    let source = Place { at: of, column: dice.below(read.table(world, of).columns.len()) };
     let kind = read.column(world, source).kind;
-    let value = if dice.chance(15) {
-        conditions::null()
-    } else {
-        conditions::asked(dice, kind, Op::Equal)
-    };
-    Match {
-        source,
-        target: Target::Literal(value),
-    }
+    let value = if dice.chance(15) { conditions::null() } else { conditions::asked(dice, kind, Op::Equal) };
+    Match { source, target: Target::Literal(value) }
 }

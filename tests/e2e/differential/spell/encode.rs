@@ -3,8 +3,8 @@
 use super::Options;
 use crate::differential::dice::Dice;
 use crate::differential::world::Table;
-use crate::door::{Call, enc};
-use crate::room::Room;
+use crate::host::{Call, enc};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
@@ -21,35 +21,28 @@ pub(in crate::differential) enum Style {
     Twin,
 }
 
-pub(in crate::differential) const STYLES: [Style; 4] =
-    [Style::Json, Style::Brackets, Style::Mixed, Style::Twin];
+pub(in crate::differential) const STYLES: [Style; 4] = [Style::Json, Style::Brackets, Style::Mixed, Style::Twin];
 
 /// The request for options in a style.
 pub(in crate::differential) fn request(
-    room: &Room,
+    db: &TestDb,
     table: &Table,
     options: &Options,
     style: Style,
     dice: &mut Dice,
 ) -> Call {
     if style == Style::Twin {
-        let body: Map<String, Value> = options
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()))
-            .collect();
+        let body: Map<String, Value> =
+            options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let path = format!("{}/query", table.name);
-        return room.call(Method::POST, &path).json(&Value::Object(body));
+        return db.call(Method::POST, &path).json(&Value::Object(body));
     }
     let mut parts: Vec<String> = Vec::new();
     for (name, value) in options {
         parts.extend(encoded(name, value, style, dice));
     }
-    let path = if parts.is_empty() {
-        table.name.to_owned()
-    } else {
-        format!("{}?{}", table.name, parts.join("&"))
-    };
-    room.call(Method::GET, &path)
+    let path = if parts.is_empty() { table.name.to_owned() } else { format!("{}?{}", table.name, parts.join("&")) };
+    db.call(Method::GET, &path)
 }
 
 /// The parameters that an option becomes.
@@ -65,14 +58,8 @@ fn encoded(name: &str, value: &Value, style: Style, dice: &mut Dice) -> Vec<Stri
                 && items.iter().all(Value::is_string)
                 && dice.chance(60) =>
         {
-            let names: Vec<String> = items
-                .iter()
-                .map(|item| enc(item.as_str().unwrap_or_default()))
-                .collect();
-            vec![format!(
-                "{name}={}",
-                names.join(dice.pick::<&str>(&[",", "%2C"]))
-            )]
+            let names: Vec<String> = items.iter().map(|item| enc(item.as_str().unwrap_or_default())).collect();
+            vec![format!("{name}={}", names.join(dice.pick::<&str>(&[",", "%2C"])))]
         }
         value if brackets && is_sayable(value) => {
             let mut parts = Vec::new();
@@ -86,11 +73,7 @@ fn encoded(name: &str, value: &Value, style: Style, dice: &mut Dice) -> Vec<Stri
         }
         value => {
             let text = enc(&value.to_string());
-            let text = if dice.chance(50) {
-                text.replace("%20", "+")
-            } else {
-                text
-            };
+            let text = if dice.chance(50) { text.replace("%20", "+") } else { text };
             vec![format!("{name}={text}")]
         }
     }
@@ -132,9 +115,7 @@ impl Spelling {
                 }
             }
             Value::Array(items) => {
-                let flat = items
-                    .iter()
-                    .all(|item| !item.is_array() && !item.is_object());
+                let flat = items.iter().all(|item| !item.is_array() && !item.is_object());
                 for (index, item) in items.iter().enumerate() {
                     let path = if flat && !self.indexed {
                         format!("{path}{}{}", self.open, self.close)
@@ -149,11 +130,7 @@ impl Spelling {
             Value::Bool(value) => {
                 let last = path.rsplit(self.open).next().unwrap_or_default();
                 let word = last.starts_with("not") || last.starts_with("nest");
-                let text = if word {
-                    flag(*value, dice)
-                } else {
-                    ["0", "1"][usize::from(*value)]
-                };
+                let text = if word { flag(*value, dice) } else { ["0", "1"][usize::from(*value)] };
                 parts.push(format!("{path}={text}"));
             }
             other => parts.push(format!("{path}={other}")),

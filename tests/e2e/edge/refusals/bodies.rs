@@ -1,7 +1,7 @@
 //! Requests whose JSON body is refused.
 
 use super::{Refusal, call, refusal};
-use crate::door::Call;
+use crate::host::Call;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode::{self, *};
@@ -9,10 +9,7 @@ use shared::error::ErrorCode::{self, *};
 const POSTS: &str = "/api/v1/crud/demo/posts";
 
 pub(super) fn table() -> Vec<Refusal> {
-    [no_json(), types(), shapes(), sql(), batches()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [no_json(), types(), shapes(), sql(), batches()].into_iter().flatten().collect()
 }
 
 /// One of each operation that takes JSON.
@@ -107,22 +104,13 @@ fn types() -> Vec<Refusal> {
 
 fn shapes() -> Vec<Refusal> {
     let mut table = Vec::new();
-    for body in [
-        json!([]),
-        json!("x"),
-        json!(5),
-        json!(-1.5),
-        Value::Null,
-        json!(true),
-        json!([{"title": "x"}]),
-    ] {
+    for body in [json!([]), json!("x"), json!(5), json!(-1.5), Value::Null, json!(true), json!([{"title": "x"}])] {
         for call in takers() {
             table.push(refusal(InvalidBody, call.json(&body)));
         }
     }
     let rows: Vec<Value> = (0..10_001).map(|at| json!({"v": at})).collect();
-    let many: serde_json::Map<String, Value> =
-        (0..4_097).map(|at| (format!("k{at}"), json!(1))).collect();
+    let many: serde_json::Map<String, Value> = (0..4_097).map(|at| (format!("k{at}"), json!(1))).collect();
     for body in [
         json!({"batchData": []}),
         json!({"batchData": {}}),
@@ -137,39 +125,18 @@ fn shapes() -> Vec<Refusal> {
     let twice = r#"{"title": "a", "title": "b"}"#;
     table.push(refusal(InvalidBody, call(Method::POST, POSTS).bytes(twice)));
     let name = "x".repeat(65);
-    for call in [
-        call(Method::POST, POSTS),
-        call(Method::PUT, &format!("{POSTS}/1")),
-    ] {
+    for call in [call(Method::POST, POSTS), call(Method::PUT, &format!("{POSTS}/1"))] {
         table.push(refusal(UnknownField, call.json(&json!({name.as_str(): 1}))));
     }
-    table.push(refusal(
-        InvalidBody,
-        call(Method::PUT, &format!("{POSTS}/1")).json(&json!({})),
-    ));
+    table.push(refusal(InvalidBody, call(Method::PUT, &format!("{POSTS}/1")).json(&json!({}))));
     for (body, code) in [
         (json!({}), InvalidBody),
         (json!({"data": {"title": "x"}}), InvalidBody),
-        (
-            json!({"updateKeyValues": [{"key": "id", "value": 1}]}),
-            InvalidBody,
-        ),
-        (
-            json!({"updateKeyValues": [{"key": "id", "value": 1}], "data": {}}),
-            InvalidBody,
-        ),
-        (
-            json!({"updateKeyValues": [{"key": "id", "value": 1}], "data": 5}),
-            InvalidBody,
-        ),
-        (
-            json!({"updateKeyValues": [], "data": {"title": "x"}}),
-            InvalidFilter,
-        ),
-        (
-            json!({"updateKeyValues": [{"key": "id"}], "data": {"title": "x"}}),
-            InvalidFilter,
-        ),
+        (json!({"updateKeyValues": [{"key": "id", "value": 1}]}), InvalidBody),
+        (json!({"updateKeyValues": [{"key": "id", "value": 1}], "data": {}}), InvalidBody),
+        (json!({"updateKeyValues": [{"key": "id", "value": 1}], "data": 5}), InvalidBody),
+        (json!({"updateKeyValues": [], "data": {"title": "x"}}), InvalidFilter),
+        (json!({"updateKeyValues": [{"key": "id"}], "data": {"title": "x"}}), InvalidFilter),
         (json!({"odd": 1, "data": {"title": "x"}}), InvalidBody),
     ] {
         table.push(refusal(code, call(Method::PUT, POSTS).json(&body)));
@@ -179,10 +146,7 @@ fn shapes() -> Vec<Refusal> {
         (json!({"deleteKeyValues": []}), InvalidFilter),
         (json!({"deleteKeyValues": {}}), InvalidFilter),
         (json!({"deleteKeyValues": [{"key": "id"}]}), InvalidFilter),
-        (
-            json!({"deleteKeyValues": [{"key": "id", "value": 1, "operator": "~"}]}),
-            InvalidFilter,
-        ),
+        (json!({"deleteKeyValues": [{"key": "id", "value": 1, "operator": "~"}]}), InvalidFilter),
         (json!({"odd": 1}), InvalidBody),
     ] {
         table.push(refusal(code, call(Method::DELETE, POSTS).json(&body)));
@@ -199,19 +163,12 @@ fn shapes() -> Vec<Refusal> {
         json!({"nonsense": 1}),
         json!({"join": 5}),
     ] {
-        table.push(refusal(
-            InvalidQueryOption,
-            call(Method::POST, &format!("{POSTS}/query")).json(&body),
-        ));
+        table.push(refusal(InvalidQueryOption, call(Method::POST, &format!("{POSTS}/query")).json(&body)));
     }
     let sign = "/api/v1/media/7/sign";
-    for body in [
-        json!({}),
-        json!({"expiresIn": "x"}),
-        json!({"expiresIn": 0}),
-        json!({"expiresIn": 604_801}),
-        json!({"x": 1}),
-    ] {
+    for body in
+        [json!({}), json!({"expiresIn": "x"}), json!({"expiresIn": 0}), json!({"expiresIn": 604_801}), json!({"x": 1})]
+    {
         table.push(refusal(InvalidBody, call(Method::POST, sign).json(&body)));
     }
     table
@@ -239,10 +196,7 @@ fn sql() -> Vec<Refusal> {
     .map(|body| refusal(InvalidBody, statement(body)))
     .collect();
     for database in ["", "x\u{0}", &"x".repeat(65)] {
-        table.push(refusal(
-            InvalidIdentifier,
-            statement(&json!({"query": "SELECT 1", "database": database})),
-        ));
+        table.push(refusal(InvalidIdentifier, statement(&json!({"query": "SELECT 1", "database": database}))));
     }
     table
 }
@@ -262,65 +216,32 @@ fn batches() -> Vec<Refusal> {
     .collect();
     let long = format!("demo/posts/{}", "x".repeat(17_000));
     let operations: [(Value, ErrorCode); 22] = [
-        (
-            json!({"method": "POST", "path": "/api/v1/sql", "body": {"query": "SELECT 1"}}),
-            InvalidBody,
-        ),
+        (json!({"method": "POST", "path": "/api/v1/sql", "body": {"query": "SELECT 1"}}), InvalidBody),
         (get("/api/v1/media"), InvalidBody),
-        (
-            get("http://127.0.0.1/api/v1/crud/demo/posts"),
-            RouteNotFound,
-        ),
+        (get("http://127.0.0.1/api/v1/crud/demo/posts"), RouteNotFound),
         (get("demo/posts/_schema"), InvalidBody),
-        (
-            json!({"method": "TRACE", "path": "demo/posts"}),
-            InvalidBody,
-        ),
-        (
-            json!({"method": "GET", "path": "demo/posts", "body": {}}),
-            InvalidBody,
-        ),
-        (
-            json!({"method": "GET", "path": "demo/posts", "headers": {}}),
-            InvalidBody,
-        ),
+        (json!({"method": "TRACE", "path": "demo/posts"}), InvalidBody),
+        (json!({"method": "GET", "path": "demo/posts", "body": {}}), InvalidBody),
+        (json!({"method": "GET", "path": "demo/posts", "headers": {}}), InvalidBody),
         (json!({"method": "GET"}), InvalidBody),
         (json!({"path": "demo/posts"}), InvalidBody),
         (json!("GET"), InvalidBody),
         (get("demo/posts?limit=x"), InvalidQueryOption),
         (get("demo/posts?count=true"), InvalidQueryOption),
         (get("demo/posts?explain=true"), InvalidQueryOption),
-        (
-            json!({"method": "DELETE", "path": "demo/posts"}),
-            InvalidBody,
-        ),
-        (
-            json!({"method": "DELETE", "path": "demo/posts", "body": {"deleteKeyValues": []}}),
-            InvalidFilter,
-        ),
-        (
-            json!({"method": "PUT", "path": "demo/posts/1", "body": {}}),
-            InvalidBody,
-        ),
+        (json!({"method": "DELETE", "path": "demo/posts"}), InvalidBody),
+        (json!({"method": "DELETE", "path": "demo/posts", "body": {"deleteKeyValues": []}}), InvalidFilter),
+        (json!({"method": "PUT", "path": "demo/posts/1", "body": {}}), InvalidBody),
         (json!({"method": "POST", "path": "demo/posts"}), InvalidJson),
-        (
-            json!({"method": "POST", "path": "demo/posts/1", "body": {}}),
-            MethodNotAllowed,
-        ),
+        (json!({"method": "POST", "path": "demo/posts/1", "body": {}}), MethodNotAllowed),
         (get("a/b/c/d"), RouteNotFound),
         (get("demo/posts/%zz"), InvalidIdentifier),
         (get(&long), UriTooLong),
-        (
-            json!({"method": "POST", "path": "demo/posts", "body": {"id": {"$ref": 2}}}),
-            InvalidBody,
-        ),
+        (json!({"method": "POST", "path": "demo/posts", "body": {"id": {"$ref": 2}}}), InvalidBody),
     ];
     for (operation, code) in operations {
         let good = get("demo/posts/1");
-        table.push(refusal(
-            code,
-            batch(&json!({"operations": [good, operation, good]})),
-        ));
+        table.push(refusal(code, batch(&json!({"operations": [good, operation, good]}))));
     }
     table
 }

@@ -1,7 +1,7 @@
 //! Requests whose head is refused, options apart: keys, policy, routes, methods, names, headers.
 
 use super::{Refusal, call, refusal};
-use crate::door::Call;
+use crate::host::Call;
 use crate::service::shared;
 use reqwest::Method;
 use serde_json::json;
@@ -11,19 +11,10 @@ const POSTS: &str = "/api/v1/crud/demo/posts";
 const TUS: &str = "/api/v1/media/tus";
 
 pub(super) fn table(expired: &str) -> Vec<Refusal> {
-    [
-        keys(expired),
-        policy(),
-        routes(),
-        methods(),
-        names(),
-        headers(),
-        resumable(),
-        unfit(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [keys(expired), policy(), routes(), methods(), names(), headers(), resumable(), unfit()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn get(path: &str) -> Call {
@@ -52,16 +43,7 @@ fn keys(expired: &str) -> Vec<Refusal> {
     ] {
         let call = call(method, path);
         table.push(refusal(MissingKey, call.clone().no_key()));
-        for wrong in [
-            "x.y.z",
-            &other,
-            cut,
-            &long,
-            "Basic eDp5",
-            "Bearer",
-            full,
-            "..",
-        ] {
+        for wrong in ["x.y.z", &other, cut, &long, "Basic eDp5", "Bearer", full, ".."] {
             let value = match wrong == full.as_str() {
                 true => format!("Bearer Bearer {full}"),
                 false => format!("Bearer {wrong}"),
@@ -117,41 +99,20 @@ fn routes() -> Vec<Refusal> {
     ];
     let mut table: Vec<Refusal> = paths
         .into_iter()
-        .flat_map(|path| {
-            [
-                get(path),
-                get(path).no_key(),
-                call(Method::POST, path).json(&json!({})),
-            ]
-        })
+        .flat_map(|path| [get(path), get(path).no_key(), call(Method::POST, path).json(&json!({}))])
         .map(|call| refusal(RouteNotFound, call))
         .collect();
-    for path in [
-        "/media/",
-        "/media/default/",
-        "/media/default/a//b",
-        "/media/default/%00",
-    ] {
+    for path in ["/media/", "/media/default/", "/media/default/a//b", "/media/default/%00"] {
         table.push(refusal(MediaNotFound, get(path).no_key()));
     }
     for id in ["x", "-1", "0192f3a17c1e7d3a9d550b6c6a1f0e11"] {
         for path in [format!("/api/v1/media/{id}"), format!("{TUS}/{id}")] {
-            table.push(refusal(
-                MediaNotFound,
-                call(Method::HEAD, &path).header("tus-resumable", "1.0.0"),
-            ));
+            table.push(refusal(MediaNotFound, call(Method::HEAD, &path).header("tus-resumable", "1.0.0")));
         }
-        table.push(refusal(
-            MediaNotFound,
-            call(Method::DELETE, &format!("/api/v1/media/{id}")),
-        ));
+        table.push(refusal(MediaNotFound, call(Method::DELETE, &format!("/api/v1/media/{id}"))));
     }
     let fill = "x".repeat(20_000);
-    for path in [
-        format!("{POSTS}?query[title]={fill}"),
-        format!("{POSTS}/{fill}"),
-        format!("/api/v1/sql?{fill}"),
-    ] {
+    for path in [format!("{POSTS}?query[title]={fill}"), format!("{POSTS}/{fill}"), format!("/api/v1/sql?{fill}")] {
         table.push(refusal(UriTooLong, get(&path)));
         table.push(refusal(UriTooLong, get(&path).no_key()));
     }
@@ -168,10 +129,7 @@ fn unfit() -> Vec<Refusal> {
         table.push(refusal(HeadersTooLarge, large));
         table.push(refusal(InvalidRequest, get(&format!("{path}?a=`"))));
         table.push(refusal(InvalidBody, get(path).header("trailer", "x-a")));
-        table.push(refusal(
-            UriTooLong,
-            get(&format!("{path}?{}", "a".repeat(17_000))),
-        ));
+        table.push(refusal(UriTooLong, get(&format!("{path}?{}", "a".repeat(17_000)))));
     }
     table
 }
@@ -201,10 +159,7 @@ fn names() -> Vec<Refusal> {
     let long = "x".repeat(65);
     let mut table = Vec::new();
     for name in ["%00", "%ff", "%zz", "%c3", "x%20", &long] {
-        for path in [
-            format!("/api/v1/crud/{name}/t"),
-            format!("/api/v1/crud/demo/{name}"),
-        ] {
+        for path in [format!("/api/v1/crud/{name}/t"), format!("/api/v1/crud/demo/{name}")] {
             table.push(refusal(InvalidIdentifier, get(&path)));
         }
     }
@@ -220,16 +175,10 @@ fn headers() -> Vec<Refusal> {
         .map(|key| refusal(InvalidQueryOption, insert().header("idempotency-key", key)))
         .collect();
     for (name, idle) in [
-        (
-            "idempotency-key",
-            call(Method::PUT, "/api/v1/crud/demo/posts/1"),
-        ),
+        ("idempotency-key", call(Method::PUT, "/api/v1/crud/demo/posts/1")),
         ("idempotency-key", call(Method::POST, "/api/v1/sql")),
         ("if-match", insert()),
-        (
-            "if-none-match",
-            call(Method::DELETE, "/api/v1/crud/demo/posts/1"),
-        ),
+        ("if-none-match", call(Method::DELETE, "/api/v1/crud/demo/posts/1")),
     ] {
         table.push(refusal(InvalidQueryOption, idle.header(name, "\"x\"")));
     }
@@ -239,21 +188,14 @@ fn headers() -> Vec<Refusal> {
 fn resumable() -> Vec<Refusal> {
     let id = format!("{TUS}/0192f3a1-7c1e-7d3a-9d55-0b6c6a1f0e11");
     let mut table = Vec::new();
-    for (method, path) in [
-        (Method::POST, TUS),
-        (Method::PATCH, &id),
-        (Method::DELETE, &id),
-        (Method::HEAD, &id),
-    ] {
+    for (method, path) in [(Method::POST, TUS), (Method::PATCH, &id), (Method::DELETE, &id), (Method::HEAD, &id)] {
         table.push(refusal(PreconditionFailed, call(method.clone(), path)));
         let old = call(method, path).header("tus-resumable", "0.2.2");
         table.push(refusal(PreconditionFailed, old));
     }
     let spoken = |method, path: &str| call(method, path).header("tus-resumable", "1.0.0");
     let creation = |length: &str, metadata: &str| {
-        spoken(Method::POST, TUS)
-            .header("upload-length", length)
-            .header("upload-metadata", metadata)
+        spoken(Method::POST, TUS).header("upload-length", length).header("upload-metadata", metadata)
     };
     let named = "filename YQ==";
     let long = format!("{named},x {}", "A".repeat(5_000));
@@ -271,28 +213,15 @@ fn resumable() -> Vec<Refusal> {
         table.push(refusal(code, creation(length, metadata)));
     }
     table.push(refusal(InvalidQueryOption, spoken(Method::POST, TUS)));
-    for (name, value) in [
-        ("upload-defer-length", "1"),
-        ("upload-concat", "partial"),
-        ("upload-checksum", "sha1 x"),
-    ] {
-        table.push(refusal(
-            InvalidQueryOption,
-            creation("1", named).header(name, value),
-        ));
+    for (name, value) in [("upload-defer-length", "1"), ("upload-concat", "partial"), ("upload-checksum", "sha1 x")] {
+        table.push(refusal(InvalidQueryOption, creation("1", named).header(name, value)));
     }
     let part = || spoken(Method::PATCH, &id).bytes("x");
     table.push(refusal(InvalidQueryOption, part()));
     let odd = part().header("upload-offset", "x");
-    table.push(refusal(
-        InvalidQueryOption,
-        odd.header("content-type", "application/offset+octet-stream"),
-    ));
+    table.push(refusal(InvalidQueryOption, odd.header("content-type", "application/offset+octet-stream")));
     let typed = part().header("upload-offset", "0");
-    table.push(refusal(
-        UnsupportedMediaType,
-        typed.header("content-type", "text/plain"),
-    ));
+    table.push(refusal(UnsupportedMediaType, typed.header("content-type", "text/plain")));
     let stranger = creation("1", named).key(&shared().read_key);
     table.push(refusal(FullAccessRequired, stranger));
     table

@@ -1,7 +1,7 @@
 //! Requests whose options are refused: each kind of them malformed, unknown or repeated.
 
 use super::{Refusal, call, refusal};
-use crate::door::{Call, enc, option};
+use crate::host::{Call, enc, option};
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode::*;
@@ -9,10 +9,7 @@ use shared::error::ErrorCode::*;
 const POSTS: &str = "/api/v1/crud/demo/posts";
 
 pub(super) fn table() -> Vec<Refusal> {
-    [options(), listed_options(), conditions(), joins()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [options(), listed_options(), conditions(), joins()].into_iter().flatten().collect()
 }
 
 fn get(path: &str) -> Call {
@@ -21,25 +18,9 @@ fn get(path: &str) -> Call {
 
 fn options() -> Vec<Refusal> {
     let mut table = Vec::new();
-    for value in [
-        "-1",
-        "1.5",
-        "x",
-        "",
-        "1e3",
-        "0x10",
-        "%2B1",
-        "%20 1",
-        "null",
-        "[]",
-        "99999999999999999999",
-        "%D9%A1",
-    ] {
-        for options in [
-            format!("limit={value}"),
-            format!("offset={value}&limit=1"),
-            format!("page={value}&limit=1"),
-        ] {
+    for value in ["-1", "1.5", "x", "", "1e3", "0x10", "%2B1", "%20 1", "null", "[]", "99999999999999999999", "%D9%A1"]
+    {
+        for options in [format!("limit={value}"), format!("offset={value}&limit=1"), format!("page={value}&limit=1")] {
             table.push(options.replace(' ', ""));
         }
     }
@@ -90,10 +71,8 @@ fn options() -> Vec<Refusal> {
     table.push(vec!["x=1"; 700].join("&"));
     let query = option("query", &json!({"id": 1}));
     table.push(format!("{query}&{query}"));
-    let mut refusals: Vec<Refusal> = table
-        .iter()
-        .map(|options| refusal(InvalidQueryOption, get(&format!("{POSTS}?{options}"))))
-        .collect();
+    let mut refusals: Vec<Refusal> =
+        table.iter().map(|options| refusal(InvalidQueryOption, get(&format!("{POSTS}?{options}")))).collect();
     for (method, path) in [
         (Method::GET, "/api/v1/crud/demo/posts/1?foo=1"),
         (Method::GET, "/api/v1/crud/demo/posts/_schema?foo=1"),
@@ -112,11 +91,7 @@ fn options() -> Vec<Refusal> {
         (Method::POST, "/api/v1/media?x=1"),
     ] {
         let with_body = call(method.clone(), path).json(&json!({}));
-        let call = if method == Method::POST {
-            with_body
-        } else {
-            call(method, path)
-        };
+        let call = if method == Method::POST { with_body } else { call(method, path) };
         refusals.push(refusal(InvalidQueryOption, call));
     }
     refusals
@@ -149,10 +124,7 @@ fn listed_options() -> Vec<Refusal> {
     ] {
         table.push(option("selectFields", &fields));
     }
-    table.push(option(
-        "omitFields",
-        &json!([{"fieldName": "id", "alias": "x"}]),
-    ));
+    table.push(option("omitFields", &json!([{"fieldName": "id", "alias": "x"}])));
     for search in [
         json!(5),
         json!({}),
@@ -163,21 +135,13 @@ fn listed_options() -> Vec<Refusal> {
     ] {
         table.push(option("fullTextSearch", &search));
     }
-    let steps: Vec<Value> = (0..65)
-        .map(|at| json!({"field": format!("f{at}")}))
-        .collect();
+    let steps: Vec<Value> = (0..65).map(|at| json!({"field": format!("f{at}")})).collect();
     table.push(option("order", &json!(steps)));
-    table
-        .iter()
-        .map(|options| refusal(InvalidQueryOption, get(&format!("{POSTS}?{options}"))))
-        .collect()
+    table.iter().map(|options| refusal(InvalidQueryOption, get(&format!("{POSTS}?{options}")))).collect()
 }
 
 fn conditions() -> Vec<Refusal> {
-    let deep = (0..40).fold(
-        json!({"id": 1}),
-        |inner, _| json!({"g": {"__query": inner}}),
-    );
+    let deep = (0..40).fold(json!({"id": 1}), |inner, _| json!({"g": {"__query": inner}}));
     let between = |value: Value| json!({"id": {"value": value, "equality": "BETWEEN"}});
     let filters = [
         between(json!([1])),
@@ -194,20 +158,14 @@ fn conditions() -> Vec<Refusal> {
     ];
     let mut table = Vec::new();
     for filter in filters {
-        table.push(refusal(
-            InvalidFilter,
-            get(&format!("{POSTS}?{}", option("query", &filter))),
-        ));
+        table.push(refusal(InvalidFilter, get(&format!("{POSTS}?{}", option("query", &filter)))));
         let twin = call(Method::POST, "/api/v1/crud/demo/posts/query");
         table.push(refusal(InvalidFilter, twin.json(&json!({"query": filter}))));
         let delete = json!([{"key": "id", "value": 1, "operator": "~"}]);
         let delete = format!("{POSTS}?{}", option("deleteKeyValues", &delete));
         table.push(refusal(InvalidFilter, call(Method::DELETE, &delete)));
     }
-    table.push(refusal(
-        InvalidQueryOption,
-        get(&format!("{POSTS}?query={}", enc(&deep.to_string()))),
-    ));
+    table.push(refusal(InvalidQueryOption, get(&format!("{POSTS}?query={}", enc(&deep.to_string())))));
     table
 }
 
@@ -234,11 +192,6 @@ fn joins() -> Vec<Refusal> {
         json!(vec![good.clone(); 17]),
     ]
     .iter()
-    .map(|join| {
-        refusal(
-            InvalidQueryOption,
-            get(&format!("{POSTS}?{}", option("join", join))),
-        )
-    })
+    .map(|join| refusal(InvalidQueryOption, get(&format!("{POSTS}?{}", option("join", join)))))
     .collect()
 }

@@ -2,7 +2,7 @@
 //! origin refuses them, and the caller gets its answer as it is.
 
 use super::{Bench, Told, call};
-use crate::door::{Call, Door};
+use crate::host::{Call, Host};
 use crate::raw::{self, RawAnswer, Wire};
 use crate::service::shared;
 use reqwest::Method;
@@ -43,7 +43,7 @@ fn with(mut body: Vec<u8>, at: usize, byte: u8) -> Vec<u8> {
     body
 }
 
-async fn a_fault_in_a_large_body_is_told_in_the_origins_words(_: Door) {
+async fn a_fault_in_a_large_body_is_told_in_the_origins_words(_: Host) {
     let bench = Bench::start().await;
     let posts = || call(Method::POST, "/api/v1/crud/demo/posts");
     let sql = || call(Method::POST, "/api/v1/sql");
@@ -55,45 +55,17 @@ async fn a_fault_in_a_large_body_is_told_in_the_origins_words(_: Door) {
         (InvalidJson, posts(), insert("", 2 * MIB, "")),
         (InvalidJson, posts(), insert("", 2 * MIB, "}x")),
         (InvalidJson, posts(), insert("", 2 * MIB, ", \"a\": 1,}")),
-        (
-            InvalidJson,
-            posts(),
-            insert("", 2 * MIB, ", \"a\": \"\\ud800\"}"),
-        ),
-        (
-            InvalidJson,
-            posts(),
-            insert("", 2 * MIB, &format!(", \"a\": {deep}}}")),
-        ),
+        (InvalidJson, posts(), insert("", 2 * MIB, ", \"a\": \"\\ud800\"}")),
+        (InvalidJson, posts(), insert("", 2 * MIB, &format!(", \"a\": {deep}}}"))),
         (InvalidJson, posts(), insert("\"a\": 1 ", 2 * MIB, "}")),
-        (
-            InvalidJson,
-            posts(),
-            with(insert("", 2 * MIB, "}"), MIB, b'\n'),
-        ),
-        (
-            InvalidJson,
-            posts(),
-            with(insert("", 2 * MIB, "}"), MIB, 0xff),
-        ),
+        (InvalidJson, posts(), with(insert("", 2 * MIB, "}"), MIB, b'\n')),
+        (InvalidJson, posts(), with(insert("", 2 * MIB, "}"), MIB, 0xff)),
         (InvalidJson, posts(), rows(2 * MIB, "]}")),
         (InvalidJson, posts(), rows(2 * MIB, "{}]")),
-        (
-            InvalidJson,
-            posts(),
-            with(rows(2 * MIB, "{}]}"), MIB, b'\0'),
-        ),
-        (
-            InvalidJson,
-            sql(),
-            with(insert("", 15 * MIB, "}"), 14 * MIB, 1),
-        ),
+        (InvalidJson, posts(), with(rows(2 * MIB, "{}]}"), MIB, b'\0')),
+        (InvalidJson, sql(), with(insert("", 15 * MIB, "}"), 14 * MIB, 1)),
         (InvalidMedia, media(), with(upload(2 * MIB, "}"), MIB, b'*')),
-        (
-            InvalidMedia,
-            media(),
-            with(upload(2 * MIB, "}"), 70_000, b'*'),
-        ),
+        (InvalidMedia, media(), with(upload(2 * MIB, "}"), 70_000, b'*')),
         (InvalidBody, media(), upload(2 * MIB, ", \"update\": 5}")),
         (InvalidJson, media(), upload(2 * MIB, "")),
         (InvalidJson, media(), upload(2 * MIB, "}x")),
@@ -133,29 +105,14 @@ async fn told(url: &str, request: &[u8]) -> (RawAnswer, Told) {
     (answer, told)
 }
 
-async fn a_body_in_chunks_is_judged_like_one_with_a_length(_: Door) {
+async fn a_body_in_chunks_is_judged_like_one_with_a_length(_: Host) {
     let bench = Bench::start().await;
     let options = json!({"limit": "x", "query": {"title": "y".repeat(700_000)}}).to_string();
     for (path, body, size, code) in [
-        (
-            "/api/v1/crud/demo/posts/query",
-            r#"{"limit": "x"}"#,
-            3,
-            "invalid_query_option",
-        ),
-        (
-            "/api/v1/crud/demo/posts/query",
-            &options,
-            10_000,
-            "invalid_query_option",
-        ),
+        ("/api/v1/crud/demo/posts/query", r#"{"limit": "x"}"#, 3, "invalid_query_option"),
+        ("/api/v1/crud/demo/posts/query", &options, 10_000, "invalid_query_option"),
         ("/api/v1/crud/demo/posts", "", 1, "invalid_json"),
-        (
-            "/api/v1/crud/demo/posts",
-            r#"{"title": "#,
-            4,
-            "invalid_json",
-        ),
+        ("/api/v1/crud/demo/posts", r#"{"title": "#, 4, "invalid_json"),
         ("/api/v1/crud/demo/posts", "[1]", 1, "invalid_body"),
         ("/api/v1/sql", r#"{"query": 5}"#, 100, "invalid_body"),
         ("/api/v1/media", r#"{"media": []}"#, 5, "invalid_body"),
@@ -168,7 +125,7 @@ async fn a_body_in_chunks_is_judged_like_one_with_a_length(_: Door) {
     }
 }
 
-async fn a_body_in_chunks_ends_at_the_limit(_: Door) {
+async fn a_body_in_chunks_ends_at_the_limit(_: Host) {
     let bench = Bench::start().await;
     let body = insert("", 17 * MIB, "}");
     let request = chunked("/api/v1/crud/demo/posts", &body, 60_000);
@@ -178,7 +135,7 @@ async fn a_body_in_chunks_ends_at_the_limit(_: Door) {
     assert_eq!(through, expected);
 }
 
-async fn a_large_body_that_is_right_passes_as_it_is(_: Door) {
+async fn a_large_body_that_is_right_passes_as_it_is(_: Host) {
     let bench = Bench::start().await;
     for bytes in [10, 70_000, 900_000, MIB + 1, 5 * MIB] {
         let text = "\u{e9}\\n".repeat(bytes / 3);
@@ -189,18 +146,9 @@ async fn a_large_body_that_is_right_passes_as_it_is(_: Door) {
         assert_eq!(answer.payload().to_string(), expected);
         let request = chunked("/api/v1/sql", body.as_bytes(), 50_000);
         let (answer, _) = told(&bench.worker.url, &request).await;
-        assert_eq!(
-            answer.status,
-            200,
-            "{}",
-            String::from_utf8_lossy(&answer.body)
-        );
-        let passed: Vec<(u64, bool)> = bench
-            .tap
-            .requests()
-            .iter()
-            .map(|seen| (seen.body_bytes, seen.is_complete))
-            .collect();
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        let passed: Vec<(u64, bool)> =
+            bench.tap.requests().iter().map(|seen| (seen.body_bytes, seen.is_complete)).collect();
         assert_eq!(passed, [(body.len() as u64, true); 2]);
         bench.tap.forget();
     }

@@ -1,7 +1,7 @@
 //! Uploads that are refused for their form: the origin reads them, and the edge passes its answer on.
 
 use super::{Refusal, call, refusal};
-use crate::door::Call;
+use crate::host::Call;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode::{self, *};
@@ -10,16 +10,11 @@ const MEDIA: &str = "/api/v1/media";
 const FORM: &str = "multipart/form-data; boundary=b";
 
 pub(super) fn table() -> Vec<Refusal> {
-    [first_shape(), second_shape(), cut(), forms(), types()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [first_shape(), second_shape(), cut(), forms(), types()].into_iter().flatten().collect()
 }
 
 fn json_of(body: impl Into<Vec<u8>>) -> Call {
-    call(Method::POST, MEDIA)
-        .bytes(body)
-        .header("content-type", "application/json")
+    call(Method::POST, MEDIA).bytes(body).header("content-type", "application/json")
 }
 
 fn good() -> Value {
@@ -63,35 +58,19 @@ fn first_shape() -> Vec<Refusal> {
         (item(json!("a"), "data:text/plain,hi"), InvalidMedia),
         (item(json!("a"), "data:text/plain;base64,"), InvalidMedia),
         (item(json!("a"), "data:text/plain;base64,a"), InvalidMedia),
-        (
-            item(json!("a"), "data:text/plain;base64,a*k="),
-            InvalidMedia,
-        ),
-        (
-            item(json!("a"), "data:text/plain;base64,aGk=aGk="),
-            InvalidMedia,
-        ),
-        (
-            json!({"media": vec![json!({"name": "a", "base64": text}); 2]}),
-            InvalidBody,
-        ),
+        (item(json!("a"), "data:text/plain;base64,a*k="), InvalidMedia),
+        (item(json!("a"), "data:text/plain;base64,aGk=aGk="), InvalidMedia),
+        (json!({"media": vec![json!({"name": "a", "base64": text}); 2]}), InvalidBody),
         (json!({"folder": 5}), InvalidBody),
         (json!({"folder": "a/../b"}), InvalidBody),
         (json!({"folder": long}), InvalidBody),
         (json!({"foldr": "x"}), InvalidBody),
         (json!({"update": "perhaps"}), InvalidBody),
-        (
-            json!({"media": [{"name": "a", "base64": text, "size": 1}]}),
-            InvalidBody,
-        ),
+        (json!({"media": [{"name": "a", "base64": text, "size": 1}]}), InvalidBody),
     ];
-    let mut refusals: Vec<Refusal> = table
-        .into_iter()
-        .map(|(changes, code)| refusal(code, json_of(with(changes))))
-        .collect();
-    let many: Vec<Value> = (0..65)
-        .map(|at| json!({"name": format!("{at}"), "base64": text}))
-        .collect();
+    let mut refusals: Vec<Refusal> =
+        table.into_iter().map(|(changes, code)| refusal(code, json_of(with(changes)))).collect();
+    let many: Vec<Value> = (0..65).map(|at| json!({"name": format!("{at}"), "base64": text})).collect();
     refusals.push(refusal(InvalidBody, json_of(with(json!({"media": many})))));
     let twice = with(json!({})).replace("\"type\"", "\"folder\":\"g\",\"type\"");
     refusals.push(refusal(InvalidBody, json_of(twice)));
@@ -102,35 +81,14 @@ fn second_shape() -> Vec<Refusal> {
     let body = |item: Value| json!({"media": item, "folder": "f", "type": "image"}).to_string();
     let mixed = json!([{"imageBase64": "aGk=", "imageName": "a", "imageType": "png"}, {"name": "b", "base64": "x"}]);
     [
-        (
-            json!({"imageBase64": "aGk=", "imageName": "a"}),
-            InvalidBody,
-        ),
-        (
-            json!({"imageBase64": "aGk=", "imageType": "png"}),
-            InvalidBody,
-        ),
+        (json!({"imageBase64": "aGk=", "imageName": "a"}), InvalidBody),
+        (json!({"imageBase64": "aGk=", "imageType": "png"}), InvalidBody),
         (json!({"imageName": "a", "imageType": "png"}), InvalidBody),
-        (
-            json!({"imageBase64": "*", "imageName": "a", "imageType": "png"}),
-            InvalidMedia,
-        ),
-        (
-            json!({"imageBase64": "aGk=", "imageName": "a", "imageType": 5}),
-            InvalidBody,
-        ),
-        (
-            json!({"imageBase64": "aGk=", "imageName": "a", "imageType": "png", "private": "x"}),
-            InvalidBody,
-        ),
-        (
-            json!({"imageBase64": "aGk=", "fileName": "a", "imageType": "png"}),
-            InvalidBody,
-        ),
-        (
-            json!({"fileBase64": "aGk=", "fileName": "", "fileType": "txt"}),
-            InvalidBody,
-        ),
+        (json!({"imageBase64": "*", "imageName": "a", "imageType": "png"}), InvalidMedia),
+        (json!({"imageBase64": "aGk=", "imageName": "a", "imageType": 5}), InvalidBody),
+        (json!({"imageBase64": "aGk=", "imageName": "a", "imageType": "png", "private": "x"}), InvalidBody),
+        (json!({"imageBase64": "aGk=", "fileName": "a", "imageType": "png"}), InvalidBody),
+        (json!({"fileBase64": "aGk=", "fileName": "", "fileType": "txt"}), InvalidBody),
         (mixed, InvalidBody),
     ]
     .into_iter()
@@ -141,10 +99,8 @@ fn second_shape() -> Vec<Refusal> {
 /// A body that ends everywhere, and one with a fault at its beginning, in its middle and at its end.
 fn cut() -> Vec<Refusal> {
     let whole = good().to_string();
-    let mut table: Vec<Refusal> = (0..whole.len())
-        .step_by(7)
-        .map(|end| refusal(InvalidJson, json_of(&whole[..end])))
-        .collect();
+    let mut table: Vec<Refusal> =
+        (0..whole.len()).step_by(7).map(|end| refusal(InvalidJson, json_of(&whole[..end]))).collect();
     for body in ["nonsense", "{,", "{\"media\": [,", "\u{feff}x"] {
         table.push(refusal(InvalidJson, json_of(body)));
     }
@@ -153,17 +109,13 @@ fn cut() -> Vec<Refusal> {
     }
     // 48 kB of base64: the fault is in the first piece, wherever it stands.
     let file = "QUFB".repeat(12_000);
-    let long =
-        with(json!({"media": [{"name": "a", "base64": format!("data:text/plain;base64,{file}")}]}));
+    let long = with(json!({"media": [{"name": "a", "base64": format!("data:text/plain;base64,{file}")}]}));
     for at in [100, long.len() / 2, 48_000] {
         let mut body = long.clone();
         body.replace_range(at..=at, "*");
         table.push(refusal(InvalidMedia, json_of(body)));
     }
-    table.push(refusal(
-        InvalidBody,
-        json_of(long.replace("\"file\"", "\"odd\"")),
-    ));
+    table.push(refusal(InvalidBody, json_of(long.replace("\"file\"", "\"odd\""))));
     table
 }
 
@@ -173,9 +125,7 @@ fn forms() -> Vec<Refusal> {
     };
     let file = part("name=\"f\"; filename=\"a.txt\"", "hi");
     let kind = part("name=\"type\"", "file");
-    let items: String = (0..65)
-        .map(|at| part(&format!("name=\"f\"; filename=\"{at}\""), "hi"))
-        .collect();
+    let items: String = (0..65).map(|at| part(&format!("name=\"f\"; filename=\"{at}\""), "hi")).collect();
     [
         String::new(),
         file.clone(),
@@ -191,39 +141,22 @@ fn forms() -> Vec<Refusal> {
         "--b\r\nno header at all\r\n\r\n--b--\r\n".to_owned(),
     ]
     .into_iter()
-    .map(|body| {
-        refusal(
-            InvalidBody,
-            call(Method::POST, MEDIA)
-                .bytes(body)
-                .header("content-type", FORM),
-        )
-    })
+    .map(|body| refusal(InvalidBody, call(Method::POST, MEDIA).bytes(body).header("content-type", FORM)))
     .chain([refusal(
         InvalidMedia,
         call(Method::POST, MEDIA)
-            .bytes(format!(
-                "{}{kind}--b--\r\n",
-                part("name=\"f\"; filename=\"a\"", "")
-            ))
+            .bytes(format!("{}{kind}--b--\r\n", part("name=\"f\"; filename=\"a\"", "")))
             .header("content-type", FORM),
     )])
     .collect()
 }
 
 fn types() -> Vec<Refusal> {
-    let upload = |kind: &str| {
-        call(Method::POST, MEDIA)
-            .bytes(good().to_string())
-            .header("content-type", kind)
-    };
+    let upload = |kind: &str| call(Method::POST, MEDIA).bytes(good().to_string()).header("content-type", kind);
     vec![
         refusal(UnsupportedMediaType, upload("image/png")),
         refusal(UnsupportedMediaType, upload("text/plain")),
         refusal(InvalidBody, upload("multipart/form-data")),
-        refusal(
-            InvalidBody,
-            upload(&format!("multipart/form-data; boundary={}", "x".repeat(71))),
-        ),
+        refusal(InvalidBody, upload(&format!("multipart/form-data; boundary={}", "x".repeat(71)))),
     ]
 }

@@ -5,10 +5,10 @@ use super::super::fixtures::png;
 use super::super::shelf::Shelf;
 use super::{Desk, names_in};
 use crate::case::eventually;
-use crate::door::{Call, Door};
-use crate::second::Second;
+use crate::fake_origin::{FakeOrigin, Manner};
+use crate::host::{Call, Host};
+use crate::second_origin::SecondOrigin;
 use crate::service::shared;
-use crate::stand_in::{Manner, StandIn};
 use crate::worker::Worker;
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,11 +32,9 @@ cases! {
     Own: [a_store_that_is_away_or_full_is_told_at_both_doors],
 }
 
-async fn nothing_is_put_if_one_file_is_wrong(door: Door) {
-    let desk = Desk::new(door);
-    desk.shelf
-        .put("taken.txt", "file", "text/plain", b"1")
-        .await;
+async fn nothing_is_put_if_one_file_is_wrong(host: Host) {
+    let desk = Desk::new(host);
+    desk.shelf.put("taken.txt", "file", "text/plain", b"1").await;
     let whole = png();
     desk.write("good.png", &whole);
     desk.write("taken.txt", b"2");
@@ -66,18 +64,15 @@ async fn nothing_is_put_if_one_file_is_wrong(door: Door) {
     assert_eq!(desk.shelf.names().await, ["taken.txt"]);
 }
 
-async fn no_local_file_is_replaced_unasked(door: Door) {
-    let desk = Desk::new(door);
+async fn no_local_file_is_replaced_unasked(host: Host) {
+    let desk = Desk::new(host);
     desk.shelf.put("a.txt", "file", "text/plain", b"new").await;
     let path = desk.write("a.txt", b"old");
     let told = desk.refused(&["get", &desk.path("a.txt")], 1);
     assert!(told.contains("--force"), "{told}");
     assert_eq!(fs::read(&path).unwrap(), b"old");
     for output in ["/dev/null", "nowhere/a.txt"] {
-        desk.refused(
-            &["get", &desk.path("a.txt"), "--force", "--output", output],
-            1,
-        );
+        desk.refused(&["get", &desk.path("a.txt"), "--force", "--output", output], 1);
     }
     for target in ["../a.txt", "a/../b", "", "x\\y"] {
         desk.refused(&["get", target], 2);
@@ -88,18 +83,15 @@ async fn no_local_file_is_replaced_unasked(door: Door) {
     assert_eq!(desk.names_here(), ["a.txt"]);
 }
 
-async fn an_interrupted_put_leaves_nothing(door: Door) {
-    let desk = Desk::new(door);
+async fn an_interrupted_put_leaves_nothing(host: Host) {
+    let desk = Desk::new(host);
     // A store of its own, so that nobody else's files are in it.
     let store = tempfile::tempdir().unwrap();
     let folder = desk.shelf.folder.as_str();
     let arguments = ["media", "put", "-", "--name", "a.bin", "--folder", folder];
     let mut child = shared()
         .cli_command(&arguments)
-        .env(
-            "SELKIE_MEDIA_STORE",
-            format!("file://{}", store.path().display()),
-        )
+        .env("SELKIE_MEDIA_STORE", format!("file://{}", store.path().display()))
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -135,25 +127,16 @@ fn age(path: &Path) {
     file.set_modified(before).unwrap();
 }
 
-async fn a_sweep_deletes_what_no_row_names(door: Door) {
-    let desk = Desk::new(door);
-    let named = desk
-        .shelf
-        .put("a.txt", "file", "text/plain", b"named")
-        .await;
+async fn a_sweep_deletes_what_no_row_names(host: Host) {
+    let desk = Desk::new(host);
+    let named = desk.shelf.put("a.txt", "file", "text/plain", b"named").await;
     let objects = shared().data_dir().join("media/objects");
-    let hex = shared().root_sql(&format!(
-        "SELECT LOWER(HEX(object)) FROM selkie.media WHERE id = {}",
-        named["id"]
-    ));
+    let hex = shared().root_sql(&format!("SELECT LOWER(HEX(object)) FROM selkie.media WHERE id = {}", named["id"]));
     let hex = hex.unwrap();
     let key = uuid::Uuid::parse_str(hex.trim()).unwrap().to_string();
     let named_at = objects.join(&key[34..]).join(&key);
     age(&named_at);
-    let (old, young) = (
-        "0190a1b2-c3d4-7abc-8def-0123456789ab",
-        "0190a1b2-c3d4-7abc-8def-0123456789ac",
-    );
+    let (old, young) = ("0190a1b2-c3d4-7abc-8def-0123456789ab", "0190a1b2-c3d4-7abc-8def-0123456789ac");
     let lay = |key: &str| {
         let folder = objects.join(&key[34..]);
         fs::create_dir_all(&folder).unwrap();
@@ -181,8 +164,8 @@ async fn a_sweep_deletes_what_no_row_names(door: Door) {
     desk.refused(&["sweep", "--max-share", "101"], 2);
 }
 
-async fn only_commands_that_reach_the_bucket_ask_for_its_keys(door: Door) {
-    let desk = Desk::new(door);
+async fn only_commands_that_reach_the_bucket_ask_for_its_keys(host: Host) {
+    let desk = Desk::new(host);
     desk.shelf.put("a.txt", "file", "text/plain", b"x").await;
     let run = |arguments: &[&str]| {
         let mut command = shared().cli_command(arguments);
@@ -190,20 +173,12 @@ async fn only_commands_that_reach_the_bucket_ask_for_its_keys(door: Door) {
         command.output().expect("the CLI runs")
     };
     let path = desk.path("a.txt");
-    for arguments in [
-        &["key", "list"][..],
-        &["project", "list"],
-        &["media", "ls"],
-        &["media", "sign", &path],
-    ] {
+    for arguments in [&["key", "list"][..], &["project", "list"], &["media", "ls"], &["media", "sign", &path]] {
         let output = run(arguments);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {told}");
     }
-    for arguments in [
-        &["media", "get", &path, "--output", "-"][..],
-        &["media", "sweep"],
-    ] {
+    for arguments in [&["media", "get", &path, "--output", "-"][..], &["media", "sweep"]] {
         let output = run(arguments);
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
@@ -218,32 +193,24 @@ fn store_finding(report: &[u8]) -> Value {
     found.expect("the store is looked at").clone()
 }
 
-async fn readiness_and_the_doctor_look_at_the_store(door: Door) {
-    let ready = Call::new(door.url(), Method::GET, "/readyz").send().await;
+async fn readiness_and_the_doctor_look_at_the_store(host: Host) {
+    let ready = Call::new(host.url(), Method::GET, "/readyz").send().await;
     assert_eq!(ready.payload()["storage"], "ok");
     let report = shared().cli(&["doctor", "--json"]);
     assert_eq!(store_finding(&report.stdout)["verdict"], "ok");
     let mut doctor = shared().cli_command(&["doctor", "--json"]);
-    let report = doctor
-        .env("SELKIE_MEDIA_STORE", "file:///dev/null/media")
-        .output();
+    let report = doctor.env("SELKIE_MEDIA_STORE", "file:///dev/null/media").output();
     let report = report.expect("the CLI runs");
     assert_eq!(report.status.code(), Some(1));
     let finding = store_finding(&report.stdout);
     assert_eq!(finding["verdict"], "wrong", "{finding}");
-    assert!(
-        finding["hint"]
-            .as_str()
-            .unwrap()
-            .contains("SELKIE_MEDIA_STORE")
-    );
+    assert!(finding["hint"].as_str().unwrap().contains("SELKIE_MEDIA_STORE"));
 }
 
 /// By an origin of its own on the shared service's MariaDB, and a worker before it.
-async fn a_store_that_is_away_or_full_is_told_at_both_doors(_: Door) {
-    const FULL: &str =
-        "HTTP/1.1 507 Insufficient Storage\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    let store = StandIn::start("store", Manner::Refuse).await;
+async fn a_store_that_is_away_or_full_is_told_at_both_doors(_: Host) {
+    const FULL: &str = "HTTP/1.1 507 Insufficient Storage\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let store = FakeOrigin::start("store", Manner::Refuse).await;
     let endpoint = store.url.clone();
     let start = move || {
         let settings = [
@@ -252,7 +219,7 @@ async fn a_store_that_is_away_or_full_is_told_at_both_doors(_: Door) {
             ("SELKIE_MEDIA_S3_ACCESS_KEY", "id"),
             ("SELKIE_MEDIA_S3_SECRET_KEY", "storesecret"),
         ];
-        let mut origin = Second::launch(shared(), &settings)?;
+        let mut origin = SecondOrigin::launch(shared(), &settings)?;
         origin.wait_until_ready()?;
         let worker = Worker::start(&[("ORIGINS", &origin.origin)]);
         Ok::<_, String>((origin, worker))
@@ -265,7 +232,7 @@ async fn a_store_that_is_away_or_full_is_told_at_both_doors(_: Door) {
         let unready = get("/readyz").await;
         unready.refused(ErrorCode::StorageUnavailable);
         get("/healthz").await.payload();
-        let upload = Shelf::new(Door::Origin).upload("a.txt", "file", "text/plain", b"x");
+        let upload = Shelf::new(Host::Origin).upload("a.txt", "file", "text/plain", b"x");
         let refused = upload.clone().at(url).send().await;
         refused.refused(ErrorCode::StorageUnavailable);
         store.turn(Manner::Raw(FULL));

@@ -2,7 +2,7 @@
 
 use super::super::shelf::Shelf;
 use super::upload::{Upload, bytes, metadata};
-use crate::door::Door;
+use crate::host::Host;
 use crate::raw;
 use crate::service::shared;
 use shared::error::ErrorCode;
@@ -19,9 +19,9 @@ cases! {
     ],
 }
 
-async fn begin(door: Door, shelf: &Shelf) -> Upload {
+async fn begin(host: Host, shelf: &Shelf) -> Upload {
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
-    Upload::begin(door, LENGTH, &said).await
+    Upload::begin(host, LENGTH, &said).await
 }
 
 /// A request that announces everything, and holds a part of it.
@@ -45,10 +45,10 @@ async fn complete(upload: &Upload, shelf: &Shelf, content: &[u8], at: usize) {
     assert!(shelf.fetch(&file["url"]).await.body == content);
 }
 
-async fn a_part_that_breaks_off_is_kept_as_far_as_it_came(door: Door) {
-    let (shelf, content) = (Shelf::new(door), bytes(LENGTH));
-    let upload = begin(door, &shelf).await;
-    let address = door.url().trim_start_matches("http://");
+async fn a_part_that_breaks_off_is_kept_as_far_as_it_came(host: Host) {
+    let (shelf, content) = (Shelf::new(host), bytes(LENGTH));
+    let upload = begin(host, &shelf).await;
+    let address = host.url().trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let request = half(&upload, &content);
     stream.write_all(&request).await.expect("a request");
@@ -58,16 +58,16 @@ async fn a_part_that_breaks_off_is_kept_as_far_as_it_came(door: Door) {
     let at = upload.offset().await;
     assert!(at <= PART, "{at}");
     // The edge may still have had some of it.
-    assert!(at > 0 || door == Door::Edge);
+    assert!(at > 0 || host == Host::Edge);
     complete(&upload, &shelf, &content, at).await;
 }
 
-async fn a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over(door: Door) {
-    let (shelf, content) = (Shelf::new(door), bytes(LENGTH));
-    let upload = begin(door, &shelf).await;
+async fn a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over(host: Host) {
+    let (shelf, content) = (Shelf::new(host), bytes(LENGTH));
+    let upload = begin(host, &shelf).await;
     let request = half(&upload, &content);
     // A part of no bytes changes nothing if it comes before the first.
-    let first = raw::leave_open(door.url(), &request, async || {
+    let first = raw::leave_open(host.url(), &request, async || {
         let second = upload.patch(0, b"").await;
         if second.status == 204 {
             return false;
@@ -79,10 +79,7 @@ async fn a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over(
     let at = upload.offset().await;
     assert!(at <= PART, "{at}");
     if let Some(answer) = first.await.expect("a task") {
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (423, "upload_locked")
-        );
+        assert_eq!((answer.status, answer.code().as_str()), (423, "upload_locked"));
     }
     complete(&upload, &shelf, &content, at).await;
 }

@@ -2,7 +2,7 @@
 
 use super::super::shelf::Shelf;
 use super::upload::{TUS, bytes};
-use crate::door::Door;
+use crate::host::Host;
 use crate::service::{shared, workspace};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -20,22 +20,17 @@ cases! {
 
 /// A file on the disk, and where it goes.
 struct Sending {
-    door: Door,
+    host: Host,
     file: tempfile::NamedTempFile,
     metadata: String,
 }
 
 impl Sending {
-    fn new(door: Door, shelf: &Shelf, content: &[u8]) -> Self {
+    fn new(host: Host, shelf: &Shelf, content: &[u8]) -> Self {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), content).expect("a file");
-        let metadata =
-            json!({"filename": "whale song.bin", "folder": shelf.folder, "filetype": ""});
-        Self {
-            door,
-            file,
-            metadata: metadata.to_string(),
-        }
+        let metadata = json!({"filename": "whale song.bin", "folder": shelf.folder, "filetype": ""});
+        Self { host, file, metadata: metadata.to_string() }
     }
 
     /// Runs the client to its end, and gives the line that it prints.
@@ -49,20 +44,14 @@ impl Sending {
             .args(more)
             .env("SELKIE_KEY", &shared().full_key)
             .env("SELKIE_TUS_METADATA", &self.metadata);
-        let output = tokio::task::spawn_blocking(move || client.output())
-            .await
-            .expect("a task")
-            .expect("node");
+        let output = tokio::task::spawn_blocking(move || client.output()).await.expect("a task").expect("node");
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{command}: {error}");
-        String::from_utf8(output.stdout)
-            .expect("text")
-            .trim()
-            .to_owned()
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
     }
 
     fn endpoint(&self) -> String {
-        format!("{}{TUS}", self.door.url())
+        format!("{}{TUS}", self.host.url())
     }
 }
 
@@ -79,24 +68,20 @@ async fn expect_file(shelf: &Shelf, id: &str, content: &[u8]) {
     assert!(shelf.fetch(&file["url"]).await.body == content);
 }
 
-async fn a_client_uploads_in_one_go(door: Door) {
+async fn a_client_uploads_in_one_go(host: Host) {
     let content = bytes(LENGTH);
     for options in [&[][..], &["with-creation"], &["override-patch"]] {
-        let shelf = Shelf::new(door);
-        let sending = Sending::new(door, &shelf, &content);
-        let id = sending
-            .run("whole", &sending.endpoint(), 5_000_000, options)
-            .await;
+        let shelf = Shelf::new(host);
+        let sending = Sending::new(host, &shelf, &content);
+        let id = sending.run("whole", &sending.endpoint(), 5_000_000, options).await;
         expect_file(&shelf, &id, &content).await;
     }
 }
 
-async fn a_client_that_died_is_resumed_by_another(door: Door) {
-    let (shelf, content) = (Shelf::new(door), bytes(LENGTH));
-    let sending = Sending::new(door, &shelf, &content);
-    let url = sending
-        .run("begin", &sending.endpoint(), 3_000_000, &["10000000"])
-        .await;
+async fn a_client_that_died_is_resumed_by_another(host: Host) {
+    let (shelf, content) = (Shelf::new(host), bytes(LENGTH));
+    let sending = Sending::new(host, &shelf, &content);
+    let url = sending.run("begin", &sending.endpoint(), 3_000_000, &["10000000"]).await;
     assert!(url.starts_with(&sending.endpoint()), "{url}");
     let id = sending.run("resume", &url, 1_000_000, &[]).await;
     expect_file(&shelf, &id, &content).await;

@@ -1,6 +1,6 @@
 //! An upload that can be resumed, as a case sees it.
 
-use crate::door::{Answer, Call, Door};
+use crate::host::{Answer, Call, Host};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -8,40 +8,40 @@ use reqwest::Method;
 /// Where uploads are made.
 pub(super) const TUS: &str = "/api/v1/media/tus";
 
-/// One upload, through a door.
+/// One upload, through a host.
 pub(super) struct Upload {
-    pub(super) door: Door,
+    pub(super) host: Host,
     pub(super) path: String,
 }
 
 impl Upload {
     /// The request that makes one.
-    pub(super) fn creation(door: Door, length: usize, metadata: &str) -> Call {
-        door.call(Method::POST, TUS)
+    pub(super) fn creation(host: Host, length: usize, metadata: &str) -> Call {
+        host.call(Method::POST, TUS)
             .header("tus-resumable", "1.0.0")
             .header("upload-length", &length.to_string())
             .header("upload-metadata", metadata)
     }
 
     /// Makes one.
-    pub(super) async fn begin(door: Door, length: usize, metadata: &str) -> Self {
-        let created = Self::creation(door, length, metadata).send().await;
+    pub(super) async fn begin(host: Host, length: usize, metadata: &str) -> Self {
+        let created = Self::creation(host, length, metadata).send().await;
         assert_eq!(created.status, 201, "{created}");
         assert_eq!(created.header("tus-resumable"), Some("1.0.0"));
         assert!(created.header("upload-expires").is_some());
-        Self::of(door, &created)
+        Self::of(host, &created)
     }
 
     /// The one that an answer tells of.
-    pub(super) fn of(door: Door, created: &Answer) -> Self {
+    pub(super) fn of(host: Host, created: &Answer) -> Self {
         let path = created.header("location").expect("a location").to_owned();
         assert!(path.starts_with(TUS), "{path}");
-        Self { door, path }
+        Self { host, path }
     }
 
     /// A request about it.
     pub(super) fn call(&self, method: Method) -> Call {
-        let call = self.door.call(method, &self.path);
+        let call = self.host.call(method, &self.path);
         call.header("tus-resumable", "1.0.0")
     }
 
@@ -72,9 +72,7 @@ impl Upload {
 
 /// An `Upload-Metadata`.
 pub(super) fn metadata(pairs: &[(&str, &str)]) -> String {
-    let pairs = pairs
-        .iter()
-        .map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
+    let pairs = pairs.iter().map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
     pairs.collect::<Vec<_>>().join(",")
 }
 

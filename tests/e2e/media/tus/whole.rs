@@ -3,7 +3,7 @@
 use super::super::fixtures::png;
 use super::super::shelf::{Shelf, read_key};
 use super::upload::{TUS, Upload, bytes, metadata};
-use crate::door::Door;
+use crate::host::Host;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
@@ -20,11 +20,11 @@ cases! {
     ],
 }
 
-async fn an_upload_goes_from_its_creation_to_its_file(door: Door) {
-    let shelf = Shelf::new(door);
+async fn an_upload_goes_from_its_creation_to_its_file(host: Host) {
+    let shelf = Shelf::new(host);
     let content = bytes(700_000);
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
-    let upload = Upload::begin(door, content.len(), &said).await;
+    let upload = Upload::begin(host, content.len(), &said).await;
     let far = upload.head().await;
     assert_eq!(far.status, 200, "{far}");
     for (name, value) in [
@@ -46,10 +46,7 @@ async fn an_upload_goes_from_its_creation_to_its_file(door: Door) {
         assert_eq!(taken.header("upload-offset"), Some(&*at.to_string()));
         assert!(taken.header("upload-expires").is_some());
         assert_eq!(taken.header("tus-resumable"), Some("1.0.0"));
-        assert_eq!(
-            taken.header("selkie-media-id").is_some(),
-            at == content.len()
-        );
+        assert_eq!(taken.header("selkie-media-id").is_some(), at == content.len());
     }
     // Also for a caller who lost the last answer.
     let last = upload.head().await;
@@ -60,40 +57,27 @@ async fn an_upload_goes_from_its_creation_to_its_file(door: Door) {
     assert_eq!(again.header("selkie-media-id"), Some(id));
     let file = shelf.describe(&id.parse().unwrap()).await.payload();
     assert_eq!(file["url"], last.header("selkie-media-url").expect("a URL"));
-    assert_eq!(
-        (&file["name"], &file["type"]),
-        (&json!("a.bin"), &json!("file"))
-    );
+    assert_eq!((&file["name"], &file["type"]), (&json!("a.bin"), &json!("file")));
     assert_eq!(file["folder"], json!(shelf.folder));
     assert!(shelf.fetch(&file["url"]).await.body == content);
 }
 
-async fn what_is_there_of_the_protocol_is_told_to_any_key(door: Door) {
-    for path in [
-        TUS.to_owned(),
-        format!("{TUS}/0192f3a1-7c1e-7d3a-9d55-0b6c6a1f0e11"),
-    ] {
-        let told = door
-            .call(Method::OPTIONS, &path)
-            .key(read_key())
-            .send()
-            .await;
+async fn what_is_there_of_the_protocol_is_told_to_any_key(host: Host) {
+    for path in [TUS.to_owned(), format!("{TUS}/0192f3a1-7c1e-7d3a-9d55-0b6c6a1f0e11")] {
+        let told = host.call(Method::OPTIONS, &path).key(read_key()).send().await;
         assert_eq!(told.status, 204, "{told}");
         for (name, value) in [
             ("tus-resumable", "1.0.0"),
             ("tus-version", "1.0.0"),
-            (
-                "tus-extension",
-                "creation,creation-with-upload,termination,expiration",
-            ),
+            ("tus-extension", "creation,creation-with-upload,termination,expiration"),
             ("tus-max-size", "17179869184"),
         ] {
             assert_eq!(told.header(name), Some(value), "{name}");
         }
-        let keyless = door.call(Method::OPTIONS, &path).no_key().send().await;
+        let keyless = host.call(Method::OPTIONS, &path).no_key().send().await;
         keyless.refused(ErrorCode::MissingKey);
         assert_eq!(keyless.header("tus-resumable"), Some("1.0.0"));
-        let preflight = door
+        let preflight = host
             .call(Method::OPTIONS, &path)
             .no_key()
             .header("origin", "https://app.example")
@@ -102,41 +86,31 @@ async fn what_is_there_of_the_protocol_is_told_to_any_key(door: Door) {
             .await;
         assert_eq!(preflight.status, 204, "{preflight}");
         let allowed = preflight.header("access-control-allow-headers").unwrap();
-        for name in [
-            "Tus-Resumable",
-            "Upload-Length",
-            "Upload-Metadata",
-            "Upload-Offset",
-        ] {
+        for name in ["Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset"] {
             assert!(allowed.contains(name), "{name}: {allowed}");
         }
         let exposed = preflight.header("access-control-expose-headers").unwrap();
-        for name in [
-            "Location",
-            "Upload-Offset",
-            "Upload-Expires",
-            "Selkie-Media-Id",
-        ] {
+        for name in ["Location", "Upload-Offset", "Upload-Expires", "Selkie-Media-Id"] {
             assert!(exposed.contains(name), "{name}: {exposed}");
         }
     }
 }
 
-async fn the_first_bytes_may_come_with_the_creation(door: Door) {
-    let shelf = Shelf::new(door);
+async fn the_first_bytes_may_come_with_the_creation(host: Host) {
+    let shelf = Shelf::new(host);
     let content = bytes(50_000);
     let said = metadata(&[("filename", "part.bin"), ("folder", &shelf.folder)]);
-    let created = Upload::creation(door, content.len(), &said)
+    let created = Upload::creation(host, content.len(), &said)
         .header("content-type", "application/offset+octet-stream")
         .bytes(&content[..20_000])
         .send()
         .await;
     assert_eq!(created.status, 201, "{created}");
     assert_eq!(created.header("upload-offset"), Some("20000"));
-    let upload = Upload::of(door, &created);
+    let upload = Upload::of(host, &created);
     upload.patch(20_000, &content[20_000..]).await;
     let said = metadata(&[("filename", "whole.bin"), ("folder", &shelf.folder)]);
-    let whole = Upload::creation(door, content.len(), &said)
+    let whole = Upload::creation(host, content.len(), &said)
         .header("content-type", "application/offset+octet-stream")
         .bytes(content.clone())
         .send()
@@ -147,15 +121,11 @@ async fn the_first_bytes_may_come_with_the_creation(door: Door) {
     assert_eq!(shelf.names().await, ["part.bin", "whole.bin"]);
 }
 
-async fn an_old_proxy_sees_only_post(door: Door) {
-    let shelf = Shelf::new(door);
+async fn an_old_proxy_sees_only_post(host: Host) {
+    let shelf = Shelf::new(host);
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
-    let upload = Upload::begin(door, 3, &said).await;
-    let post = |method: &str| {
-        upload
-            .call(Method::POST)
-            .header("x-http-method-override", method)
-    };
+    let upload = Upload::begin(host, 3, &said).await;
+    let post = |method: &str| upload.call(Method::POST).header("x-http-method-override", method);
     let taken = post("PATCH")
         .header("upload-offset", "0")
         .header("content-type", "application/offset+octet-stream")
@@ -169,8 +139,8 @@ async fn an_old_proxy_sees_only_post(door: Door) {
     refused.refused(ErrorCode::MethodNotAllowed);
 }
 
-async fn metadata_say_what_the_file_is(door: Door) {
-    let shelf = Shelf::new(door);
+async fn metadata_say_what_the_file_is(host: Host) {
+    let shelf = Shelf::new(host);
     let picture = png();
     let said = metadata(&[
         ("filename", "a.png"),
@@ -179,7 +149,7 @@ async fn metadata_say_what_the_file_is(door: Door) {
         ("private", "true"),
         ("relativePath", "x/y"),
     ]);
-    let upload = Upload::begin(door, picture.len(), &said).await;
+    let upload = Upload::begin(host, picture.len(), &said).await;
     let done = upload.patch(0, &picture).await;
     let id = done.header("selkie-media-id").expect("an id");
     let file = shelf.describe(&id.parse().unwrap()).await.payload();
@@ -187,46 +157,33 @@ async fn metadata_say_what_the_file_is(door: Door) {
     assert_eq!(file["width"], 40);
     assert_eq!(file["private"], true);
     assert!(file["thumbnailUrl"].is_string(), "{file}");
-    shelf
-        .fetch(&file["url"])
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    shelf.fetch(&file["url"]).await.refused(ErrorCode::MediaNotFound);
 }
 
-async fn a_file_may_be_replaced(door: Door) {
-    let shelf = Shelf::new(door);
+async fn a_file_may_be_replaced(host: Host) {
+    let shelf = Shelf::new(host);
     let old = shelf.put("a.txt", "file", "text/plain", b"old").await;
-    let said = metadata(&[
-        ("filename", "a.txt"),
-        ("folder", &shelf.folder),
-        ("update", "true"),
-    ]);
-    let upload = Upload::begin(door, 3, &said).await;
+    let said = metadata(&[("filename", "a.txt"), ("folder", &shelf.folder), ("update", "true")]);
+    let upload = Upload::begin(host, 3, &said).await;
     // Nothing is replaced before the last byte.
     upload.patch(0, b"ne").await;
     assert_eq!(shelf.fetch(&old["url"]).await.body, b"old");
     let done = upload.patch(2, b"w").await;
-    assert_eq!(
-        done.header("selkie-media-id"),
-        Some(&*old["id"].to_string())
-    );
+    assert_eq!(done.header("selkie-media-id"), Some(&*old["id"].to_string()));
     let file = shelf.describe(&old["id"]).await.payload();
     assert_eq!(shelf.fetch(&file["url"]).await.body, b"new");
 }
 
-async fn an_upload_is_given_up(door: Door) {
-    let shelf = Shelf::new(door);
+async fn an_upload_is_given_up(host: Host) {
+    let shelf = Shelf::new(host);
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
-    let upload = Upload::begin(door, 10, &said).await;
+    let upload = Upload::begin(host, 10, &said).await;
     upload.patch(0, b"abc").await;
     let gone = upload.call(Method::DELETE).send().await;
     assert_eq!(gone.status, 204, "{gone}");
     assert_eq!(gone.header("tus-resumable"), Some("1.0.0"));
     assert_eq!(upload.head().await.status, 404);
-    upload
-        .patch(3, b"d")
-        .await
-        .refused(ErrorCode::MediaNotFound);
+    upload.patch(3, b"d").await.refused(ErrorCode::MediaNotFound);
     let again = upload.call(Method::DELETE).send().await;
     again.refused(ErrorCode::MediaNotFound);
     assert_eq!(shelf.names().await, Vec::<String>::new());

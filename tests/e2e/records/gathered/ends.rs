@@ -2,11 +2,11 @@
 
 use super::{CALLERS, TABLE, count, insert, stored};
 use crate::case::eventually;
-use crate::door::{Call, Door};
 use crate::faults;
+use crate::host::{Call, Host};
 use crate::records::together::{SOON, lock, running, while_locked};
-use crate::room::Room;
 use crate::service::{Edge, Service, kill, shared};
+use crate::test_db::TestDb;
 use futures_util::future::join_all;
 use reqwest::Method;
 use rustix::process::Signal;
@@ -28,20 +28,14 @@ cases! {
     ],
 }
 
-async fn who_leaves_disturbs_nobody_and_is_never_there_twice(door: Door) {
-    let room = Room::new(door, &[TABLE]).await;
-    room.post("t", &json!({"v": -1})).await.payload();
+async fn who_leaves_disturbs_nobody_and_is_never_there_twice(host: Host) {
+    let db = TestDb::new(host, &[TABLE]).await;
+    db.post("t", &json!({"v": -1})).await.payload();
     let callers = async {
-        let calls: Vec<_> = (0..CALLERS)
-            .map(|v| {
-                (
-                    v,
-                    tokio::spawn(insert(&room, "t", &json!({"v": v})).attempt()),
-                )
-            })
-            .collect();
+        let calls: Vec<_> =
+            (0..CALLERS).map(|v| (v, tokio::spawn(insert(&db, "t", &json!({"v": v})).attempt()))).collect();
         eventually("a statement waits", SOON, || async {
-            (running(shared(), &format!("INTO `{}`.`t`", room.db)) > 0).then_some(())
+            (running(shared(), &format!("INTO `{}`.`t`", db.name)) > 0).then_some(())
         })
         .await;
         let (leaving, staying): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(v, _)| v % 3 > 0);
@@ -54,8 +48,8 @@ async fn who_leaves_disturbs_nobody_and_is_never_there_twice(door: Door) {
         }
         answers
     };
-    let answers = while_locked(&room, "DO 0", callers).await;
-    let stored = stored(&room).await;
+    let answers = while_locked(&db, "DO 0", callers).await;
+    let stored = stored(&db).await;
     for (v, answer) in answers {
         let id = answer.payload().as_i64().unwrap();
         assert_eq!(stored.get(&id), Some(&v));
@@ -64,36 +58,26 @@ async fn who_leaves_disturbs_nobody_and_is_never_there_twice(door: Door) {
     assert_eq!(values.len(), stored.len(), "a record is there twice");
 }
 
-async fn what_nobody_waits_for_is_killed(door: Door) {
-    let room = Room::new(door, &[TABLE]).await;
-    room.post("t", &json!({"v": -1})).await.payload();
-    let text = format!("INTO `{}`.`t`", room.db);
-    let locked = lock(shared(), &room.db, "SELECT SLEEP(4)").await;
-    let calls: Vec<_> = (0..CALLERS)
-        .map(|v| tokio::spawn(insert(&room, "t", &json!({"v": v})).attempt()))
-        .collect();
+async fn what_nobody_waits_for_is_killed(host: Host) {
+    let db = TestDb::new(host, &[TABLE]).await;
+    db.post("t", &json!({"v": -1})).await.payload();
+    let text = format!("INTO `{}`.`t`", db.name);
+    let locked = lock(shared(), &db.name, "SELECT SLEEP(4)").await;
+    let calls: Vec<_> = (0..CALLERS).map(|v| tokio::spawn(insert(&db, "t", &json!({"v": v})).attempt())).collect();
     let several = format!("FOR INSERT {text}");
-    eventually("a statement of several waits", SOON, || async {
-        (running(shared(), &several) > 0).then_some(())
-    })
-    .await;
+    eventually("a statement of several waits", SOON, || async { (running(shared(), &several) > 0).then_some(()) })
+        .await;
     calls.iter().for_each(tokio::task::JoinHandle::abort);
-    eventually("none waits", SOON, || async {
-        (running(shared(), &text) == 0).then_some(())
-    })
-    .await;
+    eventually("none waits", SOON, || async { (running(shared(), &text) == 0).then_some(()) }).await;
     assert!(!locked.is_finished(), "they ended by themselves");
     locked.await.unwrap();
-    assert_eq!(count(&room).await, 1);
+    assert_eq!(count(&db).await, 1);
 }
 
 /// A service of its own, with an empty table `t` in `demo`.
 async fn own(settings: &'static [(&str, &str)]) -> Service {
     let service = faults::start(Edge::Without, settings).await;
-    faults::sql(&service, &TABLE.replace("TABLE t", "TABLE demo.t"))
-        .send()
-        .await
-        .payload();
+    faults::sql(&service, &TABLE.replace("TABLE t", "TABLE demo.t")).send().await.payload();
     own_insert(&service, -1).send().await.payload();
     service
 }
@@ -105,16 +89,11 @@ fn own_insert(service: &Service, v: i64) -> Call {
 
 /// The values of the table, as root sees them.
 fn own_values(service: &Service) -> Vec<i64> {
-    let values = service
-        .root_sql("SELECT v FROM demo.t WHERE v >= 0 ORDER BY v")
-        .unwrap();
-    values
-        .split_whitespace()
-        .map(|v| v.parse().unwrap())
-        .collect()
+    let values = service.root_sql("SELECT v FROM demo.t WHERE v >= 0 ORDER BY v").unwrap();
+    values.split_whitespace().map(|v| v.parse().unwrap()).collect()
 }
 
-async fn many_inserts_take_few_statements(_: Door) {
+async fn many_inserts_take_few_statements(_: Host) {
     let service: &'static Service = Box::leak(Box::new(own(&[]).await));
     let executed = || {
         let counted = service.root_sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'");
@@ -131,21 +110,15 @@ async fn many_inserts_take_few_statements(_: Door) {
     assert!(took < 150, "300 inserts took {took} statements");
     assert_eq!(own_values(service), (0..300).collect::<Vec<_>>());
     locked.await.unwrap();
-    tokio::task::spawn_blocking(|| service.stop())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(|| service.stop()).await.unwrap().unwrap();
 }
 
-async fn an_insert_is_never_repeated_when_the_database_is_killed(_: Door) {
+async fn an_insert_is_never_repeated_when_the_database_is_killed(_: Host) {
     let service = own(&[]).await;
     let process = faults::database_process(&service).expect("a database");
     let answered = AtomicUsize::new(0);
     let killing = async {
-        eventually("inserts run", SOON, || async {
-            (answered.load(Ordering::Relaxed) > 300).then_some(())
-        })
-        .await;
+        eventually("inserts run", SOON, || async { (answered.load(Ordering::Relaxed) > 300).then_some(()) }).await;
         kill(process, Signal::KILL);
     };
     let worker = async |worker: i64| {
@@ -177,7 +150,7 @@ async fn an_insert_is_never_repeated_when_the_database_is_killed(_: Door) {
     faults::stop(service).await;
 }
 
-async fn what_takes_too_long_is_told_to_each_and_never_happens(_: Door) {
+async fn what_takes_too_long_is_told_to_each_and_never_happens(_: Host) {
     let settings = &[("SELKIE_QUERY_TIMEOUT", "1s")];
     let service: &'static Service = Box::leak(Box::new(own(settings).await));
     let locked = lock(service, "demo", "SELECT SLEEP(8)").await;
@@ -188,14 +161,8 @@ async fn what_takes_too_long_is_told_to_each_and_never_happens(_: Door) {
         }
     }
     locked.await.unwrap();
-    eventually("nothing runs", SOON, || async {
-        (running(service, "INTO `demo`.`t`") == 0).then_some(())
-    })
-    .await;
+    eventually("nothing runs", SOON, || async { (running(service, "INTO `demo`.`t`") == 0).then_some(()) }).await;
     assert_eq!(own_values(service), [0; 0]);
     own_insert(service, 7).send().await.payload();
-    tokio::task::spawn_blocking(|| service.stop())
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::task::spawn_blocking(|| service.stop()).await.unwrap().unwrap();
 }

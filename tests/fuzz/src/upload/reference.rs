@@ -68,9 +68,7 @@ pub fn read(body: &[u8]) -> Option<Expected> {
     if items.is_empty() || items.len() > UPLOAD_MAX_ITEMS {
         return None;
     }
-    let items = items
-        .into_iter()
-        .map(|text| item(text.get(), kind, private));
+    let items = items.into_iter().map(|text| item(text.get(), kind, private));
     let items: Vec<(bool, Item)> = items.collect::<Option<_>>()?;
     let names: BTreeSet<_> = items.iter().map(|(_, item)| item.name.as_str()).collect();
     let typed = items.iter().filter(|(is_typed, _)| *is_typed).count();
@@ -106,10 +104,7 @@ fn object<'a>(text: &'a str, known: &[&str]) -> Option<BTreeMap<String, &'a RawV
                 fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                     f.write_str("an object")
                 }
-                fn visit_map<A: serde::de::MapAccess<'de>>(
-                    self,
-                    mut map: A,
-                ) -> Result<Self::Value, A::Error> {
+                fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                     let mut members = Vec::new();
                     while let Some(member) = map.next_entry()? {
                         members.push(member);
@@ -132,10 +127,7 @@ fn required(keys: &mut BTreeMap<String, &RawValue>, key: &str) -> Option<String>
 }
 
 /// A key that may be missing or null; `None` if it is of another kind.
-fn optional<T: serde::de::DeserializeOwned>(
-    keys: &mut BTreeMap<String, &RawValue>,
-    key: &str,
-) -> Option<Option<T>> {
+fn optional<T: serde::de::DeserializeOwned>(keys: &mut BTreeMap<String, &RawValue>, key: &str) -> Option<Option<T>> {
     let text = keys.remove(key).map_or("null", RawValue::get);
     serde_json::from_str(text).ok()
 }
@@ -159,10 +151,7 @@ fn item(text: &str, kind: MediaKind, private: Option<bool>) -> Option<(bool, Ite
             Some(key) => composed(&given, &required(&mut keys, key)?)?,
         };
         let own = optional::<bool>(&mut keys, "private")?;
-        let visibility = match (
-            optional::<bool>(&mut keys, "privateFolder")?,
-            own.or(private),
-        ) {
+        let visibility = match (optional::<bool>(&mut keys, "privateFolder")?, own.or(private)) {
             (Some(true), _) => Visibility::PrivateFolder,
             (_, Some(true)) => Visibility::Private,
             (_, Some(false)) => Visibility::MadePublic,
@@ -171,11 +160,7 @@ fn item(text: &str, kind: MediaKind, private: Option<bool>) -> Option<(bool, Ite
         let item = Item {
             name,
             label: mime.map(|mime| Label::Mime(mime.into())).or(label),
-            kind: if base64 == "fileBase64" {
-                MediaKind::File
-            } else {
-                kind
-            },
+            kind: if base64 == "fileBase64" { MediaKind::File } else { kind },
             visibility,
             bytes,
         };
@@ -198,9 +183,7 @@ fn composed(name: &str, kind: &str) -> Option<(String, Option<Label>)> {
 
 /// The type that a data URL names, and its bytes.
 fn decoded(content: &str, must_be_url: bool) -> Option<(Option<String>, Vec<u8>)> {
-    let is_url = content
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
+    let is_url = content.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
     if must_be_url && !is_url {
         return None;
     }
@@ -219,11 +202,7 @@ fn decoded(content: &str, must_be_url: bool) -> Option<(Option<String>, Vec<u8>)
             other => other,
         })
         .collect();
-    let padding = if text.contains('=') {
-        DecodePaddingMode::RequireCanonical
-    } else {
-        DecodePaddingMode::RequireNone
-    };
+    let padding = if text.contains('=') { DecodePaddingMode::RequireCanonical } else { DecodePaddingMode::RequireNone };
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(padding);
     let bytes = GeneralPurpose::new(&STANDARD, config).decode(text).ok()?;
     (!bytes.is_empty()).then_some((mime, bytes))
@@ -231,8 +210,7 @@ fn decoded(content: &str, must_be_url: bool) -> Option<(Option<String>, Vec<u8>)
 
 /// The type in `data:image/png;name=x;base64`.
 fn mime(head: &str) -> Option<String> {
-    let is_plain = head.len() <= UPLOAD_LABEL_MAX_BYTES
-        && head.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let is_plain = head.len() <= UPLOAD_LABEL_MAX_BYTES && head.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     let mut parts: Vec<&str> = head[5..].split(';').collect();
     let last = parts.pop()?.trim();
     if !is_plain || parts.is_empty() || !last.eq_ignore_ascii_case("base64") {
@@ -242,9 +220,7 @@ fn mime(head: &str) -> Option<String> {
     let (kind, subtype) = mime.split_once('/')?;
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
     };
     (is_name(kind) && is_name(subtype) && mime.len() <= 255).then_some(mime)
 }

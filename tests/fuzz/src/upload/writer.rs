@@ -54,9 +54,7 @@ impl File {
             // Almost the delimiter of a form.
             0 => b"\r\n--xy\r\r\n-\r\n--x".to_vec(),
             1 => vec![0xff, 0xfb, 0xef, 0xbe],
-            _ => (0..=255u8)
-                .map(|at| at.wrapping_mul(7).wrapping_add(self.pattern))
-                .collect(),
+            _ => (0..=255u8).map(|at| at.wrapping_mul(7).wrapping_add(self.pattern)).collect(),
         };
         pattern.into_iter().cycle().take(length + 1).collect()
     }
@@ -129,10 +127,7 @@ impl<'a> Choices<'a> {
             let (key, value) = members.swap_remove(self.below(members.len()));
             let key = self.text(key);
             let blanks = [(); 4].map(|()| self.blank());
-            written.push(format!(
-                "{}{key}{}:{}{value}{}",
-                blanks[0], blanks[1], blanks[2], blanks[3]
-            ));
+            written.push(format!("{}{key}{}:{}{value}{}", blanks[0], blanks[1], blanks[2], blanks[3]));
         }
         format!("{{{}}}", written.join(","))
     }
@@ -147,8 +142,7 @@ impl Body {
     /// Where its files are to go.
     #[must_use]
     pub fn folder(&self) -> &'static str {
-        self.folder
-            .map_or("", |at| FOLDERS[usize::from(at) % FOLDERS.len()])
+        self.folder.map_or("", |at| FOLDERS[usize::from(at) % FOLDERS.len()])
     }
 
     fn kind(&self) -> &'static str {
@@ -158,20 +152,14 @@ impl Body {
 
     /// Its files: their names, and what they hold.
     pub fn files(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
-        self.all()
-            .enumerate()
-            .map(|(at, file)| (name(at, file), file.bytes()))
+        self.all().enumerate().map(|(at, file)| (name(at, file), file.bytes()))
     }
 
     /// It as JSON.
     #[must_use]
     pub fn json(&self) -> Vec<u8> {
         let mut choices = Choices::new(&self.choices);
-        let items: Vec<_> = self
-            .all()
-            .enumerate()
-            .map(|(at, file)| self.item(&mut choices, at, file))
-            .collect();
+        let items: Vec<_> = self.all().enumerate().map(|(at, file)| self.item(&mut choices, at, file)).collect();
         let media = match items.as_slice() {
             [one] if self.is_single => one.clone(),
             _ => {
@@ -202,24 +190,15 @@ impl Body {
         let content = format!("\"{head}{}\"", file.base64());
         let mut members = if self.is_typed {
             let given = format!("{at} {}", stem(file).to_uppercase());
-            let keys = [
-                ["imageName", "imageType", "imageBase64"],
-                ["fileName", "fileType", "fileBase64"],
-            ][choices.below(2)];
+            let keys =
+                [["imageName", "imageType", "imageBase64"], ["fileName", "fileType", "fileBase64"]][choices.below(2)];
             let kind = ["png", ".PNG", "image/png"][choices.below(3)];
-            vec![
-                (keys[0], choices.text(&given)),
-                (keys[1], choices.text(kind)),
-                (keys[2], content),
-            ]
+            vec![(keys[0], choices.text(&given)), (keys[1], choices.text(kind)), (keys[2], content)]
         } else {
             vec![("name", choices.text(&name(at, file))), ("base64", content)]
         };
         if let Some(private) = file.private {
-            members.push((
-                ["private", "privateFolder"][choices.below(2)],
-                flag(private),
-            ));
+            members.push((["private", "privateFolder"][choices.below(2)], flag(private)));
         }
         choices.object(members)
     }
@@ -309,16 +288,9 @@ impl Edit {
     }
 
     fn apply(self, body: &mut Vec<u8>) {
-        let (Self::Cut(at)
-        | Self::Remove(at)
-        | Self::Insert(at, _)
-        | Self::Replace(at, _)
-        | Self::Double(at, _)) = self;
-        let bound = if at % NEAR == 0 {
-            body.len().min(NEAR_BYTES)
-        } else {
-            body.len()
-        };
+        let (Self::Cut(at) | Self::Remove(at) | Self::Insert(at, _) | Self::Replace(at, _) | Self::Double(at, _)) =
+            self;
+        let bound = if at % NEAR == 0 { body.len().min(NEAR_BYTES) } else { body.len() };
         if bound == 0 {
             return;
         }

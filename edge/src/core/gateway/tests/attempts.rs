@@ -5,18 +5,9 @@ use super::*;
 #[test]
 fn what_does_no_harm_twice_may_be_repeated() {
     let (full, body) = (|| Some(key(Access::Full)), BodyLength::Known(2));
-    let call = |method, url: &str, body| IncomingRequest {
-        body,
-        ..call(method, url, full())
-    };
-    let keyed = IncomingRequest {
-        idempotency_key: Some("k".to_owned()),
-        ..call("POST", POSTS, body)
-    };
-    let keyed_stream = IncomingRequest {
-        body: BodyLength::Unknown,
-        ..keyed.clone()
-    };
+    let call = |method, url: &str, body| IncomingRequest { body, ..call(method, url, full()) };
+    let keyed = IncomingRequest { idempotency_key: Some("k".to_owned()), ..call("POST", POSTS, body) };
+    let keyed_stream = IncomingRequest { body: BodyLength::Unknown, ..keyed.clone() };
     let twin = format!("{POSTS}/query");
     let one = format!("{POSTS}/1");
     for (call, expected) in [
@@ -36,20 +27,14 @@ fn what_does_no_harm_twice_may_be_repeated() {
         (call("POST", "/api/v1/batch", body), Repeat::IfUnsent),
         (call("POST", "/api/v1/media", body), Repeat::Never),
     ] {
-        let Ok(Decision::Forward(plan)) = decide(&gateway(), &call, NOW) else {
-            panic!("not forwarded: {call:?}")
-        };
+        let Ok(Decision::Forward(plan)) = decide(&gateway(), &call, NOW) else { panic!("not forwarded: {call:?}") };
         assert_eq!(plan.repeat(&call), expected, "{call:?}");
     }
 }
 
 #[test]
 fn an_address_loses_its_port() {
-    for (address, host) in [
-        ("127.0.0.1:80", "127.0.0.1"),
-        ("[::1]:80", "::1"),
-        ("localhost", "localhost"),
-    ] {
+    for (address, host) in [("127.0.0.1:80", "127.0.0.1"), ("[::1]:80", "::1"), ("localhost", "localhost")] {
         assert_eq!(without_port(address), host);
     }
 }

@@ -1,15 +1,9 @@
 //! The headers that are forwarded, and those of answers.
 
 use super::*;
-use crate::core::{
-    Change, Head, Headers, Outcome, RequestHeaders, answer_changes, for_everybody, forwarded,
-};
+use crate::core::{Change, Head, Headers, Outcome, RequestHeaders, answer_changes, for_everybody, forwarded};
 
-const OUTCOME: Outcome = Outcome {
-    status: 200,
-    total_ms: 5.0,
-    origin_ms: Some(4.0),
-};
+const OUTCOME: Outcome = Outcome { status: 200, total_ms: 5.0, origin_ms: Some(4.0) };
 
 fn head(method: &str, url: &str, has_body: bool, headers: &str) -> Head {
     Head {
@@ -46,19 +40,9 @@ fn a_head_that_the_origin_could_not_read_is_refused() {
         ("/a", false, "x-a,a\u{1}b", Some(ErrorCode::InvalidRequest)),
         ("/a", false, "x-\u{fffd},a", Some(ErrorCode::InvalidRequest)),
         ("/a\u{1}", false, "", Some(ErrorCode::InvalidRequest)),
-        (
-            "/a",
-            false,
-            &*crowd.join("\n"),
-            Some(ErrorCode::HeadersTooLarge),
-        ),
+        ("/a", false, &*crowd.join("\n"), Some(ErrorCode::HeadersTooLarge)),
         ("/a", true, "trailer,x-a", Some(ErrorCode::InvalidBody)),
-        (
-            "/a",
-            true,
-            "content-length,5\ntransfer-encoding,chunked",
-            Some(ErrorCode::InvalidBody),
-        ),
+        ("/a", true, "content-length,5\ntransfer-encoding,chunked", Some(ErrorCode::InvalidBody)),
     ] {
         assert_eq!(check(url, has_body, headers), code, "{url} {headers:?}");
     }
@@ -71,7 +55,8 @@ fn the_origin_is_told_who_asks_and_nothing_that_a_caller_made_up() {
         let request = call("GET", "/readyz", None);
         owned(&forwarded(&head, &request, access, seen))
     };
-    let made_up = "accept,*/*\nconnection,x-hop, accept\nhost,x\nx-forwarded-for,9.9.9.9\nx-hop,1\nx-request-id,no good";
+    let made_up =
+        "accept,*/*\nconnection,x-hop, accept\nhost,x\nx-forwarded-for,9.9.9.9\nx-hop,1\nx-request-id,no good";
     let any = AccessConfig::default();
     assert_eq!(
         sent(made_up, &any, Some("[::1]:80")),
@@ -87,21 +72,10 @@ fn the_origin_is_told_who_asks_and_nothing_that_a_caller_made_up() {
 
 #[test]
 fn a_request_for_everybody_has_neither_key_nor_range() {
-    let head = head(
-        "GET",
-        "/media/default/a",
-        false,
-        "authorization,Bearer x\nrange,bytes=0-1\ntraceparent,t",
-    );
+    let head = head("GET", "/media/default/a", false, "authorization,Bearer x\nrange,bytes=0-1\ntraceparent,t");
     let request = call("GET", "/media/default/a", None);
     let access = AccessConfig::default();
-    let sent = owned(&for_everybody(
-        &head,
-        &request,
-        &access,
-        None,
-        Some("\"v\""),
-    ));
+    let sent = owned(&for_everybody(&head, &request, &access, None, Some("\"v\"")));
     assert_eq!(
         sent,
         "x-request-id: r1\nx-forwarded-proto: http\nx-forwarded-host: api.test\ntraceparent: t\nif-none-match: \"v\""
@@ -109,9 +83,7 @@ fn a_request_for_everybody_has_neither_key_nor_range() {
 }
 
 fn owned(headers: &RequestHeaders<'_>) -> String {
-    let lines = headers
-        .iter()
-        .map(|(name, value)| format!("{name}: {value}"));
+    let lines = headers.iter().map(|(name, value)| format!("{name}: {value}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -124,22 +96,13 @@ fn what_an_answer_has_already_is_left() {
         answer_changes(&headers, &request, Some(cors), &OUTCOME)
     };
     let any = CorsOrigins::any();
-    let own: Vec<String> = any
-        .answer_headers(None)
-        .map(|(name, value)| format!("{name},{value}"))
-        .collect();
+    let own: Vec<String> = any.answer_headers(None).map(|(name, value)| format!("{name},{value}")).collect();
     let own = own.join("\n");
     let timing = Change::Append("server-timing", "edge;dur=1, upstream;dur=4".into());
     assert_eq!(changed(&own, &any), [timing]);
-    let other = changed(
-        "access-control-allow-origin,https://a.test\nproxy-connection,close",
-        &any,
-    );
+    let other = changed("access-control-allow-origin,https://a.test\nproxy-connection,close", &any);
     let any_origin = Change::Set("access-control-allow-origin", "*".into());
-    assert!(
-        other.contains(&Change::Delete("proxy-connection")),
-        "{other:?}"
-    );
+    assert!(other.contains(&Change::Delete("proxy-connection")), "{other:?}");
     assert!(other.contains(&any_origin), "{other:?}");
     let listed = CorsOrigins::parse("https://a.test").unwrap();
     let none = changed(&own, &listed);
@@ -159,12 +122,5 @@ fn an_own_answer_has_each_header_once() {
         Change::Delete("absent"),
     ]);
     let headers: Vec<_> = answer.headers().collect();
-    assert_eq!(
-        headers,
-        [
-            ("vary", "Accept, Origin"),
-            ("age", "2"),
-            ("server-timing", "x")
-        ]
-    );
+    assert_eq!(headers, [("vary", "Accept, Origin"), ("age", "2"), ("server-timing", "x")]);
 }

@@ -90,9 +90,7 @@ fn a_key_that_the_origin_did_not_take_lately_waits_only_for_itself() {
 #[test]
 fn of_too_many_reads_each_is_fetched_by_itself() {
     let turns = turns();
-    let leads: Vec<Lead> = (0..LEADS_MAX_COUNT as u64)
-        .map(|key| lead(take(&turns, key, 0)))
-        .collect();
+    let leads: Vec<Lead> = (0..LEADS_MAX_COUNT as u64).map(|key| lead(take(&turns, key, 0))).collect();
     assert!(matches!(take(&turns, u64::MAX, 0), Turn::Alone));
     for lead in leads {
         lead.kept();

@@ -23,13 +23,9 @@ impl Admin {
         for access in [Access::Full, Access::Read] {
             let name = AccountName::of(project, access);
             let found = accounts.keys().filter(|(user, _)| user == name.as_str());
-            let hosts: BTreeSet<&str> = found
-                .map(|(_, host)| host.as_str())
-                .chain([self.account_host()])
-                .collect();
+            let hosts: BTreeSet<&str> = found.map(|(_, host)| host.as_str()).chain([self.account_host()]).collect();
             for host in hosts {
-                self.run(format!("DROP USER IF EXISTS {}", name.at(host)))
-                    .await?;
+                self.run(format!("DROP USER IF EXISTS {}", name.at(host))).await?;
             }
         }
         Ok(())
@@ -41,17 +37,10 @@ impl Admin {
     ///
     /// # Errors
     /// MariaDB failed.
-    pub async fn end_connections(
-        &self,
-        users: &[String],
-        database: Option<&DatabaseName>,
-    ) -> Result<bool, AdminError> {
+    pub async fn end_connections(&self, users: &[String], database: Option<&DatabaseName>) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
-        let rows: Vec<(u64, String, Option<String>)> = self
-            .within(ask::all(conn.query_iter(
-                "SELECT ID, USER, DB FROM information_schema.PROCESSLIST",
-            )))
-            .await?;
+        let rows: Vec<(u64, String, Option<String>)> =
+            self.within(ask::all(conn.query_iter("SELECT ID, USER, DB FROM information_schema.PROCESSLIST"))).await?;
         for (id, user, schema) in rows {
             let is_in_it = database.is_none_or(|name| schema.as_deref() == Some(name.as_str()));
             if !users.contains(&user) || !is_in_it {

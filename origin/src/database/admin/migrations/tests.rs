@@ -28,42 +28,25 @@ impl Fixture {
     async fn start(systems: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = |name: &str| {
-            let mut sources = Sources {
-                directory: directory.path().join(name),
-                ..Sources::default()
-            };
+            let mut sources = Sources { directory: directory.path().join(name), ..Sources::default() };
             let small = (8 << 20).to_string();
             sources.flags.insert("mariadb_buffer_pool_bytes", small);
             let config = Config::load(sources).unwrap();
-            let secret =
-                InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)
-                    .unwrap();
+            let secret = InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir).unwrap();
             (config, secret)
         };
         let (first, secret) = config("0");
-        let embedded = Embedded::attach_or_start(&first, &secret, Role::Service)
-            .await
-            .unwrap();
+        let embedded = Embedded::attach_or_start(&first, &secret, Role::Service).await.unwrap();
         let system = |number: usize| {
             let (config, secret) = config(&number.to_string());
             System::new(embedded.address(), Arc::new(secret), &config)
         };
-        Self {
-            systems: (0..systems).map(system).collect(),
-            embedded,
-            _directory: directory,
-        }
+        Self { systems: (0..systems).map(system).collect(), embedded, _directory: directory }
     }
 
     async fn conn(&self) -> Conn {
         let address = self.embedded.address();
-        Conn::new(options(
-            address,
-            &address.admin_user,
-            &address.admin_password,
-        ))
-        .await
-        .unwrap()
+        Conn::new(options(address, &address.admin_user, &address.admin_password)).await.unwrap()
     }
 
     async fn stop(self) {
@@ -121,18 +104,14 @@ async fn a_migration_that_loses_a_deadlock_is_tried_again() {
     let system = fixture.systems[0].clone();
     let migration = tokio::spawn(async move { system.init().await });
     let blocked = async {
-        let waiting =
-            "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
+        let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
         while number(&mut watcher, waiting).await == 0 {
             // The table is brought up to date only when nobody has read it for 0.1 s.
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
     tokio::time::timeout(PATIENCE, blocked).await.unwrap();
-    for statement in [
-        "UPDATE held.locks SET taken = taken + 1 WHERE name = 'a'",
-        "COMMIT",
-    ] {
+    for statement in ["UPDATE held.locks SET taken = taken + 1 WHERE name = 'a'", "COMMIT"] {
         other.query_drop(statement).await.unwrap();
     }
     let migrated = migration.await.unwrap();

@@ -135,9 +135,7 @@ fn next_marker(reader: &mut BufReader<File>) -> Result<u8, ImageFault> {
 fn length(reader: &mut BufReader<File>) -> Result<u16, ImageFault> {
     let mut length = [0; 2];
     reader.read_exact(&mut length)?;
-    u16::from_be_bytes(length)
-        .checked_sub(2)
-        .ok_or(ImageFault::Corrupt)
+    u16::from_be_bytes(length).checked_sub(2).ok_or(ImageFault::Corrupt)
 }
 
 fn segment(reader: &mut BufReader<File>) -> Result<Vec<u8>, ImageFault> {
@@ -171,18 +169,10 @@ impl Frame {
         let [_, h0, h1, w0, w1, _, components @ ..] = content else {
             return Err(ImageFault::Corrupt);
         };
-        let components: Vec<_> = components
-            .as_chunks::<3>()
-            .0
-            .iter()
-            .map(|[_, factors, _]| (factors >> 4, factors & 15))
-            .collect();
+        let components: Vec<_> =
+            components.as_chunks::<3>().0.iter().map(|[_, factors, _]| (factors >> 4, factors & 15)).collect();
         let in_range = |factor| (1..=4).contains(&factor);
-        if components.is_empty()
-            || !components
-                .iter()
-                .all(|(across, down)| in_range(*across) && in_range(*down))
-        {
+        if components.is_empty() || !components.iter().all(|(across, down)| in_range(*across) && in_range(*down)) {
             return Err(ImageFault::Corrupt);
         }
         Ok(Self {
@@ -213,10 +203,7 @@ impl Frame {
         };
         let units_across = self.size.width.div_ceil(8 * largest(|factors| factors.0));
         let units_down = self.size.height.div_ceil(8 * largest(|factors| factors.1));
-        let blocks = self
-            .components
-            .iter()
-            .map(|(across, down)| u64::from(across * down));
+        let blocks = self.components.iter().map(|(across, down)| u64::from(across * down));
         u64::from(units_across) * u64::from(units_down) * blocks.sum::<u64>() * BLOCK_BYTES
     }
 
@@ -233,11 +220,7 @@ impl Frame {
                 (_, 4) => 2,
                 _ => 1,
             };
-            put(
-                &mut head,
-                0xEE,
-                &[b'A', b'd', b'o', b'b', b'e', 0, 100, 0, 0, 0, 0, transform],
-            );
+            put(&mut head, 0xEE, &[b'A', b'd', b'o', b'b', b'e', 0, 100, 0, 0, 0, 0, transform]);
         }
         head.extend(tables);
         head

@@ -9,11 +9,7 @@ use turbojpeg::{PixelFormat, Subsamp};
 /// A profile in which green is red, red is blue and blue is green: nobody can take its colours for sRGB's.
 fn swapped() -> Vec<u8> {
     let mut profile = ColorProfile::new_srgb();
-    let (red, green, blue) = (
-        profile.red_colorant,
-        profile.green_colorant,
-        profile.blue_colorant,
-    );
+    let (red, green, blue) = (profile.red_colorant, profile.green_colorant, profile.blue_colorant);
     profile.green_colorant = red;
     profile.red_colorant = blue;
     profile.blue_colorant = green;
@@ -50,14 +46,7 @@ fn a_profile_changes_the_colours_in_every_format_that_has_it() {
     let profile = swapped();
     let expected = swap(&plain.to_rgba8());
     let files = [
-        icc_segment(
-            &Jpeg {
-                subsamp: Subsamp::None,
-                ..Jpeg::default()
-            }
-            .encode(&photo),
-            &profile,
-        ),
+        icc_segment(&Jpeg { subsamp: Subsamp::None, ..Jpeg::default() }.encode(&photo), &profile),
         webp(&plain, None, Some(profile.clone())),
         {
             // The `png` crate writes a profile from its information only.
@@ -66,10 +55,8 @@ fn a_profile_changes_the_colours_in_every_format_that_has_it() {
             info.bit_depth = png::BitDepth::Eight;
             info.icc_profile = Some(profile.clone().into());
             let mut bytes = Vec::new();
-            let mut writer = png::Encoder::with_info(&mut bytes, info)
-                .expect("an encoder")
-                .write_header()
-                .expect("a header");
+            let mut writer =
+                png::Encoder::with_info(&mut bytes, info).expect("an encoder").write_header().expect("a header");
             writer.write_image_data(photo.as_raw()).expect("pixels");
             writer.finish().expect("an end");
             bytes
@@ -86,20 +73,13 @@ fn a_wide_gamut_is_brought_into_srgb() {
     let colour = |pixel: [u8; 3]| {
         let image = image::RgbImage::from_pixel(64, 64, image::Rgb(pixel));
         let profile = ColorProfile::new_display_p3().encode().expect("a profile");
-        let jpeg = Jpeg {
-            subsamp: Subsamp::None,
-            ..Jpeg::default()
-        }
-        .encode(&image);
+        let jpeg = Jpeg { subsamp: Subsamp::None, ..Jpeg::default() }.encode(&image);
         let shown = shown(&examined(&icc_segment(&jpeg, &profile)).expect("a picture"));
         shown.get_pixel(32, 32).0
     };
     // As CSS Color 4 converts color(display-p3 …) to sRGB.
     let [red, green, blue, _] = colour([180, 120, 60]);
-    assert!(
-        red.abs_diff(188) < 4 && green.abs_diff(118) < 4 && blue.abs_diff(47) < 5,
-        "{red} {green} {blue}"
-    );
+    assert!(red.abs_diff(188) < 4 && green.abs_diff(118) < 4 && blue.abs_diff(47) < 5, "{red} {green} {blue}");
     let [red, green, blue, _] = colour([128, 128, 128]);
     assert!(red.abs_diff(128) < 3 && green.abs_diff(128) < 3 && blue.abs_diff(128) < 3);
 }
@@ -109,15 +89,8 @@ fn a_profile_that_is_none_or_of_other_colours_counts_for_nothing() {
     let photo = photo(200, 150);
     let jpeg = Jpeg::default().encode(&photo);
     let plain = shown(&examined(&jpeg).expect("a picture"));
-    let grey = ColorProfile::new_gray_with_gamma(2.2)
-        .encode()
-        .expect("a profile");
-    for wrong in [
-        grey,
-        b"no profile".to_vec(),
-        vec![0; 128],
-        vec![0xFF; 60_000],
-    ] {
+    let grey = ColorProfile::new_gray_with_gamma(2.2).encode().expect("a profile");
+    for wrong in [grey, b"no profile".to_vec(), vec![0; 128], vec![0xFF; 60_000]] {
         let picture = examined(&icc_segment(&jpeg, &wrong)).expect("a picture");
         assert!(difference(&shown(&picture), &plain) < 0.01);
     }
@@ -126,14 +99,9 @@ fn a_profile_that_is_none_or_of_other_colours_counts_for_nothing() {
 #[test]
 fn a_profile_of_greys_is_applied() {
     let image = image::GrayImage::from_pixel(64, 64, image::Luma([128]));
-    let profile = ColorProfile::new_gray_with_gamma(1.0)
-        .encode()
-        .expect("a profile");
-    let jpeg = Jpeg {
-        subsamp: Subsamp::Gray,
-        ..Jpeg::default()
-    }
-    .encode_raw(image.as_raw(), (64, 64), PixelFormat::GRAY);
+    let profile = ColorProfile::new_gray_with_gamma(1.0).encode().expect("a profile");
+    let jpeg =
+        Jpeg { subsamp: Subsamp::Gray, ..Jpeg::default() }.encode_raw(image.as_raw(), (64, 64), PixelFormat::GRAY);
     let shown = shown(&examined(&icc_segment(&jpeg, &profile)).expect("a picture"));
     // Half of the light is 188 in sRGB.
     assert!(shown.get_pixel(30, 30).0[0].abs_diff(188) < 4);
@@ -149,20 +117,14 @@ fn inks_become_light_whichever_way_they_are_stored() {
     };
     let inks: Vec<u8> = (0..60).flat_map(|_| (0..240).flat_map(patch)).collect();
     let light: Vec<u8> = inks.iter().map(|ink| 255 - ink).collect();
-    let jpeg = Jpeg {
-        subsamp: Subsamp::None,
-        ..Jpeg::default()
-    };
+    let jpeg = Jpeg { subsamp: Subsamp::None, ..Jpeg::default() };
     // The encoder marks it as Adobe's, who store light.
     let adobe = jpeg.encode_raw(&light, (240, 60), PixelFormat::CMYK);
     assert!(adobe.windows(5).any(|word| word == b"Adobe"));
     let shown = shown(&examined(&adobe).expect("a picture"));
     let near = |x: u32, expected: [u8; 3]| {
         let pixel = shown.get_pixel(x, 30).0;
-        pixel
-            .iter()
-            .zip(expected)
-            .all(|(one, other)| one.abs_diff(other) < 8)
+        pixel.iter().zip(expected).all(|(one, other)| one.abs_diff(other) < 8)
     };
     assert!(near(40, [0, 255, 255]), "{:?}", shown.get_pixel(40, 30));
     assert!(near(120, [127, 127, 127]), "{:?}", shown.get_pixel(120, 30));
@@ -173,13 +135,9 @@ fn inks_become_light_whichever_way_they_are_stored() {
 fn a_png_that_says_it_is_srgb_keeps_its_colours() {
     let photo = photo(200, 150);
     let plain = DynamicImage::ImageRgb8(photo.clone());
-    let bytes = png(
-        (200, 150),
-        png::ColorType::Rgb,
-        png::BitDepth::Eight,
-        photo.as_raw(),
-        |encoder| encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual),
-    );
+    let bytes = png((200, 150), png::ColorType::Rgb, png::BitDepth::Eight, photo.as_raw(), |encoder| {
+        encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual)
+    });
     let one = shown(&examined(&bytes).expect("a picture"));
     let other = shown(&examined(&encoded(&plain, image::ImageFormat::Png)).expect("a picture"));
     assert!(difference(&one, &other) < 0.01);

@@ -26,17 +26,8 @@ fn shows_the_photo(bytes: &[u8], full: (u32, u32), small: (u32, u32), tolerance:
 fn jpegs_of_every_kind_show_what_they_show() {
     let photo = photo(1000, 700);
     for progressive in [false, true] {
-        for subsamp in [
-            Subsamp::None,
-            Subsamp::Sub2x2,
-            Subsamp::Sub2x1,
-            Subsamp::Sub4x1,
-        ] {
-            let bytes = Jpeg {
-                progressive,
-                subsamp,
-            }
-            .encode(&photo);
+        for subsamp in [Subsamp::None, Subsamp::Sub2x2, Subsamp::Sub2x1, Subsamp::Sub4x1] {
+            let bytes = Jpeg { progressive, subsamp }.encode(&photo);
             shows_the_photo(&bytes, (1000, 700), (256, 179), 3.0);
         }
     }
@@ -55,75 +46,30 @@ fn formats_without_loss_show_what_they_show() {
 fn pngs_of_every_depth_are_read() {
     use png::{BitDepth, ColorType};
     let photo = DynamicImage::ImageRgb8(photo(600, 400));
-    let wide = |samples: &[u16]| -> Vec<u8> {
-        samples
-            .iter()
-            .flat_map(|sample| sample.to_be_bytes())
-            .collect()
-    };
+    let wide = |samples: &[u16]| -> Vec<u8> { samples.iter().flat_map(|sample| sample.to_be_bytes()).collect() };
     let size = (600, 400);
     let files = [
-        png(
-            size,
-            ColorType::Rgb,
-            BitDepth::Sixteen,
-            &wide(photo.to_rgb16().as_raw()),
-            |_| {},
-        ),
-        png(
-            size,
-            ColorType::Rgba,
-            BitDepth::Sixteen,
-            &wide(photo.to_rgba16().as_raw()),
-            |_| {},
-        ),
-        png(
-            size,
-            ColorType::Rgba,
-            BitDepth::Eight,
-            photo.to_rgba8().as_raw(),
-            |_| {},
-        ),
+        png(size, ColorType::Rgb, BitDepth::Sixteen, &wide(photo.to_rgb16().as_raw()), |_| {}),
+        png(size, ColorType::Rgba, BitDepth::Sixteen, &wide(photo.to_rgba16().as_raw()), |_| {}),
+        png(size, ColorType::Rgba, BitDepth::Eight, photo.to_rgba8().as_raw(), |_| {}),
     ];
     for bytes in files {
         shows_the_photo(&bytes, size, (256, 171), 3.0);
     }
     let grey = photo.to_luma8();
     let files = [
-        png(
-            size,
-            ColorType::Grayscale,
-            BitDepth::Eight,
+        png(size, ColorType::Grayscale, BitDepth::Eight, grey.as_raw(), |_| {}),
+        png(size, ColorType::Grayscale, BitDepth::Sixteen, &wide(photo.to_luma16().as_raw()), |_| {}),
+        png(size, ColorType::GrayscaleAlpha, BitDepth::Eight, photo.to_luma_alpha8().as_raw(), |_| {}),
+        encoded(&DynamicImage::ImageLuma16(photo.to_luma16()), ImageFormat::Tiff),
+        Jpeg { subsamp: Subsamp::Gray, ..Jpeg::default() }.encode_raw(
             grey.as_raw(),
-            |_| {},
-        ),
-        png(
             size,
-            ColorType::Grayscale,
-            BitDepth::Sixteen,
-            &wide(photo.to_luma16().as_raw()),
-            |_| {},
+            turbojpeg::PixelFormat::GRAY,
         ),
-        png(
-            size,
-            ColorType::GrayscaleAlpha,
-            BitDepth::Eight,
-            photo.to_luma_alpha8().as_raw(),
-            |_| {},
-        ),
-        encoded(
-            &DynamicImage::ImageLuma16(photo.to_luma16()),
-            ImageFormat::Tiff,
-        ),
-        Jpeg {
-            subsamp: Subsamp::Gray,
-            ..Jpeg::default()
-        }
-        .encode_raw(grey.as_raw(), size, turbojpeg::PixelFormat::GRAY),
     ];
-    let expected = DynamicImage::ImageLuma8(grey)
-        .resize_exact(256, 171, image::imageops::FilterType::Lanczos3)
-        .into_rgba8();
+    let expected =
+        DynamicImage::ImageLuma8(grey).resize_exact(256, 171, image::imageops::FilterType::Lanczos3).into_rgba8();
     for bytes in files {
         let picture = examined(&bytes).expect("a grey picture");
         assert_eq!(picture.thumbnail.as_ref().expect("one").mime, "image/jpeg");
@@ -140,19 +86,11 @@ fn a_palette_and_its_transparent_colours_are_resolved() {
         row.extend(vec![right * 0b0101_0101; 10]);
         row
     };
-    let pixels: Vec<u8> = (0..80)
-        .flat_map(|y| if y < 40 { row(0, 1) } else { row(2, 3) })
-        .collect();
-    let bytes = png(
-        (80, 80),
-        ColorType::Indexed,
-        BitDepth::Two,
-        &pixels,
-        |encoder| {
-            encoder.set_palette(vec![250, 10, 10, 10, 250, 10, 10, 10, 250, 9, 9, 9]);
-            encoder.set_trns(vec![255, 255, 255, 0]);
-        },
-    );
+    let pixels: Vec<u8> = (0..80).flat_map(|y| if y < 40 { row(0, 1) } else { row(2, 3) }).collect();
+    let bytes = png((80, 80), ColorType::Indexed, BitDepth::Two, &pixels, |encoder| {
+        encoder.set_palette(vec![250, 10, 10, 10, 250, 10, 10, 10, 250, 9, 9, 9]);
+        encoder.set_trns(vec![255, 255, 255, 0]);
+    });
     let picture = examined(&bytes).expect("a picture");
     assert_eq!(picture.thumbnail.as_ref().expect("one").mime, "image/webp");
     let shown = shown(&picture);
@@ -195,18 +133,13 @@ fn transparency_makes_a_webp_and_none_a_jpeg() {
     }
     let opaque = DynamicImage::ImageRgb8(photo(500, 500)).into_rgba8();
     let bytes = encoded(&DynamicImage::ImageRgba8(opaque), ImageFormat::Png);
-    assert_eq!(
-        examined(&bytes).expect("one").thumbnail.expect("one").mime,
-        "image/jpeg"
-    );
+    assert_eq!(examined(&bytes).expect("one").thumbnail.expect("one").mime, "image/jpeg");
 }
 
 #[test]
 fn what_shines_through_does_not_stain_the_edges() {
     // White, and transparent pixels that are black underneath, in stripes finer than the thumbnail's pixels.
-    let striped = RgbaImage::from_fn(1024, 1024, |x, _| {
-        image::Rgba(if x % 3 == 0 { [0, 0, 0, 0] } else { [255; 4] })
-    });
+    let striped = RgbaImage::from_fn(1024, 1024, |x, _| image::Rgba(if x % 3 == 0 { [0, 0, 0, 0] } else { [255; 4] }));
     let bytes = encoded(&DynamicImage::ImageRgba8(striped), ImageFormat::Png);
     let shown = shown(&examined(&bytes).expect("a picture"));
     for pixel in shown.pixels() {
@@ -242,10 +175,9 @@ fn a_thumbnail_keeps_proportions_and_is_never_larger() {
         ((2000, 1000), (256, 128)),
     ] {
         let photo = photo(full.0, full.1);
-        for bytes in [
-            Jpeg::default().encode(&photo),
-            encoded(&DynamicImage::ImageRgb8(photo.clone()), ImageFormat::Png),
-        ] {
+        for bytes in
+            [Jpeg::default().encode(&photo), encoded(&DynamicImage::ImageRgb8(photo.clone()), ImageFormat::Png)]
+        {
             let picture = examined(&bytes).expect("a picture");
             let thumbnail = picture.thumbnail.as_ref().expect("a thumbnail");
             assert_eq!((picture.width, picture.height), full);
@@ -256,10 +188,7 @@ fn a_thumbnail_keeps_proportions_and_is_never_larger() {
 
 #[test]
 fn the_largest_of_an_icons_pictures_is_taken() {
-    let bytes = encoded(
-        &DynamicImage::ImageRgba8(samples::pierced(64, 48)),
-        ImageFormat::Ico,
-    );
+    let bytes = encoded(&DynamicImage::ImageRgba8(samples::pierced(64, 48)), ImageFormat::Ico);
     let picture = examined(&bytes).expect("an icon");
     assert_eq!((picture.width, picture.height), (64, 48));
     assert_eq!(picture.thumbnail.expect("one").mime, "image/webp");
@@ -268,9 +197,7 @@ fn the_largest_of_an_icons_pictures_is_taken() {
 #[test]
 fn an_animated_webp_shows_its_first_frame() {
     let first = pierced(300, 200);
-    let second = DynamicImage::ImageRgb8(photo(300, 200))
-        .rotate180()
-        .into_rgba8();
+    let second = DynamicImage::ImageRgb8(photo(300, 200)).rotate180().into_rgba8();
     let bytes = samples::animated_webp([&first, &second]);
     let picture = examined(&bytes).expect("a picture");
     let shown = shown(&picture);
@@ -288,14 +215,8 @@ fn tiffs_of_every_compression_and_pixel_show_the_same() {
         samples::tiff(&photo.to_rgb8(), Compression::Uncompressed),
         samples::tiff(&photo.to_rgb8(), Compression::Lzw),
         samples::tiff(&photo.to_rgb8(), Compression::Packbits),
-        encoded(
-            &DynamicImage::ImageRgb16(photo.to_rgb16()),
-            ImageFormat::Tiff,
-        ),
-        encoded(
-            &DynamicImage::ImageRgb32F(photo.to_rgb32f()),
-            ImageFormat::Tiff,
-        ),
+        encoded(&DynamicImage::ImageRgb16(photo.to_rgb16()), ImageFormat::Tiff),
+        encoded(&DynamicImage::ImageRgb32F(photo.to_rgb32f()), ImageFormat::Tiff),
         include_bytes!("../../../../tests/fixtures/tiled-ycbcr.tiff").to_vec(),
     ];
     for (number, bytes) in files.iter().enumerate() {

@@ -42,23 +42,15 @@ async fn images_wait_for_memory_and_one_that_needs_more_than_all_is_refused() {
     let (_folder, path) = written(&encoded(&large, image::ImageFormat::Bmp));
     let one = project("one");
     let start = |memory_bytes| {
-        let limits = Limits {
-            memory_bytes,
-            ..Limits::default()
-        };
+        let limits = Limits { memory_bytes, ..Limits::default() };
         MediaPool::start(SMALL, limits).expect("threads")
     };
     let needed = match start(1).examine(&one, path.clone(), ImageFormat::Bmp).await {
-        Err(ImageFault::TooMuchMemory {
-            needed_bytes,
-            max_bytes: 1,
-        }) => needed_bytes,
+        Err(ImageFault::TooMuchMemory { needed_bytes, max_bytes: 1 }) => needed_bytes,
         other => panic!("{other:?}"),
     };
     assert!(needed >= u64::from(width * height * 3), "{needed}");
-    let refused = start(needed - 1)
-        .examine(&one, path.clone(), ImageFormat::Bmp)
-        .await;
+    let refused = start(needed - 1).examine(&one, path.clone(), ImageFormat::Bmp).await;
     assert!(matches!(refused, Err(ImageFault::TooMuchMemory { .. })));
     let pool = start(needed);
     let all = (0..4).map(|_| pool.examine(&one, path.clone(), ImageFormat::Bmp));
@@ -74,10 +66,7 @@ async fn a_project_has_a_share_of_the_queue_and_leaves_the_rest_to_others() {
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo").success());
-    let pool = pool(PoolSize {
-        threads: 1,
-        ..SMALL
-    });
+    let pool = pool(PoolSize { threads: 1, ..SMALL });
     let examine = |name, path: &Path| {
         let (pool, path) = (&pool, path.to_owned());
         async move { pool.examine(&project(name), path, ImageFormat::Jpeg).await }
@@ -93,19 +82,11 @@ async fn a_project_has_a_share_of_the_queue_and_leaves_the_rest_to_others() {
     );
     assert!(matches!(of_one[0], Err(ImageFault::Cut)), "{of_one:?}");
     assert!(of_one[1..4].iter().all(Result::is_ok), "{of_one:?}");
-    let share = |result: &Result<_, _>| {
-        matches!(
-            result,
-            Err(ImageFault::Refused(Refused::Share { limit: 4 }))
-        )
-    };
+    let share = |result: &Result<_, _>| matches!(result, Err(ImageFault::Refused(Refused::Share { limit: 4 })));
     assert!(of_one[4..].iter().all(share), "{of_one:?}");
     assert!(of_two.iter().all(Result::is_ok), "{of_two:?}");
     let whole = Refused::Whole { limit: 8 };
-    assert!(
-        matches!(&of_three, Err(ImageFault::Refused(refused)) if *refused == whole),
-        "{of_three:?}"
-    );
+    assert!(matches!(&of_three, Err(ImageFault::Refused(refused)) if *refused == whole), "{of_three:?}");
     assert!(examine("three", &path).await.is_ok());
 }
 
@@ -135,11 +116,7 @@ async fn a_broken_picture_does_nothing_to_the_next() {
     for _ in 0..5 {
         let fault = pool.examine(&one, broken.clone(), ImageFormat::Jpeg).await;
         assert!(matches!(fault, Err(ImageFault::Cut)), "{fault:?}");
-        assert!(
-            pool.examine(&one, whole.clone(), ImageFormat::Jpeg)
-                .await
-                .is_ok()
-        );
+        assert!(pool.examine(&one, whole.clone(), ImageFormat::Jpeg).await.is_ok());
     }
 }
 
@@ -165,19 +142,10 @@ async fn whoever_waits_too_long_is_answered() {
             result
         }
     };
-    let waits = PoolSize {
-        wait_max: Duration::ZERO,
-        ..SMALL
-    };
+    let waits = PoolSize { wait_max: Duration::ZERO, ..SMALL };
     let refused = result(waits, None).await;
-    assert!(
-        matches!(refused, Err(ImageFault::Overloaded)),
-        "{refused:?}"
-    );
-    let decodes = PoolSize {
-        decode_max: Duration::ZERO,
-        ..SMALL
-    };
+    assert!(matches!(refused, Err(ImageFault::Overloaded)), "{refused:?}");
+    let decodes = PoolSize { decode_max: Duration::ZERO, ..SMALL };
     let refused = result(decodes, Some(())).await;
     assert!(matches!(refused, Err(ImageFault::TooSlow)), "{refused:?}");
 }

@@ -7,23 +7,12 @@ use turbojpeg::{Compressor, PixelFormat, Subsamp};
 /// Something like a photograph: slopes, edges and some grain, and no two corners alike.
 pub(super) fn photo(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {
-        let (u, v) = (
-            f64::from(x) / f64::from(width),
-            f64::from(y) / f64::from(height),
-        );
-        let hill = if (u - 0.3).powi(2) + (v - 0.4).powi(2) < 0.04 {
-            70.0
-        } else {
-            0.0
-        };
+        let (u, v) = (f64::from(x) / f64::from(width), f64::from(y) / f64::from(height));
+        let hill = if (u - 0.3).powi(2) + (v - 0.4).powi(2) < 0.04 { 70.0 } else { 0.0 };
         let wave = ((u * 23.0).sin() * (v * 17.0).cos()) * 25.0;
         let grain = f64::from((x.wrapping_mul(31) ^ y.wrapping_mul(57)) % 7);
         let sample = |base: f64| (base + hill + wave + grain).clamp(0.0, 255.0) as u8;
-        image::Rgb([
-            sample(200.0 * u),
-            sample(180.0 * v),
-            sample(120.0 * (1.0 - u) + 40.0 * v),
-        ])
+        image::Rgb([sample(200.0 * u), sample(180.0 * v), sample(120.0 * (1.0 - u) + 40.0 * v)])
     })
 }
 
@@ -31,10 +20,7 @@ pub(super) fn photo(width: u32, height: u32) -> RgbImage {
 pub(super) fn pierced(width: u32, height: u32) -> RgbaImage {
     let photo = DynamicImage::ImageRgb8(photo(width, height)).into_rgba8();
     RgbaImage::from_fn(width, height, |x, y| {
-        let (u, v) = (
-            f64::from(x) / f64::from(width) - 0.5,
-            f64::from(y) / f64::from(height) - 0.5,
-        );
+        let (u, v) = (f64::from(x) / f64::from(width) - 0.5, f64::from(y) / f64::from(height) - 0.5);
         let mut pixel = *photo.get_pixel(x, y);
         if u * u + v * v < 0.06 {
             pixel.0[3] = 0;
@@ -50,10 +36,7 @@ pub(super) struct Jpeg {
 
 impl Default for Jpeg {
     fn default() -> Self {
-        Self {
-            progressive: false,
-            subsamp: Subsamp::Sub2x2,
-        }
+        Self { progressive: false, subsamp: Subsamp::Sub2x2 }
     }
 }
 
@@ -62,20 +45,13 @@ impl Jpeg {
         self.encode_raw(image.as_raw(), image.dimensions(), PixelFormat::RGB)
     }
 
-    pub(super) fn encode_raw(
-        &self,
-        pixels: &[u8],
-        (width, height): (u32, u32),
-        format: PixelFormat,
-    ) -> Vec<u8> {
+    pub(super) fn encode_raw(&self, pixels: &[u8], (width, height): (u32, u32), format: PixelFormat) -> Vec<u8> {
         let mut encoder = Compressor::new().expect("an encoder");
         encoder.set_quality(92).expect("a quality");
         encoder.set_subsamp(self.subsamp).expect("a subsampling");
         encoder.set_progressive(self.progressive).expect("a mode");
         if format == PixelFormat::CMYK {
-            encoder
-                .set_colorspace(turbojpeg::Colorspace::YCCK)
-                .expect("a colour space");
+            encoder.set_colorspace(turbojpeg::Colorspace::YCCK).expect("a colour space");
         }
         encoder
             .compress_to_vec(turbojpeg::Image {
@@ -130,9 +106,7 @@ pub(super) fn with_chunk(png: &[u8], kind: &[u8; 4], content: &[u8]) -> Vec<u8> 
 
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
-        })
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
     })
 }
 
@@ -163,19 +137,14 @@ pub(super) fn gif(frames: &[RgbaImage], screen: (u16, u16), at: (u16, u16)) -> V
         .collect();
     let mut bytes = Vec::new();
     {
-        let mut encoder =
-            gif::Encoder::new(&mut bytes, screen.0, screen.1, &palette).expect("a header");
+        let mut encoder = gif::Encoder::new(&mut bytes, screen.0, screen.1, &palette).expect("a header");
         for image in frames {
             let indices: Vec<u8> = image
                 .pixels()
                 .map(|pixel| {
                     let [red, green, blue, opacity] = pixel.0;
                     let step = |sample: u8| (u16::from(sample) + 25) / 51;
-                    if opacity == 0 {
-                        255
-                    } else {
-                        (step(red) * 36 + step(green) * 6 + step(blue)) as u8
-                    }
+                    if opacity == 0 { 255 } else { (step(red) * 36 + step(green) * 6 + step(blue)) as u8 }
                 })
                 .collect();
             let frame = gif::Frame {
@@ -208,9 +177,7 @@ pub(super) fn webp(image: &DynamicImage, exif: Option<Vec<u8>>, icc: Option<Vec<
         DynamicImage::ImageRgb8(image) => (ExtendedColorType::Rgb8, image.as_raw()),
         other => panic!("not written here: {other:?}"),
     };
-    encoder
-        .write_image(pixels, image.width(), image.height(), colour)
-        .expect("a WebP");
+    encoder.write_image(pixels, image.width(), image.height(), colour).expect("a WebP");
     bytes
 }
 
@@ -220,11 +187,7 @@ pub(super) fn tiff(image: &RgbImage, compression: tiff::encoder::Compression) ->
     tiff::encoder::TiffEncoder::new(&mut bytes)
         .expect("an encoder")
         .with_compression(compression)
-        .write_image::<tiff::encoder::colortype::RGB8>(
-            image.width(),
-            image.height(),
-            image.as_raw(),
-        )
+        .write_image::<tiff::encoder::colortype::RGB8>(image.width(), image.height(), image.as_raw())
         .expect("a TIFF");
     bytes.into_inner()
 }
@@ -246,41 +209,22 @@ pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
     let photo = photo(300, 200);
     let plain = DynamicImage::ImageRgb8(photo.clone());
     let pierced = pierced(300, 200);
-    let (first, second) = (
-        self::pierced(64, 48),
-        plain.crop_imm(9, 9, 64, 48).into_rgba8(),
-    );
+    let (first, second) = (self::pierced(64, 48), plain.crop_imm(9, 9, 64, 48).into_rgba8());
     let icon = DynamicImage::ImageRgba8(self::pierced(64, 48));
     vec![
         ("jpeg", Jpeg::default().encode(&photo)),
-        (
-            "progressive jpeg",
-            Jpeg {
-                progressive: true,
-                ..Jpeg::default()
-            }
-            .encode(&photo),
-        ),
+        ("progressive jpeg", Jpeg { progressive: true, ..Jpeg::default() }.encode(&photo)),
         ("png", encoded(&plain, image::ImageFormat::Png)),
         ("gif", gif(&[pierced.clone(), pierced], (300, 200), (0, 0))),
         ("webp", webp(&plain, None, None)),
         (
             "lossy webp",
-            webpx::Encoder::new_rgb(photo.as_raw(), 300, 200)
-                .quality(80.0)
-                .encode(webpx::Unstoppable)
-                .expect("a WebP"),
+            webpx::Encoder::new_rgb(photo.as_raw(), 300, 200).quality(80.0).encode(webpx::Unstoppable).expect("a WebP"),
         ),
         ("bmp", encoded(&plain, image::ImageFormat::Bmp)),
         ("tiff", encoded(&plain, image::ImageFormat::Tiff)),
         ("lzw tiff", tiff(&photo, tiff::encoder::Compression::Lzw)),
-        (
-            "deflated tiff",
-            tiff(
-                &photo,
-                tiff::encoder::Compression::Deflate(Default::default()),
-            ),
-        ),
+        ("deflated tiff", tiff(&photo, tiff::encoder::Compression::Deflate(Default::default()))),
         ("animated webp", animated_webp([&first, &second])),
         ("ico", encoded(&icon, image::ImageFormat::Ico)),
     ]

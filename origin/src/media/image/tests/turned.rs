@@ -44,10 +44,7 @@ fn an_orientation_that_is_none_is_none() {
         block.extend(exif(wrong));
         check(&with_segment(&jpeg, 0xE1, &block), 1);
     }
-    check(
-        &with_segment(&jpeg, 0xE1, b"Exif\0\0MM\0*\xFF\xFF\xFF\xFF"),
-        1,
-    );
+    check(&with_segment(&jpeg, 0xE1, b"Exif\0\0MM\0*\xFF\xFF\xFF\xFF"), 1);
 }
 
 #[test]
@@ -58,12 +55,7 @@ fn a_thumbnail_holds_no_metadata() {
     let jpeg = with_segment(&Jpeg::default().encode(&photo(900, 600)), 0xE1, &block);
     let thumbnail = examined(&jpeg).expect("one").thumbnail.expect("one");
     for word in [b"Exif".as_slice(), b"north", b"ICC_PROFILE"] {
-        assert!(
-            !thumbnail
-                .bytes
-                .windows(word.len())
-                .any(|bytes| bytes == word)
-        );
+        assert!(!thumbnail.bytes.windows(word.len()).any(|bytes| bytes == word));
     }
 }
 

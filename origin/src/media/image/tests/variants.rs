@@ -6,10 +6,8 @@ use image::{DynamicImage, ImageFormat, Rgba, RgbaImage};
 
 /// A little-endian TIFF: its tags, and its data. It is one strip unless the tags say where the strips are.
 fn tiff(tags: &[(u16, &[u16])], data: &[u8]) -> Vec<u8> {
-    let mut tags: Vec<(u16, Vec<u32>)> = tags
-        .iter()
-        .map(|(tag, values)| (*tag, values.iter().copied().map(u32::from).collect()))
-        .collect();
+    let mut tags: Vec<(u16, Vec<u32>)> =
+        tags.iter().map(|(tag, values)| (*tag, values.iter().copied().map(u32::from).collect())).collect();
     if tags.iter().all(|(tag, _)| *tag != 273) {
         tags.push((273, vec![8]));
         tags.push((279, vec![data.len() as u32]));
@@ -31,10 +29,7 @@ fn tiff(tags: &[(u16, &[u16])], data: &[u8]) -> Vec<u8> {
         file.extend(tag.to_le_bytes());
         file.extend(kind.to_le_bytes());
         file.extend((values.len() as u32).to_le_bytes());
-        let mut bytes: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_le_bytes()[..width].to_vec())
-            .collect();
+        let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()[..width].to_vec()).collect();
         if bytes.len() > 4 {
             file.extend((values_at as u32).to_le_bytes());
             values_at += bytes.len();
@@ -57,15 +52,7 @@ const HEIGHT: u16 = 48;
 
 /// Tags of a picture of 64 × 48 pixels without compression.
 fn picture_of<'t>(bits: &'t [u16], colours: &'t [u16], samples: &'t [u16]) -> Tags<'t> {
-    vec![
-        (256, &[WIDTH]),
-        (257, &[HEIGHT]),
-        (258, bits),
-        (259, &[1]),
-        (262, colours),
-        (277, samples),
-        (278, &[HEIGHT]),
-    ]
+    vec![(256, &[WIDTH]), (257, &[HEIGHT]), (258, bits), (259, &[1]), (262, colours), (277, samples), (278, &[HEIGHT])]
 }
 
 fn with<'t>(mut tags: Tags<'t>, more: &[(u16, &'t [u16])]) -> Tags<'t> {
@@ -82,51 +69,21 @@ fn valid_tiffs_that_no_decoder_here_reads_are_accepted_without_a_thumbnail() {
     let palette = vec![9_u16; 768];
     let plain_rgb = || picture_of(&[8, 8, 8], &[2], &[3]);
     let cases: [(&str, Tags<'_>, &[u8]); 9] = [
-        (
-            "a palette",
-            with(picture_of(&[8], &[3], &[1]), &[(320, &palette)]),
-            &grey,
-        ),
-        (
-            "bits in the other order",
-            with(picture_of(&[1], &[1], &[1]), &[(266, &[2])]),
-            &bilevel,
-        ),
+        ("a palette", with(picture_of(&[8], &[3], &[1]), &[(320, &palette)]), &grey),
+        ("bits in the other order", with(picture_of(&[1], &[1], &[1]), &[(266, &[2])]), &bilevel),
         (
             "a plane for each colour",
-            with(
-                plain_rgb(),
-                &[(284, &[2]), (273, &[8, 3_080, 6_152]), (279, &[3_072; 3])],
-            ),
+            with(plain_rgb(), &[(284, &[2]), (273, &[8, 3_080, 6_152]), (279, &[3_072; 3])]),
             &rgb,
         ),
-        (
-            "CCITT group 3",
-            with(picture_of(&[1], &[0], &[1]), &[(259, &[3])]),
-            &bilevel,
-        ),
-        (
-            "CCITT run lengths",
-            with(picture_of(&[1], &[0], &[1]), &[(259, &[2])]),
-            &bilevel,
-        ),
-        (
-            "subsampled YCbCr",
-            with(picture_of(&[8, 8, 8], &[6], &[3]), &[(530, &[2, 2])]),
-            &rgb,
-        ),
+        ("CCITT group 3", with(picture_of(&[1], &[0], &[1]), &[(259, &[3])]), &bilevel),
+        ("CCITT run lengths", with(picture_of(&[1], &[0], &[1]), &[(259, &[2])]), &bilevel),
+        ("subsampled YCbCr", with(picture_of(&[8, 8, 8], &[6], &[3]), &[(530, &[2, 2])]), &rgb),
         ("CIE L*a*b*", picture_of(&[8, 8, 8], &[8], &[3]), &rgb),
-        (
-            "whole numbers with a sign",
-            with(picture_of(&[8], &[1], &[1]), &[(339, &[2])]),
-            &grey,
-        ),
+        ("whole numbers with a sign", with(picture_of(&[8], &[1], &[1]), &[(339, &[2])]), &grey),
         (
             "differences over samples without a meaning",
-            with(
-                picture_of(&[8, 8, 8, 8], &[2], &[4]),
-                &[(338, &[0]), (317, &[2])],
-            ),
+            with(picture_of(&[8, 8, 8, 8], &[2], &[4]), &[(338, &[0]), (317, &[2])]),
             &[100; 64 * 48 * 4],
         ),
     ];
@@ -134,9 +91,7 @@ fn valid_tiffs_that_no_decoder_here_reads_are_accepted_without_a_thumbnail() {
         let file = tiff(&tags, data);
         is_without_thumbnail(name, &file);
         // A strip that goes beyond the file's end.
-        let strip = file
-            .windows(2)
-            .rposition(|pair| pair == 279_u16.to_le_bytes());
+        let strip = file.windows(2).rposition(|pair| pair == 279_u16.to_le_bytes());
         let mut cut = file.clone();
         let length = strip.expect("the tag") + 8;
         cut[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -147,10 +102,9 @@ fn valid_tiffs_that_no_decoder_here_reads_are_accepted_without_a_thumbnail() {
 
 #[test]
 fn tiffs_that_the_decoder_does_not_take_at_all_are_accepted_by_their_directory() {
-    for (name, bits, colours, samples) in [
-        ("a colour filter", vec![8], 32_803, 1),
-        ("colours of unequal depth", vec![5, 6, 5], 2, 3),
-    ] {
+    for (name, bits, colours, samples) in
+        [("a colour filter", vec![8], 32_803, 1), ("colours of unequal depth", vec![5, 6, 5], 2, 3)]
+    {
         let (colours, samples) = ([colours], [samples]);
         let tags = picture_of(&bits, &colours, &samples);
         is_without_thumbnail(name, &tiff(&tags, &[100; 64 * 48 * 3]));
@@ -158,21 +112,14 @@ fn tiffs_that_the_decoder_does_not_take_at_all_are_accepted_by_their_directory()
 }
 
 fn is_without_thumbnail(name: &str, file: &[u8]) {
-    let expected = Picture {
-        width: u32::from(WIDTH),
-        height: u32::from(HEIGHT),
-        thumbnail: None,
-    };
+    let expected = Picture { width: u32::from(WIDTH), height: u32::from(HEIGHT), thumbnail: None };
     assert_eq!(examined(file).ok(), Some(expected), "{name}");
 }
 
 #[test]
 fn a_tiff_turned_by_a_quarter_has_its_size_as_it_is_shown_without_a_thumbnail_too() {
     let data = [100; 64 * 48];
-    let tags = with(
-        picture_of(&[8], &[3], &[1]),
-        &[(320, &[9; 768]), (274, &[6])],
-    );
+    let tags = with(picture_of(&[8], &[3], &[1]), &[(320, &[9; 768]), (274, &[6])]);
     let picture = examined(&tiff(&tags, &data)).expect("a picture");
     assert_eq!((picture.width, picture.height), (48, 64));
 }
@@ -191,10 +138,7 @@ fn samples_without_a_meaning_are_left_out() {
     let shown = shown(&examined(&tiff(&tags, &data)).expect("a picture"));
     for (x, [r, b]) in [(5, [250, 5]), (60, [5, 250])] {
         let [red, _, blue, _] = shown.get_pixel(x, 20).0;
-        assert!(
-            red.abs_diff(r) < 12 && blue.abs_diff(b) < 12,
-            "{red} {blue}"
-        );
+        assert!(red.abs_diff(r) < 12 && blue.abs_diff(b) < 12, "{red} {blue}");
     }
 }
 
@@ -230,13 +174,9 @@ fn bitmap(side: u8, [red, green, blue, opacity]: [u8; 4], mask: u8) -> Vec<u8> {
 fn an_icons_own_opacity_counts_and_its_mask_only_without_one() {
     let middle = |colour, mask| {
         let file = icon(&[(32, 32, bitmap(32, colour, mask))]);
-        shown(&examined(&file).expect("an icon"))
-            .get_pixel(16, 16)
-            .0
+        shown(&examined(&file).expect("an icon")).get_pixel(16, 16).0
     };
-    let near = |[red, _, _, opacity]: [u8; 4], expected: u8| {
-        red.abs_diff(200) < 10 && opacity.abs_diff(expected) < 10
-    };
+    let near = |[red, _, _, opacity]: [u8; 4], expected: u8| red.abs_diff(200) < 10 && opacity.abs_diff(expected) < 10;
     assert!(near(middle([200, 10, 10, 255], 0xFF), 255));
     assert!(near(middle([200, 10, 10, 128], 0xFF), 128));
     assert!(near(middle([200, 10, 10, 0], 0), 255));
@@ -256,20 +196,12 @@ fn the_largest_picture_of_an_icon_is_shown_in_whatever_order_they_stand() {
         (64, 0, png(64)),
         (47, 32, bitmap(48, [1, 2, 3, 255], 0)),
     ];
-    for (order, expected) in [
-        (vec![0, 1], 48),
-        (vec![1, 0], 48),
-        (vec![0, 1, 2], 64),
-        (vec![2, 1, 0], 64),
-        (vec![3, 0], 48),
-    ] {
+    for (order, expected) in
+        [(vec![0, 1], 48), (vec![1, 0], 48), (vec![0, 1, 2], 64), (vec![2, 1, 0], 64), (vec![3, 0], 48)]
+    {
         let chosen: Vec<_> = order.iter().map(|at| pictures[*at].clone()).collect();
         let picture = examined(&icon(&chosen)).expect("an icon");
-        assert_eq!(
-            (picture.width, picture.height),
-            (expected, expected),
-            "{order:?}"
-        );
+        assert_eq!((picture.width, picture.height), (expected, expected), "{order:?}");
     }
 }
 
@@ -288,30 +220,13 @@ fn an_avif_is_as_large_as_its_primary_item() {
         boxed(b"ispe", &content)
     };
     // Properties 1 to 4; a gain map of the first size, turned, and the picture of the third.
-    let properties = [
-        extent(4000, 3000),
-        boxed(b"irot", &[1]),
-        extent(48, 32),
-        extent(8, 8),
-    ]
-    .concat();
+    let properties = [extent(4000, 3000), boxed(b"irot", &[1]), extent(48, 32), extent(8, 8)].concat();
     let short = [0, 0, 0, 0, 0, 0, 0, 2, 0, 7, 2, 1, 0x82, 0, 9, 1, 3];
-    let long = [
-        1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7, 2, 0, 1, 0x80, 2, 0, 0, 0, 9, 1, 0, 3,
-    ];
+    let long = [1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7, 2, 0, 1, 0x80, 2, 0, 0, 0, 9, 1, 0, 3];
     let file = |primary: &[u8], associations: &[u8]| {
         let properties = [boxed(b"ipco", &properties), boxed(b"ipma", associations)].concat();
-        let meta = [
-            vec![0; 4],
-            boxed(b"pitm", primary),
-            boxed(b"iprp", &properties),
-        ]
-        .concat();
-        [
-            boxed(b"ftyp", b"avif\0\0\0\0avifmif1"),
-            boxed(b"meta", &meta),
-        ]
-        .concat()
+        let meta = [vec![0; 4], boxed(b"pitm", primary), boxed(b"iprp", &properties)].concat();
+        [boxed(b"ftyp", b"avif\0\0\0\0avifmif1"), boxed(b"meta", &meta)].concat()
     };
     for (primary, associations, size) in [
         (&[0, 0, 0, 0, 0, 9][..], &short[..], (48, 32)),

@@ -15,31 +15,16 @@ async fn failures(place: &Place) -> Vec<(&'static str, StoreError)> {
     let key = ObjectKey::new();
     let mut failures = vec![
         ("check", store.check().await.unwrap_err()),
-        (
-            "put",
-            store.put(key, Bytes::from_static(b"x")).await.unwrap_err(),
-        ),
+        ("put", store.put(key, Bytes::from_static(b"x")).await.unwrap_err()),
         ("delete", store.delete(&[key]).await.unwrap_err()),
-        (
-            "list",
-            store.list().try_collect::<Vec<_>>().await.unwrap_err(),
-        ),
+        ("list", store.list().try_collect::<Vec<_>>().await.unwrap_err()),
     ];
-    failures.extend(
-        store
-            .read(key, None)
-            .await
-            .err()
-            .map(|error| ("read", error)),
-    );
+    failures.extend(store.read(key, None).await.err().map(|error| ("read", error)));
     for length in [1, 20 * MIB] {
         let staged = staged(store, &pattern(length), MIB).await;
         failures.push(("publish", store.publish(staged, key).await.unwrap_err()));
     }
-    until("staged files are gone", || {
-        files_in(&place.staging).is_empty()
-    })
-    .await;
+    until("staged files are gone", || files_in(&place.staging).is_empty()).await;
     assert_eq!(failures.len(), 7, "{failures:?}");
     failures
 }
@@ -50,10 +35,7 @@ async fn a_service_that_is_gone_is_unavailable() {
     let place = impatient_bucket(&service);
     service.stop().await;
     for (call, failure) in failures(&place).await {
-        assert!(
-            matches!(failure, StoreError::Unavailable(_)),
-            "{call}: {failure:?}"
-        );
+        assert!(matches!(failure, StoreError::Unavailable(_)), "{call}: {failure:?}");
     }
 }
 
@@ -63,10 +45,7 @@ async fn a_service_that_says_nothing_is_unavailable() {
     let place = impatient_bucket(&service);
     service.be(Mood::Silent);
     for (call, failure) in failures(&place).await {
-        assert!(
-            matches!(failure, StoreError::Unavailable(_)),
-            "{call}: {failure:?}"
-        );
+        assert!(matches!(failure, StoreError::Unavailable(_)), "{call}: {failure:?}");
     }
 }
 
@@ -74,15 +53,8 @@ async fn a_service_that_says_nothing_is_unavailable() {
 async fn a_service_that_fails_is_unavailable_and_asked_again_so_often() {
     let service = Service::start().await;
     let place = impatient_bucket(&service);
-    for status in [
-        StatusCode::INTERNAL_SERVER_ERROR,
-        StatusCode::SERVICE_UNAVAILABLE,
-        StatusCode::TOO_MANY_REQUESTS,
-    ] {
-        service.be(Mood::Refuses(
-            status,
-            "<Error><Code>SlowDown</Code></Error>",
-        ));
+    for status in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS] {
+        service.be(Mood::Refuses(status, "<Error><Code>SlowDown</Code></Error>"));
         let before = service.seen().len();
         let read = place.store.read(ObjectKey::new(), None).await;
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{status}");
@@ -90,10 +62,7 @@ async fn a_service_that_fails_is_unavailable_and_asked_again_so_often() {
     }
     service.be(Mood::Refuses(StatusCode::INTERNAL_SERVER_ERROR, ""));
     for (call, failure) in failures(&place).await {
-        assert!(
-            matches!(failure, StoreError::Unavailable(_)),
-            "{call}: {failure:?}"
-        );
+        assert!(matches!(failure, StoreError::Unavailable(_)), "{call}: {failure:?}");
     }
 }
 
@@ -102,29 +71,17 @@ async fn a_service_without_room_is_full() {
     let service = Service::start().await;
     let place = impatient_bucket(&service);
     let words = [
-        (
-            StatusCode::INSUFFICIENT_STORAGE,
-            "<Error><Code>XMinioStorageFull</Code></Error>",
-        ),
+        (StatusCode::INSUFFICIENT_STORAGE, "<Error><Code>XMinioStorageFull</Code></Error>"),
         (StatusCode::INSUFFICIENT_STORAGE, ""),
-        (
-            StatusCode::FORBIDDEN,
-            "<Error><Code>QuotaExceeded</Code></Error>",
-        ),
+        (StatusCode::FORBIDDEN, "<Error><Code>QuotaExceeded</Code></Error>"),
     ];
     for (status, body) in words {
         service.be(Mood::Refuses(status, body));
-        let put = place
-            .store
-            .put(ObjectKey::new(), Bytes::from_static(b"x"))
-            .await;
+        let put = place.store.put(ObjectKey::new(), Bytes::from_static(b"x")).await;
         assert!(matches!(put, Err(StoreError::Full(_))), "{put:?}");
     }
     for (call, failure) in failures(&place).await {
-        assert!(
-            matches!(failure, StoreError::Full(_)),
-            "{call}: {failure:?}"
-        );
+        assert!(matches!(failure, StoreError::Full(_)), "{call}: {failure:?}");
     }
 }
 
@@ -137,16 +94,10 @@ async fn a_part_that_is_refused_leaves_no_parts() {
         let key = ObjectKey::new();
         let staged = staged(&place.store, &pattern(20 * MIB), MIB).await;
         let published = place.store.publish(staged, key).await;
-        assert!(
-            matches!(published, Err(StoreError::Unavailable(_))),
-            "{published:?}"
-        );
+        assert!(matches!(published, Err(StoreError::Unavailable(_))), "{published:?}");
         assert!(is_absent(&place.store, key).await);
         until("no part is left", || service.files().is_empty()).await;
-        until("the staged file is gone", || {
-            files_in(&place.staging).is_empty()
-        })
-        .await;
+        until("the staged file is gone", || files_in(&place.staging).is_empty()).await;
     }
 }
 
@@ -158,10 +109,7 @@ async fn an_upload_that_is_never_completed_leaves_no_parts() {
     let key = ObjectKey::new();
     let staged = staged(&place.store, &pattern(20 * MIB), MIB).await;
     let published = place.store.publish(staged, key).await;
-    assert!(
-        matches!(published, Err(StoreError::Unavailable(_))),
-        "{published:?}"
-    );
+    assert!(matches!(published, Err(StoreError::Unavailable(_))), "{published:?}");
     assert!(is_absent(&place.store, key).await);
     until("no part is left", || service.files().is_empty()).await;
 }
@@ -174,15 +122,9 @@ async fn publishing_goes_on_when_the_caller_leaves() {
     let staged = staged(&place.store, &bytes, MIB).await;
     let hurry = Duration::from_millis(1);
     let _ = tokio::time::timeout(hurry, place.store.publish(staged, key)).await;
-    until("the object is there", || {
-        place.objects.join(key.path()).exists()
-    })
-    .await;
+    until("the object is there", || place.objects.join(key.path()).exists()).await;
     assert!(read(&place.store, key, None).await == bytes);
-    until("the staged file is gone", || {
-        files_in(&place.staging).is_empty()
-    })
-    .await;
+    until("the staged file is gone", || files_in(&place.staging).is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,10 +138,7 @@ async fn a_bucket_that_is_not_there_is_no_missing_object() {
     let body = "<Error><Code>NoSuchBucket</Code></Error>";
     service.be(Mood::Refuses(StatusCode::NOT_FOUND, body));
     for (call, failure) in failures(&place).await {
-        assert!(
-            matches!(failure, StoreError::Unavailable(_)),
-            "{call}: {failure:?}"
-        );
+        assert!(matches!(failure, StoreError::Unavailable(_)), "{call}: {failure:?}");
     }
 }
 
@@ -214,10 +153,7 @@ async fn wrong_keys_are_told_without_being_repeated() {
     let failure = store.check().await.unwrap_err();
     let text = format!("{failure:?}");
     assert!(matches!(failure, StoreError::Denied(_)), "{text}");
-    assert!(
-        !text.contains("another-secret") && !text.contains(ACCESS_KEY),
-        "{text}"
-    );
+    assert!(!text.contains("another-secret") && !text.contains(ACCESS_KEY), "{text}");
     let problem = failure.into_problem();
     assert_eq!(problem.code().as_str(), "storage_unavailable");
     assert!(!format!("{problem:?}").contains("media/"), "{problem:?}");
@@ -228,15 +164,9 @@ async fn a_service_that_refuses_access_denies_it_at_every_call() {
     let service = Service::start().await;
     let place = impatient_bucket(&service);
     for status in [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED] {
-        service.be(Mood::Refuses(
-            status,
-            "<Error><Code>AccessDenied</Code></Error>",
-        ));
+        service.be(Mood::Refuses(status, "<Error><Code>AccessDenied</Code></Error>"));
         for (call, failure) in failures(&place).await {
-            assert!(
-                matches!(failure, StoreError::Denied(_)),
-                "{call}: {failure:?}"
-            );
+            assert!(matches!(failure, StoreError::Denied(_)), "{call}: {failure:?}");
             let code = failure.into_problem().code().as_str();
             assert_eq!(code, "storage_unavailable", "{call}");
         }
@@ -246,10 +176,9 @@ async fn a_service_that_refuses_access_denies_it_at_every_call() {
 #[test]
 fn a_bucket_without_its_keys_names_the_one_that_is_missing() {
     let directory = tempfile::tempdir().unwrap();
-    for (missing, access_key, secret_key) in [
-        ("media_s3_access_key", None, Some("secret".into())),
-        ("media_s3_secret_key", Some("id".into()), None),
-    ] {
+    for (missing, access_key, secret_key) in
+        [("media_s3_access_key", None, Some("secret".into())), ("media_s3_secret_key", Some("id".into()), None)]
+    {
         let address = BucketAddress {
             bucket: "b".to_owned(),
             prefix: String::new(),

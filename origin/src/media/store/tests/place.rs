@@ -62,21 +62,12 @@ pub(super) fn impatient_bucket(service: &Service) -> Place {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Bucket::open(&address(service, ""), PATIENCE).unwrap();
     let staging = directory.path().join("staging");
-    let store = Store::over(
-        super::super::Place::Bucket(bucket),
-        staging,
-        Durability::Synced,
-    );
+    let store = Store::over(super::super::Place::Bucket(bucket), staging, Durability::Synced);
     place(store.unwrap(), directory, service.bucket())
 }
 
 fn place(store: Store, directory: tempfile::TempDir, objects: PathBuf) -> Place {
-    Place {
-        store,
-        staging: directory.path().join("staging"),
-        objects,
-        _directory: directory,
-    }
+    Place { store, staging: directory.path().join("staging"), objects, _directory: directory }
 }
 
 /// Runs a test on a directory, on a whole bucket, and on a folder of a bucket.

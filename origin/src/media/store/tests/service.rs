@@ -58,13 +58,7 @@ impl Service {
         let address = listener.local_addr().unwrap();
         let (mood, seen) = (Arc::new(Mutex::new(Mood::Well)), Arc::default());
         let running = tokio::spawn(serve(listener, s3, Arc::clone(&mood), Arc::clone(&seen)));
-        Self {
-            address,
-            mood,
-            seen,
-            root,
-            running,
-        }
+        Self { address, mood, seen, root, running }
     }
 
     pub(super) fn url(&self) -> String {
@@ -115,12 +109,7 @@ impl Drop for Service {
     }
 }
 
-async fn serve(
-    listener: TcpListener,
-    s3: S3Service,
-    mood: Arc<Mutex<Mood>>,
-    seen: Arc<Mutex<Vec<String>>>,
-) {
+async fn serve(listener: TcpListener, s3: S3Service, mood: Arc<Mutex<Mood>>, seen: Arc<Mutex<Vec<String>>>) {
     // Ends with this task, and all connections with it.
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -129,9 +118,7 @@ async fn serve(
         connections.spawn(async move {
             let answer = service_fn(move |request| {
                 let query = request.uri().query().unwrap_or_default();
-                seen.lock()
-                    .unwrap()
-                    .push(format!("{} {query}", request.method()));
+                seen.lock().unwrap().push(format!("{} {query}", request.method()));
                 let mood = *mood.lock().unwrap();
                 answer(s3.clone(), mood, request)
             });
@@ -141,11 +128,7 @@ async fn serve(
     }
 }
 
-async fn answer(
-    s3: S3Service,
-    mood: Mood,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+async fn answer(s3: S3Service, mood: Mood, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let query = request.uri().query().unwrap_or_default();
     match mood {
         Mood::Refuses(status, body) => return Ok(refusal(status, body)),
@@ -153,9 +136,7 @@ async fn answer(
         Mood::RefusesPart(number) if query.contains(&format!("partNumber={number}&")) => {
             return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, ""));
         }
-        Mood::SilentAtTheEnd
-            if request.method() == Method::POST && query.starts_with("uploadId") =>
-        {
+        Mood::SilentAtTheEnd if request.method() == Method::POST && query.starts_with("uploadId") => {
             std::future::pending::<()>().await;
         }
         _ => {}

@@ -28,27 +28,18 @@ fn shape(value: &Value, levels: u8) -> Result<Value, Fault> {
     let coordinates = &value["coordinates"];
     let (fits, are) = match kind {
         "Point" => (is_position(coordinates), "two numbers, [x, y]"),
-        "MultiPoint" => (
-            is_list(coordinates, 1, is_position),
-            "a list of positions [x, y]",
-        ),
+        "MultiPoint" => (is_list(coordinates, 1, is_position), "a list of positions [x, y]"),
         "LineString" => (is_line(coordinates), "two or more positions [x, y]"),
-        "MultiLineString" => (
-            is_list(coordinates, 1, is_line),
-            "a list of lines of two or more positions [x, y]",
-        ),
-        "Polygon" => (
-            is_polygon(coordinates),
-            "a list of rings of four or more positions [x, y], the last like the first",
-        ),
+        "MultiLineString" => (is_list(coordinates, 1, is_line), "a list of lines of two or more positions [x, y]"),
+        "Polygon" => {
+            (is_polygon(coordinates), "a list of rings of four or more positions [x, y], the last like the first")
+        }
         "MultiPolygon" => (
             is_list(coordinates, 1, is_polygon),
             "a list of polygons: lists of rings of four or more positions [x, y], the last like the first",
         ),
         "GeometryCollection" => {
-            let levels = levels
-                .checked_sub(1)
-                .ok_or("its collections nest too deep")?;
+            let levels = levels.checked_sub(1).ok_or("its collections nest too deep")?;
             let members = value["geometries"].as_array();
             let members = members.ok_or("a GeometryCollection has a list of geometries")?;
             let shapes = members.iter().map(|part| shape(part, levels));
@@ -74,9 +65,7 @@ fn shape(value: &Value, levels: u8) -> Result<Value, Fault> {
 }
 
 fn is_list(value: &Value, least: usize, is_part: fn(&Value) -> bool) -> bool {
-    value
-        .as_array()
-        .is_some_and(|parts| parts.len() >= least && parts.iter().all(is_part))
+    value.as_array().is_some_and(|parts| parts.len() >= least && parts.iter().all(is_part))
 }
 
 fn is_position(value: &Value) -> bool {
@@ -93,9 +82,7 @@ fn is_polygon(value: &Value) -> bool {
 
 fn is_ring(value: &Value) -> bool {
     is_list(value, RING_MIN_POSITIONS, is_position)
-        && value
-            .as_array()
-            .is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
+        && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
 /// A position's numbers: 1 and 1.0 are the same place.
@@ -144,14 +131,8 @@ mod tests {
     fn a_fault_says_what_is_missing() {
         for (text, fault) in [
             ("{}", "it has no type"),
-            (
-                r#"{"type":"Point"}"#,
-                "the coordinates of a Point are two numbers, [x, y]",
-            ),
-            (
-                r#"{"type":"Point","coordinates":[1,2,3]}"#,
-                "the coordinates of a Point are two numbers, [x, y]",
-            ),
+            (r#"{"type":"Point"}"#, "the coordinates of a Point are two numbers, [x, y]"),
+            (r#"{"type":"Point","coordinates":[1,2,3]}"#, "the coordinates of a Point are two numbers, [x, y]"),
             (
                 r#"{"type":"point","coordinates":[1,2]}"#,
                 "its type \"point\" is none of Point, MultiPoint, LineString, MultiLineString, Polygon, MultiPolygon, \
@@ -161,10 +142,7 @@ mod tests {
                 r#"{"type":"GeometryCollection","geometries":[{"type":"LineString","coordinates":[[1,2]]}]}"#,
                 "the coordinates of a LineString are two or more positions [x, y]",
             ),
-            (
-                r#"{"type":"Feature"}"#,
-                "a Feature is none, but has one in its member geometry",
-            ),
+            (r#"{"type":"Feature"}"#, "a Feature is none, but has one in its member geometry"),
         ] {
             assert_eq!(geometry(text).unwrap_err(), fault, "{text}");
         }

@@ -30,11 +30,8 @@ mod tests {
 
     #[test]
     fn halves_of_pairs_are_told_from_pairs() {
-        for text in [
-            r#"["\ud83d\ude00", "\u0041", "\\ud800", "\n\\", "ü"]"#,
-            r#"{"\uD83D\uDE00": "\\\\ud800"}"#,
-            "[1]",
-        ] {
+        for text in [r#"["\ud83d\ude00", "\u0041", "\\ud800", "\n\\", "ü"]"#, r#"{"\uD83D\uDE00": "\\\\ud800"}"#, "[1]"]
+        {
             assert!(!has_lone_surrogate(text), "{text}");
         }
         for text in [

@@ -90,9 +90,7 @@ fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     let fits = scale <= DECIMAL_MAX_SCALE && digits + scale <= DECIMAL_MAX_DIGITS;
     fits.then(|| Operand {
         param: Param::Text(text.into()),
-        form: Form::Decimal {
-            scale: u8::try_from(scale).unwrap_or_default(),
-        },
+        form: Form::Decimal { scale: u8::try_from(scale).unwrap_or_default() },
     })
 }
 
@@ -123,11 +121,7 @@ fn plain_decimal(text: &str) -> Option<String> {
     }
     if exponent == 0 {
         let whole = if whole.is_empty() { "0" } else { whole };
-        return Some(if fraction.is_empty() {
-            format!("{sign}{whole}")
-        } else {
-            format!("{sign}{whole}.{fraction}")
-        });
+        return Some(if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") });
     }
     let joined = format!("{whole}{fraction}");
     let point = i32::try_from(whole.len()).ok()? + exponent;
@@ -138,10 +132,7 @@ fn plain_decimal(text: &str) -> Option<String> {
             format!("{sign}{}", if trimmed.is_empty() { "0" } else { trimmed })
         }
         Ok(point) if point > 0 => format!("{sign}{}.{}", &joined[..point], &joined[point..]),
-        _ => format!(
-            "{sign}0.{}{joined}",
-            "0".repeat(point.unsigned_abs() as usize)
-        ),
+        _ => format!("{sign}0.{}{joined}", "0".repeat(point.unsigned_abs() as usize)),
     })
 }
 
@@ -159,11 +150,7 @@ fn number_text(value: &Value) -> Option<&str> {
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
     // Beyond FLOAT's range MariaDB itself must refuse it.
-    if number.is_finite() {
-        Some(plain(Param::Float(number)))
-    } else {
-        double(value)
-    }
+    if number.is_finite() { Some(plain(Param::Float(number))) } else { double(value) }
 }
 
 /// For a DOUBLE.
@@ -210,9 +197,7 @@ mod tests {
 
     #[test]
     fn what_no_decimal_holds_is_not_compared() {
-        let bound = |text: &str| {
-            decimal(&Value::Number(text.into()), Purpose::Filter).map(|operand| operand.form)
-        };
+        let bound = |text: &str| decimal(&Value::Number(text.into()), Purpose::Filter).map(|operand| operand.form);
         let scale = |scale| Some(Form::Decimal { scale });
         assert_eq!(bound("1e-38"), scale(38));
         assert_eq!(bound("1e-39"), None);
@@ -229,10 +214,7 @@ mod tests {
             assert_eq!(bound, Some(plain(Param::Int(10))), "{text}");
         }
         let most = Value::Number("18446744073709551615.0".into());
-        assert_eq!(
-            integer(&most, Purpose::Store),
-            Some(plain(Param::UInt(u64::MAX)))
-        );
+        assert_eq!(integer(&most, Purpose::Store), Some(plain(Param::UInt(u64::MAX))));
         assert_eq!(integer(&Value::Number("2.5".into()), Purpose::Store), None);
     }
 }

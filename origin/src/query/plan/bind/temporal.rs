@@ -28,13 +28,7 @@ pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
         Some(clock) if hours == Hours::Kept && !clock.is_midnight() => Some(moment.text()),
-        _ => Some(
-            Moment {
-                clock: None,
-                ..moment
-            }
-            .text(),
-        ),
+        _ => Some(Moment { clock: None, ..moment }.text()),
     }
 }
 
@@ -97,8 +91,7 @@ impl Day {
     /// Whether MariaDB holds it: a real day, or one with zeros where day or month are not known.
     fn is_valid(self) -> bool {
         // MariaDB's year 0 is no leap year.
-        let leap = self.year.is_multiple_of(4)
-            && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
+        let leap = self.year.is_multiple_of(4) && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
         let days = match self.month {
             2 if leap && self.year != 0 => 29,
             2 => 28,
@@ -119,8 +112,7 @@ impl Day {
 
 impl Clock<'_> {
     fn is_midnight(self) -> bool {
-        (self.hour, self.minute, self.second) == (0, 0, 0)
-            && self.fraction.bytes().all(|byte| byte == b'0')
+        (self.hour, self.minute, self.second) == (0, 0, 0) && self.fraction.bytes().all(|byte| byte == b'0')
     }
 
     fn write(self, text: &mut String) {
@@ -141,11 +133,7 @@ impl<'a> Moment<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut reader = Reader(text.trim());
         let day = reader.day()?;
-        let mut moment = Self {
-            day,
-            clock: None,
-            offset: 0,
-        };
+        let mut moment = Self { day, clock: None, offset: 0 };
         if reader.skip_any(" Tt") {
             let clock = reader.clock(2)?;
             let zone = reader.zone();
@@ -188,10 +176,7 @@ impl<'a> Moment<'a> {
             small(clock.second)?,
             0,
         );
-        let utc = local
-            .ok()?
-            .checked_sub(SignedDuration::from_secs(self.offset))
-            .ok()?;
+        let utc = local.ok()?.checked_sub(SignedDuration::from_secs(self.offset)).ok()?;
         Some(Self {
             day: Day {
                 year: u16::try_from(utc.year()).ok()?,
@@ -237,10 +222,7 @@ impl<'a> Reader<'a> {
 
     /// A run of digits.
     fn digits(&mut self) -> &'a str {
-        let end = self
-            .0
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(self.0.len());
+        let end = self.0.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.0.len());
         let (digits, rest) = self.0.split_at(end);
         self.0 = rest;
         digits
@@ -249,9 +231,7 @@ impl<'a> Reader<'a> {
     /// A number of so many digits.
     fn number(&mut self, least: usize, most: usize) -> Option<u16> {
         let digits = self.digits();
-        (least..=most)
-            .contains(&digits.len())
-            .then(|| digits.parse().ok())?
+        (least..=most).contains(&digits.len()).then(|| digits.parse().ok())?
     }
 
     fn day(&mut self) -> Option<Day> {
@@ -264,19 +244,10 @@ impl<'a> Reader<'a> {
     fn clock(&mut self, hour_max_digits: usize) -> Option<Clock<'a>> {
         let hour = self.number(1, hour_max_digits)?;
         let minute = self.skip(":").then(|| self.number(1, 2))??;
-        let second = if self.skip(":") {
-            self.number(1, 2)?
-        } else {
-            0
-        };
+        let second = if self.skip(":") { self.number(1, 2)? } else { 0 };
         let fraction = if self.skip(".") { self.digits() } else { "" };
         let fraction = &fraction[..fraction.len().min(FRACTION_MAX_DIGITS)];
-        (minute <= 59 && second <= 60).then_some(Clock {
-            hour,
-            minute,
-            second,
-            fraction,
-        })
+        (minute <= 59 && second <= 60).then_some(Clock { hour, minute, second, fraction })
     }
 
     /// Seconds east of UTC.
@@ -325,10 +296,7 @@ mod tests {
             ("2024-02-28T23:30:00-01:00", "2024-02-29 00:30:00"),
             ("2016-12-31T23:59:60Z", "2016-12-31 23:59:59"),
             ("2016-12-31T15:59:60.75-08:00", "2016-12-31 23:59:59.75"),
-            (
-                "2026-11-20T08:36:16.123456789Z",
-                "2026-11-20 08:36:16.123456",
-            ),
+            ("2026-11-20T08:36:16.123456789Z", "2026-11-20 08:36:16.123456"),
             ("2026-11-20 08:36:16", "2026-11-20 08:36:16"),
             ("2026-1-5 8:6:1", "2026-01-05 08:06:01"),
             ("2026-11-20", "2026-11-20"),
@@ -377,14 +345,8 @@ mod tests {
     fn a_date_has_hours_only_in_a_comparison() {
         let noon = "2026-11-20T14:00:00+02:00";
         assert_eq!(date(noon, Hours::Dropped).as_deref(), Some("2026-11-20"));
-        assert_eq!(
-            date(noon, Hours::Kept).as_deref(),
-            Some("2026-11-20 12:00:00")
-        );
-        assert_eq!(
-            date("2026-11-20T00:00:00.000Z", Hours::Kept).as_deref(),
-            Some("2026-11-20")
-        );
+        assert_eq!(date(noon, Hours::Kept).as_deref(), Some("2026-11-20 12:00:00"));
+        assert_eq!(date("2026-11-20T00:00:00.000Z", Hours::Kept).as_deref(), Some("2026-11-20"));
     }
 
     #[test]

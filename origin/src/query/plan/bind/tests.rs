@@ -32,11 +32,7 @@ fn text(text: &str) -> Value {
 #[test]
 fn a_refusal_names_the_field_and_what_it_takes() {
     for (column, given, message) in [
-        (
-            column(Kind::Uuid, "uuid", &[]),
-            text("x"),
-            r#"The field "worth" (uuid) takes a UUID, not "x"."#,
-        ),
+        (column(Kind::Uuid, "uuid", &[]), text("x"), r#"The field "worth" (uuid) takes a UUID, not "x"."#),
         (
             column(Kind::Date, "date", &[]),
             text("2026-02-30"),
@@ -48,10 +44,8 @@ fn a_refusal_names_the_field_and_what_it_takes() {
             r#"The field "worth" (blob) takes a base64 string, not a boolean."#,
         ),
     ] {
-        for (purpose, code) in [
-            (Purpose::Store, ErrorCode::InvalidValue),
-            (Purpose::Filter, ErrorCode::InvalidFilter),
-        ] {
+        for (purpose, code) in [(Purpose::Store, ErrorCode::InvalidValue), (Purpose::Filter, ErrorCode::InvalidFilter)]
+        {
             let problem = value(&column, &given, purpose).unwrap_err();
             assert_eq!(problem.code(), code);
             assert_eq!(problem.message(), message);
@@ -69,11 +63,7 @@ fn a_mistyped_member_gets_the_nearest_as_its_hint() {
 #[test]
 fn addresses_and_uuids_are_bound_as_mariadb_writes_them() {
     for (kind, given, bound) in [
-        (
-            Kind::Uuid,
-            "123E4567E89B12D3A456426655440000",
-            Some("123e4567-e89b-12d3-a456-426655440000"),
-        ),
+        (Kind::Uuid, "123E4567E89B12D3A456426655440000", Some("123e4567-e89b-12d3-a456-426655440000")),
         (Kind::Inet6, "2001:DB8:0::FF", Some("2001:db8::ff")),
         (Kind::Inet6, "::FFFF:1.2.3.4", Some("::ffff:1.2.3.4")),
         (Kind::Inet6, "1.2.3.4", None),
@@ -90,10 +80,7 @@ fn addresses_and_uuids_are_bound_as_mariadb_writes_them() {
 fn base64_comes_in_either_alphabet_with_padding_or_without() {
     let blob = column(Kind::Bytes, "blob", &[]);
     let bound = |given: &str| match value(&blob, &text(given), Purpose::Store) {
-        Ok(Operand {
-            param: Param::Bytes(bytes),
-            ..
-        }) => Some(bytes),
+        Ok(Operand { param: Param::Bytes(bytes), .. }) => Some(bytes),
         _ => None,
     };
     for given in ["+/8=", "+/8", "-_8=", "-_8"] {
@@ -101,9 +88,7 @@ fn base64_comes_in_either_alphabet_with_padding_or_without() {
     }
     assert_eq!(bound(""), Some(vec![]));
     // Mixed alphabets, bits that mean nothing, padding in excess or in want, white space.
-    for given in [
-        "+_8=", "+/9=", "+/8==", "A", "A===", "====", "=", "+/ 8", "+/8=\n",
-    ] {
+    for given in ["+_8=", "+/9=", "+/8==", "A", "A===", "====", "=", "+/ 8", "+/8=\n"] {
         assert_eq!(bound(given), None, "{given:?}");
     }
 }
@@ -119,20 +104,14 @@ fn a_binary_is_compared_as_it_is_stored() {
 #[test]
 fn text_beyond_a_character_set_is_refused_in_a_record_and_converts_the_column_in_a_condition() {
     let coverage = Arc::new(CharsetCoverage::compared("latin1", "aé日", "aé?"));
-    let old = Column {
-        charset: Charset::Limited(coverage),
-        case: Case::Exact,
-        ..column(Kind::Text, "varchar(9)", &[])
-    };
+    let old =
+        Column { charset: Charset::Limited(coverage), case: Case::Exact, ..column(Kind::Text, "varchar(9)", &[]) };
     let form = |given: &str| value(&old, &text(given), Purpose::Filter).unwrap().form;
     assert_eq!(form("é"), Form::Plain);
     assert_eq!(form("é日"), Form::Unicode(Case::Exact));
     assert!(value(&old, &text("é"), Purpose::Store).is_ok());
     let problem = value(&old, &text("日"), Purpose::Store).unwrap_err();
-    assert_eq!(
-        problem.hint(),
-        Some("Its character set latin1 lacks a character of it.")
-    );
+    assert_eq!(problem.hint(), Some("Its character set latin1 lacks a character of it."));
 }
 
 #[test]

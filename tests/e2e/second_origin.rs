@@ -39,10 +39,7 @@ impl Through {
     /// What an origin takes for the address of its MariaDB.
     pub(crate) fn database_url(&self) -> String {
         let socket = path(&self.directory);
-        format!(
-            "mysql://{USER}:{USER}@localhost?socket={}",
-            socket.display()
-        )
+        format!("mysql://{USER}:{USER}@localhost?socket={}", socket.display())
     }
 
     /// Ends all connections, and takes no more.
@@ -100,13 +97,13 @@ async fn greeting(mariadb: &mut UnixStream, version: &str) -> std::io::Result<Ve
 }
 
 /// One running `selkie serve`, killed when it is dropped.
-pub(crate) struct Second {
+pub(crate) struct SecondOrigin {
     child: Child,
     log: NamedTempFile,
     pub(crate) origin: String,
 }
 
-impl Second {
+impl SecondOrigin {
     /// Starts one with the service's secret and its MariaDB.
     pub(crate) fn start(service: &Service) -> Result<Self, String> {
         let mut second = Self::launch(service, &[])?;
@@ -121,10 +118,7 @@ impl Second {
              GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'localhost' WITH GRANT OPTION"
         ))?;
         let socket = find_socket(&service.data_dir()).ok_or("no socket in the data directory")?;
-        let url = format!(
-            "mysql://{USER}:{USER}@localhost?socket={}",
-            socket.display()
-        );
+        let url = format!("mysql://{USER}:{USER}@localhost?socket={}", socket.display());
         let port = free_port();
         let log = NamedTempFile::new().map_err(|error| error.to_string())?;
         let output = log.reopen().map_err(|error| error.to_string())?;
@@ -141,22 +135,13 @@ impl Second {
             .stdout(output.try_clone().map_err(|error| error.to_string())?)
             .stderr(output);
         let child = command.spawn().map_err(|error| error.to_string())?;
-        Ok(Self {
-            child,
-            log,
-            origin: format!("http://127.0.0.1:{port}"),
-        })
+        Ok(Self { child, log, origin: format!("http://127.0.0.1:{port}") })
     }
 
     /// Waits until it ends by itself.
     pub(crate) fn wait_until_dead(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_MAX;
-        while self
-            .child
-            .try_wait()
-            .map_err(|error| error.to_string())?
-            .is_none()
-        {
+        while self.child.try_wait().map_err(|error| error.to_string())?.is_none() {
             if Instant::now() > deadline {
                 return Err(format!("the second origin still runs after {START_MAX:?}"));
             }
@@ -173,9 +158,7 @@ impl Second {
                 return Err(format!("the second origin ended at once: {status}"));
             }
             if Instant::now() > deadline {
-                return Err(format!(
-                    "the second origin is not ready after {START_MAX:?}"
-                ));
+                return Err(format!("the second origin is not ready after {START_MAX:?}"));
             }
             std::thread::sleep(PAUSE);
         }
@@ -195,7 +178,7 @@ impl Second {
     }
 }
 
-impl Drop for Second {
+impl Drop for SecondOrigin {
     fn drop(&mut self) {
         self.kill();
     }

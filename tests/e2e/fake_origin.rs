@@ -69,9 +69,7 @@ impl Seen {
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let lines = head.lines().skip(1);
     let mut fields = lines.filter_map(|line| line.split_once(':'));
-    fields
-        .find(|(field, _)| field.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.trim())
+    fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
 #[derive(Default)]
@@ -81,7 +79,7 @@ struct Memory {
 }
 
 /// One of them; ends when it is dropped.
-pub(crate) struct StandIn {
+pub(crate) struct FakeOrigin {
     /// `http://127.0.0.1:port`.
     pub(crate) url: String,
     manner: watch::Sender<Manner>,
@@ -89,7 +87,7 @@ pub(crate) struct StandIn {
     task: AbortHandle,
 }
 
-impl StandIn {
+impl FakeOrigin {
     pub(crate) async fn start(name: &'static str, manner: Manner) -> Self {
         let address = format!("127.0.0.1:{}", free_port());
         let (sender, mut receiver) = watch::channel(manner);
@@ -112,12 +110,7 @@ impl StandIn {
         if *sender.borrow() != Manner::Refuse {
             is_ready.await.expect("a listener");
         }
-        Self {
-            url,
-            manner: sender,
-            memory,
-            task: task.abort_handle(),
-        }
+        Self { url, manner: sender, memory, task: task.abort_handle() }
     }
 
     /// What it does from now on.
@@ -149,7 +142,7 @@ impl StandIn {
     }
 }
 
-impl Drop for StandIn {
+impl Drop for FakeOrigin {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -182,12 +175,7 @@ async fn listen(
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    name: &str,
-    manner: Manner,
-    memory: &Mutex<Memory>,
-) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, name: &str, manner: Manner, memory: &Mutex<Memory>) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     let end = loop {
         if stream.read_buf(&mut bytes).await? == 0 {
@@ -209,10 +197,7 @@ async fn serve(
             break;
         }
     }
-    let seen = Seen {
-        head,
-        body: bytes[end..].to_vec(),
-    };
+    let seen = Seen { head, body: bytes[end..].to_vec() };
     let manner = match manner {
         Manner::Ready(_) if seen.head.starts_with("GET /readyz ") => Manner::Well,
         Manner::Ready(manner) => *manner,

@@ -1,15 +1,15 @@
 //! A database of a case's own, so that cases run side by side.
 
-use crate::door::{Answer, Call, Door, enc};
+use crate::host::{Answer, Call, Host, enc};
 use crate::service::shared;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A database `default_…` and the door through which it is seen.
-pub(crate) struct Room {
-    pub(crate) door: Door,
-    pub(crate) db: String,
+/// A database `default_…` and the host through which it is seen.
+pub(crate) struct TestDb {
+    pub(crate) host: Host,
+    pub(crate) name: String,
 }
 
 /// A name that nothing else in this run has.
@@ -18,21 +18,18 @@ pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-impl Room {
+impl TestDb {
     /// Makes the database and runs `statements` in it.
-    pub(crate) async fn new(door: Door, statements: &[&str]) -> Self {
-        let room = Self {
-            door,
-            db: unique("default_t"),
-        };
-        door.sql(&json!({"query": format!("CREATE DATABASE {} CHARACTER SET utf8mb4", room.db)}))
+    pub(crate) async fn new(host: Host, statements: &[&str]) -> Self {
+        let db = Self { host, name: unique("default_t") };
+        host.sql(&json!({"query": format!("CREATE DATABASE {} CHARACTER SET utf8mb4", db.name)}))
             .send()
             .await
             .payload();
         for statement in statements {
-            room.exec(statement).await;
+            db.exec(statement).await;
         }
-        room
+        db
     }
 
     /// Runs one statement with the full key and gives its payload.
@@ -42,32 +39,28 @@ impl Room {
 
     /// One statement, to be sent.
     pub(crate) fn sql(&self, query: &str) -> Call {
-        self.door.sql(&json!({"query": query, "database": self.db}))
+        self.host.sql(&json!({"query": query, "database": self.name}))
     }
 
     /// One statement with parameters, to be sent.
     pub(crate) fn sql_with(&self, query: &str, params: Value) -> Call {
-        self.door
-            .sql(&json!({"query": query, "database": self.db, "params": params}))
+        self.host.sql(&json!({"query": query, "database": self.name, "params": params}))
     }
 
     /// The single value of the single row that a query gives.
     pub(crate) async fn value(&self, query: &str) -> Value {
         let rows = self.exec(query).await;
-        let row = rows[0]
-            .as_object()
-            .unwrap_or_else(|| panic!("no row: {query}: {rows}"));
+        let row = rows[0].as_object().unwrap_or_else(|| panic!("no row: {query}: {rows}"));
         row.values().next().expect("a column").clone()
     }
 
     /// The path of a table; any name.
     pub(crate) fn path(&self, table: &str) -> String {
-        format!("/api/v1/crud/{}/{}", enc(&self.db), enc(table))
+        format!("/api/v1/crud/{}/{}", enc(&self.name), enc(table))
     }
 
     pub(crate) fn call(&self, method: Method, rest: &str) -> Call {
-        self.door
-            .call(method, &format!("/api/v1/crud/{}/{rest}", self.db))
+        self.host.call(method, &format!("/api/v1/crud/{}/{rest}", self.name))
     }
 
     /// `GET …/{db}/{rest}`; `rest` is a table with what follows it, already encoded.
@@ -95,31 +88,19 @@ impl Room {
     pub(crate) async fn column(&self, rest: &str, field: &str) -> Vec<Value> {
         let answer = self.get(rest).await;
         let payload = answer.payload();
-        let rows = payload
-            .as_array()
-            .unwrap_or_else(|| panic!("no list: {answer}"));
+        let rows = payload.as_array().unwrap_or_else(|| panic!("no list: {answer}"));
         rows.iter().map(|row| row[field].clone()).collect()
     }
 
     /// The `id`s that a `query` (with more options, if any) selects, in the order of `id`.
     pub(crate) async fn ids(&self, table: &str, query: &Value, more: &str) -> Vec<i64> {
-        let rest = format!(
-            "{table}?order={}&{}{more}",
-            enc(r#"{"field":"id"}"#),
-            crate::door::option("query", query)
-        );
-        self.column(&rest, "id")
-            .await
-            .iter()
-            .map(|id| id.as_i64().expect("an id"))
-            .collect()
+        let rest = format!("{table}?order={}&{}{more}", enc(r#"{"field":"id"}"#), crate::host::option("query", query));
+        self.column(&rest, "id").await.iter().map(|id| id.as_i64().expect("an id")).collect()
     }
 
     /// Runs statements as root, behind the service's back, in this database.
     pub(crate) fn behind(&self, statements: &str) -> String {
-        let text = format!("USE `{}`; {statements}", self.db);
-        shared()
-            .root_sql(&text)
-            .unwrap_or_else(|error| panic!("root: {statements}: {error}"))
+        let text = format!("USE `{}`; {statements}", self.name);
+        shared().root_sql(&text).unwrap_or_else(|error| panic!("root: {statements}: {error}"))
     }
 }

@@ -33,9 +33,7 @@ impl Seen {
     /// The first header of that name, which is written in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
-        headers
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        headers.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -46,14 +44,14 @@ struct Record {
 }
 
 /// A tap; dropped, it closes, and its connections break.
-pub(crate) struct Tap {
+pub(crate) struct RecordingProxy {
     /// Where to be asked: `http://127.0.0.1:port`.
     pub(crate) url: String,
     record: Arc<Mutex<Record>>,
     listening: AbortHandle,
 }
 
-impl Tap {
+impl RecordingProxy {
     /// A tap before the server at `http://host:port`.
     pub(crate) async fn before(url: &str) -> Self {
         let target = url.trim_start_matches("http://").to_owned();
@@ -69,11 +67,7 @@ impl Tap {
                 open.spawn(pass(caller, target.clone(), Arc::clone(&shared)));
             }
         });
-        Self {
-            url: format!("http://{address}"),
-            record,
-            listening: listening.abort_handle(),
-        }
+        Self { url: format!("http://{address}"), record, listening: listening.abort_handle() }
     }
 
     /// Connections that were made, kept ones once.
@@ -84,12 +78,7 @@ impl Tap {
     /// Requests of callers whose head passed, in the order of their arrival.
     pub(crate) fn requests(&self) -> Vec<Seen> {
         let record = lock(&self.record);
-        record
-            .requests
-            .iter()
-            .filter(Seen::is_a_callers)
-            .cloned()
-            .collect()
+        record.requests.iter().filter(Seen::is_a_callers).cloned().collect()
     }
 
     /// Requests that passed whole.
@@ -105,7 +94,7 @@ impl Tap {
     }
 }
 
-impl Drop for Tap {
+impl Drop for RecordingProxy {
     fn drop(&mut self) {
         self.listening.abort();
     }
@@ -184,11 +173,7 @@ impl Look {
                     let taken = left.min(bytes.len() as u64);
                     bytes = &bytes[taken as usize..];
                     grow(at, taken, record);
-                    if left == taken {
-                        end(at, record)
-                    } else {
-                        Self::Counted(at, left - taken)
-                    }
+                    if left == taken { end(at, record) } else { Self::Counted(at, left - taken) }
                 }
                 Self::Between(at, mut line) => {
                     line.push(bytes[0]);
@@ -205,11 +190,7 @@ impl Look {
                     bytes = &bytes[taken as usize..];
                     // The last two are the line's end.
                     grow(at, taken.min(left.saturating_sub(2)), record);
-                    if left == taken {
-                        Self::Between(at, Vec::new())
-                    } else {
-                        Self::Chunk(at, left - taken)
-                    }
+                    if left == taken { Self::Between(at, Vec::new()) } else { Self::Chunk(at, left - taken) }
                 }
                 Self::Trailer(at, mut lines) => {
                     lines.push(bytes[0]);
@@ -258,10 +239,7 @@ fn read_head(bytes: &[u8]) -> Option<Head> {
         body_bytes: 0,
         is_complete: false,
     };
-    let framing = match (
-        seen.header("transfer-encoding"),
-        seen.header("content-length"),
-    ) {
+    let framing = match (seen.header("transfer-encoding"), seen.header("content-length")) {
         (Some(_), _) => Framing::Chunked,
         (None, length) => Framing::Length(length.and_then(|text| text.parse().ok()).unwrap_or(0)),
     };

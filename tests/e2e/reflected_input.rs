@@ -1,7 +1,7 @@
 //! Text that would do harm where it is repeated as it came: in a page, in a header, in a line of a log. Nothing of it
 //! leaves but inside a JSON string.
 
-use crate::door::{Call, Door};
+use crate::host::{Call, Host};
 use crate::raw::exchange;
 use crate::service::shared;
 use reqwest::Method;
@@ -20,11 +20,11 @@ const HOSTILE: [&str; 5] = [
     "\\\"},\"success\":true,\"payload\":\"evil",
 ];
 
-async fn nothing_hostile_is_repeated_but_inside_a_json_string(door: Door) {
+async fn nothing_hostile_is_repeated_but_inside_a_json_string(host: Host) {
     for text in HOSTILE {
-        let encoded = crate::door::enc(text);
+        let encoded = crate::host::enc(text);
         let table = "/api/v1/crud/demo/posts";
-        let get = |path: String| door.get(&path);
+        let get = |path: String| host.get(&path);
         for call in [
             get(format!("/{encoded}")),
             get(format!("/api/v1/crud/{encoded}/posts")),
@@ -35,9 +35,9 @@ async fn nothing_hostile_is_repeated_but_inside_a_json_string(door: Door) {
             get(format!("{table}?selectFields={encoded}")),
             get(format!("/media/default/{encoded}")),
             get(format!("/api/v1/media/{encoded}")),
-            door.post(table, &serde_json::json!({ text: 1 })),
-            door.sql(&serde_json::json!({"query": text})),
-            door.sql(&serde_json::json!({"query": "SELECT 1", text: 1})),
+            host.post(table, &serde_json::json!({ text: 1 })),
+            host.sql(&serde_json::json!({"query": text})),
+            host.sql(&serde_json::json!({"query": "SELECT 1", text: 1})),
         ] {
             let answer = call.send().await;
             assert!(answer.status.is_client_error(), "{answer}");
@@ -51,7 +51,7 @@ async fn nothing_hostile_is_repeated_but_inside_a_json_string(door: Door) {
     }
 }
 
-async fn headers_can_not_be_smuggled_into_an_answer(door: Door) {
+async fn headers_can_not_be_smuggled_into_an_answer(host: Host) {
     let record = "/api/v1/crud/demo/posts/1";
     for (name, value) in [
         ("x-request-id", "<script>evil()</script>"),
@@ -66,7 +66,7 @@ async fn headers_can_not_be_smuggled_into_an_answer(door: Door) {
         ("x-forwarded-host", "evil.example"),
         ("upload-metadata", "evil ZXZpbA=="),
     ] {
-        let call = Call::new(door.url(), Method::GET, record).key(&shared().read_key);
+        let call = Call::new(host.url(), Method::GET, record).key(&shared().read_key);
         let answer = call.header(name, value).send().await;
         let headers = format!("{:?}", answer.headers);
         assert!(!headers.contains("evil"), "{name}: {headers}");
@@ -78,7 +78,7 @@ async fn headers_can_not_be_smuggled_into_an_answer(door: Door) {
         "/media/default/x?download=%0d%0aevil:1",
     ] {
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        let answer = exchange(door.url(), request.as_bytes()).await;
+        let answer = exchange(host.url(), request.as_bytes()).await;
         let answer = answer.expect("an answer");
         assert!(!answer.head.contains("evil"), "{}", answer.head);
     }

@@ -1,4 +1,4 @@
-//! The two doors, a call through one of them, and its answer. Knows HTTP and the envelope, no table.
+//! The two hosts, a call through one of them, and its answer. Knows HTTP and the envelope, no table.
 //!
 //! Every answer is entered in the ledger, which holds all of them against what the interface says of *every* response.
 
@@ -15,19 +15,19 @@ use std::time::Duration;
 
 /// Where a request goes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Door {
+pub(crate) enum Host {
     /// `selkie` itself.
     Origin,
     /// The worker in front of it.
     Edge,
 }
 
-impl Door {
+impl Host {
     /// `http://127.0.0.1:port`.
     pub(crate) fn url(self) -> &'static str {
         match self {
-            Door::Origin => &shared().origin,
-            Door::Edge => shared().edge.as_deref().expect("the edge is shut"),
+            Host::Origin => &shared().origin,
+            Host::Edge => shared().edge.as_deref().expect("the edge is shut"),
         }
     }
 
@@ -63,13 +63,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(base: &str, method: Method, path: &str) -> Self {
-        Self {
-            base: base.to_owned(),
-            method,
-            path: path.to_owned(),
-            headers: Vec::new(),
-            body: None,
-        }
+        Self { base: base.to_owned(), method, path: path.to_owned(), headers: Vec::new(), body: None }
     }
 
     /// The same call of another server.
@@ -100,8 +94,7 @@ impl Call {
     }
 
     pub(crate) fn json(self, body: &Value) -> Self {
-        self.bytes(body.to_string())
-            .header("content-type", "application/json")
+        self.bytes(body.to_string()).header("content-type", "application/json")
     }
 
     /// A body without any `Content-Type`.
@@ -112,8 +105,7 @@ impl Call {
 
     /// The request as reqwest has it, for cases that read the answer piecemeal.
     pub(crate) fn request(&self) -> reqwest::RequestBuilder {
-        let mut request =
-            client().request(self.method.clone(), format!("{}{}", self.base, self.path));
+        let mut request = client().request(self.method.clone(), format!("{}{}", self.base, self.path));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -137,13 +129,7 @@ impl Call {
         let response = self.request().send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await?.to_vec();
-        let answer = Answer {
-            what: self.to_string(),
-            method: self.method,
-            status,
-            headers,
-            body,
-        };
+        let answer = Answer { what: self.to_string(), method: self.method, status, headers, body };
         ledger::enter(&answer);
         Ok(answer)
     }
@@ -174,14 +160,11 @@ impl Answer {
     /// Whether a file's bytes were asked for.
     pub(crate) fn is_file(&self) -> bool {
         let path = self.what.split_once("://").map_or("", |(_, url)| url);
-        path.split_once('/')
-            .is_some_and(|(_, path)| path.starts_with("media/"))
+        path.split_once('/').is_some_and(|(_, path)| path.starts_with("media/"))
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .get(name)
-            .map(|value| value.to_str().expect("a readable header"))
+        self.headers.get(name).map(|value| value.to_str().expect("a readable header"))
     }
 
     pub(crate) fn text(&self) -> String {
@@ -191,8 +174,7 @@ impl Answer {
     /// The body, whatever it says.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("no JSON ({error}): {self}"))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self}"))
     }
 
     /// The payload of a success.
@@ -219,10 +201,7 @@ impl Answer {
     pub(crate) fn code(&self) -> String {
         match serde_json::from_slice::<Value>(&self.body) {
             Ok(body) if body["success"] == true => "ok".to_owned(),
-            Ok(body) => body["error"]["code"]
-                .as_str()
-                .unwrap_or("no code")
-                .to_owned(),
+            Ok(body) => body["error"]["code"].as_str().unwrap_or("no code").to_owned(),
             Err(_) => format!("status {} without JSON", self.status),
         }
     }
@@ -238,31 +217,19 @@ impl Answer {
     #[track_caller]
     pub(crate) fn raw_row(&self) -> RawRecord {
         let body: Raw<Vec<BTreeMap<String, Box<RawValue>>>> = self.read();
-        texts(
-            body.payload
-                .into_iter()
-                .next()
-                .unwrap_or_else(|| panic!("no row: {self}")),
-        )
+        texts(body.payload.into_iter().next().unwrap_or_else(|| panic!("no row: {self}")))
     }
 
     /// The body as a type of the case's own.
     #[track_caller]
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> T {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("another shape ({error}): {self}"))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("another shape ({error}): {self}"))
     }
 }
 
 impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}\n    → {} {}",
-            self.what,
-            self.status.as_u16(),
-            excerpt(&self.body)
-        )
+        write!(f, "{}\n    → {} {}", self.what, self.status.as_u16(), excerpt(&self.body))
     }
 }
 
@@ -275,10 +242,7 @@ struct Raw<T> {
 }
 
 fn texts(fields: BTreeMap<String, Box<RawValue>>) -> RawRecord {
-    fields
-        .into_iter()
-        .map(|(name, value)| (name, value.get().to_owned()))
-        .collect()
+    fields.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect()
 }
 
 fn excerpt(body: &[u8]) -> String {
@@ -300,24 +264,14 @@ fn client() -> &'static Client {
             .no_proxy()
             .pool_idle_timeout(Duration::from_secs(2))
             .redirect(reqwest::redirect::Policy::none());
-        builder
-            .timeout(Duration::from_secs(100))
-            .build()
-            .expect("a client")
+        builder.timeout(Duration::from_secs(100)).build().expect("a client")
     })
 }
 
 /// Whether the answer says that its body is JSON.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    value.is_some_and(|value| {
-        value
-            .split(';')
-            .next()
-            .is_some_and(|mime| mime.trim() == "application/json")
-    })
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.split(';').next().is_some_and(|mime| mime.trim() == "application/json"))
 }
 
 /// A name or value, percent-encoded for a path or a query.
