@@ -255,8 +255,8 @@ async fn table_locks_do_not_leak(host: Host) {
 async fn the_default_schema_does_not_leak(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (n INT)"]).await;
     let other = TestDb::new(host, &["CREATE TABLE elsewhere (n INT)"]).await;
-    db.exec(&format!("USE {}", other.db)).await;
-    db.exec(&format!("/* x */ use {}", other.db)).await;
+    db.exec(&format!("USE {}", other.name)).await;
+    db.exec(&format!("/* x */ use {}", other.name)).await;
     for answer in probes(&db, "SELECT DATABASE() AS d").await {
         assert_eq!(answer.payload(), json!([{"d": db.name}]));
     }
@@ -265,7 +265,7 @@ async fn the_default_schema_does_not_leak(host: Host) {
         assert_eq!(answer.payload(), json!([{"d": Value::Null}]), "without `database` there is no default schema");
     }
     let dropped = TestDb::new(host, &[]).await;
-    dropped.exec(&format!("DROP DATABASE {}", dropped.db)).await;
+    dropped.exec(&format!("DROP DATABASE {}", dropped.name)).await;
     for answer in probes(&db, "SELECT DATABASE() AS d").await {
         assert_eq!(answer.payload(), json!([{"d": db.name}]));
     }

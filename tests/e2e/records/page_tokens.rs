@@ -144,7 +144,7 @@ async fn a_single_record_has_no_pages(host: Host) {
 async fn a_token_given_at_one_door_opens_the_other(host: Host) {
     assert_eq!(host, Host::Edge);
     let db = TestDb::new(host, SHOP).await;
-    let origin = TestDb { host: Host::Origin, db: db.name.clone() };
+    let origin = TestDb { host: Host::Origin, name: db.name.clone() };
     let mut options = json!({"limit": 2, "order": by("title", "ASC")});
     for (one, other) in [(&db, &origin), (&origin, &db)] {
         options.as_object_mut().unwrap().remove("after");
