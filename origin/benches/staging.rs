@@ -5,7 +5,7 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use origin::config::{Durability, StoreAddress};
+use origin::config::StoreAddress;
 use origin::media::store::{Staged, Store, StoreError};
 use sha2::{Digest, Sha256};
 
@@ -38,7 +38,7 @@ async fn stage(store: &Store, push: &[u8], length: usize) -> Result<Staged, Stor
 fn run(bencher: Bencher<'_, '_>, push: usize, length: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let address = StoreAddress::Directory(directory.path().join("media"));
-    let store = Store::open(&address, directory.path(), Durability::Cached).expect("a store");
+    let store = Store::open(&address, directory.path()).expect("a store");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let push = vec![0x5a_u8; push];

@@ -32,8 +32,8 @@ pub use self::base_url::BaseUrl;
 pub use self::environment::UnknownVariable;
 pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
-pub use self::setting::{SETTINGS, Setting, Visibility, find_setting};
-pub use self::store_address::{Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint};
+pub use self::setting::{SETTINGS, Setting, Visibility, find_setting, sample_file};
+pub use self::store_address::{Addressing, BucketAddress, StoreAddress, StoreName, endpoint};
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
@@ -65,8 +65,6 @@ pub struct Config {
     pub stream_timeout: Duration,
     /// How long a caller may leave bytes of an answer untaken.
     pub write_timeout: Duration,
-    /// How long a new connection may stay silent.
-    pub header_read_timeout: Duration,
     /// How long a caller may pause within a request's body.
     pub body_read_timeout: Duration,
     /// How long a connection may take for its next request's head, idle time included.
@@ -97,8 +95,6 @@ pub struct Config {
     pub trusted_networks: Vec<IpNet>,
     /// Where media are kept.
     pub media_store: StoreAddress,
-    /// Whether they must outlive a loss of power.
-    pub media_fsync: Durability,
     /// Where callers reach the service, if requests don't tell.
     pub public_url: Option<BaseUrl>,
     /// What is logged.
@@ -150,7 +146,6 @@ impl Config {
             query_timeout: time("query_timeout")?,
             stream_timeout: time("stream_timeout")?,
             write_timeout: time("write_timeout")?,
-            header_read_timeout: time("header_read_timeout")?,
             body_read_timeout: time("body_read_timeout")?,
             keep_alive_timeout: time("keep_alive_timeout")?,
             shutdown_grace: time("shutdown_grace")?,
@@ -166,7 +161,6 @@ impl Config {
             access: required(layers, "require_edge", access::require_edge)?,
             trusted_networks: optional(layers, "trusted_networks", access::networks)?.unwrap_or_default(),
             media_store: media::store(layers, &data_dir)?,
-            media_fsync: required(layers, "media_fsync", media::durability)?,
             public_url: optional(layers, "public_url", value::base_url)?,
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,

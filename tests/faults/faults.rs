@@ -288,12 +288,7 @@ async fn callers_who_stall_are_let_go(_: Host) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let service = start(
         Edge::Without,
-        &[
-            ("SELKIE_HEADER_READ_TIMEOUT", "1s"),
-            ("SELKIE_KEEP_ALIVE_TIMEOUT", "2s"),
-            ("SELKIE_WRITE_TIMEOUT", "1s"),
-            ("SELKIE_POOL_SIZE", "2"),
-        ],
+        &[("SELKIE_KEEP_ALIVE_TIMEOUT", "2s"), ("SELKIE_WRITE_TIMEOUT", "1s"), ("SELKIE_POOL_SIZE", "2")],
     )
     .await;
     let address = service.origin.trim_start_matches("http://").to_owned();

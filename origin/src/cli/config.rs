@@ -4,11 +4,15 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{CliError, Context, Table};
-use crate::config::{Layers, Origin, SETTINGS, Setting, Visibility};
+use crate::config::{Layers, Origin, SETTINGS, Setting, Visibility, sample_file};
 
 /// Arguments of `selkie config`.
 #[derive(Debug, Args)]
-pub struct ConfigArgs {}
+pub struct ConfigArgs {
+    /// Print a selkie.toml with every setting, its meaning and its default instead
+    #[arg(long)]
+    sample: bool,
+}
 
 #[derive(Serialize)]
 struct Line {
@@ -21,6 +25,9 @@ struct Line {
 
 impl ConfigArgs {
     pub(super) fn run(self, context: &Context, layers: &Layers) -> Result<(), CliError> {
+        if self.sample {
+            return context.output.answer(&sample_file(), String::clone);
+        }
         let mut lines: Vec<Line> = SETTINGS.iter().map(|row| line(row, layers)).collect();
         lines.extend(accounts(context));
         context.output.answer(&lines, |lines| text(lines, context))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
-use super::store_address::{Addressing, BucketAddress, Durability, StoreAddress, StoreName, endpoint};
+use super::store_address::{Addressing, BucketAddress, StoreAddress, StoreName, endpoint};
 use super::{ConfigError, Layers, optional, required, value};
 
 /// Most bytes of a key or a region: services give 128 and less.
@@ -38,11 +38,6 @@ pub(super) fn store(layers: &Layers, data_dir: &Path) -> Result<StoreAddress, Co
             addressing,
         })),
     })
-}
-
-/// The setting `media_fsync`.
-pub(super) fn durability(text: &str) -> Result<Durability, String> {
-    value::switch(text, Durability::Synced, Durability::Cached)
 }
 
 fn access_key(text: &str) -> Result<SecretString, String> {

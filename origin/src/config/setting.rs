@@ -1,5 +1,5 @@
-//! The one table of settings: its names, what it means, its default. Flags, environment names, the
-//! keys of the file, `--help` and `selkie config` are all read off it.
+//! The one table of settings: name, meaning, default. Flags, environment names, the keys of the file, `--help`,
+//! `selkie config`, the sample file and the table in docs/settings.md are derived from it.
 //!
 //! Knows nothing of where values come from (`layers`) or what they become (`Config`).
 
@@ -22,7 +22,7 @@ pub struct Setting {
     pub name: &'static str,
     /// What stands for the value in `--help`.
     pub value_name: &'static str,
-    /// One line for `--help`.
+    /// What it does, for `--help`, docs/settings.md and the sample file.
     pub help: &'static str,
     /// The value where nobody sets one; without one, the setting is optional.
     pub default: Option<&'static str>,
@@ -80,6 +80,18 @@ impl Setting {
     }
 }
 
+/// A `selkie.toml` with every setting, each commented out with its default.
+#[must_use]
+pub fn sample_file() -> String {
+    let mut file = "# Settings of Selkie: remove the # before those to change.\n".to_owned();
+    for setting in SETTINGS {
+        let default = setting.default.unwrap_or_default();
+        let value = if default.parse::<u64>().is_ok() { default.to_owned() } else { format!("\"{default}\"") };
+        file += &format!("\n# {}\n# {} = {value}\n", setting.help, setting.name);
+    }
+    file
+}
+
 /// The row named `name`.
 #[must_use]
 pub fn find_setting(name: &str) -> Option<&'static Setting> {
@@ -88,45 +100,43 @@ pub fn find_setting(name: &str) -> Option<&'static Setting> {
 
 /// Every setting but `accounts`, a table that only the file can hold.
 pub static SETTINGS: &[Setting] = &[
-    Setting::new("listen", "ADDRESS", "Where the origin listens").or("127.0.0.1:8080"),
-    Setting::new("data_dir", "DIR", "Where the installation keeps its secret, its private MariaDB and its media").or(".selkie"),
-    Setting::new("database_url", "URL", "MariaDB to use instead of the private one: mysql://user:password@host:port, with ?socket=PATH or ?require_ssl=true")
+    Setting::new("listen", "ADDRESS", "Address on which the origin listens").or("127.0.0.1:8080"),
+    Setting::new("data_dir", "DIR", "Directory of the installation's secret, its private MariaDB and its media").or(".selkie"),
+    Setting::new("database_url", "URL", "MariaDB to use instead of a private one: `mysql://user:password@host:port`, with `?socket=PATH` or `?require_ssl=true`")
         .hidden(),
-    Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; made once in the data directory if absent")
+    Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; without it, the file `secret` in `data_dir`")
         .hidden(),
-    Setting::new("pool_size", "N", "Connections to MariaDB per account").or("8"),
-    Setting::new("pool_total", "N", "Connections to MariaDB of all accounts together").or("100"),
-    Setting::new("pool_queue", "N", "Requests that may wait for a connection, per account").or("1024"),
-    Setting::new("pool_wait_timeout", "TIME", "How long a request waits for a connection").or("5s"),
-    Setting::new("connect_timeout", "TIME", "How long a connection to MariaDB may take to open").or("5s"),
-    Setting::new("query_timeout", "TIME", "How long one statement may run").or("30s"),
-    Setting::new("stream_timeout", "TIME", "How long a streamed answer of records may last in all").or("10m"),
-    Setting::new("write_timeout", "TIME", "How long a caller may leave an answer's bytes untaken").or("30s"),
-    Setting::new("header_read_timeout", "TIME", "How long a new connection may stay silent").or("10s"),
-    Setting::new("body_read_timeout", "TIME", "How long a caller may pause within a request's body").or("30s"),
-    Setting::new("keep_alive_timeout", "TIME", "How long a connection may take for its next request's head; idle ones end then").or("75s"),
-    Setting::new("shutdown_grace", "TIME", "How long running requests may take to end when the service stops").or("10s"),
+    Setting::new("pool_size", "N", "Connections to MariaDB per account. More connections than MariaDB has processors only add latency").or("8"),
+    Setting::new("pool_total", "N", "Connections of all accounts together; beyond, the connection that was idle longest is closed. `max_connections` of MariaDB must be at least 9/8 of it + 27, summed over all origins").or("100"),
+    Setting::new("pool_queue", "N", "Requests that may wait for a connection, per account; beyond: 503 `overloaded`").or("1024"),
+    Setting::new("pool_wait_timeout", "TIME", "Longest wait for a connection").or("5s"),
+    Setting::new("connect_timeout", "TIME", "Longest time to open a connection to MariaDB").or("5s"),
+    Setting::new("query_timeout", "TIME", "Longest run of one statement").or("30s"),
+    Setting::new("stream_timeout", "TIME", "Longest streamed answer of records").or("10m"),
+    Setting::new("write_timeout", "TIME", "Longest stall while a client reads an answer").or("30s"),
+    Setting::new("body_read_timeout", "TIME", "Longest pause within a request's body, which must bring 1,024 bytes a second on average over that time").or("30s"),
+    Setting::new("keep_alive_timeout", "TIME", "Longest wait for a connection's next request; must be longer than that of a proxy in front, or requests are lost").or("75s"),
+    Setting::new("shutdown_grace", "TIME", "Time for running requests to end at a stop").or("10s"),
     Setting::new("json_body_max_bytes", "BYTES", "Largest JSON body").or("16777216"),
     Setting::new("upload_max_bytes", "BYTES", "Largest body of one upload").or("268435456"),
     Setting::new("upload_max_items", "N", "Files of one upload").or("64"),
-    Setting::new("tus_max_bytes", "BYTES", "Largest file of one resumable upload").or("17179869184"),
-    Setting::new("tus_expiry", "TIME", "How long a resumable upload waits for its next byte").or("24h"),
-    Setting::new("media_types", "LIST", "Types of files that may be uploaded, separated by commas, such as image/*,application/pdf").or("*/*"),
-    Setting::new("rows_batch_max", "N", "Rows of one batch insert").or("10000"),
-    Setting::new("cors_origins", "LIST", "Web origins that browsers may call from, separated by commas; * for any").or("*"),
-    Setting::new("rate_limit", "LIMIT", "Requests of one key in a time, such as 100/1s or 6000/1m; off: any number").or("off"),
-    Setting::new("require_edge", "ON", "on: only the edge and trusted_networks may speak to the origin; off: everybody with a key").or("off"),
-    Setting::new("trusted_networks", "LIST", "Networks, separated by commas, whose X-Forwarded headers are believed and who are let in where require_edge is on"),
-    Setting::new("media_store", "URL", "Where media are kept: file:///absolute/path or s3://bucket/prefix; without it, in the data directory"),
-    Setting::new("media_s3_endpoint", "URL", "Where the S3 service of media_store is; without it, Amazon's of the region"),
-    Setting::new("media_s3_region", "NAME", "The region of the bucket of media_store; auto for R2").or("us-east-1"),
-    Setting::new("media_s3_access_key", "TEXT", "The id of the access key to the bucket of media_store").hidden(),
-    Setting::new("media_s3_secret_key", "TEXT", "The secret of that access key").hidden(),
-    Setting::new("media_s3_path_style", "ON", "on: https://host/bucket/key; off: https://bucket.host/key").or("on"),
-    Setting::new("media_fsync", "ON", "on: media are written through to the disk before they count as stored; off: for measurements").or("on"),
-    Setting::new("public_url", "URL", "Where callers reach the service, for the URLs of files in answers; told by each request if absent"),
-    Setting::new("log_level", "LEVEL", "error, warn, info, debug or trace").or("info"),
-    Setting::new("log_format", "FORMAT", "json, pretty, or auto: pretty on a terminal").or("auto"),
-    Setting::new("edge_listen", "ADDRESS", "Where `selkie dev` lets the edge listen").or("127.0.0.1:8787"),
-    Setting::new("mariadb_buffer_pool_bytes", "BYTES", "Most memory for pages of the private MariaDB").or("268435456"),
+    Setting::new("tus_max_bytes", "BYTES", "Largest resumable upload").or("17179869184"),
+    Setting::new("tus_expiry", "TIME", "A resumable upload is removed this long after its last byte").or("24h"),
+    Setting::new("media_types", "LIST", "Media types that may be uploaded: a list such as `image/*,application/pdf`").or("*/*"),
+    Setting::new("rows_batch_max", "N", "Rows of one `batchData`").or("10000"),
+    Setting::new("cors_origins", "LIST", "Web origins that browsers may call from, separated by commas").or("*"),
+    Setting::new("rate_limit", "LIMIT", "Requests of one key, as `100/1s` or `6000/1m`; `off`: any number").or("off"),
+    Setting::new("require_edge", "ON", "`on`: only the edge and `trusted_networks` may call the origin").or("off"),
+    Setting::new("trusted_networks", "LIST", "Networks, as `10.0.0.0/8,fd00::/8`, that `require_edge` admits and whose `X-Forwarded-…` headers are used"),
+    Setting::new("media_store", "URL", "Where media are stored: `file:///absolute/path` or `s3://bucket/prefix`; without it, under `data_dir`"),
+    Setting::new("media_s3_endpoint", "URL", "URL of the S3 service; without it, Amazon's of the region"),
+    Setting::new("media_s3_region", "NAME", "Region of the bucket; `auto` for R2").or("us-east-1"),
+    Setting::new("media_s3_access_key", "TEXT", "Id of the access key").hidden(),
+    Setting::new("media_s3_secret_key", "TEXT", "Secret of the access key").hidden(),
+    Setting::new("media_s3_path_style", "ON", "`on`: `https://host/bucket/key`; `off`: `https://bucket.host/key`").or("on"),
+    Setting::new("public_url", "URL", "Base of file URLs in answers, as `https://api.example.com`. Without it: `X-Forwarded-Proto` and `X-Forwarded-Host`, else `Host`"),
+    Setting::new("log_level", "LEVEL", "`error`, `warn`, `info`, `debug` or `trace`").or("info"),
+    Setting::new("log_format", "FORMAT", "`json`, `pretty`, or `auto`: pretty on a terminal").or("auto"),
+    Setting::new("edge_listen", "ADDRESS", "Address of the edge that `selkie dev` starts").or("127.0.0.1:8787"),
+    Setting::new("mariadb_buffer_pool_bytes", "BYTES", "InnoDB buffer pool of the private MariaDB").or("268435456"),
 ];

@@ -50,15 +50,6 @@ pub enum Addressing {
     Host,
 }
 
-/// Whether what was stored must outlive a loss of power.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Files and directories are written through to the disk.
-    Synced,
-    /// The system writes them when it likes: for tests and measurements.
-    Cached,
-}
-
 /// What the setting `media_store` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreName {

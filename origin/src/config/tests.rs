@@ -27,18 +27,32 @@ fn every_default_passes_its_own_check() {
 }
 
 #[test]
-fn the_settings_page_lists_every_setting_with_its_default() {
+fn the_settings_page_holds_the_table_of_settings() {
     let page = include_str!("../../../docs/settings.md");
-    let (origin, _) = page.split_once("## Variables of the edge").unwrap();
-    let rows = origin.lines().filter(|line| line.starts_with("| `"));
-    let listed: Vec<_> = rows
-        .map(|row| row.split('|').map(|cell| cell.trim().trim_matches('`')))
-        .map(|mut cells| (cells.nth(1).unwrap(), cells.next().unwrap()))
-        .filter(|(name, _)| *name != "[accounts.<project>]")
-        .collect();
-    let known = SETTINGS.iter();
-    let known: Vec<_> = known.map(|s| (s.name, s.default.unwrap_or_default())).collect();
-    assert_eq!(listed, known);
+    let row = |setting: &Setting| {
+        let default = setting.default.map_or_else(String::new, |default| format!("`{default}` "));
+        let secret = if setting.visibility == Visibility::Secret { "; secret" } else { "" };
+        format!("| `{}` | {default}| {}{secret} |\n", setting.name, setting.help)
+    };
+    let table = SETTINGS.iter().map(row).collect::<String>();
+    assert!(page.contains(&table), "docs/settings.md must hold these rows:\n{table}");
+}
+
+#[test]
+fn the_sample_file_holds_every_setting_with_its_default() {
+    let is_setting = |line: &&str| SETTINGS.iter().any(|setting| line.starts_with(&format!("# {} = ", setting.name)));
+    let sample = sample_file();
+    let lines: Vec<&str> = sample.lines().filter(is_setting).map(|line| &line[2..]).collect();
+    assert_eq!(lines.len(), SETTINGS.len());
+    let with_default = lines.into_iter().filter(|line| !line.ends_with("\"\"")).collect::<Vec<_>>().join("\n");
+    let (directory, read) = sources(&with_default);
+    let untouched = Sources { directory: directory.path().to_owned(), ..Sources::default() };
+    std::fs::remove_file(directory.path().join("selkie.toml")).unwrap();
+    let default = format!("{:?}", Config::load(untouched).unwrap());
+    std::fs::write(directory.path().join("selkie.toml"), &with_default).unwrap();
+    let mut sampled = Config::load(read).unwrap();
+    assert!(sampled.file.take().is_some());
+    assert_eq!(format!("{sampled:?}"), default);
 }
 
 #[test]
@@ -141,7 +155,6 @@ fn media_lie_in_the_data_directory_unless_a_place_is_named() {
     };
     assert_eq!(*path, base.join(".selkie/media"));
     assert_eq!(*path, config.media_dir());
-    assert_eq!(config.media_fsync, Durability::Synced);
     let sources = with_variable(Sources::default(), "SELKIE_MEDIA_STORE", "file:///srv/m");
     let config = Config::load(sources).unwrap();
     assert!(matches!(&config.media_store, StoreAddress::Directory(path) if path == Path::new("/srv/m")));

@@ -12,7 +12,7 @@ pub(super) async fn store(config: &Config) -> Finding {
         StoreAddress::Directory(path) => format!("the media store {}", path.display()),
         StoreAddress::Bucket(address) => format!("the media store, bucket {},", address.bucket),
     };
-    let opened = Store::open(&config.media_store, &config.media_dir(), config.media_fsync);
+    let opened = Store::open(&config.media_store, &config.media_dir());
     let checked = match opened {
         Ok(store) => store.check().await,
         Err(error) => Err(error),

@@ -23,6 +23,8 @@ const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
 /// What an HTTP/2 connection begins with (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long a new connection may send nothing.
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for the rest of a preface that arrived in part.
 const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// How long to wait before accepting again when the process has no more file descriptors.
@@ -34,7 +36,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The listener is broken.
 pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: &CancellationToken) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
-    let patience = config.header_read_timeout;
     let router = router::router(Arc::clone(&app));
     let graceful = GracefulShutdown::new();
     loop {
@@ -55,7 +56,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
         let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {
             let protocol = tokio::select! {
-                protocol = protocol(&stream, patience) => protocol,
+                protocol = protocol(&stream) => protocol,
                 () = stop.cancelled() => None,
             };
             let exchange = match protocol {
@@ -124,8 +125,8 @@ enum Protocol {
 /// Waits until the caller's first bytes tell HTTP/1 from HTTP/2: hyper itself would wait for them for
 /// ever, and some thousands of silent connections leave no file descriptor to anybody else. `None` if there are none in
 /// time.
-async fn protocol(stream: &TcpStream, patience: Duration) -> Option<Protocol> {
-    let told = tokio::time::timeout(patience, async {
+async fn protocol(stream: &TcpStream) -> Option<Protocol> {
+    let told = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
         loop {
             match stream.peek(&mut head).await {

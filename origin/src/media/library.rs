@@ -66,7 +66,7 @@ impl Library {
     /// # Errors
     /// A directory can't be made, or the store's address can't be used.
     pub fn open(config: &Config, table: MediaTable) -> Result<Self, StoreError> {
-        let store = Store::open(&config.media_store, &config.media_dir(), config.media_fsync)?;
+        let store = Store::open(&config.media_store, &config.media_dir())?;
         Ok(Self::new(store, table))
     }
 

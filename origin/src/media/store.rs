@@ -33,7 +33,7 @@ pub use self::kept::Held;
 use self::staging::StagingFolder;
 pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
 pub use self::watch::Watch;
-use crate::config::{Durability, StoreAddress};
+use crate::config::StoreAddress;
 use crate::database::media::ObjectKey;
 use crate::files::remove_file;
 
@@ -78,7 +78,6 @@ pub struct Store {
 struct Inner {
     place: Place,
     staging: StagingFolder,
-    durability: Durability,
 }
 
 #[derive(Debug)]
@@ -94,10 +93,10 @@ impl Store {
     ///
     /// # Errors
     /// A directory can't be made, or the address can't be used.
-    pub fn open(address: &StoreAddress, media_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
+    pub fn open(address: &StoreAddress, media_dir: &Path) -> Result<Self, StoreError> {
         let (place, staging) = match address {
             StoreAddress::Directory(root) => {
-                let directory = Directory::open(root.clone(), durability)?;
+                let directory = Directory::open(root.clone())?;
                 (Place::Directory(directory), root.join("staging"))
             }
             StoreAddress::Bucket(address) => {
@@ -105,12 +104,12 @@ impl Store {
                 (Place::Bucket(bucket), media_dir.join("staging"))
             }
         };
-        Self::over(place, staging, durability)
+        Self::over(place, staging)
     }
 
-    fn over(place: Place, staging: PathBuf, durability: Durability) -> Result<Self, StoreError> {
+    fn over(place: Place, staging: PathBuf) -> Result<Self, StoreError> {
         let staging = StagingFolder::open(staging)?;
-        let inner = Inner { place, staging, durability };
+        let inner = Inner { place, staging };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -136,7 +135,7 @@ impl Store {
     /// A new file to write to. It is made with its first piece.
     #[must_use]
     pub fn stage(&self) -> Staging {
-        Staging::new(self.inner.staging.new_file(), self.inner.durability)
+        Staging::new(self.inner.staging.new_file())
     }
 
     /// A new file that can be [suspended](Staging::suspend) and [resumed](Self::resume), under `id`. It stays until it is
@@ -145,9 +144,9 @@ impl Store {
     /// # Errors
     /// The file can't be made, or there is one of that name.
     pub async fn stage_named(&self, id: Uuid) -> Result<Staging, StoreError> {
-        let (path, durability) = (self.kept(id), self.inner.durability);
-        let file = spawn_blocking(move || StagedFile::create_kept(path, durability)).await??;
-        Ok(Staging::new(file, durability))
+        let path = self.kept(id);
+        let file = spawn_blocking(move || StagedFile::create_kept(path)).await??;
+        Ok(Staging::new(file))
     }
 
     /// Goes on with a file at `offset`, up to which it is known to be right: what lies behind is cut off. The caller sees
@@ -161,7 +160,7 @@ impl Store {
             .await?
             .map_err(StoreError::of_object)?
             .ok_or_else(|| StoreError::other("a staged file is shorter than was recorded"))?;
-        Ok(Staging::new(file, self.inner.durability))
+        Ok(Staging::new(file))
     }
 
     /// Takes a file that can be resumed for oneself; `None` if another has it. Whoever [resumes](Self::resume) or
@@ -170,8 +169,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`], or the file can't be opened.
     pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
-        let (path, durability) = (self.kept(id), self.inner.durability);
-        spawn_blocking(move || Held::take(&path, durability)).await?.map_err(StoreError::of_object)
+        let path = self.kept(id);
+        spawn_blocking(move || Held::take(&path)).await?.map_err(StoreError::of_object)
     }
 
     /// Removes a file that could be resumed; one that is not there is fine.
@@ -210,10 +209,10 @@ impl Store {
     pub async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         match &self.inner.place {
             Place::Directory(directory) => {
-                let (directory, durability) = (directory.clone(), self.inner.durability);
+                let directory = directory.clone();
                 let mut file = self.inner.staging.new_file();
                 Ok(spawn_blocking(move || {
-                    file.suspend(&bytes, durability)?;
+                    file.suspend(&bytes)?;
                     directory.publish(&mut file, key)
                 })
                 .await??)

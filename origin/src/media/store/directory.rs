@@ -15,7 +15,6 @@ use super::error::StoreError;
 use super::file::{StagedFile, sync_directory};
 use super::owner::OWNER;
 use super::{Listed, Listing, ObjectBytes};
-use crate::config::Durability;
 use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
@@ -26,14 +25,13 @@ const READ_BYTES: usize = 128 * 1024;
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     root: PathBuf,
-    durability: Durability,
 }
 
 impl Directory {
     /// Makes the directory if it isn't there.
-    pub(super) fn open(root: PathBuf, durability: Durability) -> io::Result<Self> {
+    pub(super) fn open(root: PathBuf) -> io::Result<Self> {
         private_directory(&root.join(FOLDER))?;
-        Ok(Self { root, durability })
+        Ok(Self { root })
     }
 
     /// Gives a staged file its lasting name.
@@ -43,12 +41,12 @@ impl Directory {
         match file.name_lastingly(&target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 private_directory(folder)?;
-                self.sync(&self.root.join(FOLDER))?;
+                sync_directory(&self.root.join(FOLDER))?;
                 file.name_lastingly(&target)?;
             }
             outcome => outcome?,
         }
-        self.sync(folder)
+        sync_directory(folder)
     }
 
     /// Opens an object for reading; its first piece is read at once.
@@ -86,7 +84,7 @@ impl Directory {
             remove_file(&path)?;
             folders.extend(path.parent().map(Path::to_owned));
         }
-        folders.iter().filter(|folder| folder.exists()).try_for_each(|folder| self.sync(folder))
+        folders.iter().filter(|folder| folder.exists()).try_for_each(|folder| sync_directory(folder))
     }
 
     /// Those of these objects that are there.
@@ -126,13 +124,6 @@ impl Directory {
 
     fn path(&self, key: ObjectKey) -> PathBuf {
         self.root.join(key.path())
-    }
-
-    fn sync(&self, directory: &Path) -> io::Result<()> {
-        match self.durability {
-            Durability::Synced => sync_directory(directory),
-            Durability::Cached => Ok(()),
-        }
     }
 }
 

@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use super::process_folder::ProcessFolder;
 use super::staging::{HEAD_BYTES, PIECE_BYTES};
-use crate::config::Durability;
 use crate::files::remove_file;
 
 /// When a staged file goes.
@@ -71,10 +70,10 @@ impl StagedFile {
     }
 
     /// A file that stays when this value goes, made now.
-    pub(super) fn create_kept(path: PathBuf, durability: Durability) -> io::Result<Self> {
+    pub(super) fn create_kept(path: PathBuf) -> io::Result<Self> {
         let mut file = Self::new(path, Lifetime::Kept, None);
         file.open()?;
-        if let (Durability::Synced, Some(folder)) = (durability, file.path.parent()) {
+        if let Some(folder) = file.path.parent() {
             sync_directory(folder)?;
         }
         Ok(file)
@@ -132,16 +131,13 @@ impl StagedFile {
         Ok(())
     }
 
-    pub(super) fn suspend(&mut self, piece: &[u8], durability: Durability) -> io::Result<()> {
+    pub(super) fn suspend(&mut self, piece: &[u8]) -> io::Result<()> {
         self.write(piece)?;
-        if durability == Durability::Synced {
-            self.open()?.sync_all()?;
-        }
-        Ok(())
+        self.open()?.sync_all()
     }
 
-    pub(super) fn finish(&mut self, piece: &[u8], durability: Durability) -> io::Result<()> {
-        self.suspend(piece, durability)?;
+    pub(super) fn finish(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.suspend(piece)?;
         self.state = State::Closed;
         let hash = match self.hash.take() {
             Some(hash) => hash,

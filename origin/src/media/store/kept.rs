@@ -8,8 +8,6 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::config::Durability;
-
 /// The hold; dropping it lets go.
 #[derive(Debug)]
 pub struct Held {
@@ -19,7 +17,7 @@ pub struct Held {
 
 impl Held {
     /// Tries to take the file, without waiting; `None` if another has it.
-    pub(super) fn take(path: &Path, durability: Durability) -> io::Result<Option<Self>> {
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
@@ -32,9 +30,7 @@ impl Held {
             return Err(io::ErrorKind::NotFound.into());
         }
         // What a process wrote before it was killed is in the file, but perhaps not on the disk.
-        if durability == Durability::Synced {
-            file.sync_all()?;
-        }
+        file.sync_all()?;
         Ok(Some(Self { length: ours.len(), _file: file }))
     }
 

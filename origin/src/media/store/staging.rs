@@ -15,7 +15,6 @@ use super::Effect;
 use super::error::StoreError;
 use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
-use crate::config::Durability;
 use crate::files::private_directory;
 
 /// Bytes that are written and hashed at once. One piece costs a change of threads, some 10 µs; at 1 GB/s it keeps a
@@ -36,7 +35,6 @@ pub struct Staging {
     spare: Vec<u8>,
     size: u64,
     head: Vec<u8>,
-    durability: Durability,
 }
 
 #[derive(Debug)]
@@ -56,14 +54,13 @@ struct Done {
 }
 
 impl Staging {
-    pub(super) fn new(file: StagedFile, durability: Durability) -> Self {
+    pub(super) fn new(file: StagedFile) -> Self {
         Self {
             size: file.written(),
             head: file.head().to_vec(),
             job: Job::Idle(Box::new(file)),
             buffer: Vec::new(),
             spare: Vec::new(),
-            durability,
         }
     }
 
@@ -105,8 +102,7 @@ impl Staging {
     /// # Errors
     /// As [`write`](Self::write); the file is then gone, unless it is one that can be resumed.
     pub async fn finish(mut self) -> Result<Staged, StoreError> {
-        let durability = self.durability;
-        self.hand_over(move |file, piece| file.finish(piece, durability)).await?;
+        self.hand_over(move |file, piece| file.finish(piece)).await?;
         self.settle().await?;
         let Job::Idle(mut file) = mem::replace(&mut self.job, Job::Failed) else {
             return Err(failed());
@@ -121,8 +117,7 @@ impl Staging {
     /// # Errors
     /// As [`write`](Self::write); the file is kept with what was written of it.
     pub async fn suspend(mut self) -> Result<u64, StoreError> {
-        let durability = self.durability;
-        self.hand_over(move |file, piece| file.suspend(piece, durability)).await?;
+        self.hand_over(move |file, piece| file.suspend(piece)).await?;
         self.settle().await?;
         Ok(self.size)
     }

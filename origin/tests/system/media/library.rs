@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use mysql_async::prelude::Queryable;
 use origin::clock::now;
-use origin::config::{Durability, StoreAddress};
+use origin::config::StoreAddress;
 use origin::database::media::MediaTable;
 use origin::database::media::ObjectKey;
 use origin::media::image::{Picture, Thumbnail};
@@ -47,7 +47,7 @@ impl Shelf {
     fn over(table: MediaTable, project: ProjectName) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let address = StoreAddress::Directory(directory.path().to_owned());
-        let store = Store::open(&address, directory.path(), Durability::Cached).unwrap();
+        let store = Store::open(&address, directory.path()).unwrap();
         Self { library: Library::new(store, table), project, directory }
     }
 

@@ -149,7 +149,7 @@ async fn wrong_keys_are_told_without_being_repeated() {
     address.secret_key = Some("another-secret".into());
     let directory = tempfile::tempdir().unwrap();
     let address = StoreAddress::Bucket(Box::new(address));
-    let store = Store::open(&address, directory.path(), Durability::Cached).unwrap();
+    let store = Store::open(&address, directory.path()).unwrap();
     let failure = store.check().await.unwrap_err();
     let text = format!("{failure:?}");
     assert!(matches!(failure, StoreError::Denied(_)), "{text}");
@@ -189,7 +189,7 @@ fn a_bucket_without_its_keys_names_the_one_that_is_missing() {
             addressing: Addressing::Path,
         };
         let address = StoreAddress::Bucket(Box::new(address));
-        let failure = Store::open(&address, directory.path(), Durability::Cached).unwrap_err();
+        let failure = Store::open(&address, directory.path()).unwrap_err();
         assert!(failure.to_string().contains(missing), "{failure}");
     }
 }

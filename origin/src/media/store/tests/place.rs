@@ -30,7 +30,7 @@ pub(super) fn directory() -> Place {
     let root = directory.path().join("media");
     let address = StoreAddress::Directory(root.clone());
     Place {
-        store: Store::open(&address, directory.path(), Durability::Synced).unwrap(),
+        store: Store::open(&address, directory.path()).unwrap(),
         staging: root.join("staging"),
         objects: root,
         _directory: directory,
@@ -53,7 +53,7 @@ pub(super) fn address(service: &Service, prefix: &str) -> BucketAddress {
 pub(super) fn bucket(service: &Service, prefix: &str) -> Place {
     let address = StoreAddress::Bucket(Box::new(address(service, prefix)));
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&address, directory.path(), Durability::Synced).unwrap();
+    let store = Store::open(&address, directory.path()).unwrap();
     place(store, directory, service.bucket().join(prefix))
 }
 
@@ -62,7 +62,7 @@ pub(super) fn impatient_bucket(service: &Service) -> Place {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Bucket::open(&address(service, ""), PATIENCE).unwrap();
     let staging = directory.path().join("staging");
-    let store = Store::over(super::super::Place::Bucket(bucket), staging, Durability::Synced);
+    let store = Store::over(super::super::Place::Bucket(bucket), staging);
     place(store.unwrap(), directory, service.bucket())
 }
 
