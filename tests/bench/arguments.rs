@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
-use crate::{edge::Edge, growth::Growth, uploads::Uploads, workload::Workload};
+use crate::{edge::Edge, growth::Growth, peers, uploads::Uploads, workload::Workload};
 
 /// Measure Selkie against the floor and against a hand-written server, on a private MariaDB, over loopback only.
 #[derive(Debug, Parser)]
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Uploads(Uploads),
     /// Measure what the edge adds to a request, beside a worker that only passes it on.
     Edge(Edge),
+    /// Compare Selkie's origin with fastify + mysql2 and with xmysql, which npm installs below `target/`.
+    Peers(Compare),
     /// Measure how cost grows with rows, columns, callers, tables, keys and projects.
     Growth(Growth),
 }
@@ -90,12 +92,31 @@ pub(crate) enum Contender {
     PassThrough,
     /// Selkie's worker before that origin, in workerd.
     Edge,
+    /// fastify and mysql2, written by hand; only if named.
+    Fastify,
+    /// xmysql; only if named.
+    Xmysql,
 }
 
 impl Contender {
     /// Is it measured, when `asked` were named?
     pub(crate) fn is_wanted(self, asked: &[Self]) -> bool {
-        asked.contains(&self) || (asked.is_empty() && self != Self::Values)
+        let is_usual = !matches!(self, Self::Values | Self::Fastify | Self::Xmysql);
+        asked.contains(&self) || (asked.is_empty() && is_usual)
+    }
+}
+
+impl Compare {
+    /// The comparison with other projects' servers: what all of them can do, as fast as answers come.
+    pub(crate) fn with_peers(mut self) -> Self {
+        if self.contenders.is_empty() {
+            self.contenders = vec![Contender::Selkie, Contender::Fastify, Contender::Xmysql];
+        }
+        if self.only.is_empty() {
+            self.only = peers::WORKLOADS.to_vec();
+        }
+        self.closed = true;
+        self
     }
 }
 

@@ -20,6 +20,7 @@ mod load;
 mod machine;
 mod mariadb;
 mod pace;
+mod peers;
 mod process;
 mod report;
 mod request;
@@ -57,9 +58,13 @@ fn main() -> anyhow::Result<()> {
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }
         }),
-        None => runtime.block_on(async {
+        command @ (Some(Command::Peers(_)) | None) => runtime.block_on(async {
+            let compare = match command {
+                Some(Command::Peers(peers)) => peers.with_peers(),
+                _ => arguments.compare,
+            };
             tokio::select! {
-                result = compare::run(arguments.compare) => result,
+                result = compare::run(compare) => result,
                 // Dropping the comparison stops what it started.
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }

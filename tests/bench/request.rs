@@ -28,12 +28,17 @@ pub(crate) struct Requests {
 pub(crate) enum Dialect {
     Selkie,
     Handwritten,
+    Xmysql,
 }
 
 impl Requests {
     /// The next request of `workload`, written over `buffer`.
     pub(crate) fn write(&self, workload: Workload, random: &mut Random, buffer: &mut Vec<u8>) {
-        let tables = format_args!("/api/v1/crud/{}", self.database);
+        let (root, database) = match self.dialect {
+            Dialect::Xmysql => ("/api", ""),
+            Dialect::Selkie | Dialect::Handwritten => ("/api/v1/crud/", self.database.as_str()),
+        };
+        let tables = format_args!("{root}{database}");
         match workload.next(random) {
             Workload::W1 | Workload::Lone | Workload::Mixed | Workload::Storm => {
                 self.get(format_args!("{tables}/posts/{}", random.up_to(POSTS)), buffer);
@@ -44,6 +49,12 @@ impl Requests {
                     Dialect::Handwritten => {
                         self.get(format_args!("{tables}/posts?category=c{category}&limit=20"), buffer);
                     }
+                    Dialect::Xmysql => self.get(
+                        format_args!(
+                            "{tables}/posts?_where=(is_published,eq,1)~and(category,eq,c{category})&_sort=-id&_size=20"
+                        ),
+                        buffer,
+                    ),
                     // {"is_published":1,"category":"c…"} and {"field":"id","strategy":"DESC"}
                     Dialect::Selkie => self.get(
                         format_args!(

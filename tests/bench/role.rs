@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::workload::Workload;
+use crate::{peers, workload::Workload};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,7 +18,9 @@ pub(crate) enum Role {
     Origin,
     PassThrough,
     Edge,
-    /// A endpoint of an installation that was not started here.
+    /// A server of another project.
+    Peer,
+    /// An endpoint of an installation that was not started here.
     Running,
 }
 
@@ -30,6 +32,7 @@ impl Role {
             // Elsewhere there are fewer callers than connections, and it would be the other floor once more.
             Self::WideFloor => matches!(workload, Workload::W1 | Workload::W2 | Workload::W3 | Workload::Mixed),
             Self::Hello => matches!(workload, Workload::W1 | Workload::Lone | Workload::Storm),
+            Self::Peer => peers::WORKLOADS.contains(&workload),
             // A million rows say nothing of a worker that a hundred thousand don't.
             Self::PassThrough | Self::Edge => workload != Workload::Million,
             Self::Values | Self::Streamed | Self::Origin | Self::Running => true,
@@ -39,7 +42,7 @@ impl Role {
     /// At whose rate it is measured in an open loop; none for those that say nothing there.
     pub(crate) const fn league(self) -> Option<League> {
         match self {
-            Self::Floor | Self::Hello => None,
+            Self::Floor | Self::Hello | Self::Peer => None,
             Self::WideFloor | Self::Values | Self::Streamed | Self::Origin | Self::Running => Some(League::Direct),
             Self::PassThrough | Self::Edge => Some(League::Workers),
         }

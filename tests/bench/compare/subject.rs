@@ -13,6 +13,7 @@ use crate::{
     handwritten,
     http::Connection,
     mariadb::MariaDb,
+    peers,
     process::Started,
     request::Requests,
     role::Role,
@@ -80,6 +81,11 @@ impl Subjects {
                         .args(["--pool", &pool.to_string()]);
                 });
                 subjects.add(role, &format!("axum, {style} ({pool})"), started.await?)?;
+            }
+        }
+        for (contender, name) in [(Contender::Fastify, "fastify + mysql2"), (Contender::Xmysql, "xmysql")] {
+            if wanted(contender) {
+                subjects.add(Role::Peer, name, peers::start(contender, mariadb, pool).await?)?;
             }
         }
         let own = [Contender::Selkie, Contender::PassThrough, Contender::Edge];
