@@ -1,4 +1,4 @@
-//! The edge on this machine: wrangler, which runs the worker in workerd, behind a guard that ends both
+//! The edge on this machine: Miniflare, which runs the worker in workerd, behind a guard that ends both
 //! with us.
 
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// Lines of its log that are told when it fails.
 const LOG_TAIL_LINES: usize = 12;
 
-/// What `wrangler dev` does, without its debugger; it says why.
+/// What `wrangler dev` does, without its proxy and debugger; it says why.
 const RUNNER: &str = "tools/edge-dev.mjs";
 
 /// There if wrangler is installed.
