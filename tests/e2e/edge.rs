@@ -1,7 +1,6 @@
 //! The edge beside the origin: same answers, and what it does alone.
 
 pub(crate) mod client_abort;
-mod dev;
 pub(crate) mod entrance;
 pub(crate) mod forwarding;
 pub(crate) mod media_cache;

@@ -1,6 +1,6 @@
 //! A worker of a case's own, under plain workerd: with variables of its own, before an origin of the case's
-//! choice. Starts within a fraction of a second. What only wrangler brings along (the Cache API, bindings
-//! for limits) has [`Worker::in_wrangler`], which takes some seconds.
+//! choice. Starts within a fraction of a second. What plain workerd lacks (the Cache API, bindings for limits) has
+//! [`Worker::in_miniflare`], which takes some seconds.
 
 use crate::service::{free_port, is_alive, kill, shared, workspace};
 use rustix::process::Signal;
@@ -10,11 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Wrangler builds the worker first, where its sources changed.
-const START_MAX: Duration = Duration::from_secs(120);
+/// Miniflare's starter builds the worker first, where its sources changed.
+const START_MAX: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long wrangler may take to end the workerd that it started.
+/// How long Miniflare may take to end the workerd that it started.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// One running workerd, ended when it is dropped.
@@ -53,8 +53,8 @@ impl Worker {
         Self::run(command, directory, port)
     }
 
-    /// Starts one as `selkie dev` does, with the simulations that wrangler brings along.
-    pub(crate) fn in_wrangler(variables: &[(&str, &str)]) -> Self {
+    /// Starts one as `selkie dev` does, in Miniflare, with its Cache API and rate limiter.
+    pub(crate) fn in_miniflare(variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-worker-").tempdir().expect("a directory");
         let log = File::create(directory.path().join("log")).expect("a log");
         let port = free_port();
@@ -117,7 +117,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         let id = i32::try_from(self.child.id()).expect("a process id");
-        // Wrangler ends what it started; killed, it could not.
+        // Miniflare ends what it started; killed, it could not.
         kill(id, Signal::TERM);
         let deadline = Instant::now() + STOP_MAX;
         while matches!(self.child.try_wait(), Ok(None)) {

@@ -1,11 +1,11 @@
 //! Public files from the edge's cache: what is asked of the origin, and what is not.
 
-use super::dev::DevEdge;
 use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
 use crate::service::shared;
 use crate::test_db::unique;
+use crate::worker::Worker;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// An edge with a cache, and a tap before the origin.
 struct Stand {
-    edge: DevEdge,
+    edge: Worker,
     tap: RecordingProxy,
     folder: String,
 }
@@ -39,7 +39,9 @@ impl Stand {
         let tap = RecordingProxy::before(&shared().origin).await;
         let url = tap.url.clone();
         let seconds = revalidate_seconds.to_owned();
-        let start = move || DevEdge::start(&url, &[("MEDIA_REVALIDATE_SECONDS", &seconds), ("LOG_REQUESTS", "off")]);
+        let start = move || {
+            Worker::in_miniflare(&[("ORIGINS", &url), ("MEDIA_REVALIDATE_SECONDS", &seconds), ("LOG_REQUESTS", "off")])
+        };
         let edge = tokio::task::spawn_blocking(start).await.expect("an edge");
         Self { edge, tap, folder: unique("kept") }
     }

@@ -37,7 +37,7 @@ impl Kept {
         let db = TestDb::new(Host::Origin, statements).await;
         let tap = RecordingProxy::before(&shared().origin).await;
         let url = tap.url.clone();
-        let start = move || Worker::in_wrangler(&[("ORIGINS", &url), ("READ_CACHE_MAX_SECONDS", "300")]);
+        let start = move || Worker::in_miniflare(&[("ORIGINS", &url), ("READ_CACHE_MAX_SECONDS", "300")]);
         let worker = tokio::task::spawn_blocking(start).await.expect("a worker");
         Self { worker, tap, db }
     }
