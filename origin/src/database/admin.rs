@@ -1,8 +1,5 @@
-//! The administrator's hands: a few connections under the admin account, and typed functions over
-//! them, one file a subject. No function takes SQL.
-//!
-//! The statements here are ours alone; what callers ask for never passes through. Knows nothing of
-//! HTTP, tokens or configuration.
+//! Typed functions under MariaDB's admin account, over a few connections of their own. No function takes SQL, so
+//! callers' statements never run under this account. Knows nothing of HTTP, tokens or configuration.
 
 mod accounts;
 mod databases;
@@ -35,24 +32,23 @@ pub use migrations::SCHEMA_VERSION;
 pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 
-/// Connections under the admin account. It does little, and MariaDB's connections are for callers.
+/// Connections under the admin account. Few, because MariaDB's connections are for requests.
 const CONNECTIONS_MAX_COUNT: usize = 3;
 
-/// How long one statement of ours may take; dropping or creating a large database is the longest.
+/// The limit for one statement. Creating or dropping a large database takes longest.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long an idle connection is kept.
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
-/// How long one origin waits for another that migrates or sets accounts up.
+/// How long to wait for another origin that migrates the schema or sets up accounts.
 const LOCK_WAIT_SECONDS: u64 = 45;
 
-/// What each admin connection begins with: times as numbers, faults as faults, no endless waits.
+/// Session settings of each connection: strict SQL mode, UTC, and limits in seconds on lock waits and statements.
 const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', \
      time_zone = '+00:00', lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, \
      max_statement_time = 50, group_concat_max_len = 1048576";
 
-/// The administrator. Cheap to clone; clones share their connections.
+/// Administers MariaDB. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Admin {
     pool: Pool,
@@ -62,14 +58,14 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Prepares the hands; nothing is contacted yet. `connect_timeout` bounds the opening of a
-    /// connection, and the wait for a free one.
+    /// Prepares the pool without connecting. `connect_timeout` limits both opening a connection and waiting for a free
+    /// one.
     #[must_use]
     pub fn new(address: &DatabaseAddress, secret: &InstallationSecret, connect_timeout: Duration) -> Self {
         let pool_options = PoolOpts::default()
             .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())
             .with_inactive_connection_ttl(IDLE_TTL)
-            // No statement of ours leaves anything behind in a session.
+            // No statement here changes session state, so the pool need not reset it.
             .with_reset_connection(false);
         let pool = Pool::new(
             options(address, &address.admin_user, &address.admin_password).setup(vec![SESSION]).pool_opts(pool_options),
@@ -77,14 +73,13 @@ impl Admin {
         Self { pool, address: address.clone(), connect_timeout, lock_name: lock_name(secret) }
     }
 
-    /// The admin account's name, for messages.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.address.admin_user
     }
 
-    /// The host part of accounts made for this way of connecting: MariaDB takes a socket's peer for
-    /// `localhost`, and a TCP peer for an address that we can't foresee.
+    /// Returns the host part of the accounts that this program logs in to: MariaDB sees `localhost` for a socket, and
+    /// for TCP an address that can't be known in advance.
     #[must_use]
     pub fn account_host(&self) -> &'static str {
         match self.address.endpoint {
@@ -93,25 +88,25 @@ impl Admin {
         }
     }
 
-    /// Closes the connections; within a second, or not at all.
+    /// Closes the connections, waiting one second at most.
     pub async fn close(self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.pool.disconnect()).await;
     }
 
-    /// Makes others of this installation wait until the guard is released or dropped. What spans
-    /// several statements (migrations, accounts, the signing keys) takes it.
+    /// Takes the lock of this installation, which every change of several statements (migrations, accounts, signing
+    /// keys) needs. It is held until the guard is released or dropped.
     ///
     /// # Errors
-    /// The connection failed, or another origin held it for too long.
+    /// Connecting failed, or [`AdminError::Busy`]: another origin held the lock for too long.
     pub async fn lock(&self) -> Result<AdminLock, AdminError> {
-        // A connection of its own: it ends with the guard, and the lock with it, whatever happens.
+        // A connection outside the pool: it closes with the guard, and MariaDB then frees the lock.
         let opts: Opts =
             options(&self.address, &self.address.admin_user, &self.address.admin_password).setup(vec![SESSION]).into();
         let mut conn = connect(opts, self.connect_timeout)
             .await
             .ok_or(AdminError::TimedOut)?
             .map_err(|error| self.fault(error))?;
-        // Waits in the server, so it must wait less than a statement may take.
+        // MariaDB itself waits here, so the wait must be shorter than a statement's limit.
         let granted: Option<Option<u8>> = self
             .within(ask::first(conn.exec_iter("SELECT GET_LOCK(?, ?)", (&self.lock_name, LOCK_WAIT_SECONDS))))
             .await?;
@@ -128,7 +123,7 @@ impl Admin {
         }
     }
 
-    /// Runs one exchange with MariaDB within the time-out.
+    /// Runs `exchange` for at most [`STATEMENT_TIMEOUT`].
     async fn within<T>(&self, exchange: impl Future<Output = mysql_async::Result<T>>) -> Result<T, AdminError> {
         match tokio::time::timeout(STATEMENT_TIMEOUT, exchange).await {
             Ok(outcome) => outcome.map_err(|error| self.fault(error)),
@@ -146,21 +141,20 @@ impl Admin {
     }
 }
 
-/// Held while no other origin or command of this installation may change the system.
+/// While it exists, no other origin or command of this installation changes the system schema or accounts.
 #[derive(Debug)]
 pub struct AdminLock {
     conn: Conn,
 }
 
 impl AdminLock {
-    /// Lets the next one in.
     pub async fn release(self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.conn.disconnect()).await;
     }
 }
 
-/// Any account may take a lock by name, so the name is one that only this installation knows: no
-/// project's SQL can hold up a start.
+/// Returns the lock's name. It is secret because any account may take a lock by name, and a project's SQL could
+/// otherwise block a start.
 fn lock_name(secret: &InstallationSecret) -> String {
     let tag = secret.derive("lock:system");
     let hex: String = tag.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

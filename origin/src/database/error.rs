@@ -1,17 +1,16 @@
-//! MariaDB's refusals, mapped to problems in one place.
+//! Errors of statements, and the problems that MariaDB's error numbers are answered with.
 
 use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 
-/// What can go wrong between a statement and its rows.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DbError {
-    /// MariaDB refused.
+    /// MariaDB refused with this error number.
     #[error("MariaDB refused with {0}")]
     Refused(u16, Refusal),
-    /// The driver failed, or the connection broke.
+    /// Connecting failed, the connection broke, or the driver failed otherwise.
     #[error("the connection to MariaDB failed")]
     Unavailable(Box<str>),
     /// Too many requests wait for a connection.
@@ -23,30 +22,30 @@ pub enum DbError {
     /// The default schema of a statement does not exist for this account.
     #[error("there is no such database")]
     NoDatabase(DatabaseName),
-    /// A statement has so many `?`, and was given so many values.
+    /// The statement has this many `?`, and was given this many values.
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
-    /// The driver took a part of the statement for a parameter of its own.
+    /// The driver took a part of the statement for a named parameter.
     #[error("the driver misread the statement")]
     Misread,
-    /// MariaDB asked for a file of its client.
+    /// The statement is LOAD DATA LOCAL, for which MariaDB asks the client for a file.
     #[error("the statement reads a file of its client")]
     LocalFile,
-    /// The result sets of a CALL are larger than what is held of them.
+    /// The result sets of a CALL exceed what is buffered of them.
     #[error("the result sets are too large")]
     ResultsTooLarge,
-    /// The account can't keep receipts of inserts that happen once: no table of them, or another one.
+    /// The account can't store idempotency receipts: it may not create their table, or a different table has its name.
     #[error("the account can't keep receipts")]
     NoReceipts,
-    /// A statement is larger than the packets of so many bytes that MariaDB takes.
+    /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
-    /// The reads of a transaction give more than is held of them.
+    /// The rows that a transaction reads exceed the limits of a batch's response.
     #[error("the answer is too large")]
     AnswerTooLarge,
 }
 
-/// What MariaDB said.
+/// MariaDB's SQLSTATE and message.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     state: String,
@@ -56,7 +55,7 @@ pub struct Refusal {
 impl Refusal {
     fn code(&self, errno: u16) -> Option<ErrorCode> {
         const UNKNOWN_ERROR: u16 = 1105;
-        // A cluster's node says so of what it could not replicate.
+        // A cluster node answers with this number when replication failed.
         if errno == UNKNOWN_ERROR && self.message.starts_with("WSREP") {
             return Some(ErrorCode::DatabaseUnavailable);
         }
@@ -86,15 +85,14 @@ impl From<mysql_async::Error> for DbError {
     }
 }
 
-/// A statement that was not sent, since MariaDB takes packets of so many bytes: it would have ended
-/// the connection.
+/// The statement was not sent, since it exceeds `max_allowed_packet` (in bytes): MariaDB would have closed the
+/// connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the statement is larger than a packet of {0} bytes")]
 pub(super) struct PacketTooLarge(pub(super) usize);
 
 impl DbError {
-    /// An error while connecting: whatever MariaDB says then (a wrong password, say) is not the
-    /// caller's to know.
+    /// Converts an error of connecting. MariaDB's message, such as a wrong password, is not shown to callers.
     pub(super) fn connecting(error: mysql_async::Error) -> Self {
         match error {
             mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded) => {
@@ -104,7 +102,7 @@ impl DbError {
         }
     }
 
-    /// Whether the connection, or MariaDB itself, is gone.
+    /// Returns whether the connection or MariaDB itself is gone.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
@@ -114,30 +112,30 @@ impl DbError {
         }
     }
 
-    /// MariaDB's number, if it was MariaDB that refused, and no SIGNAL.
+    /// Returns MariaDB's error number; `None` if the driver failed or the error is a SIGNAL.
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
-            // A SIGNAL may give any number; it says nothing of the schema, of locks or of keys.
+            // A SIGNAL may carry any number, so its number says nothing of schema, locks or keys.
             Self::Refused(_, refusal) if refusal.state == SIGNALLED => None,
             Self::Refused(errno, _) => Some(*errno),
             _ => None,
         }
     }
 
-    /// Whether the schema that the plan was made with is out of date: unknown table or column.
+    /// Returns whether a table or column is unknown, so that the plan's schema may be out of date.
     #[must_use]
     pub fn means_stale_schema(&self) -> bool {
         matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
     }
 
-    /// Whether the same statement may be run once more: a deadlock rolled it back.
+    /// Returns whether the statement was rolled back by a deadlock and may be run again.
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
         self.errno() == Some(1213)
     }
 
-    /// Whether a unique key already holds a value of the row.
+    /// Returns whether a unique key already has a value of the row.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
         match self {
@@ -146,7 +144,7 @@ impl DbError {
         }
     }
 
-    /// Whether somebody, or a limit on its time, ended the statement.
+    /// Returns whether the statement was killed or reached a time limit.
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         match self {
@@ -155,13 +153,12 @@ impl DbError {
         }
     }
 
-    /// Whether a lock was not granted in the time that the statement waits.
+    /// Returns whether a lock was not granted in time.
     #[must_use]
     pub fn is_lock_timeout(&self) -> bool {
         self.errno() == Some(1205)
     }
 
-    /// The problem that the caller is shown.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
@@ -242,7 +239,7 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
     }
     let hint = hint(errno, &refusal.message);
     let message = match code {
-        // They quote the caller's values and statement, and name no account and no file.
+        // These messages quote the caller's values and statement, but neither accounts nor files.
         ErrorCode::DuplicateKey | ErrorCode::ForeignKeyViolation | ErrorCode::InvalidValue => ended(refusal.message),
         _ if errno == PARSE_ERROR => ended(refusal.message),
         _ => sentence(&refusal.message),
@@ -250,18 +247,17 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
     Problem::new(code, message).with_details(errno, refusal.state).with_hint_if(hint)
 }
 
-/// What MariaDB says of a definer that does not exist: of a view's it says 1045, "Access denied", to
-/// accounts that are not to know. Statements that administer the server get that number too: `http::sql`
-/// tells those apart.
+/// The numbers for a definer that does not exist. For views MariaDB says 1045, "Access denied", to accounts that may
+/// not know more. Statements that administer the server get 1045 too; `http::sql` distinguishes those.
 const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 
-/// How to mend it, where MariaDB's own sentence does not say.
+/// Returns how to correct the statement, where MariaDB's message does not say so.
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
         1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
         1048 => "Give the field a value, or leave it out to have its default.",
         1062 => "A record with this value is there: change that one, or use another value.",
-        // The full-text parser's own.
+        // From the parser of boolean full-text searches.
         PARSE_ERROR if message.starts_with("syntax error, unexpected") => {
             "In a boolean search each sign stands before a word, and quotes and brackets come in pairs."
         }
@@ -280,19 +276,18 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
     })
 }
 
-/// `ER_PARSE_ERROR`
 const PARSE_ERROR: u16 = 1064;
 
-/// The SQLSTATE of a SIGNAL by which a trigger or procedure refuses.
+/// The SQLSTATE of a SIGNAL in a trigger or procedure.
 const SIGNALLED: &str = "45000";
 
-/// Whether this number says that a unique key already holds a value; that of a SIGNAL does not.
+/// Returns whether the error says that a unique key already has a value, and is no SIGNAL.
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, 1062 | 1586) && state != SIGNALLED
 }
 
-/// The one table of MariaDB's numbers (`ER_…` in its `errmsg-utf8.txt`). `None`: a fault that is not
-/// the statement's.
+/// Maps MariaDB's error numbers (`ER_…` in its `errmsg-utf8.txt`) to error codes. `None` if the server is at fault and
+/// not the statement.
 #[must_use]
 pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     use ErrorCode::{
@@ -337,11 +332,11 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         1205 | 1689 => LockTimeout,
         1317 | 1969 | 3024 | 4192 => QueryTimeout,
         1040 | 1041 | 1203 | 1226 | 1461 => Overloaded,
-        // A commit that failed; a cluster's node that is not ready, or not in the primary component.
+        // A failed commit; a cluster node that is not ready or not in the primary component.
         1180 | 1181 | 1047 => DatabaseUnavailable,
         1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => DatabaseUnavailable,
         1153 | 1162 | 1301 => BodyTooLarge,
-        // Storage engine, disk and memory: not the statement's fault.
+        // Storage engine, disk and memory.
         1004 | 1005 if state == "HY000" => SqlError,
         1021 | 1023..=1030 | 1032..=1039 | 1114 | 1194 | 1195 | 1296 => return None,
         _ => match state.get(..2) {
@@ -353,7 +348,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     })
 }
 
-/// MariaDB's message as one sentence: without account names, and without paths on its machine.
+/// Returns MariaDB's message as a sentence, without account names and paths on its machine.
 fn sentence(message: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut skip = 0;
@@ -362,7 +357,6 @@ fn sentence(message: &str) -> String {
         if skip > 0 {
             skip -= 1;
         } else if matches!(*word, "to" | "for") && tokens.get(at + 1) == Some(&"user") {
-            // "denied to user 'selkie-shop-ro'@'localhost'"
             skip = 2;
         } else if is_path(word) {
             words.push("…");

@@ -128,7 +128,7 @@ impl Library {
     /// Deletes objects that were to be named by rows which were not written. Whether they were is not certain where MariaDB
     /// fell silent: those that are not in the ledger are named, and stay.
     async fn take_back(&self, keys: &[ObjectKey]) {
-        match self.table.doom(keys).await {
+        match self.table.mark_for_deletion(keys).await {
             Ok(doomed) => {
                 fault::reach(Point::Doomed);
                 self.clear(&doomed).await;
@@ -150,15 +150,12 @@ impl Library {
         }
         self.store.delete(keys).await?;
         fault::reach(Point::ObjectsDeleted);
-        self.table.settle(keys).await?;
+        self.table.remove_marked(keys).await?;
         fault::reach(Point::Settled);
         Ok(())
     }
 
     /// The file at a path, as it was a moment ago at most.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         let look_up = || async {
             let found = self.table.lookup(path).await;
@@ -179,27 +176,18 @@ impl Library {
     }
 
     /// A project's file.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let found = self.table.get(project, id).await;
         found.map_err(|error| error.into_problem())
     }
 
     /// A project's files, and how many there are in all if that was asked.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn list(&self, project: &ProjectName, list: &MediaList) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
         let found = self.table.list(project, list).await;
         found.map_err(|error| error.into_problem())
     }
 
     /// Deletes a project's file.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let of = project.clone();
         self.to_its_end(project, |library| async move { library.delete_row(&of, id).await }).await

@@ -168,9 +168,6 @@ impl ResumableUploads {
     }
 
     /// Removes what has expired. Several origins may do so at once.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn sweep(&self) -> Result<(), TableError> {
         loop {
             let expired = self.table.expired_uploads(now(), SWEPT_MAX_COUNT).await?;

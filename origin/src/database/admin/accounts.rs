@@ -1,5 +1,4 @@
-//! MariaDB's accounts: the two of each project, their passwords and grants; and what an account may do,
-//! asked of MariaDB itself.
+//! MariaDB accounts: the two of each project with their passwords and grants, and the rights that accounts have.
 
 mod end;
 mod state;
@@ -22,8 +21,8 @@ use super::{Admin, AdminError};
 use crate::config::Account;
 use crate::database::connect::{connect, options};
 
-/// The rights of a full key's account, on the project's databases only: all of data and definition, but
-/// not GRANT OPTION. FILE, SUPER, PROCESS and the like are rights on the whole server: nobody has them.
+/// The privileges of a full key's account on its project's databases. GRANT OPTION and server-wide privileges such as
+/// FILE, SUPER and PROCESS are never granted.
 const READ_WRITE: &[&str] = &[
     "SELECT",
     "INSERT",
@@ -46,27 +45,26 @@ const READ_WRITE: &[&str] = &[
     "DELETE HISTORY",
 ];
 
-/// The rights of a read key's account.
+/// The privileges of a read key's account.
 const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
 
-/// MariaDB's number for "no such grant".
+/// `ER_NONEXISTING_GRANT`
 const NO_SUCH_GRANT: u16 = 1141;
 
-/// MariaDB's number for "an option prevents this": here, that passwords may not be given as hashes.
+/// `ER_OPTION_PREVENTS_STATEMENT`: here, the server refuses passwords that are given as hashes.
 const OPTION_PREVENTS: u16 = 1290;
 
-/// What an account is for.
+/// The privileges of an account, determined by the access of the keys that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights(Access);
 
 impl Rights {
-    /// The rights that go with a key's access.
     #[must_use]
     pub const fn of(access: Access) -> Self {
         Self(access)
     }
 
-    /// The privileges on each database of the project, as GRANT spells them.
+    /// Returns the privileges on each database of the project, as GRANT spells them.
     #[must_use]
     pub const fn privileges(self) -> &'static [&'static str] {
         match self.0 {
@@ -75,7 +73,7 @@ impl Rights {
         }
     }
 
-    /// The privileges on a database in which this may be dropped.
+    /// Returns the privileges on a database where the project may drop what `drops` says.
     fn with(self, drops: Drops) -> BTreeSet<String> {
         self.privileges()
             .iter()
@@ -85,12 +83,12 @@ impl Rights {
     }
 }
 
-/// The account that a project's keys of one access run under: `selkie-<project>-rw` or `-ro`.
+/// The account that a project's keys of one access use: `selkie-<project>-rw` or `selkie-<project>-ro`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountName(String);
 
 impl AccountName {
-    /// The name. A project's name holds letters, digits and hyphens only, so it needs no quoting.
+    /// Returns the account's name. It needs no quoting, since a project's name has only letters, digits and hyphens.
     #[must_use]
     pub fn of(project: &ProjectName, access: Access) -> Self {
         let suffix = match access {
@@ -100,7 +98,6 @@ impl AccountName {
         Self(format!("selkie-{project}-{suffix}"))
     }
 
-    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -117,33 +114,29 @@ impl fmt::Display for AccountName {
     }
 }
 
-/// Returns what a project's account is granted: on each of its databases exactly, and on the names
-/// that it may make by itself. Of two patterns that fit, MariaDB takes the one without a wildcard.
+/// Returns the privileges of a project's account: on its recorded databases, and on all databases named `<project>_…`.
+/// Where both patterns match, MariaDB uses the one without a wildcard.
 pub(crate) fn rights_on(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let recorded = databases.iter().map(|row| (exact(&row.name), rights.with(row.drops)));
     recorded.chain([(own(project), rights.with(Drops::Database))]).collect()
 }
 
-/// The pattern of exactly this database.
+/// Returns the GRANT pattern that matches exactly this database.
 pub(crate) fn exact_pattern(database: &DatabaseName) -> String {
     exact(database)
 }
 
-/// Whether MariaDB lets an account in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginCheck {
-    /// It does, and the account may do this.
+    /// MariaDB accepted the login; the account has these rights.
     Welcome(AccountState),
-    /// It does not, for this reason.
+    /// MariaDB refused the login with this message.
     Refused(String),
 }
 
 impl Admin {
-    /// The projects' accounts, whatever their host, and what they may do. Empty where the admin account
-    /// may not look.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns all accounts of projects, at any host, with their rights. Empty if the admin account may not read
+    /// `mysql.user`.
     pub async fn accounts(&self) -> Result<Accounts, AdminError> {
         let mut conn = self.conn().await?;
         let mut accounts = Accounts::new();
@@ -181,11 +174,12 @@ impl Admin {
         Ok(accounts)
     }
 
-    /// Makes a project's account right: it exists, with this password and with exactly these rights, at
-    /// the host that we connect from and wherever else it exists. What is right already is not touched.
+    /// Makes a project's account exist with this password and exactly these rights, at
+    /// [`account_host`](Self::account_host) and at every other host where it exists. Runs no statement for what is
+    /// right already.
     ///
     /// # Errors
-    /// MariaDB failed, or denies the admin account the right to make or grant.
+    /// MariaDB failed, or the admin account may not create accounts or grant.
     pub async fn settle_account(
         &self,
         name: &AccountName,
@@ -215,7 +209,8 @@ impl Admin {
         let account = name.at(host);
         let by_hash = format!("PASSWORD '{}'", hash(password));
         match self.identify(&account, &by_hash).await {
-            // A server with password rules wants to see it. Its logs may, too: hence not the first choice.
+            // A server that checks password rules needs the plain text. That may appear in its logs, so the hash is
+            // tried first.
             Err(error) if error.errno() == Some(OPTION_PREVENTS) => {
                 self.identify(&account, &format!("'{}'", password.expose_secret())).await
             }
@@ -236,12 +231,12 @@ impl Admin {
         wanted: &DatabaseRights,
     ) -> Result<(), AdminError> {
         let account = name.at(host);
-        // First, since revoking everything would take them too.
+        // Roles first, since REVOKE ALL would revoke them too.
         for role in &found.roles {
             self.run(format!("REVOKE {} FROM {account}", ident(role))).await?;
         }
         if !found.global.is_empty() || !found.other.is_empty() {
-            // Somebody gave it more than a project may have. Databases are granted again below.
+            // The account has more than a project may have. The loop below grants its databases again.
             self.run(format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}")).await?;
         }
         let untouched = found.global.is_empty() && found.other.is_empty();
@@ -261,10 +256,7 @@ impl Admin {
         Ok(())
     }
 
-    /// Takes every right on one database from a project's accounts.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Revokes all privileges on one database from a project's accounts.
     pub async fn revoke_database(&self, project: &ProjectName, database: &DatabaseName) -> Result<(), AdminError> {
         let pattern = exact(database);
         let accounts = self.accounts().await?;
@@ -283,16 +275,13 @@ impl Admin {
     async fn revoke(&self, account: &str, pattern: &str) -> Result<(), AdminError> {
         let place = ident(pattern);
         match self.run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}")).await {
-            // Another origin was faster.
+            // Another origin has revoked them meanwhile.
             Err(error) if error.errno() == Some(NO_SUCH_GRANT) => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// Logs in as an account and asks what it may do.
-    ///
-    /// # Errors
-    /// MariaDB is out of reach; a refused login is no error.
+    /// Logs in as an account and reads its rights. A refused login is [`LoginCheck::Refused`], not an error.
     pub async fn check_login(&self, account: &Account) -> Result<LoginCheck, AdminError> {
         let opts = options(&self.address, &account.user, &account.password);
         let opened = connect(opts, self.connect_timeout).await.ok_or(AdminError::TimedOut)?;
@@ -310,14 +299,14 @@ impl Admin {
         let roles: Vec<String> =
             self.within(ask::all(conn.query_iter("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"))).await?;
         state.roles.extend(roles);
-        // The connection ends either way.
+        // The connection is dropped anyway.
         let _ = self.within(conn.disconnect()).await;
         Ok(LoginCheck::Welcome(state))
     }
 }
 
-/// What `mysql_native_password` keeps: `*` and the SHA-1 of the SHA-1, in hex. The password has 256
-/// random bits, so that the weak hash does no harm; given as a hash, it stays out of MariaDB's logs.
+/// Returns the hash that `mysql_native_password` stores: `*` and the hex SHA-1 of the SHA-1. The passwords have 256
+/// random bits, so the weak hash is safe, and statements with it keep the password out of MariaDB's logs.
 fn hash(password: &SecretString) -> String {
     let once = Sha1::digest(password.expose_secret().as_bytes());
     let twice = Sha1::digest(once);
@@ -331,7 +320,6 @@ mod tests {
 
     #[test]
     fn a_password_hash_is_the_one_that_mariadb_makes() {
-        // SELECT PASSWORD('password')
         let hashed = hash(&SecretString::from("password"));
         assert_eq!(hashed, "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
     }

@@ -1,4 +1,4 @@
-//! MariaDB's databases themselves: which exist, making and dropping one.
+//! Lists, creates and drops MariaDB's databases.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -7,23 +7,18 @@ use shared::ident::DatabaseName;
 use super::quote::ident;
 use super::{Admin, AdminError};
 
-/// MariaDB's number for "database exists".
+/// `ER_DB_CREATE_EXISTS`
 const EXISTS: u16 = 1007;
 
-/// What came of creating a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Created {
-    /// It is new.
     New,
-    /// It was there already, and nothing was changed.
+    /// The database existed, and was not changed.
     Existing,
 }
 
 impl Admin {
-    /// Every database that the server has and the admin account may see, by name.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns all databases that the admin account can see, by name.
     pub async fn databases(&self) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
@@ -31,14 +26,11 @@ impl Admin {
                 conn.query_iter("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"),
             ))
             .await?;
-        // What we can't name, we can't serve either.
+        // A database whose name is no [`DatabaseName`] can't be served.
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// Databases that have a table of this name, as far as the admin account may see them.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns the databases that have a table of this name, as far as the admin account can see them.
     pub async fn databases_with(&self, table: &str) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
@@ -49,10 +41,6 @@ impl Admin {
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// Whether there is a database of this name.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn exists(&self, name: &str) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let found: Option<u8> = self
@@ -63,10 +51,7 @@ impl Admin {
         Ok(found.is_some())
     }
 
-    /// Makes a database, in utf8mb4: the server's own default may hold no more than Western Europe.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Creates a database in utf8mb4, since the server's default character set may be latin1.
     pub async fn create_database(&self, name: &DatabaseName) -> Result<Created, AdminError> {
         let created = self
             .run(format!("CREATE DATABASE {} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", ident(name.as_str())))
@@ -78,18 +63,12 @@ impl Admin {
         }
     }
 
-    /// Drops a database with all its tables. None of that name is no fault.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Drops a database with all its tables, if it exists.
     pub async fn drop_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
         self.run(format!("DROP DATABASE IF EXISTS {}", ident(name.as_str()))).await
     }
 
-    /// The name as the server keeps it: servers that fold case keep lower case.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns the name as the server stores it: in lower case on servers with `lower_case_table_names`.
     pub async fn canonical(&self, name: &DatabaseName) -> Result<DatabaseName, AdminError> {
         let mut conn = self.conn().await?;
         let folds: Option<u8> = self.within(ask::first(conn.query_iter("SELECT @@lower_case_table_names"))).await?;

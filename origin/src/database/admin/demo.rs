@@ -1,5 +1,3 @@
-//! The demo database's tables and rows.
-
 use mysql_async::prelude::Queryable;
 use shared::ident::DatabaseName;
 
@@ -7,10 +5,10 @@ use super::quote::ident;
 use super::{Admin, AdminError};
 
 impl Admin {
-    /// Fills an empty database with the demo. Takes a second or two.
+    /// Creates and fills the demo tables in an empty database, which takes a second or two.
     ///
     /// # Errors
-    /// MariaDB failed; what was there by then stays.
+    /// MariaDB failed; the tables and rows written before stay.
     pub async fn fill_demo(&self, name: &DatabaseName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         let chosen = format!("USE {}", ident(name.as_str()));
@@ -22,7 +20,7 @@ impl Admin {
             Ok(())
         }
         .await;
-        // It would go back to the pool with this database selected.
+        // This connection must not return to the pool, since it has the database selected.
         let _ = self.within(conn.disconnect()).await;
         outcome
     }

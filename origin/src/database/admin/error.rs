@@ -1,56 +1,33 @@
-//! How the administrator's work fails. One map from the driver's errors; messages hold neither SQL nor
-//! passwords.
+//! Errors of administration, mapped from the driver's errors. Messages hold neither SQL nor passwords.
 
 use crate::database::ask::UnexpectedType;
 
-/// Why the administrator's work failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// No connection.
+    /// Connecting failed, or the connection broke.
     #[error("MariaDB can't be reached: {0}")]
     Unreachable(String),
-    /// MariaDB does not let the admin account in.
+    /// MariaDB refused the admin account's login.
     #[error("MariaDB refuses the admin account \"{user}\": {message}")]
-    Login {
-        /// The account.
-        user: String,
-        /// What MariaDB said.
-        message: String,
-    },
+    Login { user: String, message: String },
     /// A connection or a statement took too long.
     #[error("MariaDB did not answer in time")]
     TimedOut,
-    /// Another origin or command held the system's lock for too long.
+    /// Another origin or command held the installation's lock for too long.
     #[error("another origin or command is changing the system and did not finish in time")]
     Busy,
-    /// Others changed the same at the same time. Nothing of the statement was done.
+    /// A deadlock or lock timeout. The statement was rolled back.
     #[error("others changed the same at the same time: {0}")]
     Contended(String),
-    /// The admin account lacks a right.
+    /// The admin account lacks a privilege.
     #[error("the admin account \"{user}\" may not do this: {message}")]
-    Denied {
-        /// The account.
-        user: String,
-        /// What MariaDB said.
-        message: String,
-    },
+    Denied { user: String, message: String },
     /// MariaDB refused for another reason.
     #[error("MariaDB refused: {message} ({errno})")]
-    Refused {
-        /// MariaDB's error number.
-        errno: u16,
-        /// What it said.
-        message: String,
-    },
-    /// The system schema was made by a newer version.
+    Refused { errno: u16, message: String },
     #[error("the system schema has version {found}, this program knows {known}: it was written by a newer selkie")]
-    SchemaTooNew {
-        /// The version found.
-        found: u32,
-        /// The newest that this program knows.
-        known: u32,
-    },
-    /// The system schema holds what we never write.
+    SchemaTooNew { found: u32, known: u32 },
+    /// A column, named here, holds a value that this program never writes.
     #[error("the system schema holds a {0} that can't be read")]
     Corrupt(&'static str),
 }
@@ -60,16 +37,16 @@ impl AdminError {
         use mysql_async::Error;
         match error {
             Error::Server(server) => match server.code {
-                // Access denied at the door; the same for a host without any account; locked account.
+                // Access denied; no account for this host; locked account.
                 1045 | 1130 | 1698 | 4151 => Self::Login { user: user.to_owned(), message: server.message },
                 1044 | 1142 | 1143 | 1227 | 1370 | 1410 => {
                     Self::Denied { user: user.to_owned(), message: server.message }
                 }
-                // Shutting down, too many connections, killed; a cluster's node that is not ready.
+                // Shutdown, too many connections, killed connection; a cluster node that is not ready.
                 1040 | 1053 | 1077 | 1927 | 1203 | 1047 => Self::Unreachable(server.message),
-                // Deadlock, which a cluster also says of a commit that it refuses; lock waits; a failed commit.
+                // Deadlock (also a cluster's refusal of a commit), lock wait timeout, failed commit.
                 1213 | 1205 | 1020 | 1180 => Self::Contended(server.message),
-                // max_statement_time.
+                // `max_statement_time`
                 1969 => Self::TimedOut,
                 errno => Self::Refused { errno, message: server.message },
             },
@@ -78,7 +55,7 @@ impl AdminError {
         }
     }
 
-    /// MariaDB's error number, if it refused for a reason of its own.
+    /// Returns MariaDB's error number for [`Self::Refused`], otherwise `None`.
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
@@ -87,13 +64,13 @@ impl AdminError {
         }
     }
 
-    /// Whether the same may succeed at once.
+    /// Returns whether an immediate retry may succeed.
     #[must_use]
     pub fn is_contended(&self) -> bool {
         matches!(self, Self::Contended(_))
     }
 
-    /// How to mend it, if that can be said.
+    /// Returns what the operator can do about the error, if that is known.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -1,4 +1,4 @@
-//! Facts about the server that the doctor judges. Nothing is changed here.
+//! Facts about the server that `doctor` judges. Changes nothing.
 
 use crate::database::ask;
 use mysql_async::Row;
@@ -6,31 +6,28 @@ use mysql_async::prelude::Queryable;
 
 use super::{Admin, AdminError};
 
-/// The server as it presents itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerFacts {
-    /// As it writes it, for example `10.11.19-MariaDB-0+deb12u1`.
+    /// As the server writes it, for example `10.11.19-MariaDB-0+deb12u1`.
     pub version: String,
-    /// Its clock, seconds since 1970.
+    /// The server's clock, in seconds since 1970.
     pub clock: f64,
-    /// Connections that it takes.
     pub max_connections: u64,
-    /// Storage engines that reach beyond the server's own files: with one of them, a key that may
-    /// create tables reads other servers or files.
+    /// Enabled storage engines that read other servers or files: any key that may create tables could use them.
     pub far_reaching_engines: Vec<String>,
 }
 
-/// A right that every account has, or an account that anybody may use.
+/// A privilege that every account has, or an account that anybody may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrangeGrant {
-    /// `''@'localhost'`, `PUBLIC` …
+    /// For example `''@'localhost'` or `PUBLIC`.
     pub grantee: String,
-    /// The database pattern, or `None` for the account's mere being there.
+    /// The database pattern of the privilege; `None` if the finding is the account itself.
     pub pattern: Option<String>,
 }
 
 impl StrangeGrant {
-    /// The host of an account without a name; `None` for a right.
+    /// Returns the host of an account without a name; `None` if this is a privilege.
     #[must_use]
     pub fn nameless_host(&self) -> Option<&str> {
         let host = self.grantee.strip_prefix("''@'")?.strip_suffix('\'')?;
@@ -39,13 +36,13 @@ impl StrangeGrant {
 }
 
 impl ServerFacts {
-    /// Major and minor of a MariaDB; `None` for another server.
+    /// Returns MariaDB's major and minor version; `None` for another server or an unreadable version.
     #[must_use]
     pub fn mariadb(&self) -> Option<(u32, u32)> {
         if !self.version.to_ascii_lowercase().contains("mariadb") {
             return None;
         }
-        // Old replication protocols prefix 5.5.5-.
+        // For old replication clients, MariaDB prefixes its version with `5.5.5-`.
         let version = self.version.strip_prefix("5.5.5-").unwrap_or(&self.version);
         let mut numbers = version.split(['.', '-']).map_while(|part| part.parse().ok());
         Some((numbers.next()?, numbers.next()?))
@@ -53,10 +50,6 @@ impl ServerFacts {
 }
 
 impl Admin {
-    /// Asks the server about itself.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn server_facts(&self) -> Result<ServerFacts, AdminError> {
         let mut conn = self.conn().await?;
         let row: Option<(String, f64, u64)> = self
@@ -74,10 +67,7 @@ impl Admin {
         Ok(ServerFacts { version, clock, max_connections, far_reaching_engines })
     }
 
-    /// Bytes of the largest packet that the server takes.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns `max_allowed_packet`, in bytes.
     pub async fn packet_max_bytes(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
         let bytes: Option<usize> =
@@ -85,21 +75,16 @@ impl Admin {
         bytes.ok_or(AdminError::Corrupt("answer about the server"))
     }
 
-    /// How many XA transactions the server holds prepared. Each keeps its locks, also over restarts, until
-    /// somebody commits it or rolls it back.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns the number of prepared XA transactions. Each keeps its locks, even over restarts, until it is committed
+    /// or rolled back.
     pub async fn prepared_xa(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
         let found: Vec<Row> = self.within(ask::all(conn.query_iter("XA RECOVER"))).await?;
         Ok(found.len())
     }
 
-    /// Accounts without a name, and rights that everybody has; `None` if the admin account may not look.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns accounts without a name and privileges that every account has; `None` if the admin account may not read
+    /// them.
     pub async fn strange_grants(&self) -> Result<Option<Vec<StrangeGrant>>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Result<Vec<(String, String, Option<String>)>, _> = self

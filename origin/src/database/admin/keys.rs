@@ -1,5 +1,5 @@
-//! Rows of `selkie.keys` and `selkie.signing_keys`. No private key and no token is ever stored: a row
-//! says that a key exists, not what it is.
+//! Rows of `selkie.keys` and `selkie.signing_keys`. They record that a key exists; no private key and no token is
+//! stored.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -11,73 +11,60 @@ use uuid::Uuid;
 use super::projects::project;
 use super::{Admin, AdminError};
 
-/// Ids of one statement that records uses.
+/// The maximum number of ids in one statement of [`Admin::touch_keys`].
 const TOUCHED_MAX_COUNT: usize = 500;
 
-/// Told to every origin within a second by [`Admin::key_changes`].
+/// Part of every change of keys, so that origins, which poll [`Admin::key_changes`], notice it within a second.
 pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
 
-/// A key to record.
+/// A key to record. Times are seconds since 1970.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    /// Its id, a UUIDv7.
+    /// A UUIDv7.
     pub id: Uuid,
-    /// Whose it is.
     pub project: &'a ProjectName,
-    /// For people.
+    /// A label for people.
     pub name: &'a str,
-    /// What it may do.
     pub access: Access,
-    /// The signing key that signed it.
+    /// The id of the signing key that signed the token.
     pub kid: &'a str,
-    /// Seconds since 1970.
     pub created_at: u64,
-    /// Seconds since 1970.
+    /// `None` if the key never expires.
     pub expires_at: Option<u64>,
 }
 
-/// A key as it is listed. Times are seconds since 1970.
+/// A recorded key. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {
-    /// Its id.
     pub id: Uuid,
-    /// Whose it is.
     pub project: ProjectName,
-    /// For people.
+    /// A label for people.
     pub name: String,
-    /// What it may do.
     pub access: Access,
-    /// The signing key that signed it.
+    /// The id of the signing key that signed the token.
     pub kid: String,
-    /// When it was issued.
     pub created_at: u64,
-    /// When it ends by itself.
+    /// `None` if the key never expires.
     pub expires_at: Option<u64>,
-    /// When it was revoked.
     pub revoked_at: Option<u64>,
-    /// When it was used last, about.
+    /// Recorded with a delay of some seconds.
     pub last_used_at: Option<u64>,
 }
 
-/// What the system knows of a key's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
-    /// Issued and not revoked. May have expired: its token says so.
+    /// The key was issued and not revoked. It may have expired, which only its token says.
     Live,
-    /// Revoked.
     Revoked,
-    /// Never issued here, or its row is gone.
+    /// The key was never issued here, or its row was deleted.
     Unknown,
 }
 
-/// A signing key that was made. Times are seconds since 1970.
+/// A recorded signing key. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningKeyRow {
-    /// Its id.
     pub kid: String,
-    /// When it was made.
     pub created_at: u64,
-    /// When it was retired.
     pub retired_at: Option<u64>,
 }
 
@@ -87,7 +74,7 @@ impl Admin {
     /// Records a key.
     ///
     /// # Errors
-    /// MariaDB failed, or the project is not there.
+    /// MariaDB failed, or the project does not exist.
     pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         let values: Params = (
@@ -108,10 +95,7 @@ impl Admin {
         .await
     }
 
-    /// Keys, oldest first; of one project, or of all.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns keys, oldest first: those of project `of`, or all if it is `None`.
     pub async fn keys(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<RawKey> = self
@@ -124,10 +108,6 @@ impl Admin {
         rows.into_iter().map(key_row).collect()
     }
 
-    /// What is known of a key.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn key_status(&self, id: Uuid) -> Result<KeyStatus, AdminError> {
         let mut conn = self.conn().await?;
         let found: Option<u8> = self
@@ -142,10 +122,7 @@ impl Admin {
         })
     }
 
-    /// Revokes a key; answers what it was before.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Revokes a key. Returns its status before.
     pub async fn revoke_key(&self, id: Uuid, now: u64) -> Result<KeyStatus, AdminError> {
         let before = self.key_status(id).await?;
         if before == KeyStatus::Live {
@@ -156,9 +133,6 @@ impl Admin {
     }
 
     /// Revokes all keys of a project. Returns how many of them were not revoked before.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn revoke_keys_of(&self, project: &ProjectName, now: u64) -> Result<usize, AdminError> {
         let mut rows = self.keys(Some(project)).await?;
         rows.retain(|row| row.revoked_at.is_none());
@@ -167,15 +141,12 @@ impl Admin {
         Ok(rows.len())
     }
 
-    /// All signing keys, newest first.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns all signing keys, newest first.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64, Option<u64>)> = self
             .within(ask::all(conn.query_iter(
-                // Ids are UUIDv7: of two made in one second, the later id is the newer key.
+                // Ids are UUIDv7, so they order keys that were made in the same second.
                 "SELECT kid, created_at, retired_at FROM selkie.signing_keys ORDER BY created_at DESC, kid DESC",
             )))
             .await?;
@@ -185,20 +156,14 @@ impl Admin {
             .collect())
     }
 
-    /// Adds a signing key, unless there is one that is not retired.
-    ///
-    /// # Errors
-    /// MariaDB failed; then nothing was changed.
+    /// Adds a signing key, unless an unretired one exists.
     pub async fn add_first_signing_key(&self, kid: &str, now: u64) -> Result<(), AdminError> {
         let add = "INSERT INTO selkie.signing_keys (kid, created_at) SELECT ?, ? FROM DUAL
             WHERE NOT EXISTS (SELECT 1 FROM selkie.signing_keys WHERE retired_at IS NULL)";
         self.change_keys(vec![(add, (kid, now).into())]).await
     }
 
-    /// Adds a signing key and retires others, in one step.
-    ///
-    /// # Errors
-    /// MariaDB failed; then nothing was changed.
+    /// Adds a signing key and retires others in one transaction.
     pub async fn rotate_signing_keys(&self, added: &str, retired: &[String], now: u64) -> Result<(), AdminError> {
         let add = "INSERT INTO selkie.signing_keys (kid, created_at) VALUES (?, ?)";
         let retire = "UPDATE selkie.signing_keys SET retired_at = ? WHERE kid = ? AND retired_at IS NULL";
@@ -207,10 +172,7 @@ impl Admin {
         self.change_keys(changes).await
     }
 
-    /// A number that grows with every change of keys or signing keys. The cheapest question there is.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns a number that grows with every change of keys or signing keys. Cheap enough to poll.
     pub async fn key_changes(&self) -> Result<u64, AdminError> {
         let mut conn = self.conn().await?;
         let version =
@@ -218,10 +180,10 @@ impl Admin {
         version.ok_or(AdminError::Corrupt("state of keys"))
     }
 
-    /// Records that these keys were used, the latest at `now`.
+    /// Records that these keys were used at `now`.
     ///
     /// # Errors
-    /// MariaDB failed; some may have been recorded.
+    /// MariaDB failed; some uses may have been recorded.
     pub async fn touch_keys(&self, ids: &[Uuid], now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         for ids in ids.chunks(TOUCHED_MAX_COUNT) {
@@ -240,8 +202,8 @@ impl Admin {
         Ok(())
     }
 
-    /// The sign that something changes, and statements, all or none. The sign comes first: the lock of its
-    /// row lets one change go on at a time, and a cluster commits only one of several.
+    /// Runs statements in one transaction that begins with [`CHANGED`]. That row's lock serialises all changes of keys;
+    /// in a cluster, where nodes share no locks, only one of several concurrent changes commits.
     async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {

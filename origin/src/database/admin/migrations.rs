@@ -1,8 +1,6 @@
-//! The system schema `selkie`, version by version.
-//!
-//! A version that was released is never edited: what changes is a further one. Every statement may run
-//! twice, because a crash between a statement and its record repeats it. Times are whole seconds since
-//! 1970, as the tokens have them.
+//! The migrations of the system schema `selkie`. A released migration is never edited; a change is a new one. Each
+//! statement must be repeatable, since a crash before a migration is recorded runs it again. All times are whole
+//! seconds since 1970.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -15,7 +13,7 @@ struct Migration {
     statements: &'static [&'static str],
 }
 
-/// In order; the version of each is its place, counted from 1.
+/// A migration's version is its position here, counted from 1.
 const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION];
 
 const PROJECTS: Migration = Migration {
@@ -52,7 +50,7 @@ const PROJECTS: Migration = Migration {
             CONSTRAINT keys_project FOREIGN KEY (project) REFERENCES selkie.projects (name),
             CONSTRAINT keys_kid FOREIGN KEY (kid) REFERENCES selkie.signing_keys (kid)
         ) ENGINE = InnoDB",
-        // One row, changed with every change of keys: what an origin asks for each second.
+        // One row, changed with every change of keys. Origins poll it each second.
         "CREATE TABLE IF NOT EXISTS selkie.key_changes (
             id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
             version BIGINT UNSIGNED NOT NULL
@@ -61,12 +59,12 @@ const PROJECTS: Migration = Migration {
     ],
 };
 
-/// Names of media differ as soon as their bytes do: by case, by accents, and by spaces at their end.
+/// Names of media are compared byte by byte: case, accents and trailing spaces matter.
 const MEDIA: Migration = Migration {
     name: "media",
     statements: &[
-        // The names take 2,072 bytes of the 3,072 that an index of InnoDB may have. Kinds stand in the order of the
-        // alphabet, so that they sort as words.
+        // The index `by_path` takes 2,072 of InnoDB's maximum 3,072 bytes. Kinds are listed alphabetically, since ENUMs
+        // sort by position.
         "CREATE TABLE IF NOT EXISTS selkie.media (
             id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
             project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -101,7 +99,7 @@ const MEDIA: Migration = Migration {
             PRIMARY KEY (project, folder),
             CONSTRAINT media_folders_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
-        // Objects that no row names, or not yet; 0 for those that none may name any more.
+        // The ledger of objects that no file names. `due_at` = 0 marks an object for deletion.
         "CREATE TABLE IF NOT EXISTS selkie.media_due (
             object BINARY(16) NOT NULL PRIMARY KEY,
             due_at BIGINT UNSIGNED NOT NULL,
@@ -123,7 +121,7 @@ const MEDIA: Migration = Migration {
     ],
 };
 
-/// Databases that were recorded before may have been adopted: they count as such.
+/// Databases that were recorded before this migration may have been adopted, so only their tables may be dropped.
 const DROPS: Migration = Migration {
     name: "what may be dropped in a database",
     statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS
@@ -131,7 +129,7 @@ const DROPS: Migration = Migration {
             NOT NULL DEFAULT 'tables'"],
 };
 
-/// One row: what a store of media is marked with, so that no other installation sweeps it.
+/// One row: the id that marks the media store, so that no other installation sweeps it.
 const INSTALLATION: Migration = Migration {
     name: "the id of the installation",
     statements: &[
@@ -143,17 +141,16 @@ const INSTALLATION: Migration = Migration {
     ],
 };
 
-/// The version of the system schema that this program reads and writes.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// MariaDB's numbers for "no such database" and "no such table".
+/// `ER_BAD_DB_ERROR` and `ER_NO_SUCH_TABLE`
 const ABSENT: [u16; 2] = [1049, 1146];
 
 impl Admin {
-    /// Brings the system schema to this program's version. Several origins may do so at once.
+    /// Migrates the system schema to [`SCHEMA_VERSION`]. Several origins may do so at once.
     ///
     /// # Errors
-    /// A newer schema is refused and not touched; MariaDB may be out of reach or deny the rights.
+    /// [`AdminError::SchemaTooNew`], which changes nothing; MariaDB can't be reached or denies a privilege.
     pub async fn migrate(&self) -> Result<(), AdminError> {
         if self.is_current().await? {
             return Ok(());
@@ -164,10 +161,7 @@ impl Admin {
         outcome
     }
 
-    /// The version found; `None` without a system schema.
-    ///
-    /// # Errors
-    /// MariaDB is out of reach or denies the right.
+    /// Returns the version of the system schema; `None` if there is none.
     pub async fn schema_version(&self) -> Result<Option<u32>, AdminError> {
         let mut conn = self.conn().await?;
         let found = self.within(ask::first(conn.query_iter("SELECT MAX(version) FROM selkie.migrations"))).await;
@@ -182,7 +176,7 @@ impl Admin {
         match self.schema_version().await {
             Ok(Some(found)) if found > SCHEMA_VERSION => Err(AdminError::SchemaTooNew { found, known: SCHEMA_VERSION }),
             Ok(found) => Ok(found == Some(SCHEMA_VERSION)),
-            // An account without any right on `selkie` yet may still be allowed to create it.
+            // An account without privileges on `selkie` may still be allowed to create it.
             Err(AdminError::Denied { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -199,7 +193,7 @@ impl Admin {
                 .to_owned(),
         )
         .await?;
-        // Asked again: another origin may have been first.
+        // Another origin may have migrated before this one got the lock.
         if self.is_current().await? {
             return Ok(());
         }
@@ -214,7 +208,7 @@ impl Admin {
         let created =
             self.run("CREATE DATABASE IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_bin".to_owned()).await;
         match created {
-            // Perhaps somebody made it for us; if not, the first table says so.
+            // The operator may have created the schema. If the account may not use it, the first CREATE TABLE fails.
             Err(AdminError::Denied { .. }) if self.exists("selkie").await? => Ok(()),
             outcome => outcome,
         }

@@ -1,4 +1,4 @@
-//! Rows of `selkie.projects` and `selkie.databases`: which project exists, and what it owns.
+//! Rows of `selkie.projects` and `selkie.databases`: the projects and the databases that they own.
 
 use std::str::FromStr;
 
@@ -9,10 +9,8 @@ use shared::ident::{DatabaseName, ProjectName};
 use super::{Admin, AdminError};
 use crate::database::ask;
 
-/// A project as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectRow {
-    /// Its name.
     pub name: ProjectName,
     /// Seconds since 1970.
     pub created_at: u64,
@@ -21,7 +19,7 @@ pub struct ProjectRow {
 /// What a project's full keys may drop in a database that is recorded for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drops {
-    /// Nothing: the accounts have no DROP there, which MariaDB enforces.
+    /// Enforced by MariaDB: the project's accounts have no DROP privilege there.
     Nothing,
     /// Tables, views and the like, but not the database.
     Tables,
@@ -30,10 +28,9 @@ pub enum Drops {
 }
 
 impl Drops {
-    /// Every value.
     pub const ALL: [Self; 3] = [Self::Nothing, Self::Tables, Self::Database];
 
-    /// The word that is stored, and given on the command line.
+    /// Returns the word that is stored in the table and given on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,19 +52,13 @@ impl FromStr for Drops {
 /// A database that is recorded for a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseRow {
-    /// Its name.
     pub name: DatabaseName,
-    /// The project that owns it.
     pub project: ProjectName,
-    /// What may be dropped in it.
     pub drops: Drops,
 }
 
 impl Admin {
-    /// All projects, by name.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns all projects, by name.
     pub async fn projects(&self) -> Result<Vec<ProjectRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64)> = self
@@ -76,10 +67,7 @@ impl Admin {
         rows.into_iter().map(|(name, created_at)| Ok(ProjectRow { name: project(&name)?, created_at })).collect()
     }
 
-    /// Records a project; one that is there already stays as it is. Whether it is new.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Records a project, unless it exists.
     pub async fn insert_project(&self, name: &ProjectName, now: u64) -> Result<Inserted, AdminError> {
         let mut conn = self.conn().await?;
         self.within(
@@ -89,10 +77,7 @@ impl Admin {
         Ok(Inserted::of(conn.affected_rows()))
     }
 
-    /// The databases recorded for projects, by name.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns all recorded databases, by name.
     pub async fn owned_databases(&self) -> Result<Vec<DatabaseRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, String, String)> = self
@@ -105,11 +90,8 @@ impl Admin {
             .collect()
     }
 
-    /// Records a database as a project's, and what may be dropped in it. The caller has made sure that
-    /// no other project owns it.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Records a project's database, or changes what may be dropped in it. The caller has made sure that no other
+    /// project owns the database.
     pub async fn record_database(&self, row: &DatabaseRow, now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(conn.exec_drop(
@@ -120,11 +102,10 @@ impl Admin {
         .await
     }
 
-    /// Deletes what is left of a project that owns nothing any more: the rows of its keys and folders,
-    /// of uploads that were not finished, and its own.
+    /// Deletes a project that owns nothing any more, with the rows of its keys, media folders and unfinished uploads.
     ///
     /// # Errors
-    /// Something still belongs to the project; MariaDB failed. Then nothing was changed.
+    /// The project still owns a database or a file, or MariaDB failed. Nothing was changed then.
     pub async fn delete_project(&self, name: &ProjectName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {
@@ -143,22 +124,16 @@ impl Admin {
         .await
     }
 
-    /// Forgets who owns a database.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Deletes the record of a database. The database itself stays.
     pub async fn forget_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(conn.exec_drop("DELETE FROM selkie.`databases` WHERE name = ?", (name.as_str(),))).await
     }
 }
 
-/// Whether a row is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It was not there before.
     New,
-    /// It was.
     Existing,
 }
 

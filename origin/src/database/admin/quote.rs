@@ -1,17 +1,17 @@
-//! Names inside the administrator's statements, where no parameter can stand.
+//! Quoting of names in statements that can't take them as parameters.
 
 use shared::ident::{DatabaseName, ProjectName};
 
-/// Characters of a database's name in a GRANT, escapes included: the width of `mysql.db.Db`.
+/// The maximum length of a database pattern in a GRANT, escapes included: the width of `mysql.db.Db`.
 const GRANT_PATTERN_MAX_CHARS: usize = 64;
 
-/// `` `name` ``, inner backticks doubled.
+/// Quotes a name in backticks, doubling those within.
 pub(super) fn ident(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// The pattern that matches exactly this database. In a GRANT, `_` and `%` are wildcards and `\`
-/// escapes them, itself included.
+/// Returns the GRANT pattern that matches exactly this database. In a pattern, `_` and `%` are wildcards, and `\`
+/// escapes them and itself.
 pub(super) fn exact(database: &DatabaseName) -> String {
     let mut pattern = String::with_capacity(database.as_str().len() + 4);
     for c in database.as_str().chars() {
@@ -23,13 +23,13 @@ pub(super) fn exact(database: &DatabaseName) -> String {
     pattern
 }
 
-/// Whether a GRANT can name exactly this database. One that it can't would have to be granted with a
-/// wildcard, and so together with others.
+/// Returns whether a GRANT can name exactly this database. A longer pattern would need a wildcard, and so match others
+/// too.
 pub(crate) fn pattern_fits(database: &DatabaseName) -> bool {
     exact(database).chars().count() <= GRANT_PATTERN_MAX_CHARS
 }
 
-/// The pattern of the databases that a project makes by itself: `<project>\_%`.
+/// Returns the GRANT pattern of all databases named `<project>_…`, which the project may create itself: `<project>\_%`.
 pub(super) fn own(project: &ProjectName) -> String {
     format!("{}\\_%", project.as_str())
 }

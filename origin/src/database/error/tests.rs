@@ -1,5 +1,3 @@
-//! MariaDB's refusals, and what callers are told of them.
-
 use super::*;
 
 #[test]

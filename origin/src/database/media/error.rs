@@ -1,61 +1,48 @@
-//! How work on the media tables fails, and what the caller of the service is told. Messages hold neither SQL nor values.
+//! Errors of the media tables, and the problems they are answered with. Messages hold neither SQL nor values.
 
 use crate::database::ask::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::{FolderPath, MediaName};
 
-/// Why the tables could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// No connection, or it broke. What was being committed may have been.
+    /// Connecting failed, or the connection broke. A transaction that was committing may have been committed.
     #[error("MariaDB can't be reached")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A connection, a statement or a transaction took too long. What was being committed may have been.
+    /// A connection, statement or transaction took too long. A transaction that was committing may have been committed.
     #[error("MariaDB did not answer in time")]
     TimedOut,
-    /// Others held what was needed for too long. Nothing was changed.
-    #[error("others hold the same rows")]
+    /// Another transaction is changing the same rows. This one was rolled back.
+    #[error("another transaction is changing the same rows")]
     Contended,
     /// MariaDB refused for another reason.
     #[error("MariaDB refused: {message} ({errno})")]
-    Refused {
-        /// MariaDB's error number.
-        errno: u16,
-        /// What it said.
-        message: String,
-    },
-    /// The tables hold what we never write.
+    Refused { errno: u16, message: String },
+    /// A column, named here, holds a value that this program never writes.
     #[error("the media tables hold a {0} that can't be read")]
     Corrupt(&'static str),
 }
 
-/// Why rows were not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// A file of that name is in that folder. Nothing was changed.
+    /// The folder already has a file of that name. Nothing was changed.
     #[error("a file of that name is in that folder")]
-    Exists {
-        /// The folder.
-        folder: FolderPath,
-        /// The name.
-        name: MediaName,
-    },
-    /// The project is not there (any more). Nothing was changed.
+    Exists { folder: FolderPath, name: MediaName },
+    /// The project was deleted. Nothing was changed.
     #[error("there is no such project")]
     NoProject,
-    /// The resumable upload has become a file already, or has expired. Nothing was changed.
-    #[error("the upload is over")]
+    /// The resumable upload is finished already, or has expired. Nothing was changed.
+    #[error("the upload is finished or has expired")]
     NoUpload,
-    /// A sweeper took the new objects for left-overs: publishing them took too long. Nothing was changed.
+    /// The sweeper marked the new objects for deletion, because publishing them took too long. Nothing was changed.
     #[error("the objects were swept before their rows were written")]
     Swept,
-    /// The tables failed.
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-/// Whether the same may succeed at once.
+/// Whether an immediate retry may succeed.
 pub(super) trait Retry {
     fn is_worth_retrying(&self) -> bool;
 }
@@ -72,19 +59,19 @@ impl Retry for WriteError {
     }
 }
 
-/// MariaDB's number for "duplicate entry".
+/// `ER_DUP_ENTRY`
 pub(super) const DUPLICATE: u16 = 1062;
 
 impl From<mysql_async::Error> for TableError {
     fn from(error: mysql_async::Error) -> Self {
         match error {
             mysql_async::Error::Server(server) => match server.code {
-                // Deadlock; "record has changed since last read", which newer servers say instead of waiting.
+                // Deadlock; "record has changed since last read", which newer servers report instead of waiting.
                 1213 | 1020 => Self::Contended,
-                // max_statement_time, lock waits.
+                // `max_statement_time`, lock wait timeout.
                 1969 | 1205 => Self::TimedOut,
-                // Shutting down, too many connections, killed; refused at the door.
-                // A cluster's node that is not ready, or could not commit.
+                // Shutdown, too many connections, killed connection, access denied; a cluster node that is not ready or
+                // could not commit.
                 1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 => Self::Unavailable(Box::new(server)),
                 errno => Self::Refused { errno, message: server.message },
             },
@@ -103,7 +90,7 @@ impl From<mysql_async::Error> for WriteError {
 }
 
 impl TableError {
-    /// MariaDB's error number, if it refused for a reason of its own.
+    /// Returns MariaDB's error number for [`Self::Refused`], otherwise `None`.
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
@@ -112,7 +99,7 @@ impl TableError {
         }
     }
 
-    /// The problem that the caller is shown, with its cause for the log.
+    /// Returns the problem for the response, with the cause for the log.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
@@ -136,7 +123,7 @@ impl TableError {
 }
 
 impl WriteError {
-    /// The problem that the caller is shown, with its cause for the log.
+    /// Returns the problem for the response, with the cause for the log.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
@@ -149,7 +136,7 @@ impl WriteError {
     }
 }
 
-/// The answer to an upload that finds its name taken.
+/// Returns the problem for an upload whose file name exists already in the folder.
 pub(crate) fn exists(folder: &FolderPath, name: &MediaName) -> Problem {
     let place = match folder.as_str() {
         "" => "outside of any folder".to_owned(),

@@ -1,8 +1,6 @@
-//! The ledger: keys of objects that no row names, or not yet.
-//!
-//! A key is announced with the time by which its row will have been written. Once it is *doomed* (due at 0), no row may
-//! name it any more, so that whoever finds it doomed may delete its object. Dooming and naming lock the same entry of
-//! the ledger: one of them is first, and the other sees it, whatever the clocks of the origins say.
+//! The ledger (`selkie.media_due`): keys of objects that no file names, with the time `due_at` from which they may be
+//! deleted. An entry with `due_at` = 0 is marked for deletion: its object may be deleted, and no file may name it any
+//! more. Marking and naming lock the same entry, so exactly one of them wins, whatever the origins' clocks say.
 
 use crate::database::ask;
 use std::collections::HashSet;
@@ -16,10 +14,11 @@ use super::row::object_key;
 use super::{KEYS_MAX_COUNT, MediaTable, bound, marks, within};
 
 impl MediaTable {
-    /// Enters the keys of objects that are about to be published. Without a row, they are doomed at `due_at`.
+    /// Enters the keys of objects that are about to be published. Objects that no file names by `due_at` may be
+    /// deleted.
     ///
     /// # Errors
-    /// MariaDB failed; some may have been entered.
+    /// MariaDB failed; some keys may have been entered.
     pub async fn announce(&self, keys: &[ObjectKey], due_at: u64) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement = format!(
@@ -33,46 +32,38 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Dooms those of these keys that are still in the ledger, and returns them. The others are named by rows, or settled.
+    /// Marks those of `keys` that are in the ledger for deletion, and returns them. The others are named by files, or
+    /// deleted.
     ///
     /// # Errors
-    /// MariaDB failed; some may have been doomed.
-    pub async fn doom(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, TableError> {
-        let mut doomed = Vec::new();
+    /// MariaDB failed; some keys may have been marked.
+    pub async fn mark_for_deletion(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, TableError> {
+        let mut marked = Vec::new();
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let marks = marks(keys.len());
             let statement = format!("UPDATE selkie.media_due SET due_at = 0 WHERE object IN ({marks})");
             self.run(&statement, &Params::Positional(bound(keys))).await?;
             let statement = format!("SELECT object FROM selkie.media_due WHERE due_at = 0 AND object IN ({marks})");
-            doomed.extend(self.keys(&statement, &Params::Positional(bound(keys))).await?);
+            marked.extend(self.keys(&statement, &Params::Positional(bound(keys))).await?);
         }
-        Ok(doomed)
+        Ok(marked)
     }
 
-    /// Dooms what is due, and returns doomed keys, `limit` at most.
-    ///
-    /// # Errors
-    /// MariaDB failed.
-    pub async fn due(&self, now: u64, limit: usize) -> Result<Vec<ObjectKey>, TableError> {
-        let doom = "UPDATE selkie.media_due SET due_at = 0 WHERE due_at BETWEEN 1 AND ?";
-        self.run(doom, &(now,).into()).await?;
-        let doomed = "SELECT object FROM selkie.media_due WHERE due_at = 0 LIMIT ?";
-        self.keys(doomed, &(limit,).into()).await
+    /// Marks all due keys for deletion, and returns at most `limit` marked keys.
+    pub async fn mark_due(&self, now: u64, limit: usize) -> Result<Vec<ObjectKey>, TableError> {
+        let mark = "UPDATE selkie.media_due SET due_at = 0 WHERE due_at BETWEEN 1 AND ?";
+        self.run(mark, &(now,).into()).await?;
+        let marked = "SELECT object FROM selkie.media_due WHERE due_at = 0 LIMIT ?";
+        self.keys(marked, &(limit,).into()).await
     }
 
-    /// Returns keys that are doomed, or due by then; dooms none.
-    ///
-    /// # Errors
-    /// MariaDB failed.
-    pub async fn left_over(&self, by: u64) -> Result<Vec<ObjectKey>, TableError> {
-        let left_over = "SELECT object FROM selkie.media_due WHERE due_at <= ?";
-        self.keys(left_over, &(by,).into()).await
+    /// Returns the keys that are marked for deletion or due at time `by`, without marking any.
+    pub async fn deletable_by(&self, by: u64) -> Result<Vec<ObjectKey>, TableError> {
+        let deletable_by = "SELECT object FROM selkie.media_due WHERE due_at <= ?";
+        self.keys(deletable_by, &(by,).into()).await
     }
 
-    /// Returns the id of this installation, which marks its store.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns the id of this installation, which the media store is marked with.
     pub async fn installation(&self) -> Result<String, TableError> {
         let mut conn = self.conn().await?;
         let id: Option<String> = within(async {
@@ -83,11 +74,11 @@ impl MediaTable {
         id.ok_or(TableError::Corrupt("installation's id"))
     }
 
-    /// Takes doomed keys out: their objects are gone. Others stay.
+    /// Removes those of `keys` that are marked for deletion, whose objects are deleted by now. Other keys stay.
     ///
     /// # Errors
-    /// MariaDB failed; some may have been taken out.
-    pub async fn settle(&self, keys: &[ObjectKey]) -> Result<(), TableError> {
+    /// MariaDB failed; some keys may have been removed.
+    pub async fn remove_marked(&self, keys: &[ObjectKey]) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement =
                 format!("DELETE FROM selkie.media_due WHERE due_at = 0 AND object IN ({})", marks(keys.len()));
@@ -96,24 +87,21 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Which of these keys a row names, or the ledger holds.
-    ///
-    /// # Errors
-    /// MariaDB failed.
-    pub async fn named(&self, keys: &[ObjectKey]) -> Result<HashSet<ObjectKey>, TableError> {
-        let mut named = HashSet::new();
+    /// Returns those of `keys` that a file names or that are in the ledger.
+    pub async fn known(&self, keys: &[ObjectKey]) -> Result<HashSet<ObjectKey>, TableError> {
+        let mut known = HashSet::new();
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let marks = marks(keys.len());
-            // One statement sees one moment: a key on its way from the ledger into a row is not missed.
+            // One statement reads one snapshot, so a key that moves from the ledger to a file is not missed.
             let statement = format!(
                 "SELECT object FROM selkie.media WHERE object IN ({marks})
                  UNION ALL SELECT thumbnail_object FROM selkie.media WHERE thumbnail_object IN ({marks})
                  UNION ALL SELECT object FROM selkie.media_due WHERE object IN ({marks})"
             );
             let values = [bound(keys), bound(keys), bound(keys)].concat();
-            named.extend(self.keys(&statement, &Params::Positional(values)).await?);
+            known.extend(self.keys(&statement, &Params::Positional(values)).await?);
         }
-        Ok(named)
+        Ok(known)
     }
 
     pub(super) async fn run(&self, statement: &str, values: &Params) -> Result<u64, TableError> {

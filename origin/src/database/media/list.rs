@@ -1,4 +1,4 @@
-//! Listing files: from typed options to a statement of fixed parts.
+//! Lists a project's files: builds the statement from typed options.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -10,20 +10,17 @@ use shared::operation::read::Direction;
 
 use super::error::TableError;
 use super::row::{COLUMNS, MediaRow, read};
-use super::{Lent, MediaTable, within};
+use super::{MediaTable, ProjectConn, within};
 
 impl MediaTable {
-    /// A project's files, and how many fit without limit and offset, if that was asked for.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns a project's files and, if `list.count` is set, the number of files without limit and offset.
     pub async fn list(
         &self,
         project: &ProjectName,
         list: &MediaList,
     ) -> Result<(Vec<MediaRow>, Option<u64>), TableError> {
         let (conditions, values) = conditions(project, list);
-        let Lent { conn, _share } = &mut self.conn_of(project).await?;
+        let ProjectConn { conn, _share } = &mut self.conn_of(project).await?;
         let count = if list.count {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
             let values = Params::Positional(values.clone());
@@ -57,7 +54,7 @@ fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
     (texts.join(" AND "), values)
 }
 
-/// The steps asked for, made whole by the id.
+/// Returns the ORDER BY list, ending with the id so that the order is total.
 fn order(list: &MediaList) -> String {
     let last = list.order.last().map_or(Direction::Descending, |step| step.1);
     let whole = (MediaField::Id, last);

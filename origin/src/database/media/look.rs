@@ -1,4 +1,4 @@
-//! Finding one file.
+//! Looks up single files.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -12,29 +12,21 @@ use super::row::{COLUMNS, MediaRow, read};
 use super::{MediaTable, marks, within};
 
 impl MediaTable {
-    /// The file of a path. One statement, which reads one row by a unique index.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns the file at `path`, or `None`. Reads one row by a unique index.
     pub async fn lookup(&self, path: &FilePath) -> Result<Option<MediaRow>, TableError> {
         let values = (path.project.as_str(), path.folder.as_str(), path.name.as_str());
         let condition = "project = ? AND folder = ? AND name = ?";
         self.first(&path.project, condition, values.into()).await
     }
 
-    /// The file of an id, if it is the project's.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns the file with this id; `None` if there is none or if it belongs to another project.
     pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, TableError> {
         let values = (id.get(), project.as_str());
         self.first(project, "id = ? AND project = ?", values.into()).await
     }
 
-    /// One of these names that is taken, if any is. What it says may be over at once: only writing decides.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns one of `names` that the folder already has, or `None`. Only a hint: a concurrent upload may change the
+    /// answer.
     pub async fn taken(
         &self,
         project: &ProjectName,

@@ -1,53 +1,51 @@
-//! The names that objects have in the store: of our own making, so that nothing a caller writes becomes a path.
+//! Keys of objects in the store. They are generated here, so that nothing a caller writes becomes a path.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// The folder of the store in which all objects lie.
+/// The folder of the store that holds all objects.
 pub(crate) const FOLDER: &str = "objects";
 
-/// The name of one object: a UUIDv7, which is never given twice.
+/// The key of one object: a UUIDv7, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey(Uuid);
 
 impl ObjectKey {
-    /// A new one.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "every call gives another: no default")]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
 
-    /// The key that `text` is, as [`Display`](fmt::Display) writes it; `None` if it is none.
+    /// Parses a key as [`Display`](fmt::Display) writes it; `None` for anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let key = Self::from_uuid(Uuid::try_parse(text).ok()?)?;
-        // Of the spellings of a UUID, the one that is a path.
+        // A UUID has several spellings, but only this one is in the path.
         (key.to_string() == text).then_some(key)
     }
 
-    /// The key that a column holds; `None` if it is none of ours.
+    /// Returns the key that a column holds; `None` if `id` is no UUIDv7.
     #[must_use]
     pub fn from_uuid(id: Uuid) -> Option<Self> {
         (id.get_version_num() == 7).then_some(Self(id))
     }
 
-    /// The key as a column holds it.
     #[must_use]
     pub fn as_uuid(self) -> Uuid {
         self.0
     }
 
-    /// Where the object lies within the store: `objects/<2 hex characters>/<uuid>`.
+    /// Returns the path within the store: `objects/<2 hex characters>/<uuid>`.
     #[must_use]
     pub fn path(self) -> String {
-        // The last byte is random. The first ones are the time: folders by those would fill one by one.
+        // The last byte is random. The first bytes are the time: folders named by them would fill one after another.
         let [.., last] = self.0.into_bytes();
         format!("{FOLDER}/{last:02x}/{}", self.0)
     }
 
-    /// The key of the object that lies at `path`; `None` for a file that none of ours could be.
+    /// Returns the key of the object at `path`; `None` if no object can have that path.
     pub(crate) fn at(path: &str) -> Option<Self> {
         let key = Self::parse(path.rsplit('/').next()?)?;
         (key.path() == path).then_some(key)

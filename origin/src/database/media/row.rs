@@ -1,4 +1,4 @@
-//! A row of `selkie.media`, read and checked once.
+//! Rows of `selkie.media`, validated when they are read.
 
 use mysql_async::prelude::FromValue;
 use mysql_async::{FromValueError, Row, Value};
@@ -10,56 +10,44 @@ use uuid::Uuid;
 use super::ObjectKey;
 use super::error::TableError;
 
-/// An object that a row names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredObject {
-    /// Where it lies.
     pub key: ObjectKey,
-    /// Its media type.
     pub mime: String,
-    /// Its bytes.
+    /// In bytes.
     pub size: u64,
-    /// Their SHA-256.
     pub sha256: [u8; 32],
 }
 
-/// A file of the library. Times are seconds since 1970.
+/// A file of the media library. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaRow {
-    /// Its id, which it keeps when it is replaced.
+    /// Stays the same when the file is replaced.
     pub id: MediaId,
-    /// Whose it is.
     pub project: ProjectName,
-    /// Where it is.
     pub folder: FolderPath,
-    /// What it is called.
     pub name: MediaName,
-    /// What it was uploaded as.
     pub kind: MediaKind,
-    /// Whether it needs a key or a signed URL.
+    /// Whether reading requires a key or a signed URL.
     pub private: bool,
-    /// Pixels across, of a picture.
+    /// In pixels; only of a picture.
     pub width: Option<u32>,
-    /// Pixels down, of a picture.
+    /// In pixels; only of a picture.
     pub height: Option<u32>,
-    /// What was uploaded.
     pub original: StoredObject,
-    /// The small picture made of it.
     pub thumbnail: Option<StoredObject>,
-    /// When it was uploaded first.
     pub created_at: u64,
-    /// When it was uploaded last.
+    /// The time of the latest upload.
     pub updated_at: u64,
 }
 
 impl MediaRow {
-    /// Where it is found.
     #[must_use]
     pub fn path(&self) -> FilePath {
         FilePath { project: self.project.clone(), folder: self.folder.clone(), name: self.name.clone() }
     }
 
-    /// The object that holds a rendition of it.
+    /// Returns the object of a rendition; `None` if there is no thumbnail.
     #[must_use]
     pub fn rendition(&self, rendition: Rendition) -> Option<&StoredObject> {
         match rendition {
@@ -68,18 +56,18 @@ impl MediaRow {
         }
     }
 
-    /// The keys of all its objects.
+    /// Returns the keys of the original and of the thumbnail, if there is one.
     pub fn objects(&self) -> impl Iterator<Item = ObjectKey> {
         std::iter::once(self.original.key).chain(self.thumbnail.as_ref().map(|small| small.key))
     }
 }
 
-/// The columns, in the order in which [`read`] takes them.
+/// The columns in the order that [`read`] expects.
 pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, width, height, \
      object, mime, size, sha256, thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, \
      created_at, updated_at";
 
-/// Reads a row of [`COLUMNS`].
+/// Parses a row of [`COLUMNS`].
 pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
     let mut cells = Cells(row.unwrap_raw().into_iter().flatten());
     let id: u64 = cells.next("id")?;
@@ -111,7 +99,7 @@ impl<I: Iterator<Item = Value>> Cells<I> {
         T::from_value_opt(cell).map_err(|FromValueError(_)| TableError::Corrupt(what))
     }
 
-    /// An object's four columns; `None` if they hold none.
+    /// Reads the four columns of an object; `None` if one of them is NULL.
     fn object(&mut self) -> Result<Option<StoredObject>, TableError> {
         let key: Option<Vec<u8>> = self.next("object")?;
         let mime: Option<String> = self.next("media type")?;
@@ -129,7 +117,6 @@ impl<I: Iterator<Item = Value>> Cells<I> {
     }
 }
 
-/// The key that a column holds.
 pub(super) fn object_key(bytes: &[u8]) -> Result<ObjectKey, TableError> {
     let id = Uuid::from_slice(bytes).ok();
     id.and_then(ObjectKey::from_uuid).ok_or(TableError::Corrupt("object key"))

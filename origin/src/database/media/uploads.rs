@@ -1,4 +1,5 @@
-//! Rows of `selkie.media_uploads`: uploads that can be resumed. Their bytes lie in the staging of the origin that takes them.
+//! Rows of `selkie.media_uploads`: resumable uploads. Their bytes lie in the staging area of the origin that receives
+//! them.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -9,35 +10,33 @@ use uuid::Uuid;
 use super::error::TableError;
 use super::{MediaTable, within};
 
-/// An upload that can be resumed. Times are seconds since 1970.
+/// A resumable upload. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadRow {
-    /// Its id, a UUIDv7.
+    /// A UUIDv7.
     pub id: Uuid,
-    /// Whose it is.
     pub project: ProjectName,
-    /// Bytes that it will have.
+    /// The declared size of the file in bytes.
     pub length: u64,
-    /// Bytes up to which it is known to be right.
+    /// The number of bytes that were received and recorded.
     pub received: u64,
-    /// What was said of the file: the `Upload-Metadata` as it was sent.
+    /// The `Upload-Metadata` header as it was sent.
     pub metadata: String,
-    /// The file that it has become; `None` while it is under way.
+    /// The file that was made of the upload; `None` while the upload is unfinished.
     pub media_id: Option<MediaId>,
-    /// When it began.
     pub created_at: u64,
-    /// When it may be swept.
+    /// The time from which the sweeper may delete the upload.
     pub expires_at: u64,
 }
 
 type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64);
 
 impl MediaTable {
-    /// Records an upload, unless its project then has more than `most` under way, or more than `most_bytes` in all of
-    /// them. Whether it did; requests at the same moment may make it a few more.
+    /// Records an upload. Returns false, and records nothing, if its project would then have more than `most`
+    /// unfinished uploads, or more than `most_bytes` in all of them; concurrent calls may exceed both limits.
     ///
     /// # Errors
-    /// MariaDB failed, or the project is not there.
+    /// MariaDB failed, or the project does not exist.
     pub async fn insert_upload(&self, upload: &UploadRow, most: usize, most_bytes: u64) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
             (id, project, length, received, metadata, created_at, expires_at)
@@ -60,10 +59,7 @@ impl MediaTable {
         Ok(self.run(statement, &values.into()).await? > 0)
     }
 
-    /// The upload of an id, if it is the project's.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns the upload with this id; `None` if there is none or if it belongs to another project.
     pub async fn upload(&self, project: &ProjectName, id: Uuid) -> Result<Option<UploadRow>, TableError> {
         let found: Option<RawUpload> = within(async {
             let mut lent = self.lookup_conn(project).await?;
@@ -75,10 +71,7 @@ impl MediaTable {
         found.map(upload_row).transpose()
     }
 
-    /// Records that more was received. Whether the upload is still there.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Records that `received` bytes have arrived. Returns whether the upload exists and is unfinished.
     pub async fn advance_upload(&self, id: Uuid, received: u64, expires_at: u64) -> Result<bool, TableError> {
         let statement = "UPDATE selkie.media_uploads SET received = ?, expires_at = ?
             WHERE id = ? AND media_id IS NULL";
@@ -86,19 +79,13 @@ impl MediaTable {
         Ok(found > 0)
     }
 
-    /// Forgets an upload. Whether it was there.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Deletes an upload. Returns whether it existed.
     pub async fn delete_upload(&self, id: Uuid) -> Result<bool, TableError> {
         let statement = "DELETE FROM selkie.media_uploads WHERE id = ?";
         Ok(self.run(statement, &(id,).into()).await? > 0)
     }
 
-    /// Uploads that ended without being finished, `limit` at most.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Returns at most `limit` expired uploads, finished or not, in the order of their expiry.
     pub async fn expired_uploads(&self, now: u64, limit: usize) -> Result<Vec<Uuid>, TableError> {
         let found: Vec<Vec<u8>> = within(async {
             let mut conn = self.conn().await?;

@@ -1,7 +1,5 @@
-//! Writing and deleting rows: each in one transaction, together with what that means for the ledger.
-//!
-//! All transactions that write files first lock their project's row, shared; the rare one that makes a folder private
-//! locks it alone, so that no file slips into the folder in between.
+//! Writes and deletes files, each in one transaction together with the change of the ledger. Each write first locks its
+//! project's row: shared, or exclusively to make a folder private, so that no public file enters the folder meanwhile.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -19,55 +17,47 @@ use super::{MediaTable, bound, marks};
 use crate::clock::now;
 use crate::fault::{self, Point};
 
-/// Files of one upload, whose objects are published and in the ledger.
+/// The files of one upload. Their objects are published and in the ledger.
 #[derive(Clone, Debug)]
 pub struct NewRows {
-    /// Whose they are.
     pub project: ProjectName,
-    /// Where they go.
     pub folder: FolderPath,
-    /// What becomes of files that are there already.
+    /// What happens to files of the same names.
     pub existing: Existing,
-    /// The files: no two of one name.
+    /// The files, with distinct names.
     pub items: Vec<NewRow>,
-    /// The resumable upload that becomes the one file, if it came that way.
+    /// The resumable upload that becomes the only item, if the file was uploaded that way.
     pub upload: Option<FinishedUpload>,
 }
 
 impl NewRows {
-    /// Whether their folder becomes private, with all files in it and below.
+    /// Returns whether the folder becomes private, with all files in it and below it.
     pub(crate) fn makes_folder_private(&self) -> bool {
         let mut items = self.items.iter();
         items.any(|item| item.visibility == Visibility::PrivateFolder)
     }
 }
 
-/// An upload that ends with the transaction which writes its file: it becomes that file once, or not at all.
+/// A resumable upload that ends in the transaction that writes its file, so that it becomes a file at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedUpload {
-    /// Its id.
     pub id: Uuid,
-    /// Until when its row tells which file it has become. Seconds since 1970.
-    pub told_until: u64,
+    /// When the upload's row, which names the file, may be deleted. Seconds since 1970.
+    pub expires_at: u64,
 }
 
-/// A file to record.
 #[derive(Clone, Debug)]
 pub struct NewRow {
-    /// What it is called.
     pub name: MediaName,
-    /// What it was uploaded as.
     pub kind: MediaKind,
-    /// Who may read it. In a private folder it is private in any case; one that replaces a private one is, too, unless it
-    /// is made public.
+    /// The requested visibility. A file in a private folder is private anyway; so is one that replaces a private file,
+    /// unless this is [`Visibility::MadePublic`].
     pub visibility: Visibility,
-    /// Pixels across, of a picture.
+    /// In pixels; only of a picture.
     pub width: Option<u32>,
-    /// Pixels down, of a picture.
+    /// In pixels; only of a picture.
     pub height: Option<u32>,
-    /// What was uploaded.
     pub original: StoredObject,
-    /// The small picture made of it.
     pub thumbnail: Option<StoredObject>,
 }
 
@@ -77,21 +67,18 @@ impl NewRow {
     }
 }
 
-/// What was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// The rows, in the order of the files.
+    /// The files in the order of [`NewRows::items`].
     pub rows: Vec<MediaRow>,
-    /// Objects that no row names any more. They are doomed: to be deleted, then settled.
+    /// Objects of replaced files. They are marked for deletion in the ledger; the caller deletes them.
     pub replaced: Vec<ObjectKey>,
 }
 
 impl MediaTable {
-    /// Records files, all or none, and takes their objects out of the ledger. On [`TableError::Unavailable`] and
-    /// [`TableError::TimedOut`] it may have happened all the same: [`doom`](Self::doom) tells.
-    ///
-    /// # Errors
-    /// A name is taken, the objects were swept, the project is gone; MariaDB failed.
+    /// Records all files or none, and removes their objects from the ledger. After [`TableError::Unavailable`] and
+    /// [`TableError::TimedOut`] the files may have been recorded; if so, [`mark_for_deletion`](Self::mark_for_deletion)
+    /// returns none of their keys.
     pub async fn write(&self, files: &NewRows) -> Result<Written, WriteError> {
         self.retrying(|| self.write_once(files)).await
     }
@@ -99,22 +86,22 @@ impl MediaTable {
     async fn write_once(&self, files: &NewRows) -> Result<Written, WriteError> {
         let mut lent = self.conn_of(&files.project).await?;
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
-        let is_folder_private = open(&mut transaction, files).await?;
-        take_out(&mut transaction, files).await?;
+        let is_folder_private = lock_folder(&mut transaction, files).await?;
+        take_from_ledger(&mut transaction, files).await?;
         let mut written: Vec<Option<MediaRow>> = vec![None; files.items.len()];
         let mut replaced = Vec::new();
-        // In one order, so that uploads of the same names wait for each other instead of standing against each other.
+        // Sorted by name, so that concurrent uploads of the same names wait for each other and don't deadlock.
         let mut places: Vec<usize> = (0..files.items.len()).collect();
         places.sort_by(|a, b| files.items[*a].name.cmp(&files.items[*b].name));
         for place in places {
             let item = &files.items[place];
             let mut row = new_row(files, item, is_folder_private);
-            if let Some(old) = put(&mut transaction, files.existing, item.visibility, &mut row).await? {
+            if let Some(old) = insert_or_replace(&mut transaction, files.existing, item.visibility, &mut row).await? {
                 replaced.extend(old);
             }
             written[place] = Some(row);
         }
-        enter(&mut transaction, &replaced).await?;
+        add_to_ledger(&mut transaction, &replaced).await?;
         if let (Some(upload), Some(Some(row))) = (files.upload, written.first()) {
             end_upload(&mut transaction, upload, row.id).await?;
         }
@@ -124,11 +111,8 @@ impl MediaTable {
         Ok(Written { rows: written.into_iter().flatten().collect(), replaced })
     }
 
-    /// Deletes a project's file: its row, which is returned. Its objects are doomed: to be deleted, then settled. `None` if
-    /// there is none.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Deletes a project's file and returns its row; `None` if there is none. The file's objects are marked for
+    /// deletion in the ledger; the caller deletes them.
     pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, TableError> {
         self.retrying(|| self.delete_once(project, id)).await
     }
@@ -143,14 +127,14 @@ impl MediaTable {
             return Ok(None);
         };
         transaction.exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),)).await?;
-        enter(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
+        add_to_ledger(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
         fault::reach(Point::RowDeleted);
         transaction.commit().await?;
         Ok(Some(row))
     }
 }
 
-/// Records what an upload has become.
+/// Records the file that an upload has become.
 async fn end_upload(
     transaction: &mut Transaction<'_>,
     upload: FinishedUpload,
@@ -158,13 +142,14 @@ async fn end_upload(
 ) -> Result<(), WriteError> {
     let statement = "UPDATE selkie.media_uploads SET media_id = ?, received = length, expires_at = ?
         WHERE id = ? AND media_id IS NULL";
-    let values = (file.get(), upload.told_until, upload.id);
+    let values = (file.get(), upload.expires_at, upload.id);
     transaction.exec_drop(statement, values).await?;
     if transaction.affected_rows() == 1 { Ok(()) } else { Err(WriteError::NoUpload) }
 }
 
-/// Takes the locks, and makes the folder private if that is asked. Whether it is.
-async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool, WriteError> {
+/// Locks the project and its folder's privacy, and makes the folder private if requested. Returns whether it is
+/// private.
+async fn lock_folder(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool, WriteError> {
     let (project, folder) = (files.project.as_str(), files.folder.as_str());
     let makes_private = files.makes_folder_private();
     let lock = if makes_private {
@@ -177,11 +162,11 @@ async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool
         return Err(WriteError::NoProject);
     }
     if makes_private {
-        hide(transaction, project, folder).await?;
+        make_private(transaction, project, folder).await?;
         return Ok(true);
     }
     let lineage: Vec<Value> = std::iter::once("").chain(files.folder.lineage()).map(Into::into).collect();
-    // Locking reads see the newest state, where others would see that of the transaction's beginning.
+    // A locking read sees the newest state, a plain read that of the transaction's start.
     let statement = format!(
         "SELECT 1 FROM selkie.media_folders WHERE project = ? AND folder IN ({}) AND private
          LIMIT 1 LOCK IN SHARE MODE",
@@ -192,8 +177,8 @@ async fn open(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool
     Ok(private.is_some())
 }
 
-/// Makes a folder private, and all that is in it or below.
-async fn hide(transaction: &mut Transaction<'_>, project: &str, folder: &str) -> Result<(), TableError> {
+/// Makes a folder private, with all files in it and below it.
+async fn make_private(transaction: &mut Transaction<'_>, project: &str, folder: &str) -> Result<(), TableError> {
     transaction
         .exec_drop(
             "INSERT INTO selkie.media_folders (project, folder, private) VALUES (?, ?, TRUE)
@@ -206,15 +191,15 @@ async fn hide(transaction: &mut Transaction<'_>, project: &str, folder: &str) ->
         transaction.exec_drop(hidden, (project,)).await?;
         return Ok(());
     }
-    // What begins with the folder and a slash: a range of the index, since 0 is the character after the slash.
+    // All folders that begin with the folder and a slash: a range of the index, since `0` is the character after `/`.
     let below = format!("{hidden} AND (folder = ? OR folder >= ? AND folder < ?)");
     let values = (project, folder, format!("{folder}/"), format!("{folder}0"));
     transaction.exec_drop(below, values).await?;
     Ok(())
 }
 
-/// Takes the new objects out of the ledger: all of them, or the transaction must not be.
-async fn take_out(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<(), WriteError> {
+/// Removes the new objects from the ledger. Fails if one of them is missing there or marked for deletion.
+async fn take_from_ledger(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<(), WriteError> {
     let objects: Vec<ObjectKey> = files.items.iter().flat_map(NewRow::objects).collect();
     let statement = format!("DELETE FROM selkie.media_due WHERE object IN ({}) AND due_at > 0", marks(objects.len()));
     let values = Params::Positional(bound(&objects));
@@ -222,8 +207,8 @@ async fn take_out(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<
     if transaction.affected_rows() == objects.len() as u64 { Ok(()) } else { Err(WriteError::Swept) }
 }
 
-/// Enters objects that no row names any more in the ledger, doomed.
-async fn enter(transaction: &mut Transaction<'_>, objects: &[ObjectKey]) -> Result<(), TableError> {
+/// Adds objects that no file names any more to the ledger, marked for deletion.
+async fn add_to_ledger(transaction: &mut Transaction<'_>, objects: &[ObjectKey]) -> Result<(), TableError> {
     if objects.is_empty() {
         return Ok(());
     }
@@ -254,8 +239,8 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
     }
 }
 
-/// Inserts a row, or puts it in the place of the one that is there: then the objects of that.
-async fn put(
+/// Inserts a row or, if allowed, replaces the row of the same path and returns the objects of the replaced one.
+async fn insert_or_replace(
     transaction: &mut Transaction<'_>,
     existing: Existing,
     visibility: Visibility,
@@ -269,7 +254,7 @@ async fn put(
         if let Some(old) = found.map(read).transpose()? {
             row.id = old.id;
             row.created_at = old.created_at;
-            // Replacing the bytes shows nobody what was hidden, unless that is asked.
+            // Replacing a private file keeps it private, unless publication is requested.
             row.private |= old.private && visibility != Visibility::MadePublic;
             update(transaction, row).await?;
             return Ok(Some(old.objects().collect()));
@@ -282,7 +267,7 @@ async fn put(
         }
         Err(error) if error.errno() == Some(DUPLICATE) => Err(match existing {
             Existing::Stays => WriteError::Exists { folder: row.folder.clone(), name: row.name.clone() },
-            // Another was quicker since the look; the next try finds its row.
+            // Another transaction inserted the row since the SELECT; the retry finds and replaces it.
             Existing::IsReplaced => TableError::Contended.into(),
         }),
         Err(error) => Err(error.into()),
@@ -311,7 +296,7 @@ async fn update(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_asyn
     transaction.exec_drop(statement, Params::Positional(values.collect())).await
 }
 
-/// What a replacement changes, in the order of both statements.
+/// Returns the values that both INSERT and UPDATE write, in the order of their columns.
 fn contents(row: &MediaRow) -> Vec<Value> {
     let small = row.thumbnail.as_ref();
     vec![

@@ -141,7 +141,7 @@ impl Library {
         // What was announced before the grace began.
         let due = now() + PUBLISH_GRACE.saturating_sub(terms.grace).as_secs();
         if terms.effect == Effect::Counts {
-            let left_over = self.table.left_over(due).await?;
+            let left_over = self.table.deletable_by(due).await?;
             swept.due = self.store.existing(&left_over).await?.len() as u64;
             swept.staged = self.store.sweep_staging(Effect::Counts).await? as u64;
             return Ok(swept);
@@ -192,7 +192,7 @@ impl Library {
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {
-            let due = self.table.due(now, SWEPT_AT_ONCE).await?;
+            let due = self.table.mark_due(now, SWEPT_AT_ONCE).await?;
             if due.is_empty() {
                 break;
             }
@@ -208,7 +208,7 @@ impl Library {
     /// Which of these neither a row nor the ledger names. They can't be named later either: objects are announced before
     /// they are stored.
     async fn unnamed(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, SweepError> {
-        let named = self.table.named(keys).await?;
+        let named = self.table.known(keys).await?;
         let unnamed = keys.iter().copied().filter(|key| !named.contains(key));
         Ok(unnamed.collect())
     }

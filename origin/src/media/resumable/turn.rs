@@ -181,7 +181,7 @@ impl Turn {
     /// What the transaction that records its file is to know.
     #[must_use]
     pub fn finished(&self) -> FinishedUpload {
-        FinishedUpload { id: self.row.id, told_until: now() + TUS_FINISHED_SECONDS }
+        FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
     /// Asks again which file the upload has become: where MariaDB fell silent, it may have happened all the same.

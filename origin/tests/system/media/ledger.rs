@@ -21,22 +21,22 @@ async fn what_is_due_is_told_until_it_is_settled() {
     table.announce(&[later], now() - 5).await.unwrap();
     table.announce(&[never], now() + 3_600).await.unwrap();
     table.announce(&[], 1).await.unwrap();
-    assert_eq!(table.due(now(), 1).await.unwrap().len(), 1);
-    let mut due = table.due(now(), 10).await.unwrap();
+    assert_eq!(table.mark_due(now(), 1).await.unwrap().len(), 1);
+    let mut due = table.mark_due(now(), 10).await.unwrap();
     due.sort_unstable();
     assert_eq!(due, [late, later]);
     // What is not doomed does not go.
-    table.settle(&[late, never]).await.unwrap();
-    assert_eq!(table.due(now(), 10).await.unwrap(), [later]);
+    table.remove_marked(&[late, never]).await.unwrap();
+    assert_eq!(table.mark_due(now(), 10).await.unwrap(), [later]);
     let many: Vec<_> = (0..1_201).map(|_| ObjectKey::new()).collect();
     table.announce(&many, now() + 3_600).await.unwrap();
     let asked: Vec<_> = many.iter().copied().chain([never, late]).collect();
-    let named = table.named(&asked).await.unwrap();
+    let named = table.known(&asked).await.unwrap();
     assert_eq!(named.len(), 1_202);
     assert!(!named.contains(&late));
-    assert_eq!(table.doom(&many).await.unwrap().len(), 1_201);
-    table.settle(&many).await.unwrap();
-    assert_eq!(table.due(now(), 10).await.unwrap(), [later]);
+    assert_eq!(table.mark_for_deletion(&many).await.unwrap().len(), 1_201);
+    table.remove_marked(&many).await.unwrap();
+    assert_eq!(table.mark_due(now(), 10).await.unwrap(), [later]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,7 +44,7 @@ async fn an_upload_that_a_sweeper_overtook_fails_whole() {
     let (table, project) = library("media-swept").await;
     let files = upload(&project, "", vec![item("a"), picture("b")]);
     table.announce(&keys(&files), now() + 3_600).await.unwrap();
-    assert_eq!(table.doom(&keys(&files)[2..]).await.unwrap().len(), 1);
+    assert_eq!(table.mark_for_deletion(&keys(&files)[2..]).await.unwrap().len(), 1);
     let refused = table.write(&files).await;
     assert!(matches!(refused, Err(WriteError::Swept)), "{refused:?}");
     for name in ["a", "b"] {
@@ -75,7 +75,7 @@ async fn a_sweeper_waits_for_a_transaction_that_is_naming_what_is_due() {
     until_waiting(&mut root, 1).await;
     let sweeper = tokio::spawn({
         let (table, keys) = (table.clone(), keys(&files));
-        async move { table.doom(&keys).await.unwrap() }
+        async move { table.mark_for_deletion(&keys).await.unwrap() }
     });
     until_waiting(&mut root, 2).await;
     root.query_drop("ROLLBACK").await.unwrap();

@@ -34,7 +34,7 @@ async fn what_is_written_is_found_by_path_and_by_id() {
     assert_eq!(table.get(&other, first.id).await.unwrap(), None);
     assert_eq!(table.delete(&other, first.id).await.unwrap(), None);
     // All of it is out of the ledger.
-    assert!(table.doom(&keys(&files)).await.unwrap().is_empty());
+    assert!(table.mark_for_deletion(&keys(&files)).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +77,7 @@ async fn a_taken_name_refuses_the_whole_upload() {
     let found = table.lookup(&path(&project, "f", "b")).await.unwrap();
     assert_eq!(found.as_ref(), before.rows.first());
     // What was announced is in the ledger still.
-    let mut doomed = table.doom(&keys(&second)).await.unwrap();
+    let mut doomed = table.mark_for_deletion(&keys(&second)).await.unwrap();
     let mut announced = keys(&second);
     doomed.sort_unstable();
     announced.sort_unstable();
@@ -104,10 +104,10 @@ async fn replacing_keeps_the_id_and_dooms_the_old_objects() {
     assert_eq!(table.get(&project, old.id).await.unwrap().as_ref(), Some(new));
     let gone: Vec<_> = old.objects().collect();
     assert_eq!(after.replaced, gone);
-    let named = table.named(&gone).await.unwrap();
+    let named = table.known(&gone).await.unwrap();
     assert_eq!(named, gone.iter().copied().collect());
-    table.settle(&gone).await.unwrap();
-    assert!(table.named(&gone).await.unwrap().is_empty());
+    table.remove_marked(&gone).await.unwrap();
+    assert!(table.known(&gone).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +131,7 @@ async fn of_many_writers_of_one_name_exactly_one_wins() {
             match outcome {
                 Ok(written) => won.push(written),
                 Err(WriteError::Exists { .. }) => {
-                    let doomed = table.doom(&keys(&files)).await.unwrap();
+                    let doomed = table.mark_for_deletion(&keys(&files)).await.unwrap();
                     assert_eq!(doomed.len(), 3);
                 }
                 Err(other) => panic!("{other}"),
@@ -175,7 +175,7 @@ async fn writers_that_replace_all_succeed_and_leave_one_row() {
         }
         assert_eq!(replaced.len(), 21);
         // Each object is either named or doomed, and none is both.
-        let mut doomed = table.doom(&all).await.unwrap();
+        let mut doomed = table.mark_for_deletion(&all).await.unwrap();
         replaced.sort_unstable();
         doomed.sort_unstable();
         assert_eq!(doomed, replaced);
@@ -200,7 +200,7 @@ async fn deleting_takes_the_row_and_dooms_its_objects_once() {
     }
     assert_eq!(deleted, [row]);
     assert_eq!(table.lookup(&path(&project, "", "a")).await.unwrap(), None);
-    assert_eq!(table.doom(&keys(&files)).await.unwrap().len(), 2);
+    assert_eq!(table.mark_for_deletion(&keys(&files)).await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The end of accounts and of their connections.
+//! Drops accounts and ends their connections.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,11 @@ use super::AccountName;
 use crate::database::admin::{Admin, AdminError};
 use crate::database::ask;
 
-/// MariaDB's number for "unknown thread id".
+/// `ER_NO_SUCH_THREAD`
 const NO_SUCH_THREAD: u16 = 1094;
 
 impl Admin {
-    /// Drops a project's two accounts, wherever they are. Those that are gone already are no fault.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Drops both accounts of a project at every host, as far as they exist.
     pub async fn drop_accounts(&self, project: &ProjectName) -> Result<(), AdminError> {
         let accounts = self.accounts().await?;
         for access in [Access::Full, Access::Read] {
@@ -31,12 +28,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Ends the connections of these accounts, or only those whose default schema is `database`: such a
-    /// connection keeps its rights on that schema after they were revoked. Returns whether the admin
-    /// account may do this.
-    ///
-    /// # Errors
-    /// MariaDB failed.
+    /// Ends the connections of these accounts: all, or only those with default schema `database`, which keep their
+    /// privileges on it after a REVOKE. Returns false if the admin account may not end connections.
     pub async fn end_connections(&self, users: &[String], database: Option<&DatabaseName>) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(u64, String, Option<String>)> =
@@ -48,7 +41,6 @@ impl Admin {
             }
             match self.run(format!("KILL CONNECTION {id}")).await {
                 Err(error) if error.errno() == Some(NO_SUCH_THREAD) => {}
-                // Not the administrator's to end.
                 Err(AdminError::Denied { .. }) => return Ok(false),
                 outcome => outcome?,
             }

@@ -1,31 +1,29 @@
-//! What an account may do, as `information_schema` tells it.
+//! The rights of accounts, parsed from `information_schema`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Privileges by the pattern of the databases that they are on.
+/// Privileges by database pattern.
 pub type DatabaseRights = BTreeMap<String, BTreeSet<String>>;
 
-/// What an account may do, as MariaDB knows it.
+/// The rights of an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountState {
-    /// What its password is checked against; `None` if the admin account may not see it.
+    /// The stored password hash; `None` if the admin account may not read it.
     pub password_hash: Option<String>,
     /// Privileges on the whole server, without USAGE.
     pub global: BTreeSet<String>,
-    /// Privileges by database pattern.
     pub databases: DatabaseRights,
-    /// Roles that it may take on.
     pub roles: BTreeSet<String>,
-    /// Anything else: rights on single tables, the right to grant. In words.
+    /// Other rights, as text: privileges on single tables and columns, GRANT OPTION.
     pub other: BTreeSet<String>,
 }
 
-/// `(user, host)` → what it may do.
+/// Accounts by `(user, host)`.
 pub type Accounts = BTreeMap<(String, String), AccountState>;
 
 pub(super) type Grant = (String, String, String, String);
 
-/// All rights on the server, on databases, on tables and columns: grantee, kind, place, privilege.
+/// All privileges on the server, on databases, tables and columns. Columns: grantee, kind, object, privilege.
 pub(super) const GRANTS: &str = "SELECT GRANTEE, 'global', '', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
     UNION ALL SELECT GRANTEE, 'grantable', '*.*', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
         WHERE IS_GRANTABLE = 'YES'
@@ -40,7 +38,7 @@ pub(super) const GRANTS: &str = "SELECT GRANTEE, 'global', '', PRIVILEGE_TYPE FR
 impl AccountState {
     pub(super) fn note(&mut self, kind: &str, place: String, privilege: String) {
         match kind {
-            // What an account without any right is said to have.
+            // USAGE means "no privileges".
             "global" | "grantable" if privilege == "USAGE" => {}
             "global" => {
                 self.global.insert(privilege);
@@ -58,7 +56,7 @@ impl AccountState {
     }
 }
 
-/// `'user'@'host'`, as `information_schema` writes it.
+/// Splits `'user'@'host'`, as `information_schema` writes it.
 pub(super) fn split_grantee(grantee: &str) -> Option<(String, String)> {
     let inner = grantee.strip_prefix('\'')?.strip_suffix('\'')?;
     let (user, host) = inner.rsplit_once("'@'")?;

@@ -1,5 +1,5 @@
-//! Origins that start at once on nodes of a cluster: they have no lock in common, and MariaDB takes one's side where
-//! they stand against each other. Here their secrets differ, and with that the names of their locks.
+//! Migrations that several origins start at once on nodes of a cluster, where no lock is shared and one transaction of
+//! a conflict is rolled back. Each origin here has another secret, and so another name for its lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::embedded::{Embedded, Role};
 use crate::secret::InstallationSecret;
 use crate::system::System;
 
-/// Longest that a test waits for what must happen.
+/// The limit for each wait of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fixture {
@@ -24,7 +24,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// An empty MariaDB, and systems over it that share nothing else.
+    /// Starts an empty MariaDB, and systems on it that share nothing else.
     async fn start(systems: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = |name: &str| {
@@ -78,8 +78,8 @@ async fn origins_that_start_at_once_without_a_common_lock_all_get_ready() {
     assert_eq!(version, u64::from(super::SCHEMA_VERSION));
 }
 
-/// The deadlock is real: the migration's insert, by a trigger, takes `a` and waits for `b`, which another transaction
-/// has that now wants `a`. MariaDB breaks up the one that has changed less.
+/// Forces a deadlock: a trigger of the migration's INSERT locks `a` and waits for `b`, which another transaction holds
+/// that then waits for `a`. MariaDB rolls back the transaction that has changed less.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_that_loses_a_deadlock_is_tried_again() {
     let fixture = Fixture::start(1).await;
@@ -106,7 +106,7 @@ async fn a_migration_that_loses_a_deadlock_is_tried_again() {
     let blocked = async {
         let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
         while number(&mut watcher, waiting).await == 0 {
-            // The table is brought up to date only when nobody has read it for 0.1 s.
+            // MariaDB refreshes this table only if nobody has read it for 0.1 s.
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
@@ -119,6 +119,6 @@ async fn a_migration_that_loses_a_deadlock_is_tried_again() {
     drop((other, watcher));
     fixture.stop().await;
     migrated.unwrap();
-    // Both of the other's, and both of the one try that was not rolled back.
+    // Two updates by the other transaction, and two by the one attempt that was not rolled back.
     assert_eq!(taken, 4);
 }
