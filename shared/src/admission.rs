@@ -1,7 +1,6 @@
-//! The front door of both hosts: decides in one order who may send the body of which operation.
-//!
-//! Knows neither bodies nor how a key is verified: authentication is a parameter, since the edge has only public keys,
-//! and the origin also knows which keys were revoked.
+//! Admission of a request in both hosts: checks route, key, options, access and the body's type, in this order.
+//! Doesn't read bodies or verify keys: authentication is a parameter, since only the origin knows which keys are
+//! revoked.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Principal;
@@ -11,13 +10,12 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Borrow;
 
-/// Admits a request to its body: checks the route, then calls `authenticate`, then checks the rest of the head, the policy
-/// and the body's type. `authenticate` gets the action, if the head is right, and may also refuse a caller whose key
-/// holds.
+/// Checks the route, calls `authenticate`, then checks the rest of the head, the access and the body's type.
+/// `authenticate` gets the action, or `None` if the head is invalid, and may refuse a caller whose key is valid.
 ///
 /// # Errors
-/// `route_not_found`, `method_not_allowed` and `uri_too_long`, which anybody is told; those of `authenticate`; those of
-/// [`parse_head`]; `full_access_required`; `unsupported_media_type`. The first in this order.
+/// The first of: `route_not_found`, `method_not_allowed`, `uri_too_long` (reported without a key); those of
+/// `authenticate`; those of [`parse_head`]; `full_access_required`; `unsupported_media_type`.
 pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
@@ -32,7 +30,7 @@ pub async fn admit<P: Borrow<Principal>>(
     Ok((principal, pending))
 }
 
-/// Checks a body's announced length, before a byte of the body is read.
+/// Checks a body's `Content-Length`, before the body is read.
 ///
 /// # Errors
 /// `body_too_large`.
@@ -43,14 +41,13 @@ pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
     }
 }
 
-/// Returns the refusal of a body of more than `most` bytes.
 #[must_use]
 pub fn body_too_large(most: usize) -> Problem {
     Problem::new(ErrorCode::BodyTooLarge, format!("The body is larger than {most} bytes."))
         .with_hint("Send the records in several requests.")
 }
 
-/// Whether a fault is of the route itself, which a caller is told without a key.
+/// Returns whether an error is reported to callers without a key.
 const fn is_public(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RouteNotFound | ErrorCode::MethodNotAllowed | ErrorCode::UriTooLong)
 }
@@ -83,7 +80,6 @@ mod tests {
         RequestHead { method, path, query, ..RequestHead::default() }
     }
 
-    /// Admits a request whose authentication does not wait.
     fn admit_now(
         head: &RequestHead<'_>,
         authenticate: impl AsyncFnOnce(Option<Action>) -> Result<Principal, Problem>,

@@ -1,53 +1,44 @@
-//! The conditions of a request for something that has a tag and a date (RFC 9110, section 13), as both the origin and
-//! what keeps files before it judge them. Compares texts; knows neither files nor their bytes.
+//! Conditional requests (RFC 9110, section 13) for files, as the origin and the edge's cache evaluate them.
+//! Compares header texts; knows neither files nor their bytes.
 
 use crate::error::{ErrorCode, Problem};
 use httpdate::HttpDate;
 use std::borrow::Cow;
 
-/// What tells one version of a file from another.
 #[derive(Clone, Debug)]
 pub struct Validators<'a> {
-    /// The tag in its quotes, a strong one.
+    /// A strong entity tag, with its quotes.
     pub tag: &'a str,
-    /// When it became what it is.
+    /// `Last-Modified`.
     pub modified: HttpDate,
 }
 
-/// The headers that make a request conditional.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions<'a> {
-    /// `If-Match`.
     pub if_match: Option<Cow<'a, str>>,
-    /// `If-Unmodified-Since`.
     pub if_unmodified_since: Option<Cow<'a, str>>,
-    /// `If-None-Match`.
     pub if_none_match: Option<Cow<'a, str>>,
-    /// `If-Modified-Since`.
     pub if_modified_since: Option<Cow<'a, str>>,
-    /// `If-Range`.
     pub if_range: Option<Cow<'a, str>>,
 }
 
-/// What follows from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The file is sent.
     Send,
-    /// The caller has it already.
+    /// 304: the caller's copy is current.
     NotModified,
-    /// It is not the one that the caller means.
+    /// 412: the file is not the version that the condition names.
     Failed,
 }
 
 impl Conditions<'_> {
-    /// Judges all of them but `If-Range`.
+    /// Evaluates all conditions except `If-Range`.
     #[must_use]
     pub fn judge(&self, validators: &Validators<'_>) -> Verdict {
         let Validators { tag, modified } = validators;
         let holds = match (&self.if_match, &self.if_unmodified_since) {
             (Some(tags), _) => names_strongly(tags, tag),
-            // A date that is none is ignored.
+            // An invalid date is ignored.
             (None, Some(date)) => read(date).is_none_or(|date| *modified <= date),
             (None, None) => true,
         };
@@ -62,8 +53,8 @@ impl Conditions<'_> {
         if has_it { Verdict::NotModified } else { Verdict::Send }
     }
 
-    /// Whether a `Range` holds for this version. A date must be that of the version: a caller may use one only if a
-    /// second had passed since (section 8.8.2.2), so that it stands for one version.
+    /// Returns whether the `Range` header applies to this version, by `If-Range`. A date must equal `modified`: callers
+    /// may use one only if it is a strong validator (section 8.8.2.2).
     #[must_use]
     pub fn range_holds(&self, validators: &Validators<'_>) -> bool {
         match self.if_range.as_deref().map(str::trim) {
@@ -75,25 +66,24 @@ impl Conditions<'_> {
     }
 }
 
-/// What is said where a condition does not hold for a file.
 #[must_use]
 pub fn failed() -> Problem {
     Problem::new(ErrorCode::PreconditionFailed, "The file is not the one that the condition names.")
 }
 
-/// A date of HTTP, in any of its three forms.
+/// Parses an HTTP date, in any of its three forms.
 fn read(date: &str) -> Option<HttpDate> {
     date.trim().parse().ok()
 }
 
-/// Whether an `If-None-Match` names a tag, which stands in its quotes: by `*`, or in a list, weak or strong. What is no
-/// list of tags names nothing.
+/// Returns whether an `If-None-Match` names `tag` (with its quotes): by `*`, or in a list, weak or strong. Parsing
+/// stops at the first malformed tag.
 #[must_use]
 pub fn names(if_none_match: &str, tag: &str) -> bool {
     if_none_match.trim() == "*" || tags(if_none_match).any(|(listed, _)| listed == tag)
 }
 
-/// Whether an `If-Match` or an `If-Range` names a tag: a weak one, which may stand for other bytes, does not.
+/// Returns whether an `If-Match` or `If-Range` names `tag`. A weak tag never does, since it may stand for other bytes.
 #[must_use]
 pub fn names_strongly(if_match: &str, tag: &str) -> bool {
     if_match.trim() == "*" || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
@@ -105,7 +95,7 @@ enum Strength {
     Strong,
 }
 
-/// The tags of a list, each in its quotes and without its `W/`, until something is none.
+/// Returns the tags of a list, each in its quotes and without `W/`, up to the first malformed one.
 fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
     let mut rest = list;
     std::iter::from_fn(move || {

@@ -1,38 +1,34 @@
-//! Cross-origin rules: which pages may call, and the headers that tell their browsers so.
-//!
-//! Keys are bearer tokens and no cookie is ever read, so any page may call by default. Both hosts
-//! answer with the same headers; neither a key nor a path plays a part here.
+//! Cross-origin rules: which web pages may call, and the headers that tell their browsers so.
+//! Keys are bearer tokens and no cookie is read, so any page may call by default. Knows neither keys nor paths.
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use std::fmt;
 
-/// A day: the longest that the interface promises a preflight to be cached.
+/// A day.
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
-/// What a page may send. `*` does not cover `Authorization`, so that is named.
+/// `*` does not cover `Authorization`, which is therefore named.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, traceparent, tracestate, *";
 
-/// Every method of the interface.
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// What a page may read beside the few headers that browsers always show.
+/// Response headers that pages may read, beside those that browsers always show.
 const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
                                Idempotency-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
                                Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, \
                                Upload-Offset, WWW-Authenticate, X-Request-Id";
 
-/// The origins (scheme, host, port) whose pages may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsOrigins {
-    /// Empty: any.
+    /// Empty: any origin.
     listed: Vec<Box<str>>,
 }
 
-/// As [`CorsOrigins::parse`] reads it.
+/// Writes the list as [`CorsOrigins::parse`] reads it.
 impl fmt::Display for CorsOrigins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.listed.is_empty() {
@@ -43,7 +39,6 @@ impl fmt::Display for CorsOrigins {
 }
 
 impl CorsOrigins {
-    /// Any origin.
     #[must_use]
     pub const fn any() -> Self {
         Self { listed: Vec::new() }
@@ -61,7 +56,7 @@ impl CorsOrigins {
         Ok(Self { listed })
     }
 
-    /// The headers of every answer, to a request with that `Origin` header.
+    /// Returns the CORS headers of a response to a request with this `Origin`.
     pub fn answer_headers<'a>(
         &self,
         origin: Option<&'a str>,
@@ -74,12 +69,12 @@ impl CorsOrigins {
         };
         let allow = allowed.map(|value| ("access-control-allow-origin", value));
         let expose = allowed.map(|_| ("access-control-expose-headers", EXPOSED_HEADERS));
-        // Who asked decides the answer: a cache must know.
+        // The response depends on the `Origin` header, which caches must know.
         let vary = (!any).then_some(("vary", "Origin"));
         [allow, expose, vary].into_iter().flatten()
     }
 
-    /// The headers that a preflight's answer (204, no body) has beside those of every answer.
+    /// Returns the headers that a preflight response (204, no body) has beside those of every response.
     pub fn preflight_headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         [
             ("access-control-allow-methods", ALLOWED_METHODS),
@@ -90,16 +85,15 @@ impl CorsOrigins {
     }
 }
 
-/// Whether a request is a browser's preflight, which is answered without a key. `OPTIONS` without
-/// these two headers asks for a table's metadata. What an `Origin` holds does not matter, but an empty one is none: some HTTP
-/// parsers leave empty headers out.
+/// Returns whether a request is a browser's preflight, which needs no key. `OPTIONS` without these two headers asks for
+/// a table's metadata. An empty `Origin` counts as none, because some HTTP parsers leave empty headers out.
 #[must_use]
 pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_method: Option<&str>) -> bool {
     let has_origin = origin.is_some_and(|origin| !origin.is_empty());
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()
 }
 
-/// An origin as browsers send it: lower case, no path.
+/// Parses an origin as browsers send it: lower case, no path.
 fn parse_origin(entry: &str) -> Result<Box<str>, Problem> {
     let host = entry.strip_prefix("https://").or_else(|| entry.strip_prefix("http://"));
     let well_formed = host.is_some_and(|host| {

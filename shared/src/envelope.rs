@@ -1,5 +1,4 @@
-//! The body of a success, written as bytes while its rows arrive: nothing is kept but the chunk that is
-//! being filled. Rows come out in the envelope, or bare as lines of JSON or of CSV.
+//! Writes the body of a success row by row, in the envelope or as bare NDJSON or CSV. Holds only the current chunk.
 
 mod keys;
 mod text;
@@ -9,31 +8,29 @@ pub use text::{write_csv, write_string};
 
 use crate::format::Format;
 
-/// What every success begins with.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":";
 
-/// What the payload of an envelope is.
+/// The form of an envelope's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `"payload":[{…},{…}]`
     Rows,
     /// `"payload":{…}`; exactly one row must be written.
     Row,
-    /// `"payload":[[{…}],[{…}]]`: several result sets; only one set comes out as [`Shape::Rows`].
+    /// `"payload":[[{…}],[{…}]]`: several result sets; a single set is written as [`Shape::Rows`].
     Sets,
 }
 
-/// What an envelope tells beside its payload. Rows without an envelope have no place for it: see
-/// [`Format::has_trailer`].
+/// Members of an envelope beside its payload. Formats without an envelope leave them out: see [`Format::has_trailer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
-    /// `"count"`: how many records there are without paging.
+    /// Number of records on all pages.
     pub count: Option<u64>,
-    /// `"next"`: where the page after this one begins.
+    /// Cursor of the next page.
     pub next: Option<String>,
 }
 
-/// Writes an answer row by row.
+/// Encodes an answer row by row.
 #[derive(Debug)]
 pub struct Encoder {
     out: Vec<u8>,
@@ -45,7 +42,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Begins an envelope, with room for `capacity` bytes.
+    /// Begins an envelope, with an initial buffer of `capacity` bytes.
     #[must_use]
     pub fn begin(shape: Shape, capacity: usize) -> Self {
         let mut out = Vec::with_capacity(capacity);
@@ -56,8 +53,7 @@ impl Encoder {
         Self::with(out, Format::Envelope, shape)
     }
 
-    /// Begins an answer in any form. `keys` are those of all its rows; without an envelope, rows stand
-    /// bare whatever the shape.
+    /// Begins an answer in any format. `keys` name the cells of all rows; formats without an envelope ignore `shape`.
     #[must_use]
     pub fn begin_as(format: Format, shape: Shape, keys: &Keys, capacity: usize) -> Self {
         if format == Format::Envelope {
@@ -75,13 +71,11 @@ impl Encoder {
         Self { out, format, shape, rows: 0, rows_in_set: 0, sets: 0 }
     }
 
-    /// The form of the answer, which decides how cells are written: as JSON, or as CSV.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Begins the next result set of [`Shape::Sets`].
     pub fn next_set(&mut self) {
         if self.sets > 0 {
             self.out.extend_from_slice(b"],");
@@ -91,8 +85,9 @@ impl Encoder {
         self.rows_in_set = 0;
     }
 
-    /// Writes one row: `write` is called for each cell's place and appends its text in the answer's
-    /// form (nothing for a NULL of CSV); `is_null` is asked whether the objects of the row are there.
+    /// Writes one row. `write` is called for each cell and appends its text in the answer's format (nothing for a NULL
+    /// in CSV); `is_null` returns whether a cell is NULL, and is called for the `presence` cells of nested objects
+    /// only.
     #[inline]
     pub fn row(&mut self, keys: &Keys, is_null: impl Fn(usize) -> bool, write: impl FnMut(usize, &mut Vec<u8>)) {
         match self.format {
@@ -112,44 +107,41 @@ impl Encoder {
         self.rows_in_set += 1;
     }
 
-    /// Bytes waiting to be taken.
+    /// Number of bytes written and not yet taken.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Whether nothing waits to be taken.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// Rows written so far.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Takes what is written so far and goes on in a new buffer of the same room.
+    /// Returns the bytes written so far and continues in a new buffer of the same capacity.
     pub fn take(&mut self) -> Vec<u8> {
         let room = self.out.capacity();
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
     }
 
-    /// Result sets begun so far.
     #[must_use]
     pub fn sets(&self) -> u64 {
         self.sets
     }
 
-    /// Ends the answer and gives its last bytes. [`Shape::Sets`] with only one set becomes that
-    /// set's rows, which needs all of its bytes: nothing may have been taken.
+    /// Ends the answer and returns its last bytes. [`Shape::Sets`] with a single set becomes that set's rows; this is
+    /// possible only if no bytes were taken before.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.finish_with(&Trailer::default())
     }
 
-    /// Ends the answer as [`Encoder::finish`] does, and tells `trailer` after the payload.
+    /// Ends the answer as [`Encoder::finish`] does, with `trailer` after the payload.
     #[must_use]
     pub fn finish_with(mut self, trailer: &Trailer) -> Vec<u8> {
         if !self.format.has_trailer() {
@@ -170,7 +162,6 @@ impl Encoder {
     }
 }
 
-/// What stands behind the payload, and the envelope's end.
 fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     if let Some(count) = trailer.count {
         out.extend_from_slice(b",\"count\":");
@@ -183,8 +174,7 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     out.push(b'}');
 }
 
-/// Appends one row as a JSON object, as [`Encoder::row`] writes it. Nothing is asked of a flat row but
-/// its cells.
+/// Appends one row as a JSON object; the arguments are those of [`Encoder::row`].
 #[inline]
 pub fn write_object(
     out: &mut Vec<u8>,
@@ -216,7 +206,6 @@ pub fn write_object(
     out.extend_from_slice(if has_none { b"{}" } else { b"}" });
 }
 
-/// One row as a line of CSV.
 fn write_line(out: &mut Vec<u8>, keys: &Keys, mut write: impl FnMut(usize, &mut Vec<u8>)) {
     for at in 0..keys.len() {
         if at > 0 {
@@ -227,13 +216,13 @@ fn write_line(out: &mut Vec<u8>, keys: &Keys, mut write: impl FnMut(usize, &mut 
     out.extend_from_slice(b"\r\n");
 }
 
-/// A whole envelope around one JSON text.
+/// Returns an envelope around a payload that is JSON text.
 #[must_use]
 pub fn success(payload: &[u8]) -> Vec<u8> {
     success_with(payload, &Trailer::default())
 }
 
-/// A whole envelope around one JSON text, with `trailer` after it.
+/// Returns an envelope around a payload that is JSON text, with `trailer` after the payload.
 #[must_use]
 pub fn success_with(payload: &[u8], trailer: &Trailer) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 32);

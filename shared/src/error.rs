@@ -1,8 +1,5 @@
-//! Everything that can go wrong for a caller: one enum, one table, one type.
-//!
-//! [`ErrorCode`] is the stable vocabulary; [`Problem`] is one occurrence of it. Nothing here knows
-//! where a problem comes from (HTTP, MariaDB, a worker): each stage turns its own failures into a
-//! `Problem` in one place.
+//! The errors that callers see: [`ErrorCode`] is the stable vocabulary, [`Problem`] one occurrence.
+//! Knows nothing of where a problem comes from: each stage converts its own errors to a `Problem` in one place.
 
 use crate::limits::IDENTIFIER_MAX_CHARS;
 use crate::rate::Allowance;
@@ -10,10 +7,10 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The header by which an origin's answer names what the origin can't reach, so that an edge asks another origin.
+/// Response header by which an origin names what it can't reach, so that the edge tries another origin.
 pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
 
-/// The value of [`UNAVAILABLE_HEADER`] where the origin can't reach MariaDB.
+/// Value of [`UNAVAILABLE_HEADER`] if the origin can't reach MariaDB.
 pub const UNAVAILABLE_DATABASE: &str = "database";
 
 macro_rules! codes {
@@ -23,22 +20,20 @@ macro_rules! codes {
         pub enum ErrorCode { $($(#[$doc])* $variant,)* }
 
         impl ErrorCode {
-            /// All codes, in the order of their statuses.
+            /// All codes, ordered by status.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
 
-            /// The code as callers see it.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(ErrorCode::$variant => $code,)* }
             }
 
-            /// The HTTP status that goes with it.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(ErrorCode::$variant => $status,)* }
             }
 
-            /// `Some(seconds to wait)` if the same request may succeed later by itself.
+            /// Returns the seconds to wait; `None` if retrying the same request can't succeed.
             #[must_use]
             pub const fn retry_after_seconds(self) -> Option<u32> {
                 match self { $(ErrorCode::$variant => $retry,)* }
@@ -48,7 +43,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The head of the request is not valid HTTP, or its URL not one that is read.
+    /// The head of the request is not valid HTTP, or its URL can't be parsed.
     InvalidRequest = "invalid_request", 400, None;
     /// The body is not JSON, or nests too deep.
     InvalidJson = "invalid_json", 400, None;
@@ -58,100 +53,79 @@ codes! {
     InvalidFilter = "invalid_filter", 400, None;
     /// The body is JSON of the wrong shape.
     InvalidBody = "invalid_body", 400, None;
-    /// A field that the table does not have.
     UnknownField = "unknown_field", 400, None;
-    /// A name that no database, table or field can have.
     InvalidIdentifier = "invalid_identifier", 400, None;
     /// MariaDB refused the statement's text.
     SqlError = "sql_error", 400, None;
-    /// A full-text search over fields without a FULLTEXT index.
     FulltextIndexMissing = "fulltext_index_missing", 400, None;
-    /// An upload whose bytes are not what they are said to be.
+    /// The bytes of an upload are not of the declared type.
     InvalidMedia = "invalid_media", 400, None;
-    /// No `Authorization` header.
     MissingKey = "missing_key", 401, None;
     /// The key is malformed or not signed by this installation.
     InvalidKey = "invalid_key", 401, None;
-    /// The key's lifetime is over.
     ExpiredKey = "expired_key", 401, None;
-    /// The key was revoked.
     RevokedKey = "revoked_key", 401, None;
     /// A read-only key asked for something that changes data.
     FullAccessRequired = "full_access_required", 403, None;
     /// MariaDB denied the project's account the right.
     PermissionDenied = "permission_denied", 403, None;
-    /// No such path.
     RouteNotFound = "route_not_found", 404, None;
-    /// No such database, or one of another project.
+    /// The database does not exist, or belongs to another project.
     DatabaseNotFound = "database_not_found", 404, None;
-    /// No such table or view.
     TableNotFound = "table_not_found", 404, None;
-    /// No record with that id.
     RecordNotFound = "record_not_found", 404, None;
-    /// No such media.
     MediaNotFound = "media_not_found", 404, None;
-    /// The path exists, the method does not.
     MethodNotAllowed = "method_not_allowed", 405, None;
-    /// A unique key already holds that value.
     DuplicateKey = "duplicate_key", 409, None;
-    /// A foreign key forbids it.
+    /// A foreign key constraint forbids the change.
     ForeignKeyViolation = "foreign_key_violation", 409, None;
-    /// A trigger or procedure refused, by SIGNAL.
+    /// A trigger or procedure refused with SIGNAL.
     RejectedByDatabase = "rejected_by_database", 409, None;
-    /// Media of that name exists in that folder.
+    /// The folder has a medium of that name.
     MediaExists = "media_exists", 409, None;
-    /// A deadlock, also after one silent retry.
+    /// A deadlock, also after one automatic retry.
     Deadlock = "deadlock", 409, Some(1);
-    /// The first request with this idempotency key still runs.
+    /// The first request with this idempotency key is still running.
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
-    /// Bytes for another place of an upload than the one that it has come to.
+    /// A chunk of a resumable upload whose `Upload-Offset` is not the upload's current offset.
     UploadOffsetMismatch = "upload_offset_mismatch", 409, None;
-    /// A file is no longer, or not yet, the one that the caller's condition names.
+    /// A file is not the version that the condition (`If-Match`, …) names.
     PreconditionFailed = "precondition_failed", 412, None;
-    /// The body is larger than allowed.
     BodyTooLarge = "body_too_large", 413, None;
-    /// The URL is longer than allowed.
     UriTooLong = "uri_too_long", 414, None;
-    /// The body's `Content-Type` is not one that is read here.
     UnsupportedMediaType = "unsupported_media_type", 415, None;
-    /// A part of a file that it does not have.
+    /// The requested range lies outside the file.
     RangeNotSatisfiable = "range_not_satisfiable", 416, None;
-    /// A value that the field can't hold.
     InvalidValue = "invalid_value", 422, None;
-    /// The idempotency key was used with another body.
+    /// The idempotency key was used with another request body.
     IdempotencyMismatch = "idempotency_mismatch", 422, None;
-    /// Another request is busy with the upload.
+    /// Another request is writing to the resumable upload.
     UploadLocked = "upload_locked", 423, Some(1);
-    /// Too many requests.
     RateLimited = "rate_limited", 429, Some(1);
-    /// More headers than are read, or longer ones.
+    /// The request has more or longer headers than allowed.
     HeadersTooLarge = "headers_too_large", 431, None;
-    /// A fault of ours; the log has its cause under the request id.
+    /// A bug or fault of Selkie; the log has its cause under the request id.
     Internal = "internal", 500, None;
-    /// The origin answered something that is no envelope.
+    /// The origin's response is not an envelope.
     BadOriginAnswer = "bad_origin_answer", 502, Some(1);
-    /// The origin could not be reached.
     OriginUnreachable = "origin_unreachable", 502, Some(2);
-    /// No origin can be asked: each of them failed just now.
+    /// Every origin failed shortly before, so that none is tried.
     OriginUnavailable = "origin_unavailable", 503, Some(1);
-    /// MariaDB can't be reached or is shutting down.
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
-    /// Too much waits already.
+    /// A queue or a limit of concurrent work is full.
     Overloaded = "overloaded", 503, Some(1);
-    /// A lock was not granted in time.
+    /// MariaDB's lock wait timed out.
     LockTimeout = "lock_timeout", 503, Some(1);
-    /// The media store can't be reached, or does not answer in time.
+    /// The media store can't be reached or timed out.
     StorageUnavailable = "storage_unavailable", 503, Some(2);
-    /// The statement ran for longer than allowed.
     QueryTimeout = "query_timeout", 504, None;
-    /// The origin did not answer in time.
     OriginTimeout = "origin_timeout", 504, Some(1);
-    /// The media store has no room left.
+    /// The media store is full.
     StorageFull = "storage_full", 507, None;
 }
 
 impl ErrorCode {
-    /// Whether the same request may succeed later by itself.
+    /// Returns whether the same request may succeed later.
     #[must_use]
     pub const fn retryable(self) -> bool {
         self.retry_after_seconds().is_some()
@@ -164,28 +138,26 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// Particulars of a failure, shown to callers under `details`.
+/// Details of an error, for callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Details {
-    /// What MariaDB said, if it was MariaDB that refused.
+    /// MariaDB's error, if MariaDB refused.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// The place of the operation at fault in its batch, counted from 0.
+    /// Index of the failed operation in its batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<usize>,
 }
 
-/// What MariaDB said when it refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal {
-    /// MariaDB's error number, for example 1062.
+    /// For example 1062.
     pub errno: u16,
-    /// The five characters of the SQLSTATE.
     pub sql_state: String,
 }
 
-/// One failure, ready to be shown to a caller. Holds no secret, path or SQL of ours.
+/// One error, ready for the caller. Contains no secret, path or SQL of Selkie's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     inner: Box<Inner>,
@@ -204,7 +176,7 @@ struct Inner {
 }
 
 impl Problem {
-    /// A problem with one plain sentence that names the thing at fault.
+    /// Creates a problem. `message` is one plain sentence that names the thing at fault.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -221,28 +193,26 @@ impl Problem {
         }
     }
 
-    /// Returns a 500: a fault of ours. `message` is for the caller, `cause` for the log only.
+    /// Returns an `internal` error (500). `message` is for the caller, `cause` for the log only.
     #[must_use]
     pub fn internal(message: impl Into<Cow<'static, str>>, cause: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::Internal, message).with_cause(cause)
     }
 
-    /// Adds what lies behind it, for the log only. It may name hosts and paths, but holds no key and no value of a
-    /// record.
+    /// Adds the cause, for the log only. It may name hosts and paths, but must contain no key and no value of a record.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cow<'static, str>>) -> Self {
         self.inner.cause = Some(cause.into());
         self
     }
 
-    /// Adds how to mend it.
+    /// Adds a hint how to fix the request.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.inner.hint = Some(hint.into());
         self
     }
 
-    /// Adds a hint if there is one.
     #[must_use]
     pub fn with_hint_if(self, hint: Option<impl Into<Cow<'static, str>>>) -> Self {
         match hint {
@@ -251,7 +221,7 @@ impl Problem {
         }
     }
 
-    /// Adds what MariaDB said.
+    /// Adds MariaDB's error number and SQLSTATE.
     #[must_use]
     pub fn with_details(mut self, errno: u16, sql_state: impl Into<String>) -> Self {
         let details = self.inner.details.get_or_insert_default();
@@ -259,7 +229,7 @@ impl Problem {
         self
     }
 
-    /// Says which operation of a batch it is about: in the message too, unless that is a trigger's own.
+    /// Adds the index of the operation in its batch to the details, and to the message unless a trigger wrote that.
     #[must_use]
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
@@ -269,66 +239,61 @@ impl Problem {
         self
     }
 
-    /// Adds the `Allow` header that a 405 carries, for example `"GET, POST"`.
+    /// Adds the `Allow` header of a 405, for example `"GET, POST"`.
     #[must_use]
     pub fn with_allow(mut self, methods: &'static str) -> Self {
         self.inner.allow = Some(methods);
         self
     }
 
-    /// Says what is left of a rate limit, and when there is more.
+    /// Adds the remaining rate limit, and when it is renewed, as headers.
     #[must_use]
     pub fn with_allowance(mut self, allowance: Allowance) -> Self {
         self.inner.allowance = Some(allowance);
         self.with_retry_after(allowance.seconds())
     }
 
-    /// Says when to try again, where that is known better than the code's usual time. For codes that pass by
-    /// themselves only.
+    /// Sets `Retry-After`, if a better value is known than the code's usual one. Ignored for codes that are not
+    /// retryable.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.inner.retry_after_seconds = Some(seconds);
         self
     }
 
-    /// The code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.inner.code
     }
 
-    /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.inner.code.status()
     }
 
-    /// The sentence for a person.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.inner.message
     }
 
-    /// The hint, if any.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.inner.hint.as_deref()
     }
 
-    /// What lies behind it, for the log; never shown to callers.
+    /// Returns the cause for the log; never sent to callers.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.inner.cause.as_deref()
     }
 
-    /// Particulars, if any.
     #[must_use]
     pub fn details(&self) -> Option<&Details> {
         self.inner.details.as_ref()
     }
 
-    /// Headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
-    /// `Cache-Control`, `RateLimit-Policy`, `RateLimit`.
+    /// Returns the headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
+    /// `Cache-Control`, `x-selkie-unavailable`, `RateLimit-Policy`, `RateLimit`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
         let allowance = self.inner.allowance.as_ref();
@@ -338,7 +303,7 @@ impl Problem {
             .map(|usual| self.inner.retry_after_seconds.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge = (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
-        // Caches on the way keep a 404 for minutes if nothing forbids it: a file may be there the next moment.
+        // Without `no-store`, caches keep a 404 for minutes, although the file may be uploaded the next moment.
         let unkept = (self.code() == ErrorCode::MediaNotFound).then_some(("cache-control", Cow::Borrowed("no-store")));
         let unavailable = (self.code() == ErrorCode::DatabaseUnavailable)
             .then_some((UNAVAILABLE_HEADER, Cow::Borrowed(UNAVAILABLE_DATABASE)));
@@ -349,7 +314,7 @@ impl Problem {
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
-    /// The envelope's bytes: `{"success":false,"payload":null,"error":{…}}`.
+    /// Returns the envelope: `{"success":false,"payload":null,"error":{…}}`.
     #[must_use]
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
         let envelope = Envelope {
@@ -397,10 +362,10 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The nearest of `names` to `wanted`, for a hint; `None` if none is near.
+/// Returns the name most similar to `wanted`, for a hint; `None` if none is similar.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing takes room and time of both lengths multiplied: a word of megabytes resembles no name.
+    // Comparing takes time and memory of the product of both lengths; a text of megabytes resembles no name.
     if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {
         return None;
     }

@@ -1,21 +1,16 @@
-//! A name for what was understood, made of all of it: two values of a type have one fingerprint only if they mean
-//! the same.
-//!
-//! [`std::hash::Hash`] says what of a value counts; here it is fed to SHA-256, which nobody finds two inputs for.
-//! The standard library's and derived implementations are prefix-free, so that no two values of one type run into each other; those of two types may.
-//! A fingerprint names things for a while, as in a cache; it differs between targets and versions, and is never
-//! stored for good.
+//! A collision-resistant cache key for a parsed value: two values of one type have the same only if they mean the same.
+//! [`std::hash::Hash`] is fed to SHA-256. Values of two types may share a fingerprint. It differs between targets and
+//! versions: never store it permanently.
 
 use sha2::{Digest, Sha256};
 use std::collections::BinaryHeap;
 use std::hash::{Hash, Hasher};
 
-/// The SHA-256 of what a value hashes.
+/// SHA-256 of what a value's [`Hash`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// The fingerprint of a value.
     #[must_use]
     pub fn of<T: Hash + ?Sized>(value: &T) -> Self {
         let mut sink = Sink(Sha256::new());
@@ -23,7 +18,7 @@ impl Fingerprint {
         Self(sink.0.finalize().into())
     }
 
-    /// Its 64 hexadecimal digits.
+    /// Returns 64 hexadecimal digits.
     #[must_use]
     pub fn to_hex(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -32,9 +27,9 @@ impl Fingerprint {
     }
 }
 
-/// Hashes items whose order has no meaning.
+/// Hashes items regardless of their order.
 pub(crate) fn unordered<T: Hash, H: Hasher>(items: &[T], state: &mut H) {
-    // A heap sorts as well, and adds less to a worker's size.
+    // A heap adds less code to the worker than a sort.
     let prints: BinaryHeap<Fingerprint> = items.iter().map(Fingerprint::of).collect();
     prints.into_sorted_vec().hash(state);
 }
@@ -46,7 +41,7 @@ impl Hasher for Sink {
         self.0.update(bytes);
     }
 
-    /// Asked for by hash tables alone, which this one never meets.
+    /// Only hash tables call it.
     fn finish(&self) -> u64 {
         0
     }

@@ -1,6 +1,5 @@
-//! The form of an answer's rows, chosen by the `Accept` header. Errors are always in the envelope.
+//! The format of an answer's rows, by the `Accept` header. Errors are always in the envelope.
 
-/// The form of an answer's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
     /// JSON in the envelope.
@@ -13,9 +12,9 @@ pub enum Format {
 }
 
 impl Format {
-    /// Chooses the form that a caller prefers (RFC 9110, section 12.5.1). A form without an envelope
-    /// must be asked for by its name, and preferred to JSON; JSON named beside it with the same weight
-    /// goes first, a wildcard does not. Nothing is refused: who accepts none of ours gets the envelope.
+    /// Returns the format that a caller prefers (RFC 9110, section 12.5.1). A format without an envelope must be named,
+    /// with a greater weight than JSON or its wildcards; against a wildcard, the same weight is enough. The envelope is
+    /// the default, also if the caller accepts none of the formats.
     #[must_use]
     pub fn from_accept(accept: Option<&str>) -> Self {
         let mut json = Wish::default();
@@ -32,7 +31,6 @@ impl Format {
         if json.is_preferred_to(best.1) { Self::Envelope } else { best.0 }
     }
 
-    /// The `Content-Type` of a success.
     #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -42,7 +40,7 @@ impl Format {
         }
     }
 
-    /// Whether an answer can tell something beside its rows: a count, the next page.
+    /// Returns whether the format can hold `count` and `next` beside the rows.
     #[must_use]
     pub const fn has_trailer(self) -> bool {
         matches!(self, Self::Envelope)
@@ -52,7 +50,7 @@ impl Format {
 /// A weight of 1, in thousandths.
 const WEIGHT_MAX: u16 = 1000;
 
-/// One entry of an `Accept` header that speaks of a form of ours.
+/// One entry of an `Accept` header that matches a format.
 struct Range {
     wanted: Wanted,
     weight: u16,
@@ -62,11 +60,10 @@ struct Range {
 enum Wanted {
     Json,
     Bare(Format),
-    /// One that JSON falls under.
+    /// A range that JSON matches.
     Wildcard,
 }
 
-/// The names by which each form may be asked for.
 const NAMES: [(&str, Wanted); 7] = [
     ("application/json", Wanted::Json),
     ("*/*", Wanted::Wildcard),
@@ -78,8 +75,7 @@ const NAMES: [(&str, Wanted); 7] = [
 ];
 
 impl Range {
-    /// None for a type that is not ours, or for a variant of ours that is never sent, such as CSV
-    /// without its header row.
+    /// Returns `None` for another type, and for a variant that is never sent, such as CSV without its header row.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next()?;
@@ -101,7 +97,7 @@ impl Range {
     }
 }
 
-/// How much JSON is wished for.
+/// The weights of JSON, by name and by wildcard.
 #[derive(Default)]
 struct Wish {
     exact: Option<u16>,
@@ -109,7 +105,7 @@ struct Wish {
 }
 
 impl Wish {
-    /// The more specific range decides, also if it weighs less.
+    /// The more specific range decides, even with a smaller weight.
     fn is_preferred_to(&self, other: u16) -> bool {
         match self.exact {
             Some(weight) => weight >= other,
@@ -118,7 +114,7 @@ impl Wish {
     }
 }
 
-/// `0.8` → 800. What is no weight counts as the least that is not nothing.
+/// Parses `0.8` as 800. An invalid weight counts as the smallest above 0.
 fn parse_weight(text: &str) -> u16 {
     let thousandths = |text: &str| -> Option<u16> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

@@ -1,14 +1,12 @@
-//! Names of projects, databases, tables and fields: parsed once, private inside.
-//!
-//! A value of these types is a *possible* name; whether it exists, the catalogue of the origin says.
-//! Quoting is not done here: `origin/src/query/sql/builder.rs` is the only place that writes SQL text.
+//! Names of projects, databases, tables and fields, checked by their syntax.
+//! Whether a name exists, the origin's catalogue says. Quoting is the task of `origin/src/query/sql/builder.rs` alone.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS};
 use std::fmt;
 
-/// MariaDB's rules for a quoted identifier: 1 to 64 characters of the Basic Multilingual Plane, no
-/// NUL, no trailing space (knowledge base, "Identifier Names").
+/// Checks MariaDB's rules for a quoted identifier ("Identifier Names" in its documentation): 1 to 64 characters of the
+/// Basic Multilingual Plane, no NUL, no trailing space.
 fn check(kind: &str, name: &str) -> Result<(), Problem> {
     let fault = if name.is_empty() {
         "is empty"
@@ -65,16 +63,14 @@ macro_rules! identifier {
         pub struct $type(Box<str>);
 
         impl $type {
-            /// Checks a name.
             ///
             /// # Errors
-            /// `invalid_identifier` if no such name can exist in MariaDB.
+            /// `invalid_identifier` if MariaDB allows no such name.
             pub fn parse(name: &str) -> Result<Self, Problem> {
                 check($kind, name)?;
                 Ok(Self(name.into()))
             }
 
-            /// The name, unquoted.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -109,19 +105,19 @@ identifier!(
 );
 
 impl TableName {
-    /// The table where a database keeps receipts of inserts that happen once.
+    /// The table in which a database stores the receipts of idempotent inserts.
     pub const RECEIPTS: &str = "selkie_receipts";
 
-    /// A table of ours among the caller's: to the interface it does not exist.
+    /// Returns whether this is one of Selkie's own tables, which the API hides.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        // Some servers fold the case of tables' names.
+        // Some servers fold the case of table names.
         self.0.eq_ignore_ascii_case(Self::RECEIPTS)
     }
 }
 
 impl DatabaseName {
-    /// MariaDB's own schemas and ours: never served, whatever the grants say.
+    /// Returns whether this is a schema of MariaDB or Selkie, which the API never serves, whatever the grants say.
     #[must_use]
     pub fn is_system(&self) -> bool {
         const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
@@ -129,16 +125,15 @@ impl DatabaseName {
     }
 }
 
-/// A project: lower-case letters, digits and hyphens, beginning with a letter or digit, 32 at most.
-/// It holds no underscore, so that the grant pattern `<project>\_%` of one never covers another's.
+/// A project: 1 to 32 lower-case letters, digits and inner hyphens. It contains no underscore, so that the grant
+/// pattern `<project>\_%` of one project never covers another's databases.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProjectName(Box<str>);
 
 impl ProjectName {
-    /// Checks a name.
     ///
     /// # Errors
-    /// `invalid_identifier` if it breaks the rule above.
+    /// `invalid_identifier` if the name breaks the rule above.
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let well_formed = (1..=PROJECT_NAME_MAX_CHARS).contains(&name.len())
@@ -152,7 +147,6 @@ impl ProjectName {
             .with_hint("Use 1 to 32 lower-case letters, digits and inner hyphens."))
     }
 
-    /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

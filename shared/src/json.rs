@@ -1,8 +1,6 @@
-//! JSON as callers write it: exact numbers, no duplicate keys, bounded depth.
-//!
-//! [`Value`] keeps what a conversion would lose: a number's digits as written, an object's text as
-//! written. Lists and objects stay text until somebody asks for their parts, so a value on its way to
-//! a JSON column is never taken apart.
+//! Request JSON: exact numbers, no duplicate keys, bounded depth.
+//! [`Value`] keeps the text of numbers, lists and objects as written. Lists and objects are parsed only on demand, so
+//! that a value for a JSON column is never re-encoded.
 
 pub(crate) mod lexer;
 
@@ -16,25 +14,23 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A JSON value, one level deep.
+/// A JSON value, parsed one level deep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// A number's text, exactly as written.
+    /// A number's text, as written.
     Number(Box<str>),
     /// A string, unescaped.
     Text(Box<str>),
-    /// A list's text, exactly as written.
+    /// A list's text, as written.
     List(Box<str>),
-    /// An object's text, exactly as written.
+    /// An object's text, as written.
     Object(Box<str>),
 }
 
 impl Value {
-    /// What kind of value it is, for messages: "a number", "a list" ….
+    /// Returns the kind of value, for messages: "a number", "a list", ….
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -47,7 +43,6 @@ impl Value {
         }
     }
 
-    /// The JSON text of this value.
     #[must_use]
     pub fn to_json(&self) -> Cow<'_, str> {
         match self {
@@ -60,14 +55,12 @@ impl Value {
     }
 }
 
-/// A JSON value, one level deep, whose lists and objects are not copied.
+/// A [`Value`] whose lists and objects borrow their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Borrowed<'a> {
-    /// Neither a list nor an object.
+    /// A value that is neither a list nor an object.
     Scalar(Value),
-    /// A list's text, exactly as written.
     List(&'a str),
-    /// An object's text, exactly as written.
     Object(&'a str),
 }
 
@@ -90,7 +83,7 @@ impl<'de> Deserialize<'de> for Borrowed<'de> {
             [b'n', ..] => Value::Null,
             [b't', ..] => Value::Bool(true),
             [b'f', ..] => Value::Bool(false),
-            // serde_json has checked the text: without a backslash, it is the string.
+            // serde_json has checked the text: without a backslash, it is the string itself.
             [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => {
                 Value::Text(text[1..text.len() - 1].into())
             }
@@ -109,11 +102,11 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Checks a JSON text before anything parses it: UTF-8, and at most
-/// [`JSON_NESTING_MAX_LEVELS`] levels. The byte-order mark that some programs write is skipped.
+/// Checks a JSON text before it is parsed: UTF-8, and at most [`JSON_NESTING_MAX_LEVELS`] levels. Skips a byte-order
+/// mark.
 ///
 /// # Errors
-/// `invalid_json`, naming the fault and its place.
+/// `invalid_json`.
 pub fn check(body: &[u8]) -> Result<&str, Problem> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let text = std::str::from_utf8(body).map_err(|fault| {
@@ -129,7 +122,7 @@ pub fn check(body: &[u8]) -> Result<&str, Problem> {
     Ok(text)
 }
 
-/// The deepest level of brackets outside of strings.
+/// Returns the depth of brackets outside of strings.
 fn nesting(text: &[u8]) -> usize {
     let (mut depth, mut deepest, mut at) = (0usize, 0usize, 0);
     while let Some(byte) = text.get(at) {
@@ -147,33 +140,30 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
-/// The index behind the quote that ends a string whose characters begin at this index; the end of the text if no quote
-/// does.
+/// Returns the index after a string's closing quote, or the end of the text if there is none. `at` is the index of the
+/// string's first character.
 fn string_end(text: &[u8], mut at: usize) -> usize {
     while let Some(rest) = text.get(at..) {
         match memchr::memchr2(b'"', b'\\', rest) {
             None => break,
             Some(found) if rest[found] == b'"' => return at + found + 1,
-            // The byte behind a backslash ends no string.
+            // The byte after a backslash ends no string.
             Some(found) => at += found + 2,
         }
     }
     text.len()
 }
 
-/// The members of an object, in order; a repeated key is an error.
+/// Parses the members of an object, in order.
 ///
 /// # Errors
-/// serde_json's message, or one that names the repeated key.
+/// serde_json's message, or one that names a repeated key.
 pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Error> {
     serde_json::from_str::<Members<'_, _>>(text).map(|members| members.0)
 }
 
-/// The items of a list, in order: all of them, or `most` + 1 of a longer one, which its reader is to
-/// refuse. A list of megabytes would otherwise take twenty times its text.
-///
-/// # Errors
-/// serde_json's message.
+/// Parses the items of a list, in order. Of a list with more than `most` items only `most` + 1 are returned, which the
+/// caller must refuse; all of a list of megabytes would take twenty times its text.
 pub fn items<'a, V: Deserialize<'a>>(text: &'a str, most: usize) -> Result<Vec<V>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let of = PhantomData;
@@ -182,7 +172,7 @@ pub fn items<'a, V: Deserialize<'a>>(text: &'a str, most: usize) -> Result<Vec<V
     Ok(items)
 }
 
-/// The commas outside of strings: no list or object in the text has more parts than these and one.
+/// Returns the number of commas outside of strings: no list or object in the text has more parts than that plus one.
 #[must_use]
 pub fn commas(text: &str) -> usize {
     let (mut count, mut in_string, mut escaped) = (0, false, false);
@@ -198,10 +188,7 @@ pub fn commas(text: &str) -> usize {
     count
 }
 
-/// One value of any kind.
-///
-/// # Errors
-/// serde_json's message.
+/// Parses one value of any kind.
 pub fn value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -258,7 +245,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
     }
 }
 
-/// Keys of an object up to which they are compared one by one, which is quicker than a set of few.
+/// Up to this number of keys, comparing one by one is quicker than a hash set.
 const FEW_KEYS: usize = 16;
 
 fn is_repeated<'a, V>(members: &[(Cow<'a, str>, V)], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> bool {
@@ -301,7 +288,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Items<V> {
     }
 }
 
-/// Returns the members of a request body, which must be one JSON object.
+/// Parses a request body that must be one JSON object.
 ///
 /// # Errors
 /// `invalid_json` if the body is not JSON, `invalid_body` if it is not an object or repeats a key.
@@ -311,10 +298,10 @@ pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'
     members.map(|members| members.0).map_err(|fault| body_problem(text, &fault))
 }
 
-/// What serde_json says of half of a surrogate pair.
+/// Beginnings of serde_json's messages for half of a surrogate pair.
 const SURROGATE_FAULTS: [&str; 2] = ["lone leading surrogate in hex escape", "unexpected end of hex escape"];
 
-/// Tells text that is not JSON from JSON of the wrong shape, once its members could not be read.
+/// Returns `invalid_json` for text that is not JSON, and `invalid_body` for JSON of the wrong shape.
 fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     let text = text.trim_ascii();
     let Some(first) = text.bytes().next() else {
@@ -323,7 +310,7 @@ fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     if let Err(syntax) = serde_json::from_str::<IgnoredAny>(text) {
         return malformed(&syntax.to_string());
     }
-    // `IgnoredAny` accepts lone halves of surrogate pairs, and `members` those in nested values, which stay text.
+    // `IgnoredAny` accepts lone surrogates, and `members` those in nested values, which stay text.
     let is_half = members(text).is_err_and(|fault| {
         let fault = fault.to_string();
         SURROGATE_FAULTS.iter().any(|half| fault.starts_with(half))
@@ -345,7 +332,6 @@ fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     Problem::new(ErrorCode::InvalidBody, format!("The body must be one JSON object, not {kind}."))
 }
 
-/// The problem of a body that is not JSON, for this reason.
 pub(crate) fn malformed(reason: &str) -> Problem {
     Problem::new(ErrorCode::InvalidJson, format!("The body is not valid JSON: {reason}.")).with_hint_if(
         reason.contains("control character").then_some("Within a text, write a line break as \\n and a tab as \\t."),

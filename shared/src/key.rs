@@ -1,8 +1,5 @@
-//! Keys: the claims of a token, and what a verified token proves.
-//!
-//! A key is a JWT that the installation signed with Ed25519. [`verify`] is the only maker of a
-//! [`Principal`]; both hosts call it. It knows neither a clock (`now` is a parameter) nor whether a
-//! key was revoked: that is a look-up, which only the origin can do.
+//! Keys: JWTs that the installation signed with Ed25519, and the [`Principal`] that a verified key proves.
+//! Knows neither a clock (`now` is a parameter) nor which keys are revoked: only the origin can look that up.
 
 mod cache;
 mod crypto;
@@ -23,21 +20,18 @@ use std::str::FromStr;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The `iss` of every key.
 const ISSUER: &str = "selkie";
 
-/// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Everything inside its project.
+    /// Everything in the key's project.
     Full,
-    /// Reads only.
     Read,
 }
 
 impl Access {
-    /// `"full"` or `"read"`, as the claim `acc` and the command line write it.
+    /// `"full"` or `"read"`, as in the claim `acc` and on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +47,6 @@ impl fmt::Display for Access {
     }
 }
 
-/// The text is neither `full` nor `read`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("access is \"full\" or \"read\"")]
 pub struct UnknownAccess;
@@ -70,7 +63,7 @@ impl FromStr for Access {
     }
 }
 
-/// What a token says. Proves nothing by itself: only [`verify`] makes a [`Principal`] of it.
+/// The claims of a token, not verified: only [`verify`] makes a [`Principal`] of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     iss: String,
@@ -83,7 +76,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// The claims of a key of this installation. `key_id` is a UUIDv7; times are seconds since 1970.
+    /// Makes the claims of a new key. `key_id` is a UUIDv7; times are seconds since 1970.
     #[must_use]
     pub fn new(key_id: Uuid, project: &ProjectName, access: Access, issued_at: u64, expires_at: Option<u64>) -> Self {
         Self {
@@ -96,10 +89,10 @@ impl Claims {
         }
     }
 
-    /// What the claims prove once their signature holds; `None` if they are not such as we issue.
+    /// Returns the principal of claims whose signature was verified; `None` if this installation issues no such claims.
     fn into_principal(self, now: u64) -> Option<Principal> {
         let key_id = Uuid::try_parse(&self.sub).ok().filter(|id| {
-            // One spelling of an id only: it is compared as text elsewhere.
+            // Ids are compared as text elsewhere, so only one spelling is valid.
             id.get_version_num() == 7 && id.hyphenated().to_string() == self.sub
         })?;
         let from_the_future = self.iat > now.saturating_add(CLOCK_SKEW_MAX_SECONDS);
@@ -111,7 +104,7 @@ impl Claims {
     }
 }
 
-/// Who calls: proven by a signature. Cheap to clone. Does not promise that the key was not revoked.
+/// The caller, proven by a signature. Cheap to clone. The key may have been revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -121,31 +114,29 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// The id of the key, a UUIDv7.
+    /// A UUIDv7.
     #[must_use]
     pub fn key_id(&self) -> Uuid {
         self.key_id
     }
 
-    /// The project that the key belongs to.
     #[must_use]
     pub fn project(&self) -> &ProjectName {
         &self.project
     }
 
-    /// What the key may do.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// The first second since 1970 at which the key is no longer taken, if it was issued with a lifetime.
+    /// The first second since 1970 at which the key is invalid; `None` if it never expires.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
 
-    /// Whether the key's lifetime still runs at `now`; for a principal that was kept.
+    /// Checks at `now` (seconds since 1970) that a cached principal has not expired.
     ///
     /// # Errors
     /// `expired_key` from the second of `exp` on.
@@ -158,17 +149,16 @@ impl Principal {
     }
 }
 
-/// Verifies an `Authorization` header: `Bearer <key>` in any case, or the bare `<key>`. `now` is in
-/// seconds since 1970.
+/// Verifies an `Authorization` header: `Bearer <key>` in any case, or only `<key>`. `now` is in seconds since 1970.
 ///
 /// # Errors
-/// `missing_key` for none or an empty one; `expired_key` from the second of `exp` on; `invalid_key`
-/// for anything else that this installation did not sign just so.
+/// `missing_key` for none or an empty one; `expired_key` from the second of `exp` on; `invalid_key` for anything else
+/// that this installation did not sign.
 pub fn verify(authorization: Option<&str>, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
     Token::from_header(authorization)?.verify(keys, now)
 }
 
-/// The token of an `Authorization` header, not verified yet; bounded in length.
+/// The token of an `Authorization` header, not verified; bounded in length.
 #[derive(Clone, Copy)]
 pub struct Token<'a>(&'a str);
 
@@ -198,16 +188,15 @@ impl<'a> Token<'a> {
         Ok(Self(rest))
     }
 
-    /// What a cache may keep in place of the token.
     #[must_use]
     pub fn digest(self) -> TokenDigest {
         TokenDigest(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// Verifies the token: about 0.1 ms, so keep the outcome under its [`Token::digest`].
+    /// Verifies the token, which takes about 0.1 ms: cache the principal under [`Token::digest`].
     ///
     /// # Errors
-    /// As of [`verify`], but `missing_key`.
+    /// Those of [`verify`], except `missing_key`.
     pub fn verify(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         let claims = keys.open(self.0).ok_or_else(foreign)?;
         let principal = claims.into_principal(now).ok_or_else(foreign)?;
@@ -216,12 +205,12 @@ impl<'a> Token<'a> {
     }
 }
 
-/// The place of the first blank.
+/// Returns the index of the first blank.
 fn blank(text: &str) -> Option<usize> {
     memchr::memchr2(b' ', b'\t', text.as_bytes())
 }
 
-/// The SHA-256 of a token: names it in caches, from which no key can be read back.
+/// SHA-256 of a token: a cache key that does not reveal the token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenDigest([u8; 32]);
 
@@ -229,7 +218,7 @@ fn invalid(message: &'static str) -> Problem {
     Problem::new(ErrorCode::InvalidKey, message)
 }
 
-/// One answer for every kind of forgery: nothing to learn from.
+/// One message for every kind of forgery, so that a forger learns nothing.
 fn foreign() -> Problem {
     invalid("The key is malformed or was not signed by this installation.")
 }

@@ -1,4 +1,4 @@
-//! What the edge and the origin must agree on, in the order of the flow:
+//! The code that edge and origin share, in the order in which a request passes through it:
 //!
 //! ```text
 //! request::check_url, check_headers → ok | Problem
@@ -10,9 +10,8 @@
 //! an upload's body             upload::Parser (push bytes, pull events) → UploadForm
 //! ```
 //!
-//! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Both hosts
-//! parse with the same functions, so they can't disagree; the edge rejects early, the origin trusts
-//! nobody.
+//! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Both hosts parse with the
+//! same functions, so that they agree; the edge refuses early, and the origin checks everything again.
 
 pub mod admission;
 pub mod conditional;

@@ -1,7 +1,6 @@
-//! Names of media: what a file and its folder may be called, and how they stand in a URL.
-//!
-//! Names never become paths of a disk or a bucket (objects lie under keys of their own), so any Unicode
-//! is welcome; refused is only what reads as something else in a URL or a listing.
+//! Names of files and folders: their rules, and how they are written in a URL.
+//! Names never become paths of a disk or keys of a bucket, so any Unicode is allowed, except what is ambiguous in a URL
+//! or a listing.
 
 mod kept;
 
@@ -13,18 +12,18 @@ use std::fmt;
 
 pub use kept::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project, project_to_forget};
 
-/// What of a name is written plainly in a URL: what RFC 3986 calls unreserved.
+/// Characters that a URL needs no percent-encoding for: the unreserved ones of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A file's name: one part, 255 bytes at most.
+/// A file's name: no slash, at most 255 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MediaName(Box<str>);
 
 impl MediaName {
-    /// Checks a name. A `/` that it begins with is not kept.
+    /// Checks a name. A leading `/` is dropped.
     ///
     /// # Errors
-    /// `invalid_body`, naming what is wrong with it.
+    /// `invalid_body`.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let name = text.strip_prefix('/').unwrap_or(text);
         if name.contains('/') {
@@ -34,13 +33,12 @@ impl MediaName {
         Ok(Self(name.into()))
     }
 
-    /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What stands behind its last dot, in lower case; nothing in `.profile` or `README`.
+    /// Returns the text after the last dot, in lower case; `None` for `.profile` or `README`.
     #[must_use]
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;
@@ -54,21 +52,20 @@ impl fmt::Display for MediaName {
     }
 }
 
-/// A folder: parts with slashes between them, 255 bytes at most; the empty one is the root.
+/// A folder: parts separated by slashes, at most 255 bytes; empty for the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FolderPath(Box<str>);
 
 impl FolderPath {
-    /// The root.
     #[must_use]
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Checks a path. A slash at its beginning or end is not kept.
+    /// Checks a path. A leading or trailing slash is dropped.
     ///
     /// # Errors
-    /// `invalid_body`, naming what is wrong with it.
+    /// `invalid_body`.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let path = text.strip_prefix('/').unwrap_or(text);
         if path.is_empty() {
@@ -82,13 +79,12 @@ impl FolderPath {
         Ok(Self(path.into()))
     }
 
-    /// The path; empty for the root.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The folder itself and those above it, without the root.
+    /// Returns the paths of all ancestors and then of the folder itself, without the root.
     pub fn lineage(&self) -> impl Iterator<Item = &str> {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let own = (!self.0.is_empty()).then_some(self.0.len());
@@ -121,7 +117,8 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
     Err(refused(kind, whole, fault))
 }
 
-/// Marks of line, paragraph and direction: `gpj.exe` behind one of them is shown as `exe.jpg`.
+/// Returns whether a character separates lines or changes the text's direction: `gpj.exe` after one would be shown as
+/// `exe.jpg`.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -134,30 +131,25 @@ fn refused(kind: &str, text: &str, fault: &str) -> Problem {
     Problem::new(ErrorCode::InvalidBody, format!("The {kind} {} {fault}.", shown(text)))
 }
 
-/// What an upload says its files are.
+/// The kind of files that an upload declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
-    /// Pictures, which get thumbnails.
+    /// Images, which get thumbnails.
     Image,
-    /// Moving pictures.
     Video,
-    /// Sound.
     Audio,
-    /// Anything.
+    /// Files of any type.
     File,
 }
 
 impl MediaKind {
-    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Image, Self::Video, Self::Audio, Self::File];
 
-    /// Reads the word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// The word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -169,31 +161,25 @@ impl MediaKind {
     }
 }
 
-/// Which bytes of a file a URL means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rendition {
-    /// Those that were uploaded.
+    /// The uploaded file.
     Original,
-    /// The small picture made of them.
     Thumbnail,
 }
 
-/// A file as its URL names it: `/media/{project}/{folder…}/{name}`.
+/// The path of a file's URL: `/media/{project}/{folder…}/{name}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FilePath {
-    /// The project.
     pub project: ProjectName,
-    /// The folder.
     pub folder: FolderPath,
-    /// The name.
     pub name: MediaName,
 }
 
 impl FilePath {
-    /// What the paths of files begin with.
     pub const PREFIX: &'static str = "/media/";
 
-    /// Reads a URL's path, percent-encoded as received.
+    /// Parses a URL's path, percent-encoded as received.
     ///
     /// # Errors
     /// `media_not_found` for a path that no file can have.
@@ -203,7 +189,7 @@ impl FilePath {
 
     fn read(path: &str) -> Option<Self> {
         let (project, rest) = path.strip_prefix(Self::PREFIX)?.split_once('/')?;
-        // Decoded part by part: an encoded slash parts nothing, and stands in no name.
+        // Decoded part by part, so that an encoded slash separates nothing; no name may contain one.
         let mut parts =
             rest.split('/').map(|part| percent_decode_str(part).decode_utf8().ok()).collect::<Option<Vec<_>>>()?;
         if parts.iter().any(|part| part.is_empty() || part.contains('/')) {
@@ -218,20 +204,19 @@ impl FilePath {
         })
     }
 
-    /// The path in a URL.
     #[must_use]
     pub fn to_url_path(&self) -> String {
         url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
     }
 
-    /// The answer for a file that is not there, and for one that its caller may not see.
+    /// The error for a file that does not exist, or that its caller may not see.
     #[must_use]
     pub fn not_found() -> Problem {
         Problem::new(ErrorCode::MediaNotFound, "There is no such file.")
     }
 }
 
-/// The URL path of a file whose names are known to be right.
+/// Returns the URL path of a file whose names are valid.
 #[must_use]
 pub fn url_path(project: &str, folder: &str, name: &str) -> String {
     let mut path = format!("{}{project}", FilePath::PREFIX);

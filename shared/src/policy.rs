@@ -1,54 +1,41 @@
-//! Who may do what: one table of actions and kinds of key.
-//!
-//! MariaDB's grants enforce the same a second time; this table answers early and plainly.
+//! Which kind of key may do which action. MariaDB's grants enforce the same a second time.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Access;
 use crate::operation::tus;
 
-/// What a request wants to do, as far as its head tells.
+/// The action that a request's head asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Read records.
     Read,
-    /// Read records, options in a POST body.
+    /// Read records, with the options in a POST body.
     Query,
-    /// Read one record.
     ReadOne,
-    /// Ask how records would be found.
+    /// Explain how MariaDB would find records.
     Explain,
-    /// Insert records.
     Insert,
-    /// Update records.
     Update,
-    /// Delete records.
     Delete,
-    /// Read a table's schema.
     Describe,
-    /// Run SQL.
     Sql,
-    /// Run several operations as one.
+    /// Run several operations in one transaction.
     Batch,
-    /// Upload files.
     Upload,
-    /// List files.
     ListMedia,
-    /// Read what is known of a file.
+    /// Read a file's metadata.
     DescribeMedia,
-    /// Give out a URL of a private file.
+    /// Create a signed URL of a private file.
     SignMedia,
-    /// Delete a file.
     DeleteMedia,
-    /// Ask what of tus there is.
+    /// List the server's tus capabilities.
     DescribeUploads,
-    /// Begin an upload that can be resumed.
+    /// Create a resumable upload.
     BeginUpload,
-    /// Go on with it, ask how far it is, or give it up.
+    /// Append to, query or cancel a resumable upload.
     ResumeUpload,
 }
 
 impl Action {
-    /// All actions.
     pub const ALL: [Self; 18] = [
         Self::Read,
         Self::Query,
@@ -70,7 +57,7 @@ impl Action {
         Self::ResumeUpload,
     ];
 
-    /// The least access that may do it.
+    /// Returns the least access that the action needs.
     #[must_use]
     pub const fn needs(self) -> Access {
         match self {
@@ -95,7 +82,7 @@ impl Action {
         }
     }
 
-    /// The route's pattern, a label of bounded variety for logs and metrics.
+    /// Returns the route's pattern, a label of bounded cardinality for logs and metrics.
     #[must_use]
     pub const fn route(self) -> &'static str {
         match self {
@@ -133,7 +120,7 @@ impl Action {
     }
 }
 
-/// A method as a label of few values, for logs and counters at both doors.
+/// Returns a method as a label of bounded cardinality, for logs and metrics.
 #[must_use]
 pub fn method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -141,7 +128,7 @@ pub fn method_label(method: &str) -> &'static str {
     known.unwrap_or("OTHER")
 }
 
-/// Decides whether a key of this access may do this.
+/// Checks that a key of this access may do an action.
 ///
 /// # Errors
 /// `full_access_required`.
@@ -155,10 +142,10 @@ pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
     }
 }
 
-/// The methods that change nothing.
+/// The methods that never change data.
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
-/// The methods that a key may use on a table: the `methods` of its metadata.
+/// Returns the methods that a key may use on a table, the `methods` of the table's metadata.
 #[must_use]
 pub const fn table_methods(access: Access) -> &'static [&'static str] {
     match access {

@@ -1,23 +1,20 @@
-//! The part of a file that a `Range` asks for (RFC 9110, section 14).
-//!
-//! Knows no file: only how long it is.
+//! Parses `Range` (RFC 9110, section 14). Knows only a file's size.
 
 use crate::error::{ErrorCode, Problem};
 use std::ops::Range;
 
-/// What of the bytes is sent.
+/// The part of a file that a `Range` selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// All of them.
     Whole,
-    /// These, of which there is at least one.
+    /// At least one byte.
     Part(Range<u64>),
-    /// None: the file ends before.
+    /// No byte: the range begins after the end.
     Beyond,
 }
 
-/// Reads a `Range` of something that is `size` bytes long. What is malformed, of another unit, or of several parts is
-/// answered with everything, as the RFC allows.
+/// Parses a `Range` for a file of `size` bytes. A malformed range, one of another unit, or several ranges count as the
+/// whole file, as the RFC allows.
 #[must_use]
 pub fn extent(range: &str, size: u64) -> Extent {
     let Some((unit, spec)) = range.split_once('=') else {
@@ -32,7 +29,7 @@ pub fn extent(range: &str, size: u64) -> Extent {
     match (first, last) {
         ("", suffix) => match number(suffix) {
             Some(0) => Extent::Beyond,
-            // Nothing has no last bytes, but everything of it can be given.
+            // An empty file has no last bytes; all of it is sent instead.
             Some(_) if size == 0 => Extent::Whole,
             Some(length) => Extent::Part(size.saturating_sub(length)..size),
             None => Extent::Whole,
@@ -53,13 +50,12 @@ pub fn extent(range: &str, size: u64) -> Extent {
     }
 }
 
-/// What is said of a range behind the end.
 #[must_use]
 pub fn beyond(size: u64) -> Problem {
     Problem::new(ErrorCode::RangeNotSatisfiable, format!("The file has {size} bytes; the range begins behind them."))
 }
 
-/// Digits; more than 64 bits of them are as many as can be.
+/// Parses digits, saturating at `u64::MAX`; `None` for any other text.
 fn number(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().unwrap_or(u64::MAX))

@@ -1,17 +1,15 @@
-//! How often one key may call: how that is written in a setting, and what callers are told of it.
-//!
-//! The headers are those of draft-ietf-httpapi-ratelimit-headers (10 and 11). Who counts, and how, is each
-//! host's own affair; no clock is known here.
+//! Rate limits by key: their setting and their response headers (draft-ietf-httpapi-ratelimit-headers, 10 and 11).
+//! Doesn't count requests and knows no clock: each host does that in its own way.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{RATE_PERIOD_MAX_SECONDS, RATE_REQUESTS_MAX_COUNT};
 use std::fmt;
 use std::time::Duration;
 
-/// What a policy is called in the headers: it counts by key.
+/// The policy's name in the headers: requests are counted by key.
 const POLICY: &str = "key";
 
-/// So many requests in so many seconds.
+/// A number of requests per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     requests: u32,
@@ -19,10 +17,10 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// How it is spelled, for messages.
+    /// The syntax of [`RateLimit::parse`], for messages.
     pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
-    /// Reads `100/1s`, `6000/1m` or `50000/1h`.
+    /// Parses `100/1s`, `6000/1m` or `50000/1h`; `None` if malformed or out of range.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (requests, time) = text.split_once('/')?;
@@ -39,25 +37,25 @@ impl RateLimit {
         fits.then_some(Self { requests, seconds })
     }
 
-    /// The requests; at least one.
+    /// At least 1.
     #[must_use]
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// The time; at least a second.
+    /// At least a second.
     #[must_use]
     pub fn period(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }
 
-    /// What a caller has left of it, which is whole again after `restored`.
+    /// Returns the allowance of a caller with that many requests left; all are restored after that time.
     #[must_use]
     pub fn left(self, requests: u32, restored: Duration) -> Allowance {
         Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
     }
 
-    /// What a caller is told who has used it up, and may call again after `wait`.
+    /// Returns the `rate_limited` problem of a caller that may retry after `wait`.
     #[must_use]
     pub fn exceeded(self, wait: Duration) -> Problem {
         let message = format!("This key may make {self}, and has made them.");
@@ -78,7 +76,7 @@ impl fmt::Display for RateLimit {
     }
 }
 
-/// What is left to a caller.
+/// What remains of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     limit: RateLimit,
@@ -87,7 +85,6 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// `RateLimit-Policy` and `RateLimit`.
     #[must_use]
     pub fn headers(&self) -> [(&'static str, String); 2] {
         let RateLimit { requests, seconds } = self.limit;
@@ -98,7 +95,7 @@ impl Allowance {
         ]
     }
 
-    /// Seconds until more is left.
+    /// Seconds until the allowance is renewed.
     #[must_use]
     pub fn seconds(&self) -> u32 {
         self.seconds
@@ -106,12 +103,12 @@ impl Allowance {
 }
 
 fn digits(text: &str) -> Option<u32> {
-    // `parse` would take a sign.
+    // `parse` would accept a sign.
     text.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
     text.parse().ok()
 }
 
-/// Rounded up: who comes back by then is not refused again.
+/// Rounds up, so that a caller that waits this long is not refused again.
 fn whole_seconds(time: Duration) -> u32 {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX)

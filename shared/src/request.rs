@@ -1,7 +1,5 @@
-//! What the head of any request may hold, whatever the request asks for: both hosts check it first, with these functions.
-//!
-//! Knows neither routes nor keys. What a host's own HTTP parser refuses before a request exists is answered with the
-//! problems of this file too.
+//! Checks of a request's head that hold for all routes; both hosts run them first.
+//! Knows neither routes nor keys. Hosts also use these problems for requests that their HTTP parsers refuse.
 
 mod head;
 
@@ -11,7 +9,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
-/// Headers that the edge, its platform and other proxies add, which are therefore not counted: a request has as many
+/// Headers that the edge, its platform and other proxies add. They are not counted, so that a request has as many
 /// counted headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [
     "accept-encoding",
@@ -37,11 +35,10 @@ const ADDED_BY_PROXIES: [&str; 21] = [
     crate::media::FORGETS_HEADER,
 ];
 
-/// Checks a URL's path and query, both as received.
+/// Checks a URL's path and query, as received.
 ///
 /// # Errors
-/// `uri_too_long`; `invalid_request` for characters that a URL can't hold, which some clients and proxies encode and others
-/// refuse.
+/// `uri_too_long`; `invalid_request` for characters that must be percent-encoded in a URL.
 pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     check_url_length(path, query)?;
     let parts = [path, query.unwrap_or_default()];
@@ -51,8 +48,8 @@ pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Resolves the segments `.` and `..` of a path, however they are encoded, as URL parsers do (WHATWG URL, path state): the
-/// runtime of the edge does so with some, whoever asks for the result with all.
+/// Resolves the segments `.` and `..` of a path, percent-encoded ones too, as URL parsers do (WHATWG URL, path state).
+/// The edge's runtime resolves only some of them.
 #[must_use]
 pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     if path.split('/').all(|segment| Dots::of(segment).is_none()) {
@@ -74,7 +71,7 @@ pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("/{}", resolved.join("/")))
 }
 
-/// A segment of a path that is no name.
+/// A dot segment of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dots {
     Same,
@@ -108,12 +105,12 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
     Err(url_too_long())
 }
 
-/// Checks the headers of a request: pairs of a name in lower case and a value, where the values of one name follow each
-/// other.
+/// Checks the headers of a request. `headers` returns pairs of a lower-case name and a value; pairs of the same name
+/// must be adjacent.
 ///
 /// # Errors
-/// `invalid_request` for a name or a value that HTTP does not allow; `headers_too_large`; `invalid_body` for a body with
-/// trailers, whose end not every HTTP implementation finds.
+/// `invalid_request` for a name or value that HTTP does not allow; `headers_too_large`; `invalid_body` for a `Trailer`
+/// header, since not every HTTP implementation finds the end of a body with trailers.
 pub fn check_headers<'a, I>(headers: impl Fn() -> I) -> Result<(), Problem>
 where
     I: Iterator<Item = (&'a str, &'a [u8])>,
@@ -145,7 +142,6 @@ where
     Err(headers_too_large())
 }
 
-/// The answer to a head that is not HTTP.
 #[must_use]
 pub fn malformed() -> Problem {
     Problem::new(ErrorCode::InvalidRequest, "The head of the request is not valid HTTP.").with_hint(
@@ -153,7 +149,6 @@ pub fn malformed() -> Problem {
     )
 }
 
-/// The answer to more headers than are read.
 #[must_use]
 pub fn headers_too_large() -> Problem {
     Problem::new(
@@ -165,14 +160,13 @@ pub fn headers_too_large() -> Problem {
     .with_hint("Send fewer headers; a browser's are often cookies, which are not read here.")
 }
 
-/// The answer to a URL that is longer than what is read.
 #[must_use]
 pub fn url_too_long() -> Problem {
     Problem::new(ErrorCode::UriTooLong, format!("The URL has more than {URL_MAX_BYTES} bytes."))
         .with_hint("Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.")
 }
 
-/// How much of the limits a request's headers take.
+/// The count and size of a request's headers.
 #[derive(Default)]
 struct Size<'a> {
     count: usize,
@@ -184,7 +178,7 @@ impl<'a> Size<'a> {
     fn add(&mut self, name: &'a str, value: &[u8]) {
         const COMMA_AND_SPACE: usize = 2;
         if name == self.last {
-            // The edge sees the values of one name as one list.
+            // The edge sees the values of one name joined by `", "`.
             self.bytes += COMMA_AND_SPACE + value.len();
         } else {
             self.count += 1;
@@ -198,13 +192,13 @@ impl<'a> Size<'a> {
     }
 }
 
-/// Whether a header's value can't hold the byte (RFC 9110, section 5.5).
+/// Returns whether a header's value can't contain the byte (RFC 9110, section 5.5).
 const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// Whether a part of a URL holds what must be percent-encoded. The replacement character stands for bytes that are not
-/// UTF-8.
+/// Returns whether a path or query contains a character that must be percent-encoded, or the replacement character,
+/// which stands for bytes that are not UTF-8.
 fn has_forbidden_character(part: &str) -> bool {
     let is_forbidden = |byte: u8| byte <= b' ' || matches!(byte, 0x7f | b'"' | b'<' | b'>' | b'\\' | b'`');
     part.bytes().any(is_forbidden) || (!part.is_ascii() && part.contains('\u{fffd}'))

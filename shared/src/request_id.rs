@@ -1,11 +1,9 @@
-//! Request ids: one name for a request in every log, header and error that it causes.
-//!
-//! Where the clock and the randomness come from is the host's affair: both are parameters.
+//! Request ids, which name a request in logs, headers and errors. Clock and randomness are parameters.
 
 use crate::limits::REQUEST_ID_MAX_BYTES;
 use std::fmt;
 
-/// The header that carries it, in and out.
+/// Request and response header of the id.
 pub const HEADER: &str = "x-request-id";
 
 /// A request id: 1 to 128 characters that need no quoting in a header, a log line or a URL.
@@ -13,7 +11,7 @@ pub const HEADER: &str = "x-request-id";
 pub struct RequestId(Box<str>);
 
 impl RequestId {
-    /// Keeps an incoming id if it is well-formed: letters, digits and `-_.~:+/=@`, 128 at most.
+    /// Accepts an incoming id of 1 to 128 letters, digits and `-_.~:+/=@`; `None` for any other.
     #[must_use]
     pub fn from_incoming(header: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.~:+/=@".contains(&b);
@@ -21,7 +19,7 @@ impl RequestId {
         well_formed.then(|| Self(header.into()))
     }
 
-    /// Makes a UUIDv7 of the time in milliseconds since 1970 and ten random bytes.
+    /// Makes a UUIDv7 from the time in milliseconds since 1970 and ten random bytes.
     #[must_use]
     pub fn generate(unix_millis: u64, random: &[u8; 10]) -> Self {
         let id = uuid::Builder::from_unix_timestamp_millis(unix_millis, random).into_uuid();
@@ -29,7 +27,6 @@ impl RequestId {
         Self((&*id.hyphenated().encode_lower(&mut text)).into())
     }
 
-    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,9 +1,8 @@
-//! The headers that keep browsers from making more of an answer than it is: one table for both doors.
-//!
-//! Callers' files have stricter or looser ones of their own, which the origin sets; what is there stays.
+//! Security headers of responses, the same at edge and origin. Media responses have their own, which are not
+//! overwritten.
 
-/// What every answer of the interface has. JSON is never a page: nothing in it is loaded or run, it stands in no
-/// frame, and pages of other sites get it by CORS or not at all.
+/// Headers of every API response: browsers never render JSON as a page or in a frame, and pages of other sites read it
+/// by CORS only.
 pub const HEADERS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
@@ -11,8 +10,8 @@ pub const HEADERS: [(&str, &str); 4] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// What an answer over https has at the edge: browsers then never ask again without it, for a year.
+/// Header of the edge's https responses: browsers use only https for a year.
 pub const HTTPS_HEADER: (&str, &str) = ("strict-transport-security", "max-age=31536000");
 
-/// By this header the edge proves to the origin that it is the edge. Nobody else's passes through it.
+/// Request header by which the edge proves its identity to the origin. The edge never forwards a caller's own.
 pub const EDGE_SECRET_HEADER: &str = "x-selkie-edge";

@@ -1,5 +1,4 @@
-//! The bodies of uploads, read as they arrive: bytes are pushed in, events are pulled out, and in the end
-//! there is a form.
+//! A push parser for the bodies of uploads: takes bytes in any pieces, returns events, and in the end a form.
 //!
 //! ```text
 //! Content-Type → Parser::new
@@ -7,10 +6,8 @@
 //! end          → Parser::finish → UploadForm {kind, folder, items: name, label, …}
 //! ```
 //!
-//! Names, folder and type may come behind the files in a body, so the form is known only at its end; until
-//! then nothing is proved but that the bytes are well-formed. A parser holds one chunk of decoded bytes, one
-//! short text and the names, however large the body. How a body is split into pushes changes nothing. It
-//! knows no store, and does not look at what the files hold.
+//! Names, folder and type may follow the files in a body, so the form is known only at the end. Memory is bounded: one
+//! chunk of decoded bytes, one short text and the names. Knows no media store and does not inspect the files' bytes.
 
 mod base64;
 mod draft;
@@ -30,12 +27,12 @@ use crate::limits::{UPLOAD_BODY_MAX_BYTES, UPLOAD_MAX_ITEMS};
 use crate::operation::other_than_json;
 use std::ops::Range;
 
-/// What one upload may take; everything else is bounded by constants.
+/// Configurable limits of one upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadLimits {
-    /// Bytes of the body, as sent.
+    /// Bytes of the request body.
     pub body_bytes: u64,
-    /// Files.
+    /// Number of files.
     pub items: usize,
 }
 
@@ -46,7 +43,7 @@ impl Default for UploadLimits {
 }
 
 impl UploadLimits {
-    /// The answer to a body that is larger, for those who know it from its `Content-Length`.
+    /// Returns the problem of a body over the limit.
     #[must_use]
     pub fn body_too_large(&self) -> Problem {
         Problem::new(
@@ -57,27 +54,26 @@ impl UploadLimits {
     }
 }
 
-/// What a body turned out to hold at this place.
+/// An event of the parser.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The bytes of a file begin: its place in the form's items.
+    /// A file's bytes begin; its index in the form's items.
     ItemBegins(usize),
-    /// The next bytes of the file, decoded; never none.
+    /// The next decoded bytes of the file, at least one.
     Data(&'a [u8]),
-    /// The file is complete, and was not empty.
+    /// The file is complete and was not empty.
     ItemEnds,
 }
 
-/// What a reader found, before its bytes are borrowed from where they lie.
+/// An event of a reader; its bytes are borrowed afterwards, from where they are.
 enum Step<'i> {
-    /// It wants more input.
+    /// More input is needed.
     Hungry,
     Begins(usize),
-    /// A piece of the input.
     Slice(&'i [u8]),
-    /// What lies decoded in the reader.
+    /// Bytes decoded in the reader.
     Decoded,
-    /// Bytes that looked like the beginning of a delimiter, and were none.
+    /// Bytes of the delimiter's beginning that turned out to be content.
     Held(Range<usize>),
     Ends,
 }
@@ -87,17 +83,16 @@ enum Reader {
     Multipart(Box<multipart::Reader>),
 }
 
-/// How a body is written, as its `Content-Type` says.
+/// The encoding of a body, by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding<'a> {
-    /// JSON, which a missing type is taken for.
+    /// Also if the type is missing.
     Json,
-    /// `multipart/form-data`: the whole type, with its boundary.
+    /// `multipart/form-data`; the whole header value, with its boundary.
     Multipart(&'a str),
 }
 
 impl<'a> Encoding<'a> {
-    /// Reads the type.
     ///
     /// # Errors
     /// `unsupported_media_type`.
@@ -116,7 +111,6 @@ impl<'a> Encoding<'a> {
     }
 }
 
-/// Reads one upload's body.
 pub struct Parser {
     reader: Reader,
     limits: UploadLimits,
@@ -125,11 +119,10 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser for a body of that `Content-Type`: JSON, which a missing one is taken for, or
-    /// `multipart/form-data`.
+    /// Creates a parser for a body of this `Content-Type`: JSON, also if missing, or `multipart/form-data`.
     ///
     /// # Errors
-    /// `unsupported_media_type`, or `invalid_body` for a multipart type without a sound boundary.
+    /// `unsupported_media_type`; `invalid_body` for a multipart type without a valid boundary.
     pub fn new(content_type: Option<&str>, limits: UploadLimits) -> Result<Self, Problem> {
         let reader = match Encoding::of(content_type)? {
             Encoding::Json => Reader::Json(Box::new(json::Reader::new(limits))),
@@ -140,7 +133,7 @@ impl Parser {
         Ok(Self { reader, limits, taken: 0, refused: None })
     }
 
-    /// Takes the next bytes of the body. They are read as the events are pulled: pull until there is none.
+    /// Takes the next bytes of the body, which are parsed by [`Feed::next_event`]: call it until it returns `None`.
     pub fn feed<'a>(&'a mut self, input: &'a [u8]) -> Feed<'a> {
         let room = usize::try_from(self.limits.body_bytes - self.taken).unwrap_or(usize::MAX);
         let rest = &input[..input.len().min(room)];
@@ -148,11 +141,11 @@ impl Parser {
         Feed { is_cut: rest.len() < input.len(), parser: self, rest }
     }
 
-    /// What the body said, once all of it was fed.
+    /// Returns the form, after the whole body was fed.
     ///
     /// # Errors
-    /// `invalid_json` or `invalid_body` for a body that ended early, lacks something or contradicts itself;
-    /// the problem of an earlier event again, if there was one.
+    /// `invalid_json` or `invalid_body` for a body that is truncated, incomplete or contradictory; the problem of an
+    /// earlier event again.
     pub fn finish(self) -> Result<UploadForm, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);
@@ -164,7 +157,7 @@ impl Parser {
     }
 }
 
-/// The events of one push.
+/// The events of the bytes of one [`Parser::feed`].
 #[must_use = "bytes are read only as events are pulled"]
 pub struct Feed<'a> {
     parser: &'a mut Parser,
@@ -173,11 +166,10 @@ pub struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// The next event; `None` if all input is read and more is wanted.
+    /// Returns the next event; `None` once all bytes are consumed.
     ///
     /// # Errors
-    /// `invalid_json`, `invalid_body`, `invalid_media` or `body_too_large`, naming the place. The parser
-    /// reads no further after one.
+    /// `invalid_json`, `invalid_body`, `invalid_media` or `body_too_large`; every later call returns the same one.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Problem> {
         if let Some(problem) = &self.parser.refused {
             return Err(problem.clone());

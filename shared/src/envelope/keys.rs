@@ -1,27 +1,25 @@
-//! The names of a row's cells, escaped once and for all rows, and the objects that some of them are in.
+//! The keys of a row's cells, escaped once for all rows, and the nested objects that group some of the cells.
 
 use super::text::{write_csv, write_string};
 use std::ops::Range;
 
-/// What a row is made of, in order.
+/// A part of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// One cell: `"id":1`.
     Field(&'a str),
-    /// Several cells in an object of their own: `"author":{"id":1,"name":"x"}`, or `"author":null`.
+    /// Several cells in a nested object: `"author":{"id":1,"name":"x"}`, or `"author":null`.
     Object {
-        /// The object's name.
         name: &'a str,
-        /// Its cells.
         fields: Vec<&'a str>,
-        /// The cell of the row that tells whether the object is there: NULL makes the whole object
-        /// null. It may lie behind the cells that are written.
+        /// Index of the cell that is NULL exactly if the whole object is null. May lie behind the cells that are
+        /// written.
         presence: usize,
     },
 }
 
-/// The names of a row's cells, which are numbered flat in order of appearance. Each is escaped once:
-/// `{"id":` and `,"title":`.
+/// The keys of a row's cells, which are numbered flat in order of appearance, as they are written: `{"id":`,
+/// `,"title":`.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     bytes: Vec<u8>,
@@ -29,7 +27,7 @@ pub struct Keys {
     objects: Vec<Object>,
 }
 
-/// Cells that come out in an object of their own.
+/// Cells in a nested object.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     /// `{"author":` or `,"author":`
@@ -39,7 +37,7 @@ pub(super) struct Object {
 }
 
 impl Keys {
-    /// Prepares the keys of a flat row. An empty list makes rows `{}`.
+    /// Prepares the keys of a flat row. Without names, each row is `{}`.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut keys = Self::default();
         for name in names {
@@ -48,7 +46,7 @@ impl Keys {
         keys
     }
 
-    /// Prepares the keys of a row in which some cells may be in objects.
+    /// Prepares the keys of a row that may have nested objects.
     pub fn nested<'a>(parts: impl IntoIterator<Item = Part<'a>>) -> Self {
         let mut keys = Self::default();
         let mut lead = b'{';
@@ -79,7 +77,7 @@ impl Keys {
         self.ends.push(self.bytes.len());
     }
 
-    /// What is written before a cell's value.
+    /// Returns the bytes before a cell's value.
     #[inline]
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
@@ -91,19 +89,18 @@ impl Keys {
         &self.objects
     }
 
-    /// How many cells a row has.
+    /// Returns the number of cells of a row.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether rows have no cells.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Appends the names as a row of CSV; a cell in an object is `author.name`.
+    /// Appends the names as a CSV row; a cell of a nested object is `author.name`.
     pub(super) fn write_header(&self, out: &mut Vec<u8>) {
         for at in 0..self.len() {
             if at > 0 {
@@ -119,9 +116,9 @@ impl Keys {
     }
 }
 
-/// The name that a key was made of.
+/// Returns the name that a key was made from.
 fn name(key: &[u8]) -> String {
     let string = key.get(1..key.len().saturating_sub(1)).unwrap_or_default();
-    // Written by `write_string`, so it reads back.
+    // `write_string` wrote it, so it parses.
     serde_json::from_slice(string).unwrap_or_default()
 }

@@ -1,5 +1,3 @@
-//! Rows, objects and trailers, told by example.
-
 use super::*;
 
 fn text(bytes: Vec<u8>) -> String {
@@ -53,7 +51,7 @@ fn result_sets_are_lists_in_a_list() {
     assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#);
 }
 
-/// Of a post, its author, whom the cell behind the others tells of, and its title.
+/// Keys of a post with its author and title; cell 4, which is not written, tells whether the author is null.
 fn nested() -> Keys {
     Keys::nested([
         Part::Field("id"),

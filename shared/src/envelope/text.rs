@@ -1,6 +1,5 @@
-//! Text as a JSON string and as a cell of CSV.
+//! Text as JSON strings and CSV cells.
 
-/// Appends a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
@@ -23,10 +22,10 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// The place of the first byte that JSON escapes: blocks that have none are passed over, then words tell the place.
+/// Returns the index of the first byte that JSON escapes. Skips clean blocks of 16 bytes, then searches by words.
 #[inline]
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
-    // Compiled for size, as the worker is, blocks take longer than words.
+    // The worker is compiled for size, which makes blocks slower than words.
     #[cfg(not(target_arch = "wasm32"))]
     let clean = {
         let (blocks, _) = bytes.as_chunks::<16>();
@@ -39,7 +38,7 @@ fn find_escaped(bytes: &[u8]) -> Option<usize> {
     find(&bytes[clean..], escaped_in_json, is_one).map(|at| clean + at)
 }
 
-/// Written so that the compiler looks at all sixteen at once.
+/// Written so that the compiler vectorises it.
 #[cfg(not(target_arch = "wasm32"))]
 #[inline]
 fn has_escaped(block: &[u8; 16]) -> bool {
@@ -47,8 +46,8 @@ fn has_escaped(block: &[u8; 16]) -> bool {
     block.iter().fold(0, |any, byte| any | escaped(*byte)) != 0
 }
 
-/// The place of the first byte that `is_one`: eight at a time are looked at through `marks`, which sets
-/// the high bit of those bytes; above the lowest it may set others too.
+/// Returns the index of the first byte for which `is_one` holds. Tests eight bytes at once by `marks`, which sets the
+/// high bit of the matching bytes; above the lowest match it may set others too.
 #[inline]
 fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -59,38 +58,38 @@ fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -
         }
     }
     if let Some(last) = bytes.last_chunk::<8>() {
-        // It may begin in a word that has nothing.
+        // The last 8 bytes may overlap the word before, which has no match.
         let marked = marks(u64::from_le_bytes(*last));
         return (marked != 0).then(|| bytes.len() - 8 + marked.trailing_zeros() as usize / 8);
     }
     tail.iter().position(|byte| is_one(*byte))
 }
 
-/// One in each byte of a word.
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH_BITS: u64 = ONES << 7;
 
-/// Of a word's bytes below 0x80, the high bit of those that are `byte`, and perhaps of some above.
+/// Sets the high bit of each byte of `word` that equals `byte`, and perhaps of some above the lowest match. Right for
+/// bytes below 0x80 only.
 #[inline]
 const fn equal(word: u64, byte: u8) -> u64 {
     (word ^ (ONES * byte as u64)).wrapping_sub(ONES)
 }
 
-/// Control characters, `"` and `\`.
+/// Marks control characters, `"` and `\`.
 #[inline]
 const fn escaped_in_json(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20);
     (control | equal(word, b'"') | equal(word, b'\\')) & !word & HIGH_BITS
 }
 
-/// What makes a cell of CSV need quotes.
+/// Marks the bytes for which a CSV cell needs quotes.
 #[inline]
 const fn quoted_in_csv(word: u64) -> u64 {
     let line = equal(word, b'\r') | equal(word, b'\n');
     (line | equal(word, b'"') | equal(word, b',')) & !word & HIGH_BITS
 }
 
-/// For each byte: 0 if it stands for itself, `u` if it is written `\u00xx`, else the letter after `\`.
+/// For each byte: 0 if it is written as it is, `u` for `\u00xx`, else the letter after `\`.
 const ESCAPES: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut at = 0;
@@ -108,13 +107,13 @@ const ESCAPES: [u8; 256] = {
     table
 };
 
-/// Appends a cell of CSV (RFC 4180) that is not NULL: in quotes if it could be taken for something else
-/// without them. An empty text is `""`, because nothing at all is NULL.
+/// Appends a CSV cell (RFC 4180) that is not NULL, in quotes if it needs them. Empty text is `""`, because an empty
+/// cell is NULL.
 pub fn write_csv(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let blank = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b' ' | b'\t'));
     let special = |byte| matches!(byte, b',' | b'"' | b'\r' | b'\n');
-    // Some readers drop blanks at the ends of what is not quoted.
+    // Some readers trim unquoted cells.
     if !blank(bytes.first()) && !blank(bytes.last()) && find(bytes, quoted_in_csv, special).is_none() {
         out.extend_from_slice(bytes);
         return;

@@ -1,10 +1,9 @@
-//! Bytes to tokens, whatever pieces they come in. It knows JSON, and nothing of uploads.
+//! A push lexer for JSON: turns bytes that arrive in any pieces into tokens. Knows nothing of uploads.
 
 use super::malformed;
 use crate::error::Problem;
 use crate::limits::UPLOAD_TEXT_MAX_BYTES;
 
-/// Written by some programs before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,22 +14,21 @@ pub(crate) enum Token {
     CloseList,
     Colon,
     Comma,
-    /// A text begins: what follows is read by [`Lexer::text`], or by whom it concerns.
+    /// Opening quote of a string; [`Lexer::text`] or the caller reads the rest.
     Quote,
     True,
     False,
     Null,
-    /// The first byte of a number: the rest is for whom it concerns.
+    /// First byte of a number; the caller reads the rest.
     Number(u8),
 }
 
 impl Token {
-    /// Whether a value may begin with it.
     pub(crate) fn begins_value(self) -> bool {
         !matches!(self, Self::CloseObject | Self::CloseList | Self::Colon | Self::Comma)
     }
 
-    /// The kind of value that begins with it.
+    /// Returns the kind of value that begins with this token, for messages.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::OpenObject | Self::CloseObject => "an object",
@@ -61,7 +59,7 @@ impl Token {
     }
 }
 
-/// A short text, so far.
+/// A string read by [`Lexer::text`].
 pub(crate) enum Text {
     Partial,
     Whole(String),
@@ -70,29 +68,29 @@ pub(crate) enum Text {
 
 #[derive(Default)]
 pub(crate) struct Lexer {
-    /// Bytes of the body that are read.
+    /// Bytes of the body read so far.
     offset: u64,
-    /// Where the last token begins.
+    /// Offset of the last token.
     from: u64,
     marked: usize,
-    /// Lines that ended before, and where this one begins.
+    /// Complete lines so far, and the offset at which the current line begins.
     lines: u64,
     line_from: u64,
     has_begun: bool,
-    /// `true`, `false` or `null`, and how much of it was there.
+    /// `true`, `false` or `null`, and how many of its bytes were read.
     word: Option<(Token, usize)>,
-    /// A text from its quote on, escapes as written.
+    /// A string from its opening quote on, with escapes as written.
     text: Vec<u8>,
     is_escaped: bool,
 }
 
 impl Lexer {
-    /// Whether there was anything but white space.
+    /// Returns whether anything but white space was read.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Whether what was read ends in the middle of a token.
+    /// Returns whether the input read so far ends within a token.
     pub(crate) fn is_within_token(&self) -> bool {
         self.word.is_some() || self.is_marked_in_part()
     }
@@ -101,23 +99,22 @@ impl Lexer {
         (1..BYTE_ORDER_MARK.len()).contains(&self.marked)
     }
 
-    /// Bytes of the body that are read.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Takes bytes off the input.
+    /// Consumes bytes of the input.
     pub(crate) fn advance(&mut self, input: &mut &[u8], bytes: usize) {
         *input = &input[bytes..];
         self.offset += bytes as u64;
     }
 
-    /// The place that was come to, for messages.
+    /// Returns the current position, for messages.
     pub(crate) fn here(&self) -> String {
         self.place(self.offset)
     }
 
-    /// A place on this line: by its byte, and in a text of several lines as an editor shows it.
+    /// Returns a position on the current line, for messages; with line and column if the text has several lines.
     fn place(&self, at: u64) -> String {
         match self.lines {
             0 => format!("byte {at}"),
@@ -125,7 +122,7 @@ impl Lexer {
         }
     }
 
-    /// The next token; `None` if the input ends before it is whole.
+    /// Returns the next token; `None` if the input ends before the token does.
     pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
         if self.word.is_some() {
             return self.word(input);
@@ -189,7 +186,7 @@ impl Lexer {
         self.advance(input, read);
     }
 
-    /// Passes over a byte-order mark, or as much of one as there is.
+    /// Skips a byte-order mark, or the part of it that has arrived.
     fn mark(&mut self, input: &mut &[u8]) {
         while self.offset == self.marked as u64
             && self.marked < BYTE_ORDER_MARK.len()
@@ -222,7 +219,7 @@ impl Lexer {
         Ok(None)
     }
 
-    /// Reads on in the text that the last [`Token::Quote`] began.
+    /// Continues the string that the last [`Token::Quote`] began.
     pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<Text, Problem> {
         while let Some(&byte) = input.first() {
             if self.text.len() > UPLOAD_TEXT_MAX_BYTES {
@@ -239,7 +236,7 @@ impl Lexer {
                         Err(fault) => {
                             let said = fault.to_string();
                             let said = match said.split(" at line ").next() {
-                                // The quote is there, but an escape took it for one of its digits.
+                                // The quote is there, but an escape consumed it as one of its digits.
                                 None | Some("EOF while parsing a string") => "invalid escape",
                                 Some(said) => said,
                             };
@@ -263,7 +260,7 @@ impl Lexer {
     }
 }
 
-/// A byte that stands where none may.
+/// Returns a byte as messages show it.
 fn shown(byte: u8) -> String {
     match byte {
         b' '..=b'~' => char::from(byte).to_string(),

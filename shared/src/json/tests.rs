@@ -1,5 +1,3 @@
-//! Texts, limits and messages.
-
 use super::*;
 use proptest::prelude::*;
 

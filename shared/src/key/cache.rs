@@ -1,7 +1,6 @@
-//! Verified tokens, kept by hash in bounded memory, for a host that runs on one thread.
-//!
-//! A signature takes about 0.1 ms to check, a hash a ten-thousandth of it. Only principals are kept,
-//! never refusals: a stranger's noise can't push a caller's key out.
+//! A bounded cache of verified tokens, for a host that runs on one thread.
+//! Verifying a signature takes about 0.1 ms, a hash a ten-thousandth of it. Refusals are not cached, so that invalid
+//! tokens can't evict valid ones.
 
 use super::{KeySet, Principal, Token, TokenDigest};
 use crate::error::Problem;
@@ -9,8 +8,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::mem;
 
-/// A key set with the principals that it verified lately. Holds two generations of at most
-/// `capacity` tokens each: what was not asked for while one filled up is forgotten.
+/// A key set with a cache of the principals that it verified. Holds two generations of at most `capacity` tokens each;
+/// when the young one is full, it replaces the old one.
 pub struct TokenCache {
     keys: KeySet,
     capacity: usize,
@@ -25,16 +24,16 @@ impl fmt::Debug for TokenCache {
 }
 
 impl TokenCache {
-    /// An empty cache over `keys`; it belongs to them, so that a retired key takes its tokens along.
+    /// Creates an empty cache. It owns `keys`, so that replacing the key set drops all cached tokens.
     #[must_use]
     pub fn new(keys: KeySet, capacity: usize) -> Self {
         Self { keys, capacity: capacity.max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// [`super::verify`], from memory if this token was verified before.
+    /// Verifies a header as [`super::verify`] does, from the cache if the token was verified before.
     ///
     /// # Errors
-    /// As of [`super::verify`].
+    /// Those of [`super::verify`].
     pub fn verify(&mut self, authorization: Option<&str>, now: u64) -> Result<Principal, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();
@@ -56,13 +55,11 @@ impl TokenCache {
         Ok(principal)
     }
 
-    /// How many tokens are held.
     #[must_use]
     pub fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }
 
-    /// Whether no token is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

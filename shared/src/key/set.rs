@@ -1,5 +1,5 @@
-//! The installation's signing keys: the public ones that both hosts hold, the private one that the
-//! command line signs with. Knows tokens as text; what their claims mean, `key.rs` decides.
+//! The installation's signing keys: public ones for both hosts, the private one for the command line.
+//! Handles tokens as text; `key.rs` checks their claims.
 
 use super::{Claims, crypto};
 use crate::fingerprint::Fingerprint;
@@ -14,33 +14,26 @@ use std::fmt;
 
 pub use jsonwebtoken::errors::Error as SigningError;
 
-/// Characters of a `kid`. Ours are UUIDs.
+/// Selkie's own key ids are UUIDs.
 const KID_MAX_CHARS: usize = 64;
 
-/// Why a set of public keys can't be used. None of the messages shows key material.
+/// Why a set of public keys is unusable. No message shows key material.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
-    /// The text is no JWK set.
     #[error("this is no JWK set: a JSON object with a list \"keys\" is expected")]
     NotAJwkSet,
-    /// The set has no key or too many.
     #[error("a JWK set holds 1 to {SIGNING_KEYS_MAX_COUNT} keys, this one {0}")]
     Count(usize),
-    /// A key id is empty, too long, holds odd characters or occurs twice.
     #[error("a key's \"kid\" is missing, malformed or occurs twice")]
     KeyId,
-    /// A key is of another kind.
     #[error("the key \"{0}\" is no Ed25519 key for signatures (kty OKP, crv Ed25519)")]
     Unsupported(String),
-    /// A key's bytes are no usable point.
     #[error("the key \"{0}\" holds no usable Ed25519 public key in \"x\"")]
     Malformed(String),
-    /// A private key was given where a public one belongs.
     #[error("the key \"{0}\" is a private key: it must not be here")]
     Private(String),
 }
 
-/// One public signing key and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     kid: String,
@@ -55,7 +48,7 @@ impl PublicKey {
     }
 }
 
-/// The live public keys, checked and ready. At most [`SIGNING_KEYS_MAX_COUNT`].
+/// The valid public keys, 1 to [`SIGNING_KEYS_MAX_COUNT`].
 #[derive(Clone)]
 pub struct KeySet {
     keys: Vec<(PublicKey, DecodingKey)>,
@@ -75,10 +68,11 @@ impl PartialEq for KeySet {
 }
 
 impl KeySet {
-    /// Checks the keys once, so that verification need not.
+    /// Checks the keys.
     ///
     /// # Errors
-    /// A [`KeySetError`] for no key, too many, a doubtful id, or bytes that are no point of the curve.
+    /// A [`KeySetError`] for no key, too many, an invalid or repeated id, or bytes that are no usable point of the
+    /// curve.
     pub fn new(keys: Vec<PublicKey>) -> Result<Self, KeySetError> {
         if keys.is_empty() || keys.len() > SIGNING_KEYS_MAX_COUNT {
             return Err(KeySetError::Count(keys.len()));
@@ -113,30 +107,29 @@ impl KeySet {
         Self::new(set.keys.into_iter().map(Jwk::into_public).collect::<Result<_, _>>()?)
     }
 
-    /// The JWK set's text: public keys only.
+    /// Returns the public keys as a JWK set.
     #[must_use]
     pub fn to_jwks(&self) -> String {
         let keys = self.keys.iter().map(|(key, _)| Jwk::of(key)).collect();
-        // Strings only: serialisation to memory can't fail.
+        // Only strings: serialisation to memory can't fail.
         serde_json::to_string(&JwkSet { keys }).unwrap_or_default()
     }
 
-    /// What tells this installation's keys from another one's.
+    /// Returns a fingerprint of the keys, which differs from that of another installation.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let keys: Vec<_> = self.keys.iter().map(|(key, _)| (&key.kid, &key.bytes)).collect();
         Fingerprint::of(&keys)
     }
 
-    /// The ids of the live keys.
     pub fn kids(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|(key, _)| key.kid())
     }
 
-    /// The claims of a token, if one of these keys signed it.
+    /// Returns the claims of a token; `None` if none of these keys signed it.
     pub(super) fn open(&self, token: &str) -> Option<Claims> {
         let header = decode_header(token).ok()?;
-        // `crit` names extensions that must be understood; we know none (RFC 7515, 4.1.11).
+        // `crit` names extensions that must be understood; Selkie knows none (RFC 7515, 4.1.11).
         if header.alg != Algorithm::EdDSA || header.crit.is_some() {
             return None;
         }
@@ -146,7 +139,8 @@ impl KeySet {
     }
 }
 
-/// The library checks the signature; the claims are ours to check, for it would ask the system's clock.
+/// The library checks the signature only. It would read the system's clock for the claims, which `key.rs` checks
+/// instead.
 fn validation() -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.required_spec_claims.clear();
@@ -155,7 +149,7 @@ fn validation() -> Validation {
     validation
 }
 
-/// A private key that signs tokens. Its seed is wiped when it is dropped.
+/// A private key that signs tokens. Its seed is zeroed on drop.
 pub struct SigningKey {
     public: PublicKey,
     key: EncodingKey,
@@ -168,7 +162,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// The key of a seed of 32 secret, uniformly random bytes.
+    /// Derives the key from 32 secret, uniformly random bytes.
     #[must_use]
     pub fn from_seed(kid: &str, seed: &[u8; 32]) -> Self {
         let public = ed25519_dalek::SigningKey::from_bytes(seed).verifying_key();
@@ -178,16 +172,12 @@ impl SigningKey {
         }
     }
 
-    /// Returns the public key.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         self.public.clone()
     }
 
-    /// Returns a token of these claims: about 350 characters of base64url and two dots.
-    ///
-    /// # Errors
-    /// The JWT library could not sign.
+    /// Returns a signed token: about 350 characters.
     pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
         crypto::install();
         let mut header = Header::new(Algorithm::EdDSA);
@@ -201,7 +191,7 @@ struct JwkSet<K> {
     keys: Vec<K>,
 }
 
-/// One key as RFC 8037 writes it.
+/// One key, as in RFC 8037.
 #[derive(Serialize, Deserialize)]
 struct Jwk {
     kid: Option<String>,
@@ -211,7 +201,7 @@ struct Jwk {
     #[serde(rename = "use")]
     usage: Option<String>,
     x: Option<String>,
-    /// The private half: noticed in order to be refused.
+    /// The private half: parsed only to be refused.
     #[serde(default, skip_serializing)]
     d: Option<IgnoredAny>,
 }

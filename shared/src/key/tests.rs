@@ -1,5 +1,3 @@
-//! Forgers, rotations and clocks.
-
 use super::*;
 use crate::limits::SIGNING_KEYS_MAX_COUNT;
 use base64::Engine as _;
@@ -10,7 +8,6 @@ use std::sync::LazyLock;
 
 const NOW: u64 = 1_800_000_000;
 
-/// A token of these claims, signed by the key of this id and seed.
 fn issue(kid: &str, byte: u8, claims: &Claims) -> String {
     signer(kid, byte).sign(claims).unwrap()
 }
@@ -41,7 +38,7 @@ fn code_of(token: &str) -> ErrorCode {
     verify(Some(token), &keys(), NOW).unwrap_err().code()
 }
 
-/// A token of any header and claims, properly signed over them by key `a`.
+/// Returns a token of any header and claims, signed by key `a`.
 fn signed(header: &Value, claims: &Value) -> String {
     use ed25519_dalek::Signer as _;
     let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
@@ -162,7 +159,7 @@ fn another_installations_key_is_refused_whatever_kid_it_names() {
     for kid in ["a", "b", "c", ""] {
         assert_eq!(code_of(&issue(kid, 9, &claims(None))), ErrorCode::InvalidKey);
     }
-    // Signed by a live key under the other's id.
+    // Signed by a live key under the id of another.
     assert_eq!(code_of(&issue("b", 1, &claims(None))), ErrorCode::InvalidKey);
 }
 
@@ -247,7 +244,7 @@ fn a_key_expires_in_the_very_second_of_exp() {
     let token = issue("a", 1, &claims(Some(NOW)));
     assert!(verify(Some(&token), &keys(), NOW - 1).is_ok());
     assert_eq!(verify(Some(&token), &keys(), NOW).unwrap_err().code(), ErrorCode::ExpiredKey);
-    // A forged one never learns that it would have expired.
+    // A forged token is invalid rather than expired.
     assert_eq!(code_of(&issue("a", 9, &claims(Some(1)))), ErrorCode::InvalidKey);
 }
 
@@ -276,7 +273,7 @@ fn a_doubtful_jwk_set_is_refused_with_its_reason() {
         (json!({"keys": [with(key.clone(), "kty", json!("oct"))]}), KeySetError::Unsupported(name())),
         (json!({"keys": [with(key.clone(), "use", json!("enc"))]}), KeySetError::Unsupported(name())),
         (json!({"keys": [with(key.clone(), "x", json!("AAAA"))]}), KeySetError::Malformed(name())),
-        // The neutral element: any signature would hold under it.
+        // The neutral element: any signature would be valid under it.
         (json!({"keys": [with(key, "x", json!(format!("AQ{}", "A".repeat(41))))]}), KeySetError::Malformed(name())),
         (json!([]), KeySetError::NotAJwkSet),
     ];

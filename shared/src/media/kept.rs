@@ -1,7 +1,5 @@
-//! Names of files that are kept before the origin, and the headers by which the origin has them forgotten.
-//!
-//! Who deletes a file names its id, and only the origin knows the path of that. It is told as a short name in an answer's
-//! header: a path may have 510 bytes of any script, and an upload 64 of them.
+//! Short names of cached files, and the headers by which the origin tells the edge which files to purge.
+//! A path would be too long for a header: it may have 510 bytes of any script, and one upload has up to 64 files.
 
 use super::FilePath;
 use crate::ident::ProjectName;
@@ -9,24 +7,22 @@ use crate::limits::FORGOTTEN_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// The request header that asks the origin to tell which files its answer makes others. An edge's own: it never passes on
-/// a caller's.
+/// Request header by which the edge asks the origin for [`FORGET_HEADER`]. The edge never forwards a caller's own.
 pub const FORGETS_HEADER: &str = "x-selkie-forgets";
 
-/// The header of an answer to such a request: names with commas between them, and `project:<name>` where a folder of that
-/// project became private. It ends at the edge that asked.
+/// Response header with the files to purge: comma-separated [`KeptName`]s, and `project:<name>` where a folder of that
+/// project became private. The edge removes it.
 pub const FORGET_HEADER: &str = "x-selkie-forget";
 
-/// Marks an entry of [`FORGET_HEADER`] that names a project.
 const PROJECT_MARK: &str = "project:";
 
-/// The entry of [`FORGET_HEADER`] for a project of which a folder became private: any of its files may be private now.
+/// Returns the entry of [`FORGET_HEADER`] that purges all files of a project, any of which may be private now.
 #[must_use]
 pub fn forget_project(project: &ProjectName) -> String {
     format!("{PROJECT_MARK}{project}")
 }
 
-/// Returns the project that a [`FORGET_HEADER`] names; `None` if it names none.
+/// Returns the first project that a [`FORGET_HEADER`] names; `None` if it names none.
 #[must_use]
 pub fn project_to_forget(header: &str) -> Option<ProjectName> {
     let mut entries = header.split(',').map(str::trim);
@@ -34,16 +30,16 @@ pub fn project_to_forget(header: &str) -> Option<ProjectName> {
     ProjectName::parse(name).ok()
 }
 
-/// Bytes of a hash that make a name. Half of a SHA-256: a caller who finds another path of the same name, so that the one
-/// file is given for the other, needs more tries than anybody has.
+/// Bytes of the hash: half of a SHA-256 is enough to make collisions infeasible, by which one file would be served for
+/// another.
 const NAME_BYTES: usize = 16;
 
-/// What a file's path is called where its bytes are kept: 32 hex digits.
+/// The cache key of a file's path: 32 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeptName(Box<str>);
 
 impl KeptName {
-    /// The name of a path, however that was encoded in its URL.
+    /// Returns the name of a path, regardless of how its URL was encoded.
     #[must_use]
     pub fn of(path: &FilePath) -> Self {
         let hash = Sha256::digest(path.to_url_path());
@@ -53,7 +49,7 @@ impl KeptName {
         Self(hex.collect())
     }
 
-    /// The names in a header. What is none is left out, as are those beyond [`FORGOTTEN_MAX_COUNT`].
+    /// Parses the names in a header. Leaves out malformed entries, and those beyond [`FORGOTTEN_MAX_COUNT`].
     pub fn read_list(header: &str) -> impl Iterator<Item = Self> {
         let names = header.split(',').map(str::trim).filter(|name| {
             let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -62,14 +58,13 @@ impl KeptName {
         names.take(FORGOTTEN_MAX_COUNT).map(|name| Self(name.into()))
     }
 
-    /// A header with the names of these paths; those beyond [`FORGOTTEN_MAX_COUNT`] are left out.
+    /// Returns a header value with the names of these paths; leaves out those beyond [`FORGOTTEN_MAX_COUNT`].
     #[must_use]
     pub fn list<'a>(paths: impl Iterator<Item = &'a FilePath>) -> String {
         let names: Vec<_> = paths.take(FORGOTTEN_MAX_COUNT).map(|path| Self::of(path).0).collect();
         names.join(",")
     }
 
-    /// The digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

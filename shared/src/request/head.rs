@@ -1,59 +1,46 @@
-//! The part of a request's head that decides about the request, read from header pairs: the same for both hosts.
-//!
-//! Knows neither routes nor keys; what the values mean, `operation` and `key` decide.
+//! The parts of a request's head that both hosts use, taken from header pairs.
+//! Doesn't interpret the values: `operation` and `key` do.
 
-/// The value of a header that is not visible ASCII: no option, tag or key can hold this character.
+/// Stands for a header value that is not visible ASCII; no valid value contains this character.
 const NOT_TEXT: &str = "\u{fffd}";
 
-/// What of a request is known before its body. Header values are as received; `None` without the header.
+/// A request's method, URL and relevant headers. Values are as received; `None` if the header is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
-    /// The method, in upper case.
+    /// In upper case.
     pub method: &'a str,
-    /// The path, percent-encoded as received.
+    /// Percent-encoded.
     pub path: &'a str,
-    /// The query without its `?`, as received.
+    /// Without its `?`.
     pub query: Option<&'a str>,
-    /// `Authorization`.
     pub authorization: Option<&'a str>,
-    /// `Content-Type`.
     pub content_type: Option<&'a str>,
-    /// `Content-Encoding`.
     pub content_encoding: Option<&'a str>,
-    /// `Accept`: the format of a read's rows. Other operations ignore it.
+    /// The format of a read's rows; other operations ignore it.
     pub accept: Option<&'a str>,
-    /// `Idempotency-Key`.
     pub idempotency_key: Option<&'a str>,
-    /// `If-Match`.
     pub if_match: Option<&'a str>,
-    /// `If-None-Match`.
     pub if_none_match: Option<&'a str>,
-    /// `Origin`.
     pub origin: Option<&'a str>,
-    /// The headers of resumable uploads.
     pub tus: TusHeaders<'a>,
 }
 
-/// The headers of the tus protocol, and the one by which a `POST` stands for another method.
+/// The headers of tus, and `X-HTTP-Method-Override`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TusHeaders<'a> {
-    /// `Tus-Resumable`.
     pub(crate) resumable: Option<&'a str>,
-    /// `Upload-Length`.
     pub(crate) length: Option<&'a str>,
-    /// `Upload-Offset`.
     pub(crate) offset: Option<&'a str>,
-    /// `Upload-Metadata`.
     pub(crate) metadata: Option<&'a str>,
-    /// `X-HTTP-Method-Override`.
+    /// `X-HTTP-Method-Override`: the method that a `POST` stands for.
     pub(crate) method: Option<&'a str>,
-    /// The name of a header of an extension that is not supported.
+    /// The first header of an unsupported tus extension.
     pub(crate) unsupported: Option<&'static str>,
 }
 
 impl<'a> RequestHead<'a> {
-    /// Reads the head from pairs of a header's name, in lower case, and its value. Each name comes once: a host joins
-    /// the values of one name by `", "` before.
+    /// Reads the head from pairs of a lower-case header name and its value. Each name must occur once: hosts join the
+    /// values of one name by `", "` before.
     pub fn read(
         method: &'a str,
         path: &'a str,
@@ -69,7 +56,6 @@ impl<'a> RequestHead<'a> {
         head
     }
 
-    /// The field of a header.
     fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "authorization" => &mut self.authorization,
@@ -88,7 +74,7 @@ impl<'a> RequestHead<'a> {
 }
 
 impl<'a> TusHeaders<'a> {
-    /// The field of the header `Upload-{name}`.
+    /// Returns the field of the header `Upload-{name}`; `None`, and notes an unsupported extension, if there is none.
     fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "length" => &mut self.length,
@@ -104,7 +90,7 @@ impl<'a> TusHeaders<'a> {
     }
 }
 
-/// A header's value as text.
+/// Returns a header's value as text, or [`NOT_TEXT`] if it is not visible ASCII.
 fn text(value: &[u8]) -> &str {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
     match str::from_utf8(value) {

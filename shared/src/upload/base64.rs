@@ -1,26 +1,24 @@
-//! Base64, decoded as it arrives into one buffer of fixed size.
-//!
-//! Both alphabets are taken, also mixed, with padding or without; blanks are passed over. Anything that an
-//! encoder can't have written is refused: other characters, padding that does not fit, bits that are set
-//! behind the last byte. It knows nothing of JSON.
+//! A push decoder for base64 with one buffer of fixed size. Knows nothing of JSON.
+//! Accepts both alphabets, even mixed, with or without padding, and skips blanks. Refuses other characters, wrong
+//! padding, and unused bits that are set.
 
 use crate::limits::UPLOAD_CHUNK_BYTES;
 use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// A place in the pushed characters, or the end of all, that is not base64.
+/// Why a text is not base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A character that has no place in base64, or stands behind padding.
+    /// A character outside the alphabets, or after padding.
     Character(u8),
-    /// A padding character too much, or too early.
+    /// Padding too early, or too much of it.
     Padding,
-    /// The last group is one character only, or its padding is incomplete.
+    /// The last group has a single character or incomplete padding.
     Cut,
-    /// The last character has bits that belong to no byte.
+    /// The last character has unused bits that are set.
     TrailingBits,
 }
 
-/// What does not stand for six bits.
+/// Marks bytes that are no base64 characters.
 const NONE: u8 = 0xff;
 
 const SIX_BITS: [u8; 256] = {
@@ -47,15 +45,15 @@ pub(super) struct Decoder {
     state: State,
 }
 
-/// Where a decoder is in its text.
+/// The position of a decoder in its text.
 #[derive(Clone, Copy, Default)]
 pub(super) struct State {
     filled: usize,
-    /// Six bits each of a group that is not complete.
+    /// The values of the characters of an incomplete group, 6 bits each.
     group: [u8; 4],
     grouped: usize,
     padding: usize,
-    /// Which alphabet was found last, to be tried first.
+    /// The alphabet found last, which is tried first.
     url_safe: bool,
     total: u64,
 }
@@ -65,50 +63,49 @@ impl Decoder {
         Self { decoded: vec![0; UPLOAD_CHUNK_BYTES].into(), state: State::default() }
     }
 
-    /// Begins another text.
     pub(super) fn restart(&mut self) {
         self.state = State::default();
     }
 
-    /// Where it is, to come back to.
+    /// Returns the position, for [`Decoder::reset`].
     pub(super) fn mark(&self) -> State {
         self.state
     }
 
-    /// Goes back to where it was, as if nothing had been pushed since.
+    /// Returns to an earlier position, as if nothing had been pushed since.
     pub(super) fn reset(&mut self, state: State) {
         self.state = state;
     }
 
-    /// What was decoded since the last [`Decoder::clear`].
+    /// Returns the bytes decoded since the last [`Decoder::clear`].
     pub(super) fn decoded(&self) -> &[u8] {
         &self.decoded[..self.state.filled]
     }
 
-    /// Makes room, once what was decoded is taken.
+    /// Empties the buffer.
     pub(super) fn clear(&mut self) {
         self.state.filled = 0;
     }
 
-    /// Bytes decoded since the text began.
+    /// Returns the number of bytes decoded since the text began.
     pub(super) fn total(&self) -> u64 {
         self.state.total
     }
 
-    /// Whether there is no room for another group.
+    /// Returns whether the buffer has no room for another group.
     pub(super) fn is_full(&self) -> bool {
         self.decoded.len() - self.state.filled < 3
     }
 
-    /// How many characters can be pushed without filling it over; at least one, unless it is full.
+    /// Returns how many characters fit the buffer: at least one, unless it is full.
     pub(super) fn room(&self) -> usize {
         (self.decoded.len() - self.state.filled) / 3 * 4 - self.state.grouped
     }
 
-    /// Decodes characters, no more than there is room for.
+    /// Decodes characters, at most [`Decoder::room`].
     ///
     /// # Errors
-    /// The fault, and how many characters stand before it.
+    /// The fault, and the number of characters before it.
     pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Fault)> {
         let mut at = 0;
         while at < characters.len() {
@@ -124,7 +121,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes whole groups up to the first that has something else in it; says how many characters.
+    /// Decodes whole groups up to the first that needs care, and returns the number of characters decoded.
     fn bulk(&mut self, characters: &[u8]) -> usize {
         let whole = &characters[..characters.len() / 4 * 4];
         if whole.is_empty() {
@@ -148,7 +145,8 @@ impl Decoder {
         clean.len()
     }
 
-    /// Decodes groups of the alphabet found last; `false`, and nothing decoded, if they hold anything else.
+    /// Decodes groups of the alphabet found last. Returns `false`, and decodes nothing, if they contain any other
+    /// character.
     fn groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
@@ -183,7 +181,7 @@ impl Decoder {
         }
     }
 
-    /// Writes the first bytes of the group.
+    /// Writes the first `bytes` bytes of the group to the buffer.
     fn flush(&mut self, bytes: usize) {
         let [a, b, c, d] = self.state.group;
         let three = [(a << 2) | (b >> 4), (b << 4) | (c >> 2), (c << 6) | d];
@@ -193,10 +191,9 @@ impl Decoder {
         self.state.grouped = 0;
     }
 
-    /// Ends the text: decodes what is left. Must not be full.
+    /// Ends the text and decodes the last group. The buffer must not be full.
     ///
     /// # Errors
-    /// The fault of its last group.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
         if self.state.padding > 0 && self.state.grouped + self.state.padding < 4 {
             return Err(Fault::Cut);

@@ -1,4 +1,4 @@
-//! A form that is being filled in, the same for every way of writing one.
+//! An upload form while it is parsed, the same for all encodings.
 
 use super::UploadLimits;
 use super::form::{Existing, Shape, UploadForm, UploadItem, Visibility};
@@ -8,7 +8,7 @@ use crate::ident::shown;
 use crate::media::{FolderPath, MediaKind, MediaName};
 use std::collections::HashSet;
 
-/// What was said of one file; `None` is what was not said.
+/// What the body says of one file; `None` if it says nothing.
 pub(super) struct Item {
     pub(super) name: MediaName,
     pub(super) label: Option<Label>,
@@ -58,10 +58,10 @@ impl Draft {
         self.private = Some(private);
     }
 
-    /// The place of the next file.
+    /// Returns the index of the next file.
     ///
     /// # Errors
-    /// `invalid_body` if it is one too many.
+    /// `invalid_body` if the upload has too many files.
     pub(super) fn next_place(&self) -> Result<usize, Problem> {
         let at = self.items.len();
         if at < self.limits.items {
@@ -71,10 +71,9 @@ impl Draft {
             .with_hint("Send the others in further requests."))
     }
 
-    /// Adds the next file.
     ///
     /// # Errors
-    /// `invalid_body` if another has its name.
+    /// `invalid_body` if another file of the upload has the same name.
     pub(super) fn add(&mut self, item: Item) -> Result<(), Problem> {
         if !self.names.insert(item.name.clone()) {
             return Err(invalid(format!("Two files of the upload would be called {}.", shown(item.name.as_str())))
@@ -84,10 +83,10 @@ impl Draft {
         Ok(())
     }
 
-    /// The form, of a body that was read to its end.
+    /// Returns the form of a completely parsed body.
     ///
     /// # Errors
-    /// `invalid_body` if something is missing.
+    /// `invalid_body` if a mandatory part is missing.
     pub(super) fn finish(self, shape: Option<Shape>) -> Result<UploadForm, Problem> {
         let Some(shape) = shape.filter(|_| !self.items.is_empty()) else {
             return Err(invalid("The upload has no file: its media is empty.").with_hint(match shape {
@@ -123,7 +122,7 @@ pub(super) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Pro
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-/// The same problem, with the place before its sentence.
+/// Returns the same problem with `place: ` before its message.
 pub(super) fn at(place: &str, problem: &Problem) -> Problem {
     Problem::new(problem.code(), format!("{place}: {}", problem.message()))
         .with_hint_if(problem.hint().map(str::to_owned))

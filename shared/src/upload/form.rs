@@ -1,9 +1,9 @@
-//! What an upload's body said, once it was read to its end.
+//! The parsed form of an upload.
 
 use super::label::Label;
 use crate::media::{FolderPath, MediaKind, MediaName};
 
-/// How the body was written, which decides how it is answered.
+/// The encoding of the request, which decides the shape of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// JSON with items `{name, base64}`.
@@ -14,46 +14,45 @@ pub enum Shape {
     C,
 }
 
-/// How `media` was given.
+/// How `media` was written in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// As one object.
     One,
-    /// As a list, whatever its length.
+    /// A list of any length.
     List,
 }
 
-/// What becomes of a file of the same name in the same folder.
+/// What happens to an existing file of the same name and folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and the upload is refused.
+    /// It is kept, and the upload is refused.
     Stays,
-    /// It is replaced (`update: true`).
+    /// `update: true`.
     IsReplaced,
 }
 
-/// Who may read a file.
+/// Who may read a file, as the upload asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Everybody who has its URL. One that replaces a private file stays private.
+    /// Everybody who has its URL; a file that replaces a private one stays private.
     Public,
-    /// The same, said in so many words (`private: false`): also if it replaces a private one.
+    /// `private: false`: everybody who has its URL, even if it replaces a private file.
     MadePublic,
-    /// Keys of its project, and whom they sign a URL for.
+    /// Keys of its project, and holders of a signed URL.
     Private,
-    /// The same, and its folder is asked to be private (`privateFolder: true`).
+    /// As [`Visibility::Private`], and its folder becomes private (`privateFolder: true`).
     PrivateFolder,
 }
 
 impl Visibility {
-    /// Whether the file needs a key or a signed URL.
+    /// Returns whether reading the file needs a key or a signed URL.
     #[must_use]
     pub fn is_private(self) -> bool {
         matches!(self, Self::Private | Self::PrivateFolder)
     }
 }
 
-/// An upload: well-formed, complete, with names that may stand.
+/// A complete, valid upload form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadForm {
     pub(super) shape: Shape,
@@ -64,37 +63,32 @@ pub struct UploadForm {
 }
 
 impl UploadForm {
-    /// How it was written.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Its `type`.
     #[must_use]
     pub fn kind(&self) -> MediaKind {
         self.kind
     }
 
-    /// Where its files go.
     #[must_use]
     pub fn folder(&self) -> &FolderPath {
         &self.folder
     }
 
-    /// What becomes of files that are there already.
     #[must_use]
     pub fn existing(&self) -> Existing {
         self.existing
     }
 
-    /// The files, in the order of their events: one at least, no two of one name.
+    /// The files in the order of their events: at least one, with distinct names.
     #[must_use]
     pub fn items(&self) -> &[UploadItem] {
         &self.items
     }
 
-    /// The files, to be kept.
     #[must_use]
     pub fn into_items(self) -> Vec<UploadItem> {
         self.items
@@ -111,32 +105,30 @@ pub struct UploadItem {
 }
 
 impl UploadItem {
-    /// What it is to be called.
     #[must_use]
     pub fn name(&self) -> &MediaName {
         &self.name
     }
 
-    /// What it is said to be: the type of its data URL or part, else its `imageType` or `fileType`.
+    /// The declared type: that of the data URL or part, else `imageType` or `fileType`.
     #[must_use]
     pub fn label(&self) -> Option<&Label> {
         self.label.as_ref()
     }
 
-    /// What it is to be taken for: the upload's `type`, but always a file if it came as `fileBase64`.
+    /// The upload's `type`, but always a file if it was sent as `fileBase64`.
     #[must_use]
     pub fn kind(&self) -> MediaKind {
         self.kind
     }
 
-    /// Who may read it.
     #[must_use]
     pub fn visibility(&self) -> Visibility {
         self.visibility
     }
 }
 
-/// Reads a flag as forms and their clients write it: `on` is a checked box, `True` is Python's. `None` for another word.
+/// Parses a boolean of a form: `on` is a checked box, `True` is Python's. `None` for any other word.
 pub(crate) fn flag(word: &str) -> Option<bool> {
     match word {
         "true" | "True" | "1" | "on" => Some(true),

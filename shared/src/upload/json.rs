@@ -1,8 +1,7 @@
-//! Both JSON shapes of an upload, as one walk over their keys.
-//!
-//! The form is fixed: an object, in it a list, in it objects of short texts and one long one. So no value
-//! is ever skipped, nothing nests, and the first byte that does not fit is refused where it stands. Keys may
-//! come in any order on both levels; which shape it is, the keys of the items tell.
+//! A push parser for both JSON shapes of an upload.
+//! The structure is fixed: an object, in it a list, in it objects of short texts and one long one. Values are never
+//! skipped, and the first byte that does not fit is refused. Keys may come in any order; those of the items tell the
+//! shape.
 
 mod content;
 mod item;
@@ -20,7 +19,7 @@ use content::{Content, Head, Progress};
 use item::Open;
 use key::{Family, Key, KeySet, Level, Wants};
 
-/// What may come next.
+/// The parser's state: what may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Body,
@@ -39,7 +38,6 @@ enum Place {
     Done,
 }
 
-/// Reads a JSON body.
 pub(super) struct Reader {
     lexer: Lexer,
     content: Content,
@@ -69,12 +67,12 @@ impl Reader {
         }
     }
 
-    /// The bytes of [`Step::Decoded`].
+    /// Returns the bytes of [`Step::Decoded`].
     pub(super) fn decoded(&self) -> &[u8] {
         self.content.decoded()
     }
 
-    /// Reads on to the next event.
+    /// Reads up to the next event.
     pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
         loop {
             match self.place {
@@ -118,7 +116,7 @@ impl Reader {
         }
     }
 
-    /// Takes a token; says whether the bytes of a file begin with it.
+    /// Handles a token; returns whether the bytes of a file begin after it.
     fn token(&mut self, token: Token) -> Result<bool, Problem> {
         self.place = match (self.place, token) {
             (Place::Body, Token::OpenObject) => Place::KeyOrEnd,
@@ -174,7 +172,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes the first token of a value, and says what comes then.
+    /// Handles the first token of a value and returns the next state.
     fn value(&mut self, key: Key, token: Token) -> Result<Place, Problem> {
         Ok(match (key.wants(), token) {
             (Wants::Items, Token::OpenList) => {
@@ -236,7 +234,7 @@ impl Reader {
         }
     }
 
-    /// Closes the object that is open.
+    /// Handles the end of the current object.
     fn close(&mut self) -> Result<Place, Problem> {
         if self.level == Level::Body {
             return Ok(Place::Done);
@@ -251,7 +249,7 @@ impl Reader {
         })
     }
 
-    /// The form, once all input is read.
+    /// Returns the form, after all input was read.
     pub(super) fn finish(self) -> Result<UploadForm, Problem> {
         match self.place {
             _ if self.lexer.is_within_token() => Err(self.lexer.ended_early()),
@@ -267,7 +265,7 @@ fn too_long(place: &str) -> Problem {
     invalid(format!("{place} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes."))
 }
 
-/// What a place waits for, for messages.
+/// Returns what the parser expects in a state, for messages.
 fn wanted(place: Place) -> &'static str {
     match place {
         Place::Body => "an object",

@@ -1,15 +1,15 @@
-//! What a caller says that a file is, before anybody looked into it.
+//! The file type that a caller declares; it proves nothing.
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 
-/// Bytes of a type's name: RFC 6838 allows 127 on either side of the slash.
+/// Bytes of a media type: RFC 6838 allows 127 on either side of the slash.
 const MIME_MAX_BYTES: usize = 255;
 
-/// Bytes of an extension: longer than any that is in use.
+/// Bytes of an extension: more than any in use.
 const EXTENSION_MAX_BYTES: usize = 32;
 
-/// A file's type as its caller wrote it. Nothing is proved by it.
+/// A file's declared type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
     /// A media type in lower case, without parameters: `image/png`.
@@ -19,7 +19,6 @@ pub enum Label {
 }
 
 impl Label {
-    /// The text, whichever it is.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -27,7 +26,7 @@ impl Label {
         }
     }
 
-    /// Reads `image/png`, with parameters or without.
+    /// Parses a media type such as `image/png`, and ignores its parameters.
     pub(super) fn mime(text: &str) -> Option<Self> {
         let essence = text.split(';').next().unwrap_or_default().trim();
         let (kind, subtype) = essence.split_once('/')?;
@@ -36,10 +35,10 @@ impl Label {
             .then(|| Self::Mime(essence.to_ascii_lowercase().into()))
     }
 
-    /// Reads what stands between `data:` and the comma of a data URL.
+    /// Parses the text between `data:` and the comma of a data URL.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The rest of a sentence about the item.
     pub(super) fn data_url(head: &str) -> Result<Self, &'static str> {
         let (label, last) = head.rsplit_once(';').unwrap_or((head, ""));
         if !last.trim().eq_ignore_ascii_case("base64") {
@@ -48,7 +47,7 @@ impl Label {
         Self::mime(label).ok_or("has a data URL without a type such as image/png")
     }
 
-    /// Reads `imageType`: an extension, with its dot or without, or a media type.
+    /// Parses `imageType` or `fileType`: an extension, with or without its dot, or a media type.
     ///
     /// # Errors
     /// `invalid_body` if it is neither.
@@ -68,7 +67,7 @@ impl Label {
         })
     }
 
-    /// The extension that files of the type have; `None` if there is no usual one.
+    /// Returns the usual extension of the type; `None` if there is none.
     pub(super) fn extension(&self) -> Option<&str> {
         match self {
             Self::Extension(extension) => Some(extension),
@@ -85,7 +84,7 @@ impl Label {
     }
 }
 
-/// Types whose extension is not their own second half.
+/// Types whose extension is not their subtype.
 const EXTENSIONS: [(&str, &str); 24] = [
     ("image/jpeg", "jpg"),
     ("image/pjpeg", "jpg"),
@@ -113,7 +112,7 @@ const EXTENSIONS: [(&str, &str); 24] = [
     ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
 ];
 
-/// RFC 9110's token.
+/// Returns whether the text is a token of RFC 9110.
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

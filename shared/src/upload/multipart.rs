@@ -1,8 +1,7 @@
-//! `multipart/form-data` (RFC 7578), cut into its parts as it arrives.
-//!
-//! The content of a part goes out as slices of the input. Held back is only what may be the beginning of a
-//! delimiter at the end of a push; since a carriage return stands at a delimiter's beginning and nowhere else
-//! in it, what was held back and turned out to be none is content as a whole.
+//! A push parser for `multipart/form-data` (RFC 7578).
+//! Content is returned as slices of the input. Only a delimiter's possible beginning at the end of the input is held
+//! back; since a delimiter has a carriage return only at its beginning, held bytes that turn out to be no delimiter are
+//! content as a whole.
 
 mod head;
 
@@ -17,50 +16,48 @@ use head::{Parameters, Part, nameless};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// A line's end, which a delimiter begins with.
+/// The line end that a delimiter begins with.
 const LINE_END_BYTES: usize = 2;
 
-/// Text fields that are known; each may be there once.
+/// The known text fields; each may occur once.
 const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before the first delimiter, where anything may stand.
+    /// Before the first delimiter; content is ignored.
     Preamble,
-    /// Behind a delimiter: white space and the line's end, or the second half of `--`.
+    /// After a delimiter: expects white space and a line end, or `--`.
     Delimited,
     Dashed,
     Returned,
     Head,
     File,
-    /// The content of a file field for which no file was chosen, which must be empty.
+    /// In a file field for which no file was chosen, whose content must be empty.
     NoFile,
-    /// The content of the field at that place in [`FIELDS`].
+    /// In the field with that index in [`FIELDS`].
     Field(usize),
-    /// Behind the last delimiter, where anything may stand.
+    /// After the last delimiter; content is ignored.
     Epilogue,
 }
 
-/// What looking for the delimiter came to.
+/// The outcome of [`Reader::find`].
 enum Found<'i> {
-    /// Content.
     Slice(&'i [u8]),
-    /// Bytes of the delimiter's beginning, which were content.
+    /// Bytes of the delimiter's beginning that turned out to be content.
     Held(Range<usize>),
     Delimiter,
     Nothing,
 }
 
-/// Reads a multipart body.
 pub(super) struct Reader {
     finder: Finder<'static>,
     place: Place,
-    /// Bytes of a delimiter that were at the end of the last push.
+    /// Bytes of the delimiter matched at the end of the last input.
     matched: usize,
-    /// How many of these are no content in any case: the end of a line before it.
+    /// How many of the matched bytes are never content: the line end before the delimiter.
     outside: usize,
     offset: u64,
-    /// Header lines or a field's text, so far.
+    /// The header lines or the field's text, so far.
     text: Vec<u8>,
     fields: [bool; FIELDS.len()],
     file: Option<(MediaName, u64)>,
@@ -76,7 +73,7 @@ impl Reader {
         Ok(Self {
             finder: Finder::new(&delimiter).into_owned(),
             place: Place::Preamble,
-            // The first delimiter may be at the body's very beginning, without the line's end before it.
+            // The first delimiter may begin the body, without the line end before it.
             matched: LINE_END_BYTES,
             outside: LINE_END_BYTES,
             offset: 0,
@@ -88,12 +85,12 @@ impl Reader {
         })
     }
 
-    /// The bytes of [`Step::Held`].
+    /// Returns the bytes of [`Step::Held`].
     pub(super) fn held(&self, range: Range<usize>) -> &[u8] {
         &self.finder.needle()[range]
     }
 
-    /// Reads on to the next event.
+    /// Reads up to the next event.
     pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
         loop {
             match self.place {
@@ -158,7 +155,7 @@ impl Reader {
         self.offset += bytes as u64;
     }
 
-    /// Takes the input up to the next delimiter, or up to what may become one.
+    /// Reads up to the next delimiter, or to what may become one.
     fn find<'i>(&mut self, input: &mut &'i [u8]) -> Found<'i> {
         if input.is_empty() {
             return Found::Nothing;
@@ -205,7 +202,7 @@ impl Reader {
         Found::Slice(&all[..end])
     }
 
-    /// Takes a byte behind a delimiter or of a part's head; says whether a file's bytes begin behind it.
+    /// Handles a byte after a delimiter or in a part's head; returns whether a file's bytes begin after it.
     fn byte(&mut self, byte: u8) -> Result<bool, Problem> {
         self.place = match (self.place, byte) {
             (Place::Delimited, b' ' | b'\t') => Place::Delimited,
@@ -227,7 +224,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Takes a byte of the header lines, which an empty line ends.
+    /// Handles a byte of the header lines, which an empty line ends.
     fn head(&mut self, byte: u8) -> Result<bool, Problem> {
         self.text.push(byte);
         let lines = match self.text.as_slice() {
@@ -276,7 +273,7 @@ impl Reader {
             }
         }
         self.text.clear();
-        // A part without content: the line's end before its delimiter is the one that ended its head.
+        // If the part is empty, the line end before its delimiter is the one that ended its head.
         self.matched = LINE_END_BYTES;
         self.outside = LINE_END_BYTES;
         Ok(self.place == Place::File)
@@ -328,7 +325,7 @@ impl Reader {
         }
     }
 
-    /// The form, once all input is read.
+    /// Returns the form, after all input was read.
     pub(super) fn finish(self) -> Result<UploadForm, Problem> {
         if self.place == Place::Epilogue {
             return self.draft.finish(Some(Shape::C));
@@ -340,7 +337,7 @@ impl Reader {
     }
 }
 
-/// The boundary that a `Content-Type` names.
+/// Returns the boundary of a `Content-Type`.
 fn boundary(content_type: &str) -> Result<String, Problem> {
     let (_, parameters) = content_type.split_once(';').unwrap_or_default();
     let parameters =

@@ -1,4 +1,4 @@
-//! How a file is called whose name and type were given apart: `My Summer Photo` and `jpg` make
+//! Makes a file's name of a name and a type that are given separately: `My Summer Photo` and `jpg` give
 //! `my-summer-photo.jpg`.
 
 use super::label::Label;
@@ -6,13 +6,13 @@ use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::media::MediaName;
 
-/// Extensions that mean the same.
+/// Equivalent extensions.
 const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
 
-/// The name, lower-cased and hyphenated, with an extension; one that the name has already is kept.
+/// Returns the name in lower case and hyphenated, with the type's extension unless it has an equivalent one.
 ///
 /// # Errors
-/// `invalid_body` if nothing is left of the name, or it is too long.
+/// `invalid_body` if the name has no letter or digit, or is too long.
 pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
     let lower = name.trim().to_lowercase();
     let wanted = label.extension();
@@ -36,7 +36,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || EQUALS.iter().any(|equals| equals.contains(&one) && equals.contains(&other))
 }
 
-/// The name without an extension of several parts (`tar.gz`) that it has already.
+/// Returns the name without this extension of several parts, such as `tar.gz`.
 fn without<'a>(name: &'a str, extension: &str) -> &'a str {
     name.strip_suffix(extension).and_then(|rest| rest.strip_suffix('.')).filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
@@ -46,8 +46,8 @@ fn hyphenated(stem: &str) -> String {
     words.join("-")
 }
 
-/// White space and punctuation. Letters and digits of any script stay, and so do the marks that belong to
-/// them, which the standard library does not tell from other signs: what is not listed stays.
+/// Returns whether a character separates words: white space and punctuation. Characters that are not listed stay, since
+/// the standard library can't tell the marks of letters from other signs.
 fn parts(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()

@@ -1,4 +1,4 @@
-//! Whole bodies, pushed at once, byte by byte, and in any pieces.
+//! Parses whole bodies at once, byte by byte, and in any pieces.
 
 mod json;
 mod multipart;
@@ -6,10 +6,8 @@ mod names;
 
 use super::*;
 
-/// A body, read: its form and its files' bytes, in order.
 type Read = Result<(UploadForm, Vec<Vec<u8>>), Problem>;
 
-/// Reads a body that arrives in those pieces.
 fn read_pieces<'a>(
     content_type: Option<&str>,
     limits: UploadLimits,
@@ -42,7 +40,7 @@ fn read_pieces<'a>(
     Ok((form, files))
 }
 
-/// Reads a body at once and byte by byte: both must say the same.
+/// Parses a body at once and byte by byte, which must give the same.
 fn read(content_type: Option<&str>, body: &[u8]) -> Read {
     let limits = UploadLimits::default();
     let whole = read_pieces(content_type, limits, [body]);

@@ -1,4 +1,4 @@
-//! The text that holds a file: the head of its data URL, then base64, both with JSON's escapes in it.
+//! Decodes the JSON string that holds a file: the head of its data URL, then base64, both with JSON's escapes.
 
 use crate::error::Problem;
 use crate::json::{lexer::Lexer, malformed};
@@ -9,38 +9,37 @@ use std::borrow::Cow;
 
 const SCHEME: &[u8] = b"data:";
 
-/// Characters that are gathered from between escapes: enough for the decoder to be quick, little to copy.
+/// Characters that are collected from between escapes: enough for a quick decoder, few to copy.
 const GATHERED_BYTES: usize = 16 * 1024;
 
-/// Whether a file must be a data URL.
+/// Whether a file must be a data URL, or may be bare base64.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Head {
     Required,
     Optional,
 }
 
-/// What reading on came to.
+/// The outcome of [`Content::read`].
 pub(super) enum Progress {
     Hungry,
-    /// The decoded bytes must be taken before it goes on.
+    /// The decoded bytes must be taken before the next call.
     Full,
-    /// The text is at its end; decoded bytes may be left.
+    /// The string has ended; decoded bytes may be left to take.
     Ended,
 }
 
-/// What is wrong with a text.
 pub(super) enum Fault {
     Json(Problem),
-    /// What its item does or is, and at which byte of the body.
+    /// The rest of a sentence about the item, and the offset in the body.
     Media(Cow<'static, str>, Option<u64>),
 }
 
 #[derive(Clone, Copy)]
 enum Escape {
     None,
-    /// Behind a backslash.
+    /// After a backslash.
     Begun,
-    /// Behind `\u`.
+    /// After `\u`.
     Unicode {
         value: u16,
         digits: u8,
@@ -50,15 +49,15 @@ enum Escape {
 pub(super) struct Content {
     decoder: Decoder,
     head: Head,
-    /// What was read of the data URL's head; `None` behind it.
+    /// The data URL's head so far; `None` after its comma.
     prefix: Option<Vec<u8>>,
     label: Option<Label>,
     escape: Escape,
     escape_at: u64,
-    /// Characters from between escapes; empty for whoever escapes nothing.
+    /// Characters from between escapes.
     gathered: Vec<u8>,
-    /// What was gathered last holds a fault, which is looked for piece by piece: gathering the same again at
-    /// each piece would take time of their number squared.
+    /// The characters gathered last contain a fault, which is searched without gathering: gathering them again at each
+    /// piece would take quadratic time.
     has_fault: bool,
 }
 
@@ -76,7 +75,7 @@ impl Content {
         }
     }
 
-    /// Begins another text, behind its quote.
+    /// Begins another string, after its opening quote.
     pub(super) fn restart(&mut self, head: Head) {
         self.decoder.restart();
         self.head = head;
@@ -85,17 +84,17 @@ impl Content {
         self.has_fault = false;
     }
 
-    /// The bytes that are decoded and not yet taken.
+    /// Returns the bytes that are decoded and not yet taken.
     pub(super) fn decoded(&self) -> &[u8] {
         self.decoder.decoded()
     }
 
-    /// The type that the last text's data URL named.
+    /// Returns the type in the last string's data URL.
     pub(super) fn take_label(&mut self) -> Option<Label> {
         self.label.take()
     }
 
-    /// Reads on; what was decoded before counts as taken once it was said to be full.
+    /// Reads on. Bytes decoded before count as taken if the last call returned [`Progress::Full`].
     pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, Fault> {
         if self.decoder.is_full() {
             self.decoder.clear();
@@ -136,7 +135,7 @@ impl Content {
         }
     }
 
-    /// Decodes up to the next quote or escape, or as much as there is room for.
+    /// Decodes up to the next quote or escape, or until the decoder is full.
     fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), Fault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
@@ -154,9 +153,9 @@ impl Content {
         Ok(())
     }
 
-    /// Decodes over the escapes that encoders write: JSON's may escape every slash, MIME's break lines. What
-    /// is between them is gathered first, since a decoder is quick only on long pieces. `false`, and nothing
-    /// done, if there is a fault in it: its place is found piece by piece.
+    /// Decodes across the escapes that encoders write: JSON's may escape every slash, MIME's break lines. Collects the
+    /// characters between them first, since the decoder is quick on long pieces only. Returns `false`, and does
+    /// nothing, if they contain a fault: the caller then finds its position.
     fn run_over(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> bool {
         let room = self.decoder.room().min(GATHERED_BYTES);
         self.gathered.clear();
@@ -223,7 +222,7 @@ impl Content {
         Fault::Json(malformed(&said))
     }
 
-    /// Takes one character, unescaped. There must be room.
+    /// Handles one unescaped character. The decoder must not be full.
     fn character(&mut self, character: u8, at: u64) -> Result<(), Fault> {
         let Some(prefix) = &mut self.prefix else {
             return match character {
@@ -255,7 +254,10 @@ impl Content {
         Ok(())
     }
 
-    /// What was read is no data URL, but base64 already, where that is allowed.
+    /// Treats the text read so far as bare base64.
+    ///
+    /// # Errors
+    /// A fault if a data URL is required.
     fn is_bare(&mut self, at: u64) -> Result<(), Fault> {
         if self.head == Head::Required {
             return Err(Fault::Media("does not begin data:<type>;base64,".into(), Some(at)));
@@ -264,7 +266,7 @@ impl Content {
         self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
-    /// Ends the text, whose closing quote is at that byte.
+    /// Ends the string; `at` is the offset of its closing quote.
     fn end(&mut self, at: u64) -> Result<(), Fault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {
@@ -280,7 +282,7 @@ impl Content {
     }
 }
 
-/// Whether it begins with an escape that [`Content::run_over`] passes.
+/// Returns whether the text begins with an escape that [`Content::run_over`] handles.
 fn is_plain(text: &[u8]) -> bool {
     matches!(text, [b'\\', b'/' | b'n' | b'r' | b't', ..])
 }

@@ -1,4 +1,4 @@
-//! One item of `media`: which keys make one, and what they come to.
+//! One item of `media`: which keys it must have, and the file that they describe.
 
 use super::content::Fault;
 use super::key::{Family, Key, KeySet, Level};
@@ -11,7 +11,7 @@ use crate::upload::form::{Given, Shape};
 use crate::upload::label::Label;
 use crate::upload::name;
 
-/// What is known of the item that is being read.
+/// The item that is being parsed.
 #[derive(Default)]
 pub(super) struct Open {
     pub(super) keys: KeySet,
@@ -23,7 +23,7 @@ pub(super) struct Open {
 }
 
 impl Reader {
-    /// Keys of one family make an item, and items of one shape an upload.
+    /// Checks that a key fits the other keys of its item, and the item the shape of those before it.
     pub(super) fn belong(&mut self, key: Key, family: Family) -> Result<(), Problem> {
         match self.item.family {
             None => self.item.family = Some(family),

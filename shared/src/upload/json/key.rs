@@ -3,7 +3,7 @@
 use crate::error::nearest;
 use std::fmt;
 
-/// Where a key stands.
+/// The object that contains a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Body,
@@ -17,7 +17,7 @@ pub(super) enum Wants {
     Text,
     TextIfAny,
     FlagIfAny,
-    /// A text that holds a file.
+    /// A string that holds a file.
     Content,
 }
 
@@ -34,14 +34,12 @@ impl fmt::Display for Wants {
 
 macro_rules! keys {
     ($($variant:ident = $word:literal, $levels:expr, $wants:ident, $family:expr;)*) => {
-        /// A key that is known.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Key { $($variant,)* }
 
         impl Key {
             const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The key as callers write it.
             pub(super) const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -50,12 +48,11 @@ macro_rules! keys {
                 match self { $(Self::$variant => $levels,)* }
             }
 
-            /// What its value must be.
             pub(super) const fn wants(self) -> Wants {
                 match self { $(Self::$variant => Wants::$wants,)* }
             }
 
-            /// The kind of item that it makes; `None` if it goes with every one.
+            /// Returns the form of item that the key belongs to; `None` if it fits all.
             pub(super) const fn family(self) -> Option<Family> {
                 match self { $(Self::$variant => $family,)* }
             }
@@ -81,12 +78,12 @@ keys! {
 }
 
 impl Key {
-    /// The key of that name on a level.
+    /// Returns the key of that name; `None` if the level has no such key.
     pub(super) fn parse(level: Level, text: &str) -> Option<Self> {
         Self::of(level).find(|key| key.as_str() == text)
     }
 
-    /// How to mend a key that is not known.
+    /// Returns a hint for an unknown key.
     pub(super) fn hint(level: Level, text: &str) -> String {
         match nearest(text, Self::of(level).map(Self::as_str)) {
             Some(near) => format!("Did you mean {near}?"),
@@ -103,7 +100,7 @@ impl Key {
     }
 }
 
-/// The ways to write an item.
+/// The forms of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Named,
@@ -112,7 +109,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// What an item of it must have.
+    /// Returns the mandatory keys.
     pub(super) fn keys(self) -> &'static [Key] {
         match self {
             Self::Named => &[Key::Name, Key::Base64],
@@ -121,7 +118,7 @@ impl Family {
         }
     }
 
-    /// The key of its name.
+    /// Returns the key that holds the file's name.
     pub(super) fn name(self) -> Key {
         match self {
             Self::Named => Key::Name,
@@ -138,12 +135,12 @@ impl fmt::Display for Family {
     }
 }
 
-/// Keys that an object has had.
+/// The keys that an object has so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct KeySet(u16);
 
 impl KeySet {
-    /// Adds a key; `false` if it was there.
+    /// Adds a key; returns `false` if the set has it already.
     pub(super) fn insert(&mut self, key: Key) -> bool {
         let is_new = !self.contains(key);
         self.0 |= 1 << key as u16;

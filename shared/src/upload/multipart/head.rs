@@ -1,4 +1,4 @@
-//! The header lines of one part: whether it is a file, and what it and its type are called.
+//! The header lines of one part of a multipart body.
 
 use crate::error::Problem;
 use crate::ident::shown;
@@ -7,22 +7,21 @@ use crate::upload::label::{Label, is_token};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// What a part is, by its head.
+/// The kind of a part.
 pub(super) enum Part {
-    /// A file: it has a file name.
+    /// A part with a file name.
     File {
-        /// The last part of the name that was sent.
+        /// Without directories.
         name: String,
         label: Option<Label>,
     },
-    /// A file field for which no file was chosen: its file name is empty. Its content must be, too.
+    /// A file field for which no file was chosen: its file name is empty, and its content must be empty too.
     NoFile,
-    /// A text field of that name.
     Field(String),
 }
 
 impl Part {
-    /// Reads the lines, without the empty one that ends them.
+    /// Parses the lines, without the empty one that ends them.
     ///
     /// # Errors
     /// `invalid_body`.
@@ -76,7 +75,7 @@ impl Part {
 pub(super) struct Parameters<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    /// Reads them; `None` if they are malformed or one is repeated.
+    /// Parses the parameters; `None` if they are malformed or one is repeated.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut parameters: Vec<(String, Cow<'a, str>)> = Vec::new();
         let mut rest = text.trim_ascii();
@@ -102,20 +101,20 @@ impl<'a> Parameters<'a> {
         Some(Self(parameters))
     }
 
-    /// The value of that name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| &**value)
     }
 
-    /// The last part of the file's name, if it has one: browsers of old sent whole paths. Empty if the name is.
+    /// Returns the file's name without directories, which old browsers send; `None` if the part has no file name; empty
+    /// if the file name is.
     fn file_name(&self) -> Result<Option<String>, Problem> {
         let whole = match (self.get("filename*"), self.get("filename")) {
             (Some(extended), _) => extended_value(extended).ok_or_else(|| {
                 invalid(format!("The filename* {} is malformed.", shown(extended)))
                     .with_hint("Write it as RFC 8187 says: filename*=UTF-8''na%C3%AFve.txt.")
             })?,
-            // Browsers write a quote in a name as `%22`, and nothing else of it but line ends so.
+            // In a file name, browsers percent-encode only quotes and line ends.
             (None, Some(plain)) => plain.replace("%22", "\""),
             (None, None) => return Ok(None),
         };
@@ -128,14 +127,13 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// The answer to a file without a name.
 pub(super) fn nameless() -> Problem {
     invalid("A file has no name.").with_hint("Give its part a filename, or leave the part out if no file was chosen.")
 }
 
-/// The text up to its closing quote, and what is behind. A backslash stands for itself unless a quote or
-/// another backslash is behind it: browsers write it unescaped, and a quote as `%22`. A backslash before the last quote
-/// there is stands for itself, too: it is the end of a name.
+/// Returns a quoted string up to its closing quote, and the text after it; `None` without a closing quote. A backslash
+/// escapes only a quote or backslash, since browsers write it unescaped and a quote as `%22`. Before the last quote of
+/// the text it is literal too: the name ends with it.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
@@ -159,7 +157,7 @@ fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// `UTF-8''na%C3%AFve.txt`, as RFC 8187 has it.
+/// Decodes an extended value of RFC 8187, such as `UTF-8''na%C3%AFve.txt`; `None` if malformed or of another charset.
 fn extended_value(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '\'');
     let (charset, _language, value) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,5 +1,3 @@
-//! Both JSON shapes.
-
 use super::{json, read_pieces, refused};
 use crate::error::ErrorCode::{InvalidBody, InvalidJson, InvalidMedia};
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_MAX_ITEMS, UPLOAD_TEXT_MAX_BYTES};
@@ -142,7 +140,7 @@ fn heads_of_data_urls_are_checked() {
     for written in ["data:a/b;base64,YQ", "DATA:a/b; charset=utf-8; BASE64,YQ", "d\\u0061ta:a\\/b;base64\\u002cYQ"] {
         assert!(json(&item(written)).is_ok(), "{written}");
     }
-    // In the second shape, what is no data URL is base64, though it begin like one.
+    // In the second shape, text that is no data URL is base64, even if it begins with `data`.
     let bare = r#"{"type":"file","media":{"fileName":"a","fileType":"txt","fileBase64":"data"}}"#;
     assert_eq!(json(bare).unwrap().1, [STANDARD.decode("data").unwrap()]);
 }

@@ -1,5 +1,3 @@
-//! Forms of several parts.
-
 use super::{Read, read};
 use crate::error::ErrorCode::{self, InvalidBody, InvalidMedia};
 use crate::upload::{Existing, Label, Shape, Visibility};
@@ -88,7 +86,7 @@ fn every_boundary_that_is_allowed_is_found() {
 
 #[test]
 fn forms_of_browsers_are_read() {
-    // A file field that was left empty, and boxes that were checked.
+    // A file field left empty, and checked boxes.
     let unchosen = part("name=\"second\"; filename=\"\"\nContent-Type: application/octet-stream", "");
     let body =
         unchosen.clone() + &part("name=\"first\"; filename=\"a.txt\"", "x") + &unchosen + &part("name=type", "file");

@@ -1,5 +1,3 @@
-//! Names and labels of the second shape.
-
 use crate::upload::label::Label;
 use crate::upload::name::compose;
 
