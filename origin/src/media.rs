@@ -1,7 +1,5 @@
-//! Media: files of callers, what they are, their thumbnails, and where all that is kept.
-//!
-//! The only folder that knows `object_store` and the image crates. Knows nothing of HTTP, and SQL only
-//! through `db`.
+//! Media: examination of uploaded files, thumbnails, and their storage. The only folder that uses `object_store` and
+//! the image crates. Knows nothing of HTTP, and reaches MariaDB only through `database::media`.
 
 pub mod image;
 pub mod intake;

@@ -1,7 +1,5 @@
-//! From files that have arrived to files that may be published: what each is by its bytes, whether a
-//! picture decodes, its thumbnail.
-//!
-//! Publishes nothing; what is refused here is dropped, and its staged file with it.
+//! Examines uploaded files before they are published: their type by content, whether a picture decodes, its thumbnail.
+//! Publishes nothing; a refused file is dropped, and with it its staged bytes.
 
 use super::image::pool::{MediaPool, PoolSize};
 use super::image::{ImageFault, Limits, Picture};
@@ -15,33 +13,25 @@ use shared::media::{MediaKind, MediaName};
 use shared::upload::{Label, UploadItem, Visibility};
 use std::sync::Arc;
 
-/// A file that is what it claims to be.
+/// A file that has passed the examination.
 #[derive(Debug)]
 pub struct Examined {
-    /// Its bytes.
     pub staged: Staged,
-    /// What it is to be called.
     pub name: MediaName,
-    /// What it was uploaded as.
     pub kind: MediaKind,
-    /// Its media type, by its bytes.
+    /// The media type that the content shows, or else the label.
     pub mime: String,
-    /// Who may read it.
     pub visibility: Visibility,
-    /// Its measures and its thumbnail, if it was uploaded as an image.
+    /// Dimensions and thumbnail; `None` unless the file was uploaded as an image.
     pub picture: Option<Picture>,
 }
 
-/// What is said of a file that has arrived.
+/// What the uploader declares of a file.
 #[derive(Debug)]
 pub struct Claim {
-    /// What it is to be called.
     pub name: MediaName,
-    /// What it is said to be.
     pub label: Option<Label>,
-    /// What it is uploaded as.
     pub kind: MediaKind,
-    /// Who may read it.
     pub visibility: Visibility,
 }
 
@@ -56,7 +46,7 @@ impl From<UploadItem> for Claim {
     }
 }
 
-/// The examination that every file goes through, whichever way it came.
+/// The examination that every uploaded file goes through.
 #[derive(Clone, Debug)]
 pub struct Intake {
     pool: Arc<MediaPool>,
@@ -64,31 +54,32 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// The examination of an installation; starts its threads.
+    /// Starts the threads that decode pictures.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// The system refuses to start a thread.
     pub fn start(config: &Config) -> std::io::Result<Self> {
         let pool = MediaPool::start(PoolSize::default(), Limits::default())?;
         Ok(Self::new(Arc::new(pool), config.media_types.clone()))
     }
 
-    /// An examination on the threads of this pool; only files of these types pass.
+    /// Uses the threads of `pool`, and lets only files of these types pass.
     #[must_use]
     pub fn new(pool: Arc<MediaPool>, types: MediaTypes) -> Self {
         Self { pool, types }
     }
 
-    /// Examines the files of one upload to a project. All pass, or none.
+    /// Examines the files of one upload. All pass, or none.
     ///
     /// # Errors
-    /// `invalid_media` or `body_too_large`, naming the first file at fault; `rate_limited`, `overloaded`.
+    /// `invalid_media` or `body_too_large`, naming the first file at fault; `rate_limited` or `overloaded` if too many
+    /// pictures wait.
     pub async fn examine_all(
         &self,
         project: &ProjectName,
         files: impl IntoIterator<Item = (Claim, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
-        // Judged first, all of them: nothing is decoded for an upload that is refused by its first bytes.
+        // All types first, so that nothing is decoded for an upload of which one file has a refused type.
         let judged: Vec<_> = files
             .into_iter()
             .map(|(claim, staged)| {
@@ -100,12 +91,13 @@ impl Intake {
             .await
     }
 
-    /// What a file is by its first bytes.
+    /// Determines the type from the first bytes, and refuses types that the configuration doesn't allow.
     fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
         let name = claim.name.as_str();
         let label = claim.label.as_ref().map(Label::as_str);
         let verdict = sniff::judge(label, claim.kind, name, head)?;
-        // A medium that only the label claims comes in where unknown bytes may, too: else any bytes would pass for it.
+        // A media type that only the label claims needs unknown bytes to be allowed, too: else any bytes could pass for
+        // it.
         let is_claimed = verdict.sniffed.is_none()
             && ["image/", "video/", "audio/"].iter().any(|family| verdict.mime.starts_with(family));
         if self.types.allow(&verdict.mime) && (!is_claimed || self.types.allow(UNKNOWN)) {
@@ -115,7 +107,7 @@ impl Intake {
             ErrorCode::InvalidMedia,
             format!("The file {} is of the type {}, which may not be uploaded here.", shown(name), verdict.mime),
         )
-        .with_hint(format!("Types that may: {}.", self.types)))
+        .with_hint(format!("Allowed types: {}.", self.types)))
     }
 
     async fn look_into(

@@ -1,7 +1,6 @@
-//! The order of things: announced, published, recorded; and taken back where a step fails.
-//!
-//! Whatever breaks off leaves rows that name whole objects, and a ledger of the others, which a sweeper deletes. What
-//! has begun goes on to its end when its caller leaves.
+//! Publishes and deletes files: announces objects, stores them, writes rows, and undoes this if a step fails. A crash
+//! at any moment leaves rows that name complete objects, and a ledger of all other objects for the sweeper. Work that
+//! has begun continues when its client disconnects.
 
 mod owner;
 mod publication;
@@ -28,40 +27,41 @@ pub use owner::Ownership;
 pub use publication::Publication;
 pub use sweep::{SweepError, SweepTerms, Swept};
 
-/// Publications and deletions at once, also of callers who left: each may hold some staged files and thumbnails.
+/// The maximum number of concurrent publications and deletions, including those of disconnected clients: each may hold
+/// staged files and thumbnails.
 pub(crate) const DEEDS_MAX_COUNT: u64 = 256;
 
-/// Those of one project.
+/// The maximum of one project.
 pub(crate) const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
-/// How long one waits for its turn.
-const TURN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a publication or deletion may wait for others to end.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Every project's files. Clones are cheap and share everything.
+/// The media files of all projects. Clones share everything.
 #[derive(Clone, Debug)]
 pub struct Library {
     store: Store,
     table: MediaTable,
     lookups: Arc<Lookups>,
-    turns: Shares,
-    /// Set once the store is known to take files of this installation.
+    slots: Shares,
+    /// Set once the store is known to accept files of this installation.
     owner_checked: Arc<OnceCell<()>>,
 }
 
 impl Library {
-    /// The files in this store that this table records.
+    /// Uses a store, and the table that records its files.
     #[must_use]
     pub fn new(store: Store, table: MediaTable) -> Self {
         Self {
             store,
             table,
             lookups: Arc::default(),
-            turns: Shares::new(DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT),
+            slots: Shares::new(DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT),
             owner_checked: Arc::default(),
         }
     }
 
-    /// The files of an installation. Its directories are made; neither a bucket nor MariaDB is contacted yet.
+    /// Opens the store that `config` names. Makes directories, but contacts neither a bucket nor MariaDB.
     ///
     /// # Errors
     /// A directory can't be made, or the store's address can't be used.
@@ -70,13 +70,11 @@ impl Library {
         Ok(Self::new(store, table))
     }
 
-    /// Where bytes lie.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// What is recorded.
     #[must_use]
     pub fn table(&self) -> &MediaTable {
         &self.table
@@ -85,12 +83,12 @@ impl Library {
     /// Publishes files, all or none.
     ///
     /// # Errors
-    /// `media_exists`; `invalid_body` if the whole library is asked to be private; `storage_unavailable` if the store is
-    /// another installation's; the store or MariaDB failed.
+    /// `media_exists`; `invalid_body` if the root folder is to become private; `storage_unavailable` if the store
+    /// belongs to another installation; errors of the store or MariaDB.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
         self.check_owner().await?;
-        // Told before anything is published, where it can be; the transaction decides.
+        // An early check that saves storing the files; the transaction decides.
         if publication.existing == Existing::Stays {
             let names: Vec<_> = publication.names().cloned().collect();
             let taken = self.table.taken(&publication.project, &publication.folder, &names).await;
@@ -99,7 +97,8 @@ impl Library {
             }
         }
         let project = publication.project.clone();
-        self.to_its_end(&project, |library| async move { library.publish_parts(publication.into_parts()).await }).await
+        self.run_detached(&project, |library| async move { library.publish_parts(publication.into_parts()).await })
+            .await
     }
 
     async fn publish_parts(self, parts: Parts) -> Result<Vec<MediaRow>, Problem> {
@@ -108,43 +107,43 @@ impl Library {
         let rows = parts.store(&self.store, &self.table).await?;
         fault::reach(Point::Published);
         let outcome = self.table.write(&rows).await;
-        // Also after a failure, since the transaction may be committed all the same.
+        // Also after an error, since the transaction may have been committed.
         if rows.makes_folder_private() {
             self.lookups.forget_project(&rows.project);
         }
         let written = match outcome {
             Ok(written) => written,
             Err(error) => {
-                self.take_back(&keys).await;
+                self.delete_unrecorded(&keys).await;
                 return Err(error.into_problem());
             }
         };
         fault::reach(Point::RowsCommitted);
         self.forget(&written.rows);
-        self.clear(&written.replaced).await;
+        self.try_delete_marked(&written.replaced).await;
         Ok(written.rows)
     }
 
-    /// Deletes objects that were to be named by rows which were not written. Whether they were is not certain where MariaDB
-    /// fell silent: those that are not in the ledger are named, and stay.
-    async fn take_back(&self, keys: &[ObjectKey]) {
+    /// Deletes objects whose rows may not have been written: those that are still in the ledger. Objects that a
+    /// committed transaction has named are no longer there, and stay.
+    async fn delete_unrecorded(&self, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(keys).await {
-            Ok(doomed) => {
+            Ok(marked) => {
                 fault::reach(Point::Doomed);
-                self.clear(&doomed).await;
+                self.try_delete_marked(&marked).await;
             }
             Err(error) => tracing::warn!(%error, "objects are left to the sweeper"),
         }
     }
 
-    /// Deletes doomed objects. What fails is left to the sweeper.
-    async fn clear(&self, keys: &[ObjectKey]) {
-        if let Err(error) = self.delete_doomed(keys).await {
+    /// Deletes objects that are marked for deletion. After an error, they are left to the sweeper.
+    async fn try_delete_marked(&self, keys: &[ObjectKey]) {
+        if let Err(error) = self.delete_marked(keys).await {
             tracing::warn!(%error, "objects are left to the sweeper");
         }
     }
 
-    async fn delete_doomed(&self, keys: &[ObjectKey]) -> Result<(), SweepError> {
+    async fn delete_marked(&self, keys: &[ObjectKey]) -> Result<(), SweepError> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -155,7 +154,7 @@ impl Library {
         Ok(())
     }
 
-    /// The file at a path, as it was a moment ago at most.
+    /// Returns the file at a path, possibly from the cache of [`Lookups`]; `None` if there is none.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         let look_up = || async {
             let found = self.table.lookup(path).await;
@@ -164,7 +163,8 @@ impl Library {
         self.lookups.find(path, look_up).await
     }
 
-    /// Has the table asked again for a file whose object is gone: it was replaced or deleted, perhaps by another origin.
+    /// Drops the cached look-up of a file whose object is missing, since the file was replaced or deleted, perhaps by
+    /// another origin.
     pub fn doubt(&self, path: &FilePath) {
         self.lookups.forget(path);
     }
@@ -175,22 +175,22 @@ impl Library {
         }
     }
 
-    /// A project's file.
+    /// Returns the file with this id; `None` if there is none or if it belongs to another project.
     pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let found = self.table.get(project, id).await;
         found.map_err(|error| error.into_problem())
     }
 
-    /// A project's files, and how many there are in all if that was asked.
+    /// Returns a project's files and, if `list.count` is set, the number of files without limit and offset.
     pub async fn list(&self, project: &ProjectName, list: &MediaList) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
         let found = self.table.list(project, list).await;
         found.map_err(|error| error.into_problem())
     }
 
-    /// Deletes a project's file.
+    /// Deletes a project's file and returns its row; `None` if there is none.
     pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let of = project.clone();
-        self.to_its_end(project, |library| async move { library.delete_row(&of, id).await }).await
+        self.run_detached(project, |library| async move { library.delete_row(&of, id).await }).await
     }
 
     async fn delete_row(self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
@@ -199,33 +199,33 @@ impl Library {
         fault::reach(Point::DeletionCommitted);
         if let Some(row) = &row {
             self.forget(std::slice::from_ref(row));
-            self.clear(&row.objects().collect::<Vec<_>>()).await;
+            self.try_delete_marked(&row.objects().collect::<Vec<_>>()).await;
         }
         Ok(row)
     }
 
-    /// Runs a deed on a task of its own: a caller who leaves does not break it off.
-    async fn to_its_end<T, F>(&self, project: &ProjectName, deed: impl FnOnce(Self) -> F) -> Result<T, Problem>
+    /// Runs `work` on a task of its own, so that it continues when its client disconnects.
+    async fn run_detached<T, F>(&self, project: &ProjectName, work: impl FnOnce(Self) -> F) -> Result<T, Problem>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Problem>> + Send + 'static,
     {
-        let turn = tokio::time::timeout(TURN_TIMEOUT, self.turns.take(project, 1));
-        let Ok(turn) = turn.await else {
+        let slot = tokio::time::timeout(SLOT_TIMEOUT, self.slots.take(project, 1));
+        let Ok(slot) = slot.await else {
             return Err(Problem::new(ErrorCode::Overloaded, "Too many files are being stored already."));
         };
-        let deed = deed(self.clone());
+        let work = work(self.clone());
         let task = tokio::spawn(async move {
-            let _turn = turn;
-            deed.await
+            let _slot = slot;
+            work.await
         });
         task.await.unwrap_or_else(|error| {
-            Err(Problem::internal("The media library failed.", format!("its task broke off: {error}")))
+            Err(Problem::internal("The media library failed.", format!("its task failed: {error}")))
         })
     }
 }
 
-/// A private root would hide every file there is, which nobody means by it, and nothing takes back.
+/// Refuses to make the root folder private: that would hide all files of the project, and can't be undone.
 fn check_folder(publication: &Publication) -> Result<(), Problem> {
     if publication.folder.as_str().is_empty() && publication.makes_folder_private() {
         return Err(Problem::new(ErrorCode::InvalidBody, "privateFolder needs a folder that it is to make private.")

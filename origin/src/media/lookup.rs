@@ -1,7 +1,6 @@
-//! Which objects stand behind a file's path: asked of the table of media, and remembered for a moment.
-//!
-//! What another origin changes shows after [`FOUND_FOR`] at the latest; what this one changes, at once: whoever
-//! commits a change calls [`Lookups::forget`] behind it. Knows neither SQL nor who may read a file.
+//! Caches look-ups of files by path for a moment. Changes by another origin show after [`FOUND_FOR`] at the latest;
+//! changes by this one at once, since it calls [`Lookups::forget`] after each commit. Knows neither SQL nor
+//! permissions.
 
 use crate::database::media::MediaRow;
 use quick_cache::sync::Cache;
@@ -13,22 +12,22 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How long a file that was found is not looked up again.
+/// How long a file that was found is cached.
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
-/// How long a file that was not there is not looked up again. Short: it may be on its way.
+/// How long the absence of a file is cached. Short, since the file may be uploaded at any moment.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
-/// Paths that are remembered: up to a kilobyte each.
+/// The maximum number of cached paths, which take up to 1 KB each.
 const PATHS_MAX_COUNT: usize = 10_000;
 
-/// How long a look-up may take, the wait for one that others began included.
+/// The limit for a look-up, including the wait for the same look-up by another request.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was found lately.
+/// The cache of look-ups.
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
-    /// How often all files of a project were forgotten; one number per project of which a folder became private.
+    /// The number of calls of `forget_project`, for each project that has had one.
     generations: RwLock<HashMap<ProjectName, u64>>,
 }
 
@@ -36,12 +35,12 @@ pub struct Lookups {
 struct Entry {
     file: Option<Arc<MediaRow>>,
     read_at: Instant,
-    /// The generation of its project before the look-up began.
+    /// The project's generation before the look-up began.
     generation: u64,
 }
 
 impl Entry {
-    /// Whether the entry may still answer for its path, at this generation of its project.
+    /// Returns whether the entry is younger than its TTL and of the project's current generation.
     fn is_fresh(&self, generation: u64) -> bool {
         let lifetime = match self.file {
             Some(_) => FOUND_FOR,
@@ -64,10 +63,10 @@ impl fmt::Debug for Lookups {
 }
 
 impl Lookups {
-    /// The file at a path. `look_up` asks for it; of several who want it at once, one does.
+    /// Returns the file at a path from the cache, or calls `look_up`. Concurrent calls for one path share one look-up.
     ///
     /// # Errors
-    /// Those of `look_up`, which are not remembered; `database_unavailable` if it takes too long.
+    /// Those of `look_up`, which are not cached; `database_unavailable` after [`LOOKUP_TIMEOUT`].
     pub async fn find<F>(&self, path: &FilePath, look_up: impl FnOnce() -> F) -> Result<Option<Arc<MediaRow>>, Problem>
     where
         F: Future<Output = Result<Option<MediaRow>, Problem>>,
@@ -77,13 +76,14 @@ impl Lookups {
             loop {
                 self.entries.remove_if(path, |entry| !entry.is_fresh(generation));
                 match self.entries.get_value_or_guard_async(path).await {
-                    // A look-up that began before the project's files were forgotten does not answer for later requests.
+                    // This look-up began before `forget_project`, so its result may be out of date for this call.
                     Ok(entry) if entry.generation < generation => {}
                     Ok(entry) => return Ok(entry.file),
                     Err(guard) => {
                         let read_at = Instant::now();
                         let file = look_up().await?.map(Arc::new);
-                        // Not entered if it was forgotten meanwhile: it may be what was there before.
+                        // The guard inserts nothing if the path was removed meanwhile, since `file` may then be out of
+                        // date.
                         let _ = guard.insert(Entry { file: file.clone(), read_at, generation });
                         return Ok(file);
                     }
@@ -95,12 +95,12 @@ impl Lookups {
         })
     }
 
-    /// Forgets a path, whose file was added, replaced or deleted by a transaction that is committed.
+    /// Drops the cached file of a path, after a committed transaction has added, replaced or deleted it.
     pub fn forget(&self, path: &FilePath) {
         self.entries.remove(path);
     }
 
-    /// Forgets all files of a project, of which a committed transaction made a folder private.
+    /// Drops all cached files of a project, after a committed transaction has made one of its folders private.
     pub fn forget_project(&self, project: &ProjectName) {
         let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
         *generations.entry(project.clone()).or_default() += 1;

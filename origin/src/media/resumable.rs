@@ -1,8 +1,6 @@
-//! Uploads that can be resumed: begun, gone on with by one request at a time, given up, forgotten.
-//!
-//! An upload is a row and a file in the staging of this origin. The row says what the file will be; how far it is,
-//! its length alone says, read after all of it was written through to the disk. So nothing has to be kept in step,
-//! and a crash at any moment leaves an upload that can be gone on with. Knows nothing of HTTP.
+//! Resumable uploads. An upload is a row, which says what the file will be, and a file in this origin's staging area,
+//! whose synced length alone says how much has arrived. So a crash at any moment leaves an upload that can be resumed.
+//! Knows nothing of HTTP.
 
 mod running;
 mod turn;
@@ -27,33 +25,32 @@ use crate::clock::now;
 use crate::config::MediaTypes;
 use crate::database::media::{MediaTable, TableError, UploadRow};
 
-/// How long a request that may interrupt another one waits for it to let go.
+/// How long a request that may interrupt another one waits for the upload's lock.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often it looks.
-const TAKE_OVER_PAUSE: Duration = Duration::from_millis(20);
+/// The pause between two attempts to get the lock.
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// How often expired uploads are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// Uploads that are swept at once.
+/// The maximum number of uploads in one batch of the sweep.
 const SWEPT_MAX_COUNT: usize = 500;
 
-/// Files without a row are older than any upload by this, before they are swept.
-const STRANGER_GRACE: Duration = Duration::from_secs(60 * 60);
+/// Files without a row are removed when they are older than any upload can be by this.
+const ORPHAN_GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// What uploads are held to.
+/// Limits of resumable uploads.
 #[derive(Clone, Debug)]
 pub struct UploadTerms {
-    /// Bytes of one.
+    /// The maximum size of one upload.
     pub max_bytes: u64,
-    /// How long one waits for its next byte.
+    /// How long an upload may go without receiving bytes before it expires.
     pub lifetime: Duration,
-    /// Types that may come in.
+    /// The media types that may be uploaded.
     pub types: MediaTypes,
 }
 
-/// The uploads. Clones are cheap and share everything.
+/// The resumable uploads. Clones share everything.
 #[derive(Clone, Debug)]
 pub struct ResumableUploads {
     store: Store,
@@ -62,32 +59,32 @@ pub struct ResumableUploads {
     running: Running,
 }
 
-/// What a request does about another one that has the upload.
+/// What a request does if another request has the upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It lets that one be.
+    /// It fails with `upload_locked`.
     Yields,
-    /// It asks that one to stop: its caller has come back, so that one's connection is dead.
+    /// It interrupts the other request: the client has come back, so its old connection is dead.
     TakesOver,
 }
 
 impl ResumableUploads {
-    /// Uploads over this store and these rows.
     #[must_use]
     pub fn new(store: Store, table: MediaTable, terms: UploadTerms) -> Self {
         Self { store, table, terms: Arc::new(terms), running: Running::default() }
     }
 
-    /// Bytes that an upload may have.
+    /// The maximum size of one upload.
     #[must_use]
     pub fn max_bytes(&self) -> u64 {
         self.terms.max_bytes
     }
 
-    /// Begins an upload. What can't become a file is refused here, before a byte of it is sent.
+    /// Begins an upload. Refuses here, before its bytes are sent, what could not become a file.
     ///
     /// # Errors
-    /// `body_too_large`, `invalid_media`, `media_exists`, `rate_limited`; the store or MariaDB fail.
+    /// `body_too_large`, `invalid_media` or `media_exists`; `rate_limited` if the project has too many unfinished
+    /// uploads; errors of the store or MariaDB.
     pub async fn begin(&self, project: &ProjectName, new: &TusNew) -> Result<UploadRow, Problem> {
         self.check_length(new)?;
         self.check_type(&new.file)?;
@@ -103,7 +100,7 @@ impl ResumableUploads {
             created_at: begun_at,
             expires_at: self.expiry(begun_at),
         };
-        // The file first: without its row it is nothing, and swept.
+        // The file first: a file without a row is swept, while a row without its file would be a broken upload.
         let staging = self.store.stage_named(row.id).await;
         let made = staging.map_err(StoreError::into_problem)?.suspend().await;
         made.map_err(StoreError::into_problem)?;
@@ -122,18 +119,18 @@ impl ResumableUploads {
         }
     }
 
-    /// Takes an upload for one request. One that is over has no file, but tells what it has become.
+    /// Locks an upload for one request. A finished upload has no file, but still tells which media file it became.
     ///
     /// # Errors
-    /// `media_not_found`, `upload_locked`; the store or MariaDB fail.
+    /// `media_not_found`; `upload_locked` if another request has the upload; errors of the store or MariaDB.
     pub async fn take(&self, project: &ProjectName, id: TusId, manner: Manner) -> Result<Turn, Problem> {
         self.row(project, id).await?;
-        let held = self.hold(id, manner).await?;
-        // Asked again: the request that had it may have ended it.
+        let held = self.lock(id, manner).await?;
+        // Read again, since the request that had the lock before may have finished the upload.
         let row = self.row(project, id).await?;
         match held {
             held if row.media_id.is_some() => {
-                // Its origin was killed before it had removed it.
+                // The origin was killed before it had removed the file.
                 if held.is_some() {
                     self.discard(row.id).await;
                 }
@@ -143,14 +140,14 @@ impl ResumableUploads {
                 Ok(Turn::of(self.clone(), row, held))
             }
             _ => {
-                // Its disk is another origin's, or was lost. Another origin's row is not ours to remove.
-                tracing::warn!(%id, "an upload's file is not here");
+                // The file is on another origin's disk, or lost. The row stays, since it may be another origin's.
+                tracing::warn!(%id, "the file of a resumable upload is not on this origin");
                 Err(id.unknown())
             }
         }
     }
 
-    /// Removes what has expired, again and again until `stop`.
+    /// Sweeps at once and then regularly, until `stop` is cancelled.
     pub async fn sweep_always(self, stop: CancellationToken) {
         let mut tick = tokio::time::interval(SWEEP_INTERVAL);
         loop {
@@ -167,7 +164,7 @@ impl ResumableUploads {
         }
     }
 
-    /// Removes what has expired. Several origins may do so at once.
+    /// Removes expired uploads. Several origins may do so concurrently.
     pub async fn sweep(&self) -> Result<(), TableError> {
         loop {
             let expired = self.table.expired_uploads(now(), SWEPT_MAX_COUNT).await?;
@@ -179,8 +176,8 @@ impl ResumableUploads {
                 break;
             }
         }
-        let strangers = self.terms.lifetime + STRANGER_GRACE;
-        if let Err(error) = self.store.sweep_kept(strangers).await {
+        let older_than = self.terms.lifetime + ORPHAN_GRACE;
+        if let Err(error) = self.store.sweep_kept(older_than).await {
             tracing::warn!(%error, "files of uploads could not be swept");
         }
         Ok(())
@@ -191,8 +188,11 @@ impl ResumableUploads {
         found.map_err(TableError::into_problem)?.filter(|row| row.expires_at > now()).ok_or_else(|| id.unknown())
     }
 
-    /// `None` if there is no file.
-    async fn hold(&self, id: TusId, manner: Manner) -> Result<Option<Held>, Problem> {
+    /// Locks the upload's file; `None` if there is no file.
+    ///
+    /// # Errors
+    /// `upload_locked` if another request keeps the lock; errors of the store.
+    async fn lock(&self, id: TusId, manner: Manner) -> Result<Option<Held>, Problem> {
         let deadline = tokio::time::Instant::now() + TAKE_OVER_TIMEOUT;
         loop {
             match self.store.hold(id.get()).await {
@@ -204,18 +204,18 @@ impl ResumableUploads {
                 Err(error) => return Err(error.into_problem()),
             }
             self.running.interrupt(id.get());
-            tokio::time::sleep(TAKE_OVER_PAUSE).await;
+            tokio::time::sleep(LOCK_RETRY_PAUSE).await;
         }
     }
 
-    /// Removes an upload's file. One that stays is swept later.
+    /// Removes an upload's file. After an error the file is swept later.
     async fn discard(&self, id: Uuid) {
         if let Err(error) = self.store.discard(id).await {
             tracing::warn!(%error, %id, "the file of an upload could not be removed");
         }
     }
 
-    /// Bytes that all uploads under way of one project may have together, once they are whole.
+    /// Returns the maximum of the declared sizes of a project's unfinished uploads, in bytes.
     fn open_max_bytes(&self) -> u64 {
         self.terms.max_bytes.saturating_mul(TUS_OPEN_MAX_LARGEST)
     }
@@ -229,7 +229,7 @@ impl ResumableUploads {
         if length > most {
             return Err(Problem::new(
                 ErrorCode::BodyTooLarge,
-                format!("An upload of {length} bytes is larger than {most}, the largest that is taken."),
+                format!("An upload of {length} bytes exceeds the maximum of {most} bytes."),
             ));
         }
         match new.file.kind {
@@ -240,14 +240,14 @@ impl ResumableUploads {
         }
     }
 
-    /// Types that lie about themselves are found by their bytes; this is for those that tell the truth, and of
-    /// whose kind nothing may come in.
+    /// Refuses a declared type if no type of its kind is allowed. The content is checked later, as the declared type
+    /// may be wrong.
     fn check_type(&self, file: &TusFile) -> Result<(), Problem> {
         let Some(Label::Mime(mime)) = &file.label else {
             return Ok(());
         };
         let kind = mime.split('/').next().unwrap_or_default();
-        // Sounds and films, and containers of them, pass for each other.
+        // Audio, video and application types share containers, so they are judged by content alone.
         let is_plain = matches!(kind, "image" | "text" | "font" | "model");
         if !is_plain || self.terms.types.allow_some_of(kind) {
             return Ok(());
@@ -256,7 +256,7 @@ impl ResumableUploads {
             ErrorCode::InvalidMedia,
             format!("Files of the type {} may not be uploaded here.", shown(mime)),
         )
-        .with_hint(format!("Types that may: {}.", self.terms.types)))
+        .with_hint(format!("Allowed types: {}.", self.terms.types)))
     }
 
     fn too_many(&self) -> Problem {
@@ -268,7 +268,7 @@ impl ResumableUploads {
                 self.open_max_bytes()
             ),
         )
-        .with_hint("Finish some, or give them up with DELETE; those that nobody goes on with expire.")
+        .with_hint("Finish uploads, or cancel them with DELETE; abandoned uploads expire.")
     }
 
     async fn check_name(&self, project: &ProjectName, file: &TusFile) -> Result<(), Problem> {

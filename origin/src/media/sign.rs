@@ -1,8 +1,6 @@
-//! Signed URLs: who holds one may read one private file until a moment that it names.
-//!
-//! The signature covers the file's place (project, folder, name), not its bytes: it stays valid when the file is
-//! replaced, also by one that is uploaded after it was deleted. It covers the thumbnail too. It can't be taken
-//! back; that is why it ends. Knows neither HTTP nor a clock.
+//! Signed URLs, which let anybody read one private file and its thumbnail until they expire; they can't be revoked. The
+//! signature covers the file's path, not its bytes: it stays valid for any later file at the path. Knows neither HTTP
+//! nor a clock.
 
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
@@ -13,10 +11,10 @@ use shared::media::FilePath;
 use shared::operation::media::SignedFor;
 use std::fmt;
 
-/// What the key is derived for.
+/// The label under which the signing key is derived from the installation's secret.
 const LABEL: &str = "media:signatures";
 
-/// Signs and verifies, with a key of its own.
+/// Signs and verifies URLs of private files.
 #[derive(Clone)]
 pub struct Signer {
     key: [u8; 32],
@@ -28,16 +26,15 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// A signature, and when it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Seconds since 1970: the first at which it is not valid.
+    /// The first second since 1970 at which the signature is no longer valid.
     pub expires_at: u64,
     text: String,
 }
 
 impl Signature {
-    /// As it stands in a URL's query, behind `?` or `&`: `expires=…&signature=…`.
+    /// Returns the URL parameters, `expires=…&signature=…`, without a leading `?` or `&`.
     #[must_use]
     pub fn query(&self) -> String {
         format!("expires={}&signature={}", self.expires_at, self.text)
@@ -45,13 +42,12 @@ impl Signature {
 }
 
 impl Signer {
-    /// A signer of this installation.
     #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
         Self { key: secret.derive(LABEL) }
     }
 
-    /// Signs a file's place for so long from `now`, in seconds since 1970.
+    /// Signs a file's path from `now`, in seconds since 1970, for the given duration.
     #[must_use]
     pub fn sign(&self, file: &FilePath, now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());
@@ -59,7 +55,7 @@ impl Signer {
         Signature { expires_at, text: URL_SAFE_NO_PAD.encode(mac) }
     }
 
-    /// Whether this is the signature of that place, and has not ended. Takes as long for any signature.
+    /// Returns whether `signature` is valid for the path and has not expired. Compares in constant time.
     #[must_use]
     pub fn verify(&self, file: &FilePath, expires_at: u64, signature: &str, now: u64) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
@@ -72,7 +68,7 @@ impl Signer {
     fn mac(&self, file: &FilePath, expires_at: u64) -> Hmac<Sha256> {
         #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length");
-        // Each part behind its length, so that no two places read alike.
+        // Each part is preceded by its length, so that different paths never give the same input.
         for part in [file.project.as_str(), file.folder.as_str(), file.name.as_str()] {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part.as_bytes());

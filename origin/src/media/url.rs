@@ -1,46 +1,43 @@
-//! The URLs of files that are handed out: where the service is reached, the file's path, and the version of its bytes.
-//!
-//! Knows neither requests nor settings: who makes [`Links`] says where callers reach the service.
+//! URLs of files: base URL, path, and the version of the file's bytes. Knows neither requests nor configuration.
 
 use super::sign::Signature;
 use crate::config::BaseUrl;
 use shared::media::url_path;
 use std::fmt::Write as _;
 
-/// Characters of a version: half of a SHA-256, which no accident repeats.
+/// The length of a version in hex digits: half of a SHA-256, enough that versions never coincide.
 const VERSION_CHARS: usize = 32;
 
-/// The version of bytes, as `v` of a URL names it: the first half of their SHA-256, in hex.
+/// Returns the value of the URL parameter `v`: the first half of the bytes' SHA-256, in hex.
 #[must_use]
 pub fn version(sha256: &[u8; 32]) -> String {
     let mut version = String::with_capacity(VERSION_CHARS);
     for byte in &sha256[..VERSION_CHARS / 2] {
-        // Writing to a string can't fail.
         let _ = write!(version, "{byte:02x}");
     }
     version
 }
 
-/// Makes the URLs of one answer.
+/// Makes URLs of files below one base URL.
 #[derive(Clone, Debug)]
 pub struct Links {
     base: Option<BaseUrl>,
 }
 
 impl Links {
-    /// URLs below `base`; without one, those that a page of the same host can use: paths.
+    /// Makes URLs below `base`, or only paths if it is `None`.
     #[must_use]
     pub fn new(base: Option<BaseUrl>) -> Self {
         Self { base }
     }
 
-    /// The URL of a file whose bytes have that SHA-256.
+    /// Returns the URL of a file whose bytes have this SHA-256.
     #[must_use]
     pub fn file(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?v={}", self.bare(place), version(sha256))
     }
 
-    /// The URL of its thumbnail, whose bytes have that SHA-256.
+    /// Returns the URL of a file's thumbnail, whose bytes have this SHA-256.
     #[must_use]
     pub fn thumbnail(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?thumbnail=true&v={}", self.bare(place), version(sha256))
@@ -53,21 +50,19 @@ impl Links {
     }
 }
 
-/// One of the URLs of [`Links`], with a signature.
+/// Appends a signature to a URL of [`Links`].
 #[must_use]
 pub fn signed(url: &str, signature: &Signature) -> String {
     let sign = if url.contains('?') { '&' } else { '?' };
     format!("{url}{sign}{}", signature.query())
 }
 
-/// A file's place, by names that are known to be right.
+/// The path of a file, from names that were validated before.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The project.
     pub project: &'a str,
-    /// The folder; empty for the root.
+    /// Empty for the root.
     pub folder: &'a str,
-    /// The name.
     pub name: &'a str,
 }
 

@@ -1,28 +1,20 @@
-//! Which installation owns the store. Its database names the objects that are needed, and a sweep deletes the others: two
-//! installations in one store would delete each other's files.
-//!
-//! An empty store is marked with the id of the installation that first stores a file there.
+//! Checks which installation owns the store. A sweep deletes objects that the database does not name, so two
+//! installations in one store would delete each other's files. The first file that is stored marks an empty store.
 
 use super::{Library, SweepError};
 use futures_util::TryStreamExt as _;
 use shared::error::{ErrorCode, Problem};
 
-/// The owner of the store, as its owner mark names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// This installation's.
     Own,
-    /// Nobody's: there is no mark.
+    /// The store has no mark.
     Unmarked,
-    /// Another installation's.
     Another,
 }
 
 impl Library {
-    /// Returns whose the store is.
-    ///
-    /// # Errors
-    /// The store or MariaDB failed.
+    /// Compares the store's mark with the id of this installation.
     pub async fn ownership(&self) -> Result<Ownership, SweepError> {
         let own = self.table.installation().await?;
         Ok(match self.store.owner().await? {
@@ -32,17 +24,13 @@ impl Library {
         })
     }
 
-    /// Marks the store as this installation's, whatever mark was there.
-    ///
-    /// # Errors
-    /// The store or MariaDB failed.
+    /// Marks the store as this installation's, replacing any mark.
     pub async fn take_over_store(&self) -> Result<(), SweepError> {
         let own = self.table.installation().await?;
         Ok(self.store.take_over(format!("{own}\n")).await?)
     }
 
-    /// Refuses to store files among those of another installation, and marks an empty store. Asks the store once in the
-    /// life of a process, unless the store fails or refuses.
+    /// Refuses the store of another installation, and marks an empty store. Asks the store until it is accepted once.
     pub(super) async fn check_owner(&self) -> Result<(), Problem> {
         let checked = self.owner_checked.get_or_try_init(|| self.claim_if_empty());
         match checked.await {
@@ -61,7 +49,7 @@ impl Library {
     async fn claim_if_empty(&self) -> Result<(), SweepError> {
         if self.ownership().await? == Ownership::Unmarked {
             if self.store.list().try_next().await?.is_some() {
-                // From before there were marks. `selkie media claim` is for the operator to run.
+                // A store from before there were marks. The operator has to run `selkie media claim`.
                 tracing::warn!("{}", SweepError::Unmarked);
                 return Ok(());
             }

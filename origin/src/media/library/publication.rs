@@ -1,6 +1,4 @@
-//! From files that may come in to objects in the store and the rows that are to name them.
-//!
-//! Writes no row: the ledger alone knows of what is stored here.
+//! Stores examined files as objects, and prepares the rows that will name them. Writes no row, only the ledger.
 
 use crate::clock::now;
 use crate::database::media::ObjectKey;
@@ -18,33 +16,30 @@ use shared::upload::{Existing, Visibility};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long storing all files of one upload may take: 10 GiB at 1 MB/s.
+/// The limit for storing all files of one upload: 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// After how long objects that were announced are left-overs: when nobody stores them any more, with an hour for
-/// clocks that disagree.
+/// How long announced objects are safe from the sweeper: longer than [`PUBLISH_TIMEOUT`], with an hour for clocks that
+/// disagree.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Objects of one upload that are stored at once: a bucket takes tens of milliseconds for each, however small.
+/// Objects of one upload that are stored concurrently: a bucket takes tens of milliseconds for each.
 const OBJECTS_AT_ONCE: usize = 4;
 
-/// Files that may come in together.
+/// Examined files to be published together.
 #[derive(Debug)]
 pub struct Publication {
-    /// Whose they are.
     pub project: ProjectName,
-    /// Where they go.
     pub folder: FolderPath,
-    /// What becomes of files that are there already.
+    /// What happens to files of the same names.
     pub existing: Existing,
-    /// The files.
     pub files: Vec<Examined>,
-    /// The resumable upload that becomes the one file, if it came that way.
+    /// The resumable upload that becomes the only file, if the file was uploaded that way.
     pub upload: Option<FinishedUpload>,
 }
 
 impl Publication {
-    /// Whether its folder becomes private, with all files in it and below.
+    /// Returns whether the folder becomes private, with all files in it and below it.
     #[must_use]
     pub fn makes_folder_private(&self) -> bool {
         let mut files = self.files.iter();
@@ -55,7 +50,7 @@ impl Publication {
         self.files.iter().map(|file| &file.name)
     }
 
-    /// Gives each object its key.
+    /// Generates the objects' keys and separates the objects from the rows.
     pub(super) fn into_parts(self) -> Parts {
         let (mut items, mut objects) = (Vec::new(), Vec::new());
         for file in self.files {
@@ -101,7 +96,7 @@ impl Publication {
     }
 }
 
-/// Files in two halves: what the store gets, and what the rows say.
+/// The objects to store, and the rows that will name them.
 #[derive(Debug)]
 pub(super) struct Parts {
     objects: Vec<(ObjectKey, Object)>,
@@ -119,8 +114,8 @@ impl Parts {
         self.objects.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Announces all objects, then stores them; the rows are what is left to do. After a failure, what was stored is
-    /// deleted; the ledger keeps it, since a step that was broken off may still end well in the store.
+    /// Announces all objects in the ledger, then stores them, and returns the rows to write. After an error the objects
+    /// are deleted but stay in the ledger, since an interrupted request may still take effect in the store.
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();
@@ -142,8 +137,8 @@ impl Parts {
     }
 }
 
-/// Stores objects, a few at once. After a failure no further one is begun; those that were end before this does, since
-/// the store would finish them behind the back of whoever deletes them.
+/// Stores objects, a few concurrently. After an error it starts no further ones, but waits for those that were started:
+/// otherwise the store could finish them after the caller has deleted them.
 async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
     let has_failed = AtomicBool::new(false);
     let mut storing = stream::iter(objects)

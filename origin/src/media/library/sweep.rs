@@ -1,8 +1,5 @@
-//! What a crash left: objects that no row names, and files that never arrived whole.
-//!
-//! The ledger tells of all objects that were lost on our way; only [`sweep_all`](Library::sweep_all) lists the store, for
-//! what came there in any other way. Several origins may sweep at once: deleting twice is fine. Uploads that can be resumed
-//! sweep for themselves.
+//! Deletes what crashes have left: objects that no row names, and incomplete staged files. Regular sweeps read the
+//! ledger; only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep concurrently.
 
 use super::Library;
 use super::owner::Ownership;
@@ -17,72 +14,63 @@ use shared::error::{ErrorCode, Problem};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// How often an origin looks for what is due.
+/// The average time between two sweeps of an origin.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// Objects that are deleted with one request, and asked for with one statement.
+/// The maximum number of objects in one request to the store and in one statement.
 const SWEPT_AT_ONCE: usize = 500;
 
-/// Batches of one sweep: the rest waits for the next.
+/// The maximum number of batches in one sweep.
 const BATCHES_MAX_COUNT: usize = 1_000;
 
-/// Objects without a row that may be any share of a store: small stores are mostly left-overs after a test, say.
+/// Up to this number of orphans, the share of orphans does not matter: a small store may have mostly orphans.
 const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 
-/// What was swept, or would be.
+/// Counts of a sweep: what it deleted or, with [`Effect::Counts`], would delete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Objects of the ledger that were due.
+    /// Objects that were due in the ledger.
     pub due: u64,
-    /// Staged files.
     pub staged: u64,
     /// Objects in the store that neither a row nor the ledger names.
     pub orphans: u64,
-    /// Files in the store that are none of ours. They stay.
+    /// Files in the store that are no objects of this program. They are never deleted.
     pub strangers: u64,
-    /// All objects in the store, as they were found.
+    /// All objects that were found in the store.
     pub objects: u64,
 }
 
-/// How the whole store is swept.
+/// The terms of a sweep of the whole store.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
-    /// Whether anything is deleted.
     pub effect: Effect,
-    /// Objects younger than this are kept.
+    /// Younger objects are kept.
     pub grace: Duration,
-    /// Percent of all objects that may be deleted as named by no row. More means that this is not the database of the
-    /// store, or not all of it.
+    /// The maximum percentage of orphans among all objects. More orphans mean that the database is incomplete or
+    /// belongs to another store.
     pub share_max: u8,
 }
 
-/// Why a sweep ended early. The next one goes on.
+/// Why a sweep ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The tables failed.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// The store is another installation's. Nothing was deleted.
+    /// Nothing was deleted.
     #[error("the media store is marked as another installation's")]
     Another,
-    /// The store has objects and no mark. Nothing was deleted.
+    /// The store has objects but no mark of its owner. Nothing was deleted.
     #[error("the media store holds objects and no mark of the installation that owns them")]
     Unmarked,
     /// More objects than is plausible are named by no row. Nothing was deleted.
     #[error("{orphans} of {objects} objects in the media store are named by no row of this database")]
-    Implausible {
-        /// Objects without a row.
-        orphans: u64,
-        /// All objects.
-        objects: u64,
-    },
+    Implausible { orphans: u64, objects: u64 },
 }
 
 impl SweepError {
-    /// The problem that the caller is shown. Logs the cause.
+    /// Returns the problem for the response. Logs the cause, or attaches it to the problem.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
@@ -97,7 +85,7 @@ impl SweepError {
 }
 
 impl Library {
-    /// Deletes what is due, again and again until `stop`; at once for the first time.
+    /// Sweeps at once and then regularly, until `stop` is cancelled.
     pub async fn sweep_always(self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -108,7 +96,7 @@ impl Library {
                     Err(error) => tracing::warn!(%error, "media could not be swept"),
                 }
             }
-            // Origins that were started together part.
+            // A random interval, so that origins that were started together spread out.
             let chance = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -117,38 +105,38 @@ impl Library {
         }
     }
 
-    /// Deletes staged files that ended processes left, and the objects that are due.
+    /// Deletes the staged files of ended processes and the objects that are due in the ledger.
     ///
     /// # Errors
-    /// The store or MariaDB failed; some may have been swept.
+    /// The store or MariaDB failed; some may have been deleted.
     pub async fn sweep(&self) -> Result<Swept, SweepError> {
         Ok(Swept {
-            // First: a crash loop, or a database that is away, must not fill the disk.
+            // First, so that the disk does not fill up while MariaDB is unavailable or the origin crashes repeatedly.
             staged: self.store.sweep_staging(Effect::Deletes).await? as u64,
             due: self.sweep_due(now()).await?,
             ..Swept::default()
         })
     }
 
-    /// Does the same with all that is older than the grace, and looks through the whole store. With a short grace, uploads
-    /// that are on their way may be refused for it; nothing that a row names is ever touched.
+    /// Sweeps the whole store: staged files, objects in the ledger, and unnamed objects, if older than the grace
+    /// period. A short grace period may make uploads in progress fail, but never deletes an object that a row names.
     ///
     /// # Errors
-    /// The store is not this installation's, or an implausible share of it has no row: then nothing was deleted. The store
-    /// or MariaDB failed; some may have been swept.
+    /// The store is not this installation's, or too large a share of it has no row: nothing was deleted then. The store
+    /// or MariaDB failed: some may have been deleted.
     pub async fn sweep_all(&self, terms: SweepTerms) -> Result<Swept, SweepError> {
-        let (mut swept, orphans) = self.look_through(terms.grace).await?;
-        // What was announced before the grace began.
+        let (mut swept, orphans) = self.find_orphans(terms.grace).await?;
+        // Objects that were announced before the grace period began.
         let due = now() + PUBLISH_GRACE.saturating_sub(terms.grace).as_secs();
         if terms.effect == Effect::Counts {
-            let left_over = self.table.deletable_by(due).await?;
-            swept.due = self.store.existing(&left_over).await?.len() as u64;
+            let deletable = self.table.deletable_by(due).await?;
+            swept.due = self.store.existing(&deletable).await?.len() as u64;
             swept.staged = self.store.sweep_staging(Effect::Counts).await? as u64;
             return Ok(swept);
         }
         match self.ownership().await? {
             Ownership::Own => {}
-            // Nothing can be mistaken for another's.
+            // An empty store can't be another installation's.
             Ownership::Unmarked if swept.objects == 0 => {}
             Ownership::Unmarked => return Err(SweepError::Unmarked),
             Ownership::Another => return Err(SweepError::Another),
@@ -163,8 +151,8 @@ impl Library {
         Ok(swept)
     }
 
-    /// Lists the store, and finds the objects in it that nothing names: 16 bytes of memory each.
-    async fn look_through(&self, grace: Duration) -> Result<(Swept, Vec<ObjectKey>), SweepError> {
+    /// Lists the store and collects its orphans, which take 16 bytes of memory each.
+    async fn find_orphans(&self, grace: Duration) -> Result<(Swept, Vec<ObjectKey>), SweepError> {
         let (mut found, mut orphans) = (Swept::default(), Vec::new());
         let mut old = Vec::with_capacity(SWEPT_AT_ONCE);
         let mut listing = self.store.list();
@@ -188,7 +176,7 @@ impl Library {
         Ok((found, orphans))
     }
 
-    /// Returns how many objects were there to be deleted.
+    /// Deletes the objects that are due in the ledger. Returns how many of them were in the store.
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {
@@ -197,16 +185,16 @@ impl Library {
                 break;
             }
             fault::reach(Point::Doomed);
-            // Some were announced and never stored.
+            // Objects that were announced but never stored are not counted.
             let existing = self.store.existing(&due).await?.len() as u64;
-            self.delete_doomed(&due).await?;
+            self.delete_marked(&due).await?;
             swept += existing;
         }
         Ok(swept)
     }
 
-    /// Which of these neither a row nor the ledger names. They can't be named later either: objects are announced before
-    /// they are stored.
+    /// Returns those of `keys` that neither a row nor the ledger names. They can't be named later, since objects are
+    /// announced before they are stored.
     async fn unnamed(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, SweepError> {
         let named = self.table.known(keys).await?;
         let unnamed = keys.iter().copied().filter(|key| !named.contains(key));
@@ -231,7 +219,7 @@ fn check_share(found: &Swept, share_max: u8) -> Result<(), SweepError> {
 }
 
 fn is_older(listed: &Listed, grace: Duration) -> bool {
-    // An object from the future is not old.
+    // An object with a modification time in the future has age 0.
     let age = SystemTime::now().duration_since(listed.modified).unwrap_or_default();
     age >= grace
 }

@@ -1,4 +1,4 @@
-//! One request's turn at an upload: it alone may write, and what it wrote stays, however it ends.
+//! One request's exclusive access to a resumable upload. What it wrote is kept, however the request ends.
 
 use shared::error::{ErrorCode, Problem};
 use shared::limits::TUS_FINISHED_SECONDS;
@@ -7,26 +7,26 @@ use shared::operation::tus::{TusFile, TusId};
 use tokio_util::sync::CancellationToken;
 
 use super::ResumableUploads;
-use super::running::Place;
+use super::running::RunningRequest;
 use crate::clock::now;
 use crate::database::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
 
-/// Bytes after which what came is written through to the disk: what a loss of power may cost. At 200 MB/s it waits
-/// for the disk three times a second.
+/// Received bytes are synced to the disk after so many, which is what a power failure may lose. At 200 MB/s the upload
+/// waits for the disk three times a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A turn. Dropping it lets the next one have the upload.
+/// Exclusive access to an upload. Dropping it releases the upload's lock.
 #[derive(Debug)]
 pub struct Turn {
     uploads: ResumableUploads,
     row: UploadRow,
-    /// Bytes that came; those that are not flushed are none yet to anybody else.
+    /// Bytes received; only those up to `flushed` count for other requests.
     offset: u64,
     flushed: u64,
     staging: Option<Staging>,
-    /// Dropped before the hold: whoever gets that next enters a place of its own.
-    place: Option<Place>,
+    /// Dropped before `_held`, so that the next holder of the lock registers after this entry is removed.
+    running: Option<RunningRequest>,
     _held: Option<Held>,
 }
 
@@ -35,7 +35,7 @@ impl Turn {
         Self {
             offset: held.length(),
             flushed: held.length(),
-            place: Some(uploads.running.enter(row.id)),
+            running: Some(uploads.running.register(row.id)),
             _held: Some(held),
             staging: None,
             uploads,
@@ -44,49 +44,47 @@ impl Turn {
     }
 
     pub(super) fn over(uploads: ResumableUploads, row: UploadRow) -> Self {
-        Self { offset: row.length, flushed: row.length, place: None, _held: None, staging: None, uploads, row }
+        Self { offset: row.length, flushed: row.length, running: None, _held: None, staging: None, uploads, row }
     }
 
-    /// The upload.
     #[must_use]
     pub fn id(&self) -> TusId {
         self.row.id.into()
     }
 
-    /// What is recorded of it.
     #[must_use]
     pub fn row(&self) -> &UploadRow {
         &self.row
     }
 
-    /// Bytes that it has.
+    /// The number of bytes received.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The file that it has become.
+    /// The media file that the upload has become; `None` while it is unfinished.
     #[must_use]
     pub fn file(&self) -> Option<MediaId> {
         self.row.media_id
     }
 
-    /// Whether its last byte is there and it is still to become a file.
+    /// Returns whether all bytes have arrived and the upload is not yet a media file.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.row.media_id.is_none() && self.offset == self.row.length
     }
 
-    /// Is cancelled when another request of the same caller wants the upload.
+    /// Returns the token that is cancelled when another request wants to take over the upload.
     #[must_use]
     pub fn interruption(&self) -> CancellationToken {
-        self.place.as_ref().map_or_else(CancellationToken::new, |place| place.token().clone())
+        self.running.as_ref().map_or_else(CancellationToken::new, |running| running.token().clone())
     }
 
-    /// Checks that bytes belong where the upload has come to.
+    /// Checks that bytes at `offset` continue the upload.
     ///
     /// # Errors
-    /// `upload_offset_mismatch`; `body_too_large` if more is announced than it will have.
+    /// `upload_offset_mismatch`; `body_too_large` if `announced` bytes would exceed the upload's declared size.
     pub fn expect(&self, offset: u64, announced: Option<u64>) -> Result<(), Problem> {
         if offset != self.offset {
             return Err(Problem::new(
@@ -101,10 +99,10 @@ impl Turn {
         }
     }
 
-    /// Lets the upload live on from now.
+    /// Records the received bytes and extends the upload's lifetime from now.
     ///
     /// # Errors
-    /// `media_not_found` if it was swept; MariaDB fails.
+    /// `media_not_found` if the upload was swept; errors of MariaDB.
     pub async fn prolong(&mut self) -> Result<(), Problem> {
         let expires_at = self.uploads.expiry(now());
         let table = &self.uploads.table;
@@ -120,7 +118,7 @@ impl Turn {
     /// Appends bytes.
     ///
     /// # Errors
-    /// `body_too_large` if they are more than the upload will have; the store fails.
+    /// `body_too_large` if they exceed the upload's declared size; errors of the store.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         if bytes.len() as u64 > self.row.length - self.offset {
             return Err(self.excess());
@@ -139,10 +137,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Writes what came through to the disk: from here on it is the upload's.
-    ///
-    /// # Errors
-    /// The store fails.
+    /// Syncs the received bytes to the disk.
     pub async fn flush(&mut self) -> Result<(), Problem> {
         let Some(staging) = self.staging.take() else {
             return Ok(());
@@ -151,10 +146,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes back what came since `offset`.
-    ///
-    /// # Errors
-    /// The store fails.
+    /// Discards the bytes received after `offset`.
     pub async fn take_back(&mut self, offset: u64) -> Result<(), Problem> {
         self.flush().await?;
         self.offset = offset;
@@ -163,10 +155,7 @@ impl Turn {
         self.prolong().await
     }
 
-    /// The whole file, and what it is to be. It stays where it is until the upload is [over](Self::end).
-    ///
-    /// # Errors
-    /// The store fails; the metadata are none that were taken.
+    /// Returns the complete file and its declared properties. The staged file stays until [`end`](Self::end).
     pub async fn staged(&mut self) -> Result<(Staged, TusFile), Problem> {
         let file = TusFile::from_metadata(&self.row.metadata)?;
         let staging = match self.staging.take() {
@@ -178,22 +167,20 @@ impl Turn {
         Ok((staged, file))
     }
 
-    /// What the transaction that records its file is to know.
+    /// Returns what the transaction that writes the media file needs to finish the upload.
     #[must_use]
     pub fn finished(&self) -> FinishedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
-    /// Asks again which file the upload has become: where MariaDB fell silent, it may have happened all the same.
-    ///
-    /// # Errors
-    /// MariaDB fails.
+    /// Reads again which media file the upload has become. After an error of MariaDB, the transaction may have been
+    /// committed.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)
     }
 
-    /// The upload has become this file.
+    /// Removes the staged file of an upload that has become `file`, and returns its row.
     pub async fn end(mut self, file: MediaId) -> UploadRow {
         self.uploads.discard(self.row.id).await;
         self.row.media_id = Some(file);
@@ -201,10 +188,7 @@ impl Turn {
         self.row
     }
 
-    /// Gives the upload up: row first, so that nobody goes on with what is being removed.
-    ///
-    /// # Errors
-    /// MariaDB fails.
+    /// Deletes the upload: the row first, so that no request resumes the file that is being removed.
     pub async fn give_up(self) -> Result<(), Problem> {
         let gone = self.uploads.table.delete_upload(self.row.id).await;
         gone.map_err(TableError::into_problem)?;
@@ -220,8 +204,8 @@ impl Turn {
     fn excess(&self) -> Problem {
         Problem::new(
             ErrorCode::BodyTooLarge,
-            format!("The body goes beyond the {} bytes that the upload was begun with.", self.row.length),
+            format!("The body exceeds the {} bytes that the upload declared.", self.row.length),
         )
-        .with_hint("None of it was kept.")
+        .with_hint("The bytes of this request were discarded.")
     }
 }

@@ -1,6 +1,4 @@
-//! Objects in a bucket of S3, or of a service that speaks like it.
-//!
-//! The only file that knows `object_store`.
+//! Objects in a bucket of S3 or of a compatible service. Only this file and `refusal.rs` use `object_store`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,35 +27,35 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
-/// Bytes of a part: S3 wants 5 MiB or more, and allows 10,000 of them, which makes 80 GB. A file of one part is put as it is.
+/// The size of a part. S3 requires at least 5 MiB and allows 10,000 parts, so up to 80 GB. Smaller files are stored in
+/// one request.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// Parts of one file on their way at once: enough to fill a line in spite of the waits between them.
+/// Concurrent parts of one file, enough to use the bandwidth in spite of latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// Parts of all files in memory at once: 64 MiB.
+/// Concurrent parts of all files: 64 MiB of memory.
 const PARTS_AT_ONCE: usize = 8;
 
-/// Objects that are asked for at once in a sweep.
+/// Concurrent HEAD requests of [`Bucket::existing`].
 const HEADS_AT_ONCE: usize = 8;
 
-/// How long is waited for the service. Each request ends, and is repeated at most so often.
+/// Time limits of requests to the service, and how often they are retried.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// For a connection.
     pub(super) connect: Duration,
-    /// For the head of an answer from when the request begins, and between two pieces of its body. A part must be sent
-    /// within it: 8 MiB in 30 s is a line of 2.3 Mbit/s, three at once 7.
+    /// For the head of a response since the request began, and between two pieces of its body. A part must be sent
+    /// within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
     pub(super) answer: Duration,
-    /// Since the first attempt, after which none is begun.
+    /// Time since the first attempt after which no further one is made.
     pub(super) retry: Duration,
-    /// Attempts after the first.
+    /// The maximum number of attempts after the first.
     pub(super) retries_max: usize,
 }
 
-impl Patience {
-    /// For services on the internet.
-    pub(super) const USUAL: Self = Self {
+impl Timeouts {
+    pub(super) const DEFAULT: Self = Self {
         connect: Duration::from_secs(5),
         answer: Duration::from_secs(30),
         retry: Duration::from_secs(20),
@@ -65,21 +63,20 @@ impl Patience {
     };
 }
 
-/// A bucket with objects.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     service: Arc<AmazonS3>,
     /// Empty, or ends with `/`.
     prefix: Arc<str>,
-    /// What must not reach the log, though a service may repeat it.
+    /// The access key's id, which services may repeat but which must not reach the log.
     access_key: Arc<str>,
     parts: Arc<Semaphore>,
 }
 
 impl Bucket {
-    /// Makes ready to use it; asks nobody yet.
-    pub(super) fn open(address: &BucketAddress, patience: Patience) -> Result<Self, StoreError> {
-        // The client asks for a process-wide choice. Whoever made it before chose the same: there is one to choose from.
+    /// Prepares the client. Contacts nobody.
+    pub(super) fn open(address: &BucketAddress, timeouts: Timeouts) -> Result<Self, StoreError> {
+        // The client needs a process-wide crypto provider. An error means that it was set before, to the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let required = |name, value: &'_ Option<SecretString>| match value {
             Some(value) => Ok(value.expose_secret().to_owned()),
@@ -88,10 +85,10 @@ impl Bucket {
         let access_key = required("media_s3_access_key", &address.access_key)?;
         let secret_key = required("media_s3_secret_key", &address.secret_key)?;
         let options = ClientOptions::new()
-            // A whole answer may take as long as its reader does.
+            // No limit for a whole response, which takes as long as its reader.
             .with_timeout_disabled()
-            .with_connect_timeout(patience.connect)
-            .with_read_timeout(patience.answer)
+            .with_connect_timeout(timeouts.connect)
+            .with_read_timeout(timeouts.answer)
             .with_allow_http(true);
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&address.bucket)
@@ -102,13 +99,13 @@ impl Bucket {
             .with_client_options(options)
             .with_retry(RetryConfig {
                 backoff: BackoffConfig::default(),
-                max_retries: patience.retries_max,
-                retry_timeout: patience.retry,
+                max_retries: timeouts.retries_max,
+                retry_timeout: timeouts.retry,
             });
         if let Some(endpoint) = endpoint(address) {
             builder = builder.with_endpoint(endpoint);
         }
-        let service = builder.build().map_err(|error| refusal::told(&error, &access_key))?;
+        let service = builder.build().map_err(|error| refusal::store_error(&error, &access_key))?;
         let prefix = match address.prefix.as_str() {
             "" => String::new(),
             prefix => format!("{prefix}/"),
@@ -121,19 +118,19 @@ impl Bucket {
         })
     }
 
-    /// Whether the bucket is there, and may be looked into.
+    /// Checks that the bucket exists and may be listed.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        // One page of 256 folders at most, however many objects there are.
+        // At most one page of 256 folders, however many objects there are.
         let answer = self.service.list_with_delimiter(Some(&self.folder())).await;
-        answer.map(drop).map_err(|error| self.told(&error))
+        answer.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Puts a staged file under its key and lets go of it. Goes on if the caller leaves.
+    /// Stores a staged file and drops it. Continues if the caller is cancelled.
     pub(super) async fn publish(&self, file: Box<StagedFile>, key: ObjectKey) -> Result<(), StoreError> {
         let bucket = self.clone();
         tokio::spawn(async move {
             let outcome = bucket.send(&file, key).await;
-            // One that is kept stays until it is discarded: the object may yet be taken back.
+            // A resumable file stays until it is discarded, since the object may yet be deleted.
             spawn_blocking(move || drop(file)).await?;
             outcome
         })
@@ -153,27 +150,27 @@ impl Bucket {
 
     async fn send_in_parts(&self, parts: Parts, key: ObjectKey) -> Result<(), StoreError> {
         let begun = self.service.put_multipart(&self.path(key)).await;
-        let mut upload = begun.map_err(|error| self.told(&error))?;
+        let mut upload = begun.map_err(|error| self.store_error(&error))?;
         let sent = match self.send_parts(parts, &mut *upload).await {
-            Ok(()) => upload.complete().await.map_err(|error| self.told(&error)),
+            Ok(()) => upload.complete().await.map_err(|error| self.store_error(&error)),
             Err(error) => Err(error),
         };
         if sent.is_err()
             && let Err(error) = upload.abort().await
         {
-            let error = self.told(&error);
+            let error = self.store_error(&error);
             tracing::warn!(%error, %key, "parts of an upload may have stayed in the bucket");
         }
         sent.map(drop)
     }
 
-    /// Returns when no part is on its way any more, whatever became of them.
+    /// Sends all parts. Returns, also with an error, only when no part is in flight.
     async fn send_parts(&self, mut parts: Parts, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
         let mut sending = JoinSet::new();
         let outcome = async {
             loop {
                 if sending.len() == FILE_PARTS_AT_ONCE {
-                    self.settle(sending.join_next().await)?;
+                    self.check_sent(sending.join_next().await)?;
                 }
                 let permit = self.permit().await?;
                 let part;
@@ -190,7 +187,7 @@ impl Bucket {
                 });
             }
             while let Some(sent) = sending.join_next().await {
-                self.settle(Some(sent))?;
+                self.check_sent(Some(sent))?;
             }
             Ok(())
         }
@@ -199,9 +196,12 @@ impl Bucket {
         outcome
     }
 
-    fn settle(&self, sent: Option<Result<object_store::Result<()>, tokio::task::JoinError>>) -> Result<(), StoreError> {
+    fn check_sent(
+        &self,
+        sent: Option<Result<object_store::Result<()>, tokio::task::JoinError>>,
+    ) -> Result<(), StoreError> {
         match sent {
-            Some(sent) => sent?.map_err(|error| self.told(&error)),
+            Some(sent) => sent?.map_err(|error| self.store_error(&error)),
             None => Ok(()),
         }
     }
@@ -211,20 +211,20 @@ impl Bucket {
         permit.map_err(|closed| StoreError::Other(Box::new(closed)))
     }
 
-    /// Puts bytes under a key, in one request.
+    /// Stores bytes as an object in one request.
     pub(super) async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         let put = self.service.put(&self.path(key), bytes.into()).await;
-        put.map(drop).map_err(|error| self.told(&error))
+        put.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Asks for an object; returns when its first bytes are on their way.
+    /// Requests an object. Returns when the response has begun.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         if range.as_ref().is_some_and(Range::is_empty) {
             return Ok(Box::pin(futures_util::stream::empty()));
         }
         let range = range.map(|range| match i64::try_from(range.end) {
             Ok(_) => GetRange::Bounded(range),
-            // More than services can read.
+            // Larger than services can parse.
             Err(_) => GetRange::Offset(range.start),
         });
         let options = GetOptions { range, ..GetOptions::default() };
@@ -232,26 +232,26 @@ impl Bucket {
             Ok(found) => {
                 let bucket = self.clone();
                 let bytes = found.into_stream();
-                Ok(Box::pin(bytes.map_err(move |error| bucket.told(&error))))
+                Ok(Box::pin(bytes.map_err(move |error| bucket.store_error(&error))))
             }
             Err(error) if refusal::is_absent(&error) => Err(StoreError::NotFound),
-            Err(error) if refusal::is_behind_the_end(&error) => Ok(Box::pin(futures_util::stream::empty())),
-            Err(error) => Err(self.told(&error)),
+            Err(error) if refusal::is_beyond_the_end(&error) => Ok(Box::pin(futures_util::stream::empty())),
+            Err(error) => Err(self.store_error(&error)),
         }
     }
 
-    /// Removes objects that may not be there.
+    /// Deletes objects, if they exist.
     pub(super) async fn delete(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(*key))).collect();
         let paths = futures_util::stream::iter(paths).boxed();
         let mut deleted = self.service.delete_stream(paths);
         while let Some(one) = deleted.next().await {
-            one.map_err(|error| self.told(&error))?;
+            one.map_err(|error| self.store_error(&error))?;
         }
         Ok(())
     }
 
-    /// Those of these objects that are there.
+    /// Returns those of `keys` whose objects exist.
     pub(super) async fn existing(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, StoreError> {
         let mut existing = Vec::new();
         for keys in keys.chunks(HEADS_AT_ONCE) {
@@ -265,11 +265,11 @@ impl Bucket {
         match self.service.head(&self.path(key)).await {
             Ok(_) => Ok(true),
             Err(error) if refusal::is_absent(&error) => Ok(false),
-            Err(error) => Err(self.told(&error)),
+            Err(error) => Err(self.store_error(&error)),
         }
     }
 
-    /// The mark of the owner, if there is one.
+    /// Returns the owner mark; `None` if there is none.
     pub(super) async fn owner(&self) -> Result<Option<String>, StoreError> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..OWNER_MAX_BYTES)), ..GetOptions::default() };
         let found = match self.service.get_opts(&self.owner_path(), options).await {
@@ -277,38 +277,38 @@ impl Bucket {
             Err(error) if refusal::is_absent(&error) => return Ok(None),
             Err(error) => Err(error),
         };
-        let bytes = found.map_err(|error| self.told(&error))?;
+        let bytes = found.map_err(|error| self.store_error(&error))?;
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Sets the mark of the owner, unless there is one.
+    /// Writes the owner mark, unless there is one.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
         let (path, only_new) = (self.owner_path(), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);
         match put.await {
             Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
-            // Not all services know conditions on writes.
+            // Not all services support conditional writes.
             Err(error) if refusal::is_not_implemented(&error) => self.take_over(owner).await,
-            Err(error) => Err(self.told(&error)),
+            Err(error) => Err(self.store_error(&error)),
         }
     }
 
-    /// Sets the mark of the owner, whatever was there.
+    /// Writes the owner mark, replacing any other.
     pub(super) async fn take_over(&self, owner: String) -> Result<(), StoreError> {
         let put = self.service.put(&self.owner_path(), owner.into()).await;
-        put.map(drop).map_err(|error| self.told(&error))
+        put.map(drop).map_err(|error| self.store_error(&error))
     }
 
     fn owner_path(&self) -> Path {
         Path::from(format!("{}{OWNER}", self.prefix))
     }
 
-    /// All that lies among the objects.
+    /// Lists all files in the folder of objects.
     pub(super) fn list(&self) -> Listing {
         let bucket = self.clone();
         let found = self.service.list(Some(&self.folder()));
         Box::pin(found.map(move |found| {
-            let found = found.map_err(|error| bucket.told(&error))?;
+            let found = found.map_err(|error| bucket.store_error(&error))?;
             let path = found.location.as_ref();
             let path = path.strip_prefix(&*bucket.prefix).unwrap_or(path);
             Ok(Listed {
@@ -328,12 +328,12 @@ impl Bucket {
         Path::from(format!("{}{FOLDER}", self.prefix))
     }
 
-    fn told(&self, error: &object_store::Error) -> StoreError {
-        refusal::told(error, &self.access_key)
+    fn store_error(&self, error: &object_store::Error) -> StoreError {
+        refusal::store_error(error, &self.access_key)
     }
 }
 
-/// The endpoint as the client wants it: with the bucket in it, where that is to stand in the host.
+/// Returns the endpoint for the client, with the bucket as part of the host if so configured.
 fn endpoint(address: &BucketAddress) -> Option<String> {
     let endpoint = address.endpoint.as_ref()?;
     let text = endpoint.as_str().trim_end_matches('/');
@@ -347,7 +347,7 @@ fn endpoint(address: &BucketAddress) -> Option<String> {
     })
 }
 
-/// A staged file, part by part.
+/// Reads a staged file part by part.
 struct Parts {
     file: File,
     left: u64,

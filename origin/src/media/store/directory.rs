@@ -1,6 +1,4 @@
-//! Objects as files of a directory.
-//!
-//! Makes every step that a reader could see atomic, and writes it through to the disk before it counts as done.
+//! Objects as files in a directory. Every change that readers can see is atomic and synced to the disk.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,38 +16,36 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
-/// Bytes read at once: large enough that the change of threads is noise, small enough for a thousand readers.
+/// The size of the pieces that are read: large enough for throughput, small enough for a thousand concurrent readers.
 const READ_BYTES: usize = 128 * 1024;
 
-/// A directory with objects.
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     root: PathBuf,
 }
 
 impl Directory {
-    /// Makes the directory if it isn't there.
+    /// Creates the directory, if necessary.
     pub(super) fn open(root: PathBuf) -> io::Result<Self> {
         private_directory(&root.join(FOLDER))?;
         Ok(Self { root })
     }
 
-    /// Gives a staged file its lasting name.
     pub(super) fn publish(&self, file: &mut StagedFile, key: ObjectKey) -> io::Result<()> {
         let target = self.path(key);
         let folder = target.parent().unwrap_or(&self.root);
-        match file.name_lastingly(&target) {
+        match file.publish_as(&target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 private_directory(folder)?;
                 sync_directory(&self.root.join(FOLDER))?;
-                file.name_lastingly(&target)?;
+                file.publish_as(&target)?;
             }
             outcome => outcome?,
         }
         sync_directory(folder)
     }
 
-    /// Opens an object for reading; its first piece is read at once.
+    /// Opens an object and reads its first piece.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         let path = self.path(key);
         let (mut reader, first) = spawn_blocking(move || {
@@ -76,7 +72,7 @@ impl Directory {
         }))
     }
 
-    /// Removes objects that may not be there.
+    /// Deletes objects, if they exist.
     pub(super) fn delete(&self, keys: &[ObjectKey]) -> io::Result<()> {
         let mut folders = std::collections::BTreeSet::new();
         for key in keys {
@@ -87,7 +83,7 @@ impl Directory {
         folders.iter().filter(|folder| folder.exists()).try_for_each(|folder| sync_directory(folder))
     }
 
-    /// Those of these objects that are there.
+    /// Returns those of `keys` whose objects exist.
     pub(super) fn existing(&self, keys: &[ObjectKey]) -> io::Result<Vec<ObjectKey>> {
         let mut existing = Vec::new();
         for key in keys {
@@ -98,12 +94,12 @@ impl Directory {
         Ok(existing)
     }
 
-    /// Where the mark of the owner is.
+    /// The path of the owner mark.
     pub(super) fn owner(&self) -> PathBuf {
         self.root.join(OWNER)
     }
 
-    /// All that lies there, folder by folder.
+    /// Lists all files, folder by folder.
     pub(super) fn list(&self) -> Listing {
         let top = self.root.join(FOLDER);
         Box::pin(async_stream::try_stream! {
@@ -144,25 +140,25 @@ impl Reader {
         Ok(Self { file, left })
     }
 
-    /// The next piece; empty at the end.
+    /// Returns the next piece; empty at the end.
     fn piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         let mut piece = BytesMut::zeroed(length);
-        // A file that was cut since is an error: its answer would be, too.
+        // Fails if the file was truncated meanwhile, since the response would be too short.
         self.file.read_exact(&mut piece)?;
         self.left -= length as u64;
         Ok(piece.freeze())
     }
 }
 
-/// The files of a folder, and the names of the folders in it.
+/// Returns the files of a folder, and the names of its subfolders.
 fn entries(path: &Path, name: &str) -> io::Result<(Vec<Listed>, Vec<String>)> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let own = entry.file_name().to_string_lossy().into_owned();
         let about = match entry.metadata() {
-            // Deleted since.
+            // Deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             about => about?,
         };

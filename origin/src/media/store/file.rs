@@ -1,6 +1,4 @@
-//! One staged file on the local disk, for threads that may block.
-//!
-//! Knows neither pieces nor tasks: it writes what it is given, hashes it, and removes itself.
+//! One staged file on the local disk, with blocking I/O. Writes and hashes what it is given, and removes itself.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,14 +13,14 @@ use super::process_folder::ProcessFolder;
 use super::staging::{HEAD_BYTES, PIECE_BYTES};
 use crate::files::remove_file;
 
-/// When a staged file goes.
+/// When a staged file is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lifetime {
-    /// With the value that stands for it.
+    /// When the [`StagedFile`] is dropped.
     Owner,
-    /// When it is told to: an upload may be resumed from it.
+    /// Only on request, since an upload may be resumed from the file.
     Kept,
-    /// It is no longer there.
+    /// It was renamed.
     Gone,
 }
 
@@ -33,12 +31,12 @@ pub(super) struct StagedFile {
     lifetime: Lifetime,
     state: State,
     written: u64,
-    /// What was there already when it was opened.
+    /// The first bytes of a resumed file; empty for a new one.
     head: Vec<u8>,
-    /// Of all that was written; lost where writing goes on in a file that was closed.
+    /// The hash of all bytes written; `None` after resuming at an offset above 0.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
-    /// Where it lies, which stays for as long as a file is in it; none for one that is kept.
+    /// Keeps the folder alive while the file is in it; `None` for a resumable file.
     _folder: Option<Arc<ProcessFolder>>,
 }
 
@@ -50,7 +48,7 @@ enum State {
 }
 
 impl StagedFile {
-    /// A file that the first write makes, under a name of its own in this process' folder.
+    /// Returns a file with a unique name in this process' folder. The first write creates it.
     pub(super) fn new_in(folder: Arc<ProcessFolder>) -> Self {
         let path = folder.path().join(Uuid::now_v7().to_string());
         Self::new(path, Lifetime::Owner, Some(folder))
@@ -69,7 +67,7 @@ impl StagedFile {
         }
     }
 
-    /// A file that stays when this value goes, made now.
+    /// Creates a file that stays when this value is dropped.
     pub(super) fn create_kept(path: PathBuf) -> io::Result<Self> {
         let mut file = Self::new(path, Lifetime::Kept, None);
         file.open()?;
@@ -79,7 +77,7 @@ impl StagedFile {
         Ok(file)
     }
 
-    /// The file at `path`, cut to `offset` and ready to go on there. `None` if it is shorter.
+    /// Opens the file at `path` for writing at `offset`, and truncates it there; `None` if the file is shorter.
     pub(super) fn resume(path: PathBuf, offset: u64) -> io::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
@@ -117,7 +115,7 @@ impl StagedFile {
         &self.head
     }
 
-    /// The hash of all of it, once [`finish`](Self::finish) has passed.
+    /// Returns the hash of the whole file, once, after [`finish`](Self::finish).
     pub(super) fn take_sha256(&mut self) -> Option<[u8; 32]> {
         self.sha256.take()
     }
@@ -147,14 +145,14 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives it its lasting name, in one step. One that is kept has its own name beside it until it is discarded: should
-    /// what is published never be recorded, the upload can still be finished.
-    pub(super) fn name_lastingly(&mut self, to: &Path) -> io::Result<()> {
+    /// Gives the file its final name atomically. A resumable file also keeps its own name until it is discarded, so
+    /// that the upload can still be finished if no row is written for the object.
+    pub(super) fn publish_as(&mut self, to: &Path) -> io::Result<()> {
         if self.lifetime == Lifetime::Kept {
             match std::fs::hard_link(&self.path, to) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-                // Some file systems know one name for a file: then it is the lasting one.
+                // Some file systems don't support hard links. The file is renamed there.
                 Err(_) => {}
             }
         }
@@ -178,7 +176,7 @@ impl StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         if self.lifetime == Lifetime::Owner && !matches!(self.state, State::NotMade) {
-            // What stays is swept later.
+            // A file that remains is swept later.
             let _ = remove_file(&self.path);
         }
     }
@@ -195,7 +193,7 @@ fn hash_of(path: &Path) -> io::Result<Sha256> {
     }
 }
 
-/// Writes a directory's entries through to the disk.
+/// Syncs a directory's entries to the disk.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

@@ -1,5 +1,5 @@
-//! A file that can be resumed, held by one request: others who want it, here or in another process that sees the
-//! same disk, are told that it is taken. The kernel lets go of it with its holder, however that ends.
+//! The exclusive lock of a resumable file, among all processes that share the disk. The kernel releases it when the
+//! holder ends, even by a crash.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// The hold; dropping it lets go.
+/// A locked file. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Held {
     _file: File,
@@ -16,7 +16,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Tries to take the file, without waiting; `None` if another has it.
+    /// Tries to lock the file without waiting; `None` if it is locked already.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -24,17 +24,17 @@ impl Held {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        // The holder before may have removed it: then this is a file without a name.
+        // The previous holder may have removed the file: the locked file then has no name any more.
         let (ours, named) = (file.metadata()?, std::fs::metadata(path)?);
         if (ours.dev(), ours.ino()) != (named.dev(), named.ino()) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // What a process wrote before it was killed is in the file, but perhaps not on the disk.
+        // Bytes that a killed process wrote are in the file, but perhaps not yet on the disk.
         file.sync_all()?;
         Ok(Some(Self { length: ours.len(), _file: file }))
     }
 
-    /// Bytes that the file had when it was taken, all of them on the disk.
+    /// The file's length in bytes when it was locked, all of it on the disk.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length

@@ -1,43 +1,35 @@
-//! The mark in a store that says whose it is: a small text beside the objects.
-//!
-//! Knows nothing of what the text means.
+//! The owner mark: a small text in the store that says which installation owns it. Knows nothing of what it means.
 
 use std::io;
 use std::path::PathBuf;
 
 use tokio::task::spawn_blocking;
 
-use super::{Place, Store, StoreError};
+use super::{Backend, Store, StoreError};
 use crate::files::{create_private, replace_private};
 
-/// Where the mark lies within the store.
+/// The path of the mark within the store.
 pub(super) const OWNER: &str = "owner";
 
-/// Bytes of a mark that are read: more than any of ours has.
+/// The maximum number of bytes that are read of a mark; marks of this program are shorter.
 pub(super) const OWNER_MAX_BYTES: u64 = 256;
 
 impl Store {
     /// Returns the mark; `None` if there is none.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn owner(&self) -> Result<Option<String>, StoreError> {
-        match &self.inner.place {
-            Place::Directory(directory) => {
+        match &self.inner.backend {
+            Backend::Directory(directory) => {
                 let path = directory.owner();
                 Ok(spawn_blocking(move || read(&path)).await??)
             }
-            Place::Bucket(bucket) => bucket.owner().await,
+            Backend::Bucket(bucket) => bucket.owner().await,
         }
     }
 
-    /// Sets the mark, unless there is one. Read it afterwards to know whose it is.
-    ///
-    /// # Errors
-    /// The store failed.
+    /// Writes the mark, unless there is one. The caller reads it afterwards to see which mark is there.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
-        match &self.inner.place {
-            Place::Directory(directory) => {
+        match &self.inner.backend {
+            Backend::Directory(directory) => {
                 let path = directory.owner();
                 let made = spawn_blocking(move || create_private(&path, &owner)).await?;
                 match made {
@@ -45,21 +37,18 @@ impl Store {
                     made => Ok(made?),
                 }
             }
-            Place::Bucket(bucket) => bucket.claim(owner).await,
+            Backend::Bucket(bucket) => bucket.claim(owner).await,
         }
     }
 
-    /// Sets the mark, whatever was there.
-    ///
-    /// # Errors
-    /// The store failed.
+    /// Writes the mark, replacing any other.
     pub async fn take_over(&self, owner: String) -> Result<(), StoreError> {
-        match &self.inner.place {
-            Place::Directory(directory) => {
+        match &self.inner.backend {
+            Backend::Directory(directory) => {
                 let path = directory.owner();
                 Ok(spawn_blocking(move || replace_private(&path, &owner)).await??)
             }
-            Place::Bucket(bucket) => bucket.take_over(owner).await,
+            Backend::Bucket(bucket) => bucket.take_over(owner).await,
         }
     }
 }

@@ -1,7 +1,5 @@
-//! The folder in which one process stages files, and the removal of folders that ended processes left.
-//!
-//! Beside each folder lies a file that its process holds locked. The kernel releases the lock with the process, however
-//! that ends, also where several processes share the disk: a folder whose lock can be taken belongs to nobody.
+//! The folder in which one process stages files, and the removal of those of ended processes. Each folder has a lock
+//! file beside it. The kernel releases the lock when its process ends, also where several machines share the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,13 +12,13 @@ use uuid::Uuid;
 use super::Effect;
 use crate::files::{private_directory, remove_directory, remove_file};
 
-/// The extension of the locked files.
+/// The extension of lock files.
 const LOCK: &str = "lock";
 
-/// How often making a folder is tried: another process may take its lock between two steps and remove it.
+/// How often creating a folder is tried, since a sweeping process may remove its lock file before it is locked.
 const TRIES_MAX_COUNT: usize = 10;
 
-/// A folder of this process. Dropping it removes the folder with all that is in it.
+/// A folder of this process. Dropping it removes the folder with its files.
 #[derive(Debug)]
 pub(super) struct ProcessFolder {
     path: PathBuf,
@@ -29,10 +27,10 @@ pub(super) struct ProcessFolder {
 }
 
 impl ProcessFolder {
-    /// Makes a folder in `parent`, which must exist.
+    /// Creates a folder in `parent`, which must exist.
     ///
     /// # Errors
-    /// The folder can't be made, or the file system has no locks.
+    /// The folder can't be created, or the file system has no locks.
     pub(super) fn make(parent: &Path) -> io::Result<Self> {
         for _ in 0..TRIES_MAX_COUNT {
             let path = parent.join(Uuid::now_v7().to_string());
@@ -43,7 +41,7 @@ impl ProcessFolder {
                 return Ok(Self { path, lock_path, _lock: lock });
             }
         }
-        Err(io::Error::other("the lock of a folder for staged files can't be kept"))
+        Err(io::Error::other("a folder for staged files can't be locked"))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -53,16 +51,13 @@ impl ProcessFolder {
 
 impl Drop for ProcessFolder {
     fn drop(&mut self) {
-        // What stays is removed by the next process that sweeps.
+        // Files that remain are removed by the next sweep of another process.
         let _ = remove_directory(&self.path).and_then(|()| remove_file(&self.lock_path));
     }
 }
 
-/// Removes from `parent` what ended processes left there, but for the entry `spared`. Returns the number of files; with
-/// [`Effect::Counts`] they stay.
-///
-/// # Errors
-/// The folder can't be read, or something in it can't be removed.
+/// Removes the files of ended processes from `parent`, except the entry `spared`, and returns their number. With
+/// [`Effect::Counts`] it only counts them.
 pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<usize> {
     let mut swept = 0;
     for entry in std::fs::read_dir(parent)? {
@@ -73,14 +68,15 @@ pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<u
         if path.extension().is_some_and(|extension| extension == LOCK) {
             swept += sweep_locked(&path, effect)?;
         } else if !path.with_extension(LOCK).exists() {
-            // A folder is made after its lock and removed before it, so that one without a lock is no process'.
+            // A folder is created after its lock file and removed before it, so a folder without one belongs to no
+            // process.
             swept += remove_counted(&path, effect)?;
         }
     }
     Ok(swept)
 }
 
-/// Removes a folder by its lock, unless a process holds that.
+/// Removes a folder and its lock file, unless a process holds the lock.
 fn sweep_locked(lock_path: &Path, effect: Effect) -> io::Result<usize> {
     let lock = match OpenOptions::new().write(true).open(lock_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -96,12 +92,12 @@ fn sweep_locked(lock_path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(swept)
 }
 
-/// Removes a file, or a folder with its files; returns how many files.
+/// Removes a file, or a folder with its files. Returns the number of files.
 fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     let (count, remove): (usize, fn(&Path) -> io::Result<()>) = match std::fs::read_dir(path) {
         Ok(files) => (files.count(), remove_directory),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => (1, remove_file),
-        // Another process was faster.
+        // Another process has removed it meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
@@ -111,7 +107,7 @@ fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Tries to take a lock, without waiting.
+/// Tries to lock the file without waiting. Returns whether it succeeded.
 fn is_taken(lock: &File) -> io::Result<bool> {
     match flock(lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -120,7 +116,7 @@ fn is_taken(lock: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether the path still names this file, which another process may have removed before it was locked.
+/// Returns whether the path still names this file, which another process may have removed before it was locked.
 fn is_still_named(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match std::fs::metadata(path) {
@@ -143,16 +139,16 @@ mod tests {
         for folder in [own.path(), other.path()] {
             std::fs::write(folder.join("arriving"), "x").unwrap();
         }
-        // What a killed process leaves: a folder, and a lock that nobody holds.
+        // The state after a killed process: a folder, and a lock file that nobody has locked.
         let dead = parent.join(Uuid::now_v7().to_string());
         std::fs::create_dir(&dead).unwrap();
         std::fs::write(dead.join("one"), "x").unwrap();
         std::fs::write(dead.join("two"), "x").unwrap();
         std::fs::write(dead.with_extension(LOCK), "").unwrap();
-        // Killed before its folder was made, and while it was removed.
+        // The state after a process was killed before it created its folder, and while it removed it.
         std::fs::write(parent.join("early.lock"), "").unwrap();
         std::fs::create_dir(parent.join("late")).unwrap();
-        // Of a version that staged all files in one folder.
+        // A file of an old version, which staged all files in one folder.
         std::fs::write(parent.join("0190a1b2-c3d4-7abc-8def-0123456789ab"), "x").unwrap();
         std::fs::create_dir(parent.join("tus")).unwrap();
         std::fs::write(parent.join("tus/upload"), "x").unwrap();

@@ -1,7 +1,5 @@
-//! Files that are still arriving: written in large pieces off the async threads, hashed as they pass, and gone again
-//! unless they are published.
-//!
-//! Knows the local disk alone; where a finished file goes is the store's matter.
+//! Files that are still arriving: written and hashed in large pieces on blocking threads, and removed unless they are
+//! published. Knows only the local disk, not where a finished file goes.
 
 use std::io;
 use std::mem;
@@ -17,21 +15,20 @@ use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
 use crate::files::private_directory;
 
-/// Bytes that are written and hashed at once. One piece costs a change of threads, some 10 µs; at 1 GB/s it keeps a
-/// thread for 250 µs, so the change is noise, and two pieces (one filling, one being written) are all that an upload
-/// holds.
+/// The size of the pieces that are written and hashed. Moving a piece to a blocking thread takes 10 µs, writing it 250
+/// µs at 1 GB/s. An upload holds two pieces: one being filled, one being written.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
-/// First bytes of a file that are kept at hand to tell what it is: libraries that do so look at 4 KiB or less.
+/// The number of first bytes that are kept for detecting the type; detection libraries need at most 4 KiB.
 pub const HEAD_BYTES: usize = 4 * 1024;
 
-/// A file that is being written. Dropping it removes the file, unless it is one that can be resumed.
+/// A file that is being written. Dropping it removes the file, unless the file is resumable.
 #[derive(Debug)]
 pub struct Staging {
     job: Job,
     /// The piece that is being filled.
     buffer: Vec<u8>,
-    /// The piece before it, empty again, so that two are all there ever are.
+    /// The buffer of the previous piece, to be reused.
     spare: Vec<u8>,
     size: u64,
     head: Vec<u8>,
@@ -40,9 +37,9 @@ pub struct Staging {
 #[derive(Debug)]
 enum Job {
     Idle(Box<StagedFile>),
-    /// The piece before the one that is being filled is on its way to the disk.
+    /// The previous piece is being written.
     Running(JoinHandle<Done>),
-    /// A piece was not written: nothing that follows can make the file whole.
+    /// A piece could not be written, so the file can't become complete.
     Failed,
 }
 
@@ -64,23 +61,22 @@ impl Staging {
         }
     }
 
-    /// Bytes written so far.
+    /// The number of bytes written so far.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The first bytes written, [`HEAD_BYTES`] at most: what a file is can be told before the rest arrives.
+    /// The first bytes written, at most [`HEAD_BYTES`], from which the type can be detected before the rest arrives.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Appends bytes. Returns when they are taken, not when they are on the disk: a fault of the disk shows at a later
-    /// write, or at the end.
+    /// Appends bytes. They may be only buffered on return: an error of the disk may be reported by a later call.
     ///
     /// # Errors
-    /// [`StoreError::Full`] or [`StoreError::Other`], and from then on at every call.
+    /// [`StoreError::Full`] or [`StoreError::Other`]; all later calls then fail, too.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
         while !bytes.is_empty() {
             let room = PIECE_BYTES - self.buffer.len();
@@ -97,13 +93,13 @@ impl Staging {
         Ok(())
     }
 
-    /// Writes what is left, through to the disk, and closes the file.
+    /// Writes and syncs the remaining bytes, and closes the file.
     ///
     /// # Errors
-    /// As [`write`](Self::write); the file is then gone, unless it is one that can be resumed.
+    /// As [`write`](Self::write); the file is then removed, unless it is resumable.
     pub async fn finish(mut self) -> Result<Staged, StoreError> {
         self.hand_over(move |file, piece| file.finish(piece)).await?;
-        self.settle().await?;
+        self.wait_for_write().await?;
         let Job::Idle(mut file) = mem::replace(&mut self.job, Job::Failed) else {
             return Err(failed());
         };
@@ -111,36 +107,35 @@ impl Staging {
         Ok(Staged { file: Some(file), size: self.size, sha256, head: mem::take(&mut self.head) })
     }
 
-    /// Writes what is left, through to the disk, and keeps the file to be resumed. Returns its size. A file that was not
-    /// staged under a name is gone, as if dropped.
+    /// Writes and syncs the remaining bytes, and returns the file's size. A resumable file stays; any other is removed.
     ///
     /// # Errors
-    /// As [`write`](Self::write); the file is kept with what was written of it.
+    /// As [`write`](Self::write); a resumable file stays with what was written.
     pub async fn suspend(mut self) -> Result<u64, StoreError> {
         self.hand_over(move |file, piece| file.suspend(piece)).await?;
-        self.settle().await?;
+        self.wait_for_write().await?;
         Ok(self.size)
     }
 
-    /// Sends the piece that is filled to a thread that may block, once the one before it is done.
+    /// Waits for the previous piece, then passes the filled piece to a blocking thread.
     async fn hand_over(
         &mut self,
-        deed: impl FnOnce(&mut StagedFile, &[u8]) -> std::io::Result<()> + Send + 'static,
+        work: impl FnOnce(&mut StagedFile, &[u8]) -> std::io::Result<()> + Send + 'static,
     ) -> Result<(), StoreError> {
-        self.settle().await?;
+        self.wait_for_write().await?;
         let Job::Idle(mut file) = mem::replace(&mut self.job, Job::Failed) else {
             return Err(failed());
         };
         let buffer = mem::replace(&mut self.buffer, mem::take(&mut self.spare));
         self.job = Job::Running(spawn_blocking(move || {
-            let outcome = deed(&mut file, &buffer);
+            let outcome = work(&mut file, &buffer);
             Done { file, buffer, outcome }
         }));
         Ok(())
     }
 
-    /// Waits until no piece is on its way.
-    async fn settle(&mut self) -> Result<(), StoreError> {
+    /// Waits until no piece is being written.
+    async fn wait_for_write(&mut self) -> Result<(), StoreError> {
         let Job::Running(handle) = &mut self.job else {
             return Ok(());
         };
@@ -162,7 +157,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         match mem::replace(&mut self.job, Job::Failed) {
             Job::Idle(file) => drop_elsewhere(file),
-            // A file that is being written removes itself afterwards.
+            // A file that is being written is removed afterwards.
             Job::Running(handle) => {
                 if let Ok(runtime) = Handle::try_current() {
                     runtime.spawn(async move {
@@ -181,7 +176,7 @@ fn failed() -> StoreError {
     StoreError::other("an earlier piece of the file was not written")
 }
 
-/// Freeing the blocks of a large file takes a while: not on a thread that serves requests.
+/// Drops the file on a blocking thread, since freeing the blocks of a large file takes a while.
 fn drop_elsewhere(file: Box<StagedFile>) {
     match Handle::try_current() {
         Ok(runtime) => {
@@ -191,11 +186,10 @@ fn drop_elsewhere(file: Box<StagedFile>) {
     }
 }
 
-/// A file that has arrived whole and lies under a temporary name. Dropping it removes the file, unless it is one that
-/// can be resumed.
+/// A complete file under a temporary name. Dropping it removes the file, unless it is resumable.
 #[derive(Debug)]
 pub struct Staged {
-    /// Always there, but for the moment of dropping.
+    /// `None` only while `self` is dropped or consumed.
     file: Option<Box<StagedFile>>,
     size: u64,
     sha256: [u8; 32],
@@ -203,31 +197,29 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Where it lies on the local disk, to be looked at before it is published.
+    /// The path on the local disk.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.file.as_deref().map_or(Path::new(""), StagedFile::path)
     }
 
-    /// Its bytes.
+    /// In bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its hash.
     #[must_use]
     pub fn sha256(&self) -> [u8; 32] {
         self.sha256
     }
 
-    /// Its first bytes, [`HEAD_BYTES`] at most.
+    /// The first bytes, at most [`HEAD_BYTES`].
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The file itself, for whoever publishes it.
     pub(super) fn into_file(mut self) -> Option<Box<StagedFile>> {
         self.file.take()
     }
@@ -241,10 +233,10 @@ impl Drop for Staged {
     }
 }
 
-/// Where uploads that can be resumed lie, within the folder of staged files.
+/// The folder of resumable uploads within the staging folder.
 const KEPT: &str = "tus";
 
-/// The folder of files that are still arriving.
+/// The folder of staged files.
 #[derive(Debug)]
 pub(super) struct StagingFolder {
     path: PathBuf,
@@ -252,24 +244,24 @@ pub(super) struct StagingFolder {
 }
 
 impl StagingFolder {
-    /// Makes the folder if it isn't there, and one for this process in it.
+    /// Creates the folder, if necessary, and this process' folder in it.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         private_directory(&path.join(KEPT))?;
         let own = Arc::new(ProcessFolder::make(&path)?);
         Ok(Self { path, own })
     }
 
-    /// Removes files that processes left which have ended. Returns how many.
+    /// Removes files of ended processes. Returns their number.
     pub(super) fn sweep(&self, effect: Effect) -> io::Result<usize> {
         process_folder::sweep(&self.path, KEPT, effect)
     }
 
-    /// Where files lie that are kept to be resumed.
+    /// The folder of resumable files.
     pub(super) fn kept(&self) -> PathBuf {
         self.path.join(KEPT)
     }
 
-    /// A file that is made when its first piece is written.
+    /// Returns a file that is created when its first piece is written.
     pub(super) fn new_file(&self) -> StagedFile {
         StagedFile::new_in(Arc::clone(&self.own))
     }

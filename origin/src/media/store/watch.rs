@@ -1,47 +1,44 @@
-//! Whether the store answers, for those who ask often.
-//!
-//! Knows nothing of who asks. However many ask at once, the store is asked once a second.
+//! Caches whether the store answers, so that frequent health checks ask it only once a second.
 
 use super::Store;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long an answer is good for: probes of several machines together ask a bucket no more often.
-const GOOD_FOR: Duration = Duration::from_secs(1);
+/// How long an answer is cached.
+const CHECK_TTL: Duration = Duration::from_secs(1);
 
-/// Looks after a store.
+/// Checks a store's health.
 #[derive(Debug)]
 pub struct Watch {
     store: Store,
-    last: Mutex<Option<Look>>,
+    last: Mutex<Option<Checked>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Checked {
     at: Instant,
     answers: bool,
 }
 
 impl Watch {
-    /// Looks after this store; nothing is asked yet.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self { store, last: Mutex::new(None) }
     }
 
-    /// Whether the store answers, or did a moment ago. Takes as long as [`Store::check`] at most, for all who ask meanwhile.
+    /// Returns whether the store answers, at most [`CHECK_TTL`] old. Concurrent callers share one [`Store::check`].
     pub async fn answers(&self) -> bool {
         let mut last = self.last.lock().await;
-        if let Some(look) = last.filter(|look| look.at.elapsed() < GOOD_FOR) {
-            return look.answers;
+        if let Some(checked) = last.filter(|checked| checked.at.elapsed() < CHECK_TTL) {
+            return checked.answers;
         }
         let checked = self.store.check().await;
         if let Err(error) = &checked {
             tracing::warn!(cause = error.in_full(), "the media store does not answer");
         }
-        let look = Look { at: Instant::now(), answers: checked.is_ok() };
-        *last = Some(look);
-        look.answers
+        let checked = Checked { at: Instant::now(), answers: checked.is_ok() };
+        *last = Some(checked);
+        checked.answers
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::bucket::{Bucket, Patience};
+use super::super::bucket::{Bucket, Timeouts};
 use super::super::*;
 use super::service::{ACCESS_KEY, BUCKET, SECRET_KEY, Service};
 use crate::config::{Addressing, BucketAddress, endpoint};
@@ -18,7 +18,7 @@ pub(super) struct Place {
 }
 
 /// What tests wait for a service that is broken.
-const PATIENCE: Patience = Patience {
+const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_millis(500),
     answer: Duration::from_millis(1_000),
     retry: Duration::from_millis(500),
@@ -60,9 +60,9 @@ pub(super) fn bucket(service: &Service, prefix: &str) -> Place {
 /// The same, with little patience.
 pub(super) fn impatient_bucket(service: &Service) -> Place {
     let directory = tempfile::tempdir().unwrap();
-    let bucket = Bucket::open(&address(service, ""), PATIENCE).unwrap();
+    let bucket = Bucket::open(&address(service, ""), TIMEOUTS).unwrap();
     let staging = directory.path().join("staging");
-    let store = Store::over(super::super::Place::Bucket(bucket), staging);
+    let store = Store::over(super::super::Backend::Bucket(bucket), staging);
     place(store.unwrap(), directory, service.bucket())
 }
 
