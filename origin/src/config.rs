@@ -22,6 +22,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use secrecy::SecretString;
 use shared::cors::CorsOrigins;
+use shared::limits;
 use shared::rate::RateLimit;
 
 pub use self::access::AccessConfig;
@@ -155,7 +156,7 @@ impl Config {
             tus_max_bytes: whole("tus_max_bytes", 1_024, 1 << 50)? as u64,
             tus_expiry: required(layers, "tus_expiry", value::lifetime)?,
             media_types: required(layers, "media_types", MediaTypes::parse)?,
-            rows_batch_max: whole("rows_batch_max", 1, 1_000_000)?,
+            rows_batch_max: whole("rows_batch_max", 1, limits::BATCH_MAX_ROWS)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
             rate_limit: required(layers, "rate_limit", value::rate_limit)?,
             access: required(layers, "require_edge", access::require_edge)?,
