@@ -1,6 +1,4 @@
-//! Where MariaDB is and who administers it: what both a `database_url` and the embedded server give.
-//!
-//! Knows nothing of the driver; `db` maps it to the driver's options.
+//! The address and administrator of MariaDB, from `database_url` or the private server. Knows nothing of the driver.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,32 +7,25 @@ use percent_encoding::percent_decode_str;
 use secrecy::SecretString;
 use url::Url;
 
-/// The port of a URL without one.
 const DEFAULT_PORT: u16 = 3306;
 
-/// How to reach MariaDB as its administrator.
+/// How to reach MariaDB, and the administrator's credentials.
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
-    /// Where it listens.
     pub endpoint: Endpoint,
-    /// The account that makes the projects' accounts and databases.
+    /// The account that creates the projects' accounts and databases.
     pub admin_user: String,
-    /// Its password; may be empty.
+    /// May be empty.
     pub admin_password: SecretString,
 }
 
-/// Where a MariaDB listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A Unix socket on this machine.
     Socket(PathBuf),
-    /// TCP.
     Tcp {
-        /// Name or address, an IPv6 one without brackets.
+        /// Name or address; an IPv6 address without brackets.
         host: String,
-        /// Port.
         port: u16,
-        /// Whether and how the connection is encrypted.
         tls: Tls,
     },
 }
@@ -49,39 +40,34 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Encryption of a TCP connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// None.
     Off,
-    /// Required.
     Required {
-        /// Certificate authorities to trust (PEM), besides the built-in ones.
+        /// File of certificate authorities (PEM) to trust besides the built-in ones.
         ca_file: Option<PathBuf>,
-        /// What of the server's certificate is checked.
         verify: Verify,
     },
 }
 
-/// What of a server's certificate is checked.
+/// Which parts of a server's certificate are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// Its issuer and its name.
+    /// Its issuer and its host name.
     Identity,
-    /// Its issuer.
+    /// Only its issuer.
     Issuer,
-    /// Nothing: the connection is encrypted, to whomever.
+    /// None: the connection is encrypted, but the server may be anybody.
     Nothing,
 }
 
 impl DatabaseAddress {
-    /// Reads `mysql://user:password@host:port` (or `mariadb://`), user and password percent-encoded,
-    /// with these parameters, spelled as the driver's own URLs spell them: `socket=/path`,
-    /// `require_ssl=true`, `verify_identity=false`, `verify_ca=false`, `ssl_ca=/path.pem`. A path
-    /// (`/database`) is read over: the administrator works in no database of its own.
+    /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Parameters,
+    /// as in the driver's URLs: `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false`,
+    /// `ssl_ca=/path.pem`. Ignores a path (`/database`): the administrator has no default database.
     ///
     /// # Errors
-    /// What the text must be instead; never repeats the text.
+    /// What the text must be; never repeats the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;

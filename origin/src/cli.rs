@@ -1,7 +1,5 @@
-//! The command line: names and arguments of every command, and what they share. Each command's work is
-//! in a file of its own under `cli/`.
-//!
-//! Knows no SQL and no HTTP.
+//! The command line: every command with its arguments, and what the commands share. Each command is in a file of its
+//! own under `cli/`. Knows no SQL and no HTTP.
 
 pub mod completions;
 pub mod config;
@@ -33,7 +31,6 @@ pub use self::output::{Output, Table};
 use crate::config::{Config, ConfigError, Layers, SETTINGS, Setting, Sources, Visibility};
 use crate::system::installation::{Installation, Purpose};
 
-/// What went well, what failed, and what was asked wrongly, as the shell sees it.
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage or configuration.\n\
     Every setting may also stand in the environment (SELKIE_…) or in selkie.toml; \
     flags come first, then the environment, then the file. `selkie config` shows what is in force.";
@@ -59,40 +56,37 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Run everything on this machine: a private MariaDB, the origin, the edge, and a demo database
     Dev(dev::DevArgs),
-    /// Make a new installation: its secret, its private MariaDB unless another is named, and the system schema
+    /// Create an installation: its secret, its private MariaDB unless another is named, and the system schema
     Init(init::InitArgs),
     /// Issue, list and revoke keys
     Key(key::KeyArgs),
-    /// Print what the edge must be given
+    /// Print what the edge must be configured with
     Edge(edge::EdgeArgs),
     /// Create, list and remove projects
     Project(project::ProjectArgs),
     /// Create, adopt, release, list and drop a project's databases
     Database(database::DatabaseArgs),
-    /// Put, get, list, sign and remove files of the media library; sweep its store
+    /// Put, get, list, sign and remove media files; delete orphaned objects from the media store
     Media(media::MediaArgs),
-    /// Check the installation and say what to mend
+    /// Check the installation and say how to fix it
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in force, and where each value comes from
     Config(config::ConfigArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Run a program, and end it with all that it started when standard input is closed
+    /// Run a program, and end it with all its child processes when standard input is closed
     #[command(hide = true)]
     Guard(guard::GuardArgs),
 }
 
-/// What every command is given.
 #[derive(Debug)]
 pub struct Context {
-    /// The configuration in force.
     pub config: Config,
-    /// Where answers go.
     pub output: Output,
 }
 
 impl Context {
-    /// Opens the installation for one command; the command closes it when it is done.
+    /// Opens the installation; the caller must close it.
     ///
     /// # Errors
     /// There is no installation, or its private MariaDB doesn't run.
@@ -101,8 +95,8 @@ impl Context {
     }
 }
 
-/// Runs the command that the arguments name; answers with the process's exit code. Faults go to
-/// standard error: one line, and a hint where there is one.
+/// Runs the command and returns the process's exit code. Writes an error to standard error: one line, and a hint if
+/// there is one.
 pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = command()
         .try_get_matches_from(arguments)
@@ -121,7 +115,7 @@ pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
-    // These two are wanted whatever state the configuration is in.
+    // These two need no valid configuration.
     let command = match cli.command {
         Command::Completions(args) => return args.run(),
         Command::Guard(args) => return args.run().await,
@@ -148,7 +142,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     }
 }
 
-/// The whole command line: the commands, and a flag for each setting.
+/// Returns the command line: the commands, and a flag for each setting.
 fn command() -> clap::Command {
     let settings = SETTINGS.iter().filter(|setting| setting.has_flag()).map(|setting| {
         let default = setting.default.map_or_else(String::new, |text| format!(" [default: {text}]"));
@@ -196,7 +190,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         error.report();
         return error.exit_code();
     }
-    // Help and version are answers; a closed pipe behind them is nobody's fault.
+    // Writing help fails only if the pipe is closed.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -204,7 +198,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The secret setting whose name was given as a flag, if that is what clap refuses.
+/// Returns the secret setting whose name was used as a flag; `None` if clap refuses something else.
 fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
         return None;

@@ -1,7 +1,5 @@
-//! What the service was told: one struct, built from flags, `SELKIE_*` variables and one TOML file, in
-//! that order of strength, and checked whole before anything starts.
-//!
-//! Holds values only; opens nothing but the file.
+//! The configuration: built from flags, `SELKIE_*` variables and one TOML file, in this order of precedence, and
+//! checked completely before anything starts. Opens nothing but the file.
 
 mod access;
 mod accounts;
@@ -38,99 +36,85 @@ pub use self::store_address::{Addressing, BucketAddress, StoreAddress, StoreName
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
-/// The configuration in force. Every value has been checked; every path is absolute.
+/// The checked configuration. All paths are absolute.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where the origin listens.
+    /// The origin's address.
     pub listen: SocketAddr,
-    /// Where the installation keeps its secret, its private MariaDB and its media.
+    /// Directory of the installation's secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
-    /// The MariaDB to use; without one, the private one.
+    /// `None`: the private MariaDB.
     pub database_url: Option<DatabaseAddress>,
-    /// The installation's secret as text; without one, the file in `data_dir`.
+    /// `None`: the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
-    /// Connections per account.
+    /// Connections to MariaDB per account.
     pub pool_size: usize,
-    /// Connections of all accounts together.
     pub pool_total: usize,
-    /// Requests that may wait for a connection, per account.
     pub pool_queue: usize,
-    /// How long each of them waits.
     pub pool_wait_timeout: Duration,
-    /// How long a connection to MariaDB may take to open.
     pub connect_timeout: Duration,
-    /// How long one statement may run.
     pub query_timeout: Duration,
-    /// How long a streamed answer of records may last in all.
     pub stream_timeout: Duration,
-    /// How long a caller may leave bytes of an answer untaken.
+    /// Longest stall while a client reads an answer.
     pub write_timeout: Duration,
-    /// How long a caller may pause within a request's body.
+    /// Longest pause within a request's body.
     pub body_read_timeout: Duration,
-    /// How long a connection may take for its next request's head, idle time included.
+    /// Longest wait for a connection's next request head, idle time included.
     pub keep_alive_timeout: Duration,
     /// How long running requests may take to end at a stop.
     pub shutdown_grace: Duration,
-    /// Largest JSON body, in bytes.
     pub json_body_max_bytes: usize,
-    /// Largest body of one upload, in bytes.
     pub upload_max_bytes: u64,
-    /// Files of one upload.
     pub upload_max_items: usize,
-    /// Largest file of one resumable upload, in bytes.
+    /// Largest resumable upload, in bytes.
     pub tus_max_bytes: u64,
-    /// How long a resumable upload lives after its last byte.
+    /// How long an unfinished resumable upload is stored after its last byte.
     pub tus_expiry: Duration,
-    /// Types of files that may be uploaded.
+    /// Media types that may be uploaded.
     pub media_types: MediaTypes,
-    /// Rows of one batch insert.
+    /// Rows of one `batchData`.
     pub rows_batch_max: usize,
-    /// Which web origins browsers may call from.
     pub cors_origins: CorsOrigins,
-    /// How often one key may call; without it, as often as it likes.
+    /// Limit per key; `None`: no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Who may speak to the origin.
     pub access: AccessConfig,
-    /// Whose word about a request counts, and who is let in where not everybody is.
+    /// Networks whose `X-Forwarded-…` headers are used, and which [`AccessConfig::Restricted`] admits.
     pub trusted_networks: Vec<IpNet>,
-    /// Where media are kept.
     pub media_store: StoreAddress,
-    /// Where callers reach the service, if requests don't tell.
+    /// Base of file URLs; `None`: taken from the request.
     pub public_url: Option<BaseUrl>,
-    /// What is logged.
     pub log_level: tracing::Level,
-    /// The form of log lines.
     pub log_format: LogFormat,
-    /// Where `selkie dev` lets the edge listen.
+    /// Address of the edge that `selkie dev` starts.
     pub edge_listen: SocketAddr,
-    /// Most memory for pages of the private MariaDB, in bytes.
+    /// InnoDB buffer pool of the private MariaDB, in bytes.
     pub mariadb_buffer_pool_bytes: usize,
-    /// Ready-made accounts by project, where the admin account may not create users.
+    /// Ready-made accounts by project, for an admin account that may not create users.
     pub accounts: BTreeMap<String, ProjectAccounts>,
-    /// The file that was read, if any.
+    /// The configuration file that was read.
     pub file: Option<PathBuf>,
 }
 
 impl Config {
-    /// Where files of callers arrive, and lie where no other store is named.
+    /// Returns the directory in which uploads are staged, and media are stored unless `media_store` is set.
     #[must_use]
     pub fn media_dir(&self) -> PathBuf {
         media::directory(&self.data_dir)
     }
 
-    /// Reads and checks everything.
+    /// Reads and checks the configuration.
     ///
     /// # Errors
-    /// The first fault found; its message names the setting and how to spell it.
+    /// The first fault found; the message names the setting.
     pub fn load(sources: Sources) -> Result<Self, ConfigError> {
         Self::from_layers(&Layers::read(sources)?)
     }
 
-    /// Checks what the layers hold.
+    /// Checks the values of all settings.
     ///
     /// # Errors
-    /// A value that its setting can't take.
+    /// A setting has an invalid value.
     pub fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         let time = |name| required(layers, name, value::time);
         let whole = |name, least, most| required(layers, name, |text: &str| value::whole(text, least, most));
@@ -174,74 +158,47 @@ impl Config {
     }
 }
 
-/// Why a configuration was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A value that its setting can't take.
+    /// A setting has an invalid value.
     #[error("{name} must be {expected}; {given} (set it by {spellings})")]
     BadValue {
-        /// The setting.
         name: &'static str,
-        /// What it must be.
+        /// What the value must be.
         expected: String,
-        /// What stood where, without the value if that is secret.
+        /// The source and the value; a secret value is left out.
         given: String,
-        /// How it may be spelled.
+        /// How to set it, by flag, variable and file.
         spellings: String,
     },
-    /// A key of the file that is no setting.
+    /// The file has a key that is no setting.
     #[error("`{key}` in {path} is no setting{hint}", path = path.display())]
     UnknownKey {
-        /// The key.
         key: String,
-        /// The file.
         path: PathBuf,
-        /// ``; did you mean `…`?``, or nothing.
+        /// `; did you mean …?`, or empty.
         hint: String,
     },
-    /// A variable of the environment that is a misspelt setting.
+    /// An environment variable looks like a misspelt setting.
     #[error("{0}")]
     Misspelt(UnknownVariable),
-    /// A variable of the environment that is no text.
     #[error("the value of {name} is not UTF-8")]
-    NotUtf8 {
-        /// The variable.
-        name: String,
-    },
-    /// A key of the file whose value is neither text nor number.
+    NotUtf8 { name: String },
+    /// A setting in the file is neither a text nor a number.
     #[error("`{name}` in {path} must be a text or a number", path = path.display())]
-    NotScalar {
-        /// The setting.
-        name: &'static str,
-        /// The file.
-        path: PathBuf,
-    },
-    /// The `accounts` table has another shape.
+    NotScalar { name: &'static str, path: PathBuf },
+    /// The `accounts` table is malformed.
     #[error("[accounts] in {path}: {reason}", path = path.display())]
-    BadAccounts {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The file isn't TOML.
+    BadAccounts { path: PathBuf, reason: String },
     #[error("{path}, line {line}: {reason}", path = path.display())]
     NotToml {
-        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
         reason: String,
     },
-    /// The file can't be read.
     #[error("the configuration file {path} can't be read: {source}", path = path.display())]
-    UnreadableFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    UnreadableFile { path: PathBuf, source: std::io::Error },
 }
 
 impl ConfigError {
@@ -295,9 +252,9 @@ fn directory(text: &str, base: &Path) -> Result<PathBuf, String> {
     Ok(base.join(text))
 }
 
-/// The name most like `word`, if any is like it.
+/// Returns the name most similar to `word`; `None` if none is similar.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Jaro-Winkler similarity from which a name is worth offering; clap uses the same.
+    /// Least Jaro-Winkler similarity of a suggestion; clap uses the same.
     const ALIKE: f64 = 0.7;
     names
         .map(|name| (strsim::jaro_winkler(word, name), name))

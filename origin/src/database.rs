@@ -1,8 +1,7 @@
-//! MariaDB: connections by account, statements run, rows turned into JSON, the schema read, errors
-//! mapped. The only folder that knows the driver.
-//!
-//! [`admin`] is for the system's own needs (accounts, grants, keys), [`media`] for the rows of files; callers' statements run in
-//! [`run`], [`transaction`] and [`user_sql`], under the accounts of their projects.
+//! MariaDB: connection pools by account, statements, rows as JSON, schemas, errors. The only folder that knows the
+//! driver.
+//! [`admin`] is for Selkie's own data (accounts, grants, keys), [`media`] for the rows of files. Callers' statements
+//! run in [`run`], [`transaction`] and [`user_sql`], under their project's accounts.
 
 mod account_source;
 pub mod admin;

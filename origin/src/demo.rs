@@ -1,7 +1,5 @@
-//! The demo database: a small magazine with authors, posts, tags and comments, as a list of SQL statements.
-//!
-//! The same text on every machine and at every start. Must not know how the statements are run, nor in which database:
-//! the caller has selected an empty one.
+//! The SQL statements of the demo database, a small magazine with authors, posts, tags and comments. Always the same
+//! text. Doesn't run the statements.
 
 mod material;
 mod schema;
@@ -10,18 +8,16 @@ use std::fmt::Write as _;
 
 use material::{Dice, Scene, Topic};
 
-/// Rows in one `INSERT`: some 150 kB of text, far below `max_allowed_packet` (16 MB) anywhere.
+/// 150 kB of text, far below `max_allowed_packet` (16 MB by default).
 const ROWS_PER_INSERT: usize = 200;
 const POSTS: usize = 1_200;
 const COMMENTS: usize = 3_000;
-/// Posts and comments lie between January 2023 and the end of 2025, in months that all have 28 days.
+/// Posts and comments date from 2023 to 2025, on days 1 to 28 of each month.
 const DAYS: usize = 36 * 28;
 
-/// The demo's tables and rows: one statement an item, without a trailing semicolon, to be run in order in an empty
-/// database that is already selected.
-///
-/// The statements hold no backslash and no semicolon, so they mean the same in every `sql_mode` and through every
-/// client that sends them as plain text (a question mark in a comment is text, not a placeholder). They take about a second on an ordinary machine.
+/// Returns the statements that create and fill the demo's tables, to be run in order in an empty selected database.
+/// They have no trailing semicolon, and contain neither backslashes nor semicolons, so that they mean the same in every
+/// `sql_mode` and client. They take about a second.
 pub fn statements() -> impl Iterator<Item = String> {
     let mut dice = Dice::new();
     let topics = material::topics();
@@ -66,7 +62,7 @@ fn author_rows(people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     people.iter().enumerate().map(row).collect()
 }
 
-/// Rows for `posts` and `post_tags`, and what each post is about, with the day it was made.
+/// Returns rows of `posts` and `post_tags`, and the subject and day of each post.
 fn post_rows(
     topics: &[Topic],
     tags: &[&str],
@@ -93,7 +89,7 @@ fn post_row(id: usize, topic: &Topic, scene: &Scene, day: usize, author: usize, 
     let title = topic.title(scene, dice);
     let body = topic.body(scene, dice);
     let published = dice.below(6) != 0;
-    // Every third post is free; the rest cost between 0.50 and 24.99.
+    // A third of the posts are free; the rest cost between 0.50 and 24.99.
     let cents = if dice.below(3) == 0 { 0 } else { 50 + dice.below(2_450) };
     let meta = format!(
         r#"{{"lang":"en","place":"{}","readingMinutes":{},"featured":{}}}"#,
@@ -119,7 +115,7 @@ fn post_row(id: usize, topic: &Topic, scene: &Scene, day: usize, author: usize, 
         .done()
 }
 
-/// Two in five answer an earlier comment on the same post.
+/// Returns the comments. Three in five on a post that has one already answer its first comment.
 fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     let remarks = material::remarks();
     let mut first_on_post: Vec<Option<usize>> = vec![None; subjects.len()];
@@ -144,7 +140,7 @@ fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut
     (1..=COMMENTS).map(row).collect()
 }
 
-/// Some time on the given day, as `DATETIME` text.
+/// Returns a random time on that day, as `DATETIME` text.
 fn moment(day: usize, dice: &mut Dice) -> String {
     let (year, month, day) = (2023 + day / 336, day / 28 % 12 + 1, day % 28 + 1);
     format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", 6 + dice.below(16), dice.below(60), dice.below(60))
@@ -154,7 +150,7 @@ fn inserts(into: &str, rows: &[String]) -> Vec<String> {
     rows.chunks(ROWS_PER_INSERT).map(|rows| format!("INSERT INTO {into} VALUES\n{}", rows.join(",\n"))).collect()
 }
 
-/// One parenthesised row of literals.
+/// A parenthesised row of SQL literals.
 struct Row(String);
 
 impl Row {
@@ -174,7 +170,7 @@ impl Row {
         self.raw(&number.to_string())
     }
 
-    /// The material holds no backslash (a test sees to it), so a doubled quote is all the escaping there is.
+    /// The text contains no backslash (which a test checks), so that only quotes need escaping.
     fn text(self, text: &str) -> Self {
         let mut literal = String::with_capacity(text.len() + 2);
         let _ = write!(literal, "'{}'", text.replace('\'', "''"));
@@ -197,7 +193,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// Rows of one table: they are one a line, and only they begin with a parenthesis.
+    /// Counts the rows of a table: each is on its own line, and no other line begins with a parenthesis.
     fn rows(table: &str) -> usize {
         let prefix = format!("INSERT INTO {table} (");
         let inserts = statements().filter(|statement| statement.starts_with(&prefix));

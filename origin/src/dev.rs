@@ -1,8 +1,5 @@
-//! `selkie dev`: everything on this machine, for a person who tries or develops Selkie. A private
-//! MariaDB (or the one that is named), the origin in this process, a project with a demo database and
-//! two keys, and the edge in wrangler.
-//!
-//! Knows the order in which these start and stop; each one's own ways are in `dev/`.
+//! `selkie dev`: runs a private MariaDB (or the one that is named), the origin in this process, and the edge in
+//! Miniflare, and creates a demo database and two keys. This file starts and stops them in order; `dev/` has the parts.
 
 mod edge;
 mod environment;
@@ -31,80 +28,67 @@ use crate::serve::{self, ServeError};
 use crate::system::installation::{Installation, InstallationError, Purpose};
 use crate::system::{System, SystemError};
 
-/// How long the origin may take to answer once it listens.
+/// Longest wait for the origin's first answer.
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
 
-/// The edge, where it is wanted.
+/// How to run the edge.
 #[derive(Debug, Clone)]
 pub struct EdgePlan {
     /// The directory of `wrangler.toml`, `node_modules` and the worker's build.
     pub root: PathBuf,
-    /// Where it is to listen.
+    /// The edge's address.
     pub listen: SocketAddr,
 }
 
 impl EdgePlan {
-    /// Whether what it needs is there.
+    /// Checks that the edge can be started.
     ///
     /// # Errors
-    /// What isn't.
+    /// A file that the edge needs is missing.
     pub fn check(&self) -> Result<(), EdgeError> {
         edge::check(&self.root)
     }
 }
 
-/// Where everything is, once it runs.
+/// The addresses and keys of the running services.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// The origin's address, such as `http://127.0.0.1:8080`.
+    /// For example `http://127.0.0.1:8080`.
     pub origin_url: String,
-    /// The edge's, if it was wanted.
+    /// `None` if the edge does not run.
     pub edge_url: Option<String>,
-    /// The key for full access.
     pub full_key: String,
-    /// The key for reading.
     pub read_key: String,
-    /// The project.
     pub project: String,
-    /// Its demo database.
     pub database: String,
-    /// The file that holds all this.
+    /// The path of `dev.env`, which holds all these values.
     pub environment_file: PathBuf,
 }
 
-/// Why it doesn't run, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
-    /// The installation can't be opened.
     #[error(transparent)]
     Installation(#[from] InstallationError),
-    /// The project, its database or its keys can't be made.
+    /// The project, its database or its keys can't be created.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// The origin failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The origin doesn't answer.
+    /// The origin doesn't answer in time.
     #[error("the origin doesn't answer on {0}")]
     Silent(SocketAddr),
-    /// The edge failed.
     #[error(transparent)]
     Edge(#[from] EdgeError),
-    /// A file for the developer can't be written.
+    /// `dev.env` or `dev.vars` can't be written.
     #[error("{path} can't be written: {source}", path = path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
-/// Runs everything until `stop` is cancelled; calls `ready` once all of it answers.
+/// Runs everything until `stop` is cancelled; calls `ready` once all services answer.
 ///
 /// # Errors
-/// A part doesn't start, or ends by itself. What had started is stopped before this returns.
+/// A service doesn't start, or ends by itself. All services are stopped before this returns.
 pub async fn run(
     config: &Config,
     edge: Option<&EdgePlan>,
@@ -131,7 +115,7 @@ pub async fn run(
     outcome
 }
 
-/// What runs on an opened installation.
+/// The services on an opened installation.
 struct Service<'a> {
     config: &'a Config,
     system: System,
@@ -153,7 +137,7 @@ impl Service<'_> {
             () = self.stop.cancelled() => return Ok(()),
         };
         let running = self.running(address, &prepared);
-        // Before anything answers: who finds both an answer and the file must find the right file.
+        // Written before any service answers, so that whoever sees an answer finds the right file.
         let secret = &self.system.edge_secret;
         environment::write(self.config, &running, &prepared.jwks, secret)?;
         let ending = CancellationToken::new();
@@ -161,9 +145,9 @@ impl Service<'_> {
             serve::run(self.config, &self.system, self.installation.database_health(), listener, ending.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
-            // The server ended before anyone asked it to.
+            // The server ended by itself.
             served = &mut serving => return Ok(served?),
-            outcome = self.run_before(address, || ready(&running)) => outcome,
+            outcome = self.run_edge(address, || ready(&running)) => outcome,
         };
         ending.cancel();
         let served = serving.await;
@@ -171,8 +155,8 @@ impl Service<'_> {
         Ok(served?)
     }
 
-    /// What stands before the origin, from its first answer to the order to stop.
-    async fn run_before(&self, address: SocketAddr, ready: impl FnOnce()) -> Result<(), DevError> {
+    /// Waits for the origin's first answer, then runs the edge, if wanted, until `stop` is cancelled.
+    async fn run_edge(&self, address: SocketAddr, ready: impl FnOnce()) -> Result<(), DevError> {
         tokio::select! {
             answered = probe::answers_within(address, ORIGIN_LIMIT) => {
                 answered.then_some(()).ok_or(DevError::Silent(address))?;

@@ -1,7 +1,6 @@
-//! The doctor: looks at an installation, changes nothing, and says what to mend.
-//!
-//! Each check gives at least one finding. A check that can't be made because MariaDB does not answer is
-//! left out: the first finding says why.
+//! Checks an installation without changing it, and says how to fix it.
+//! Each check has at least one finding. If MariaDB does not answer, the first finding says why, and the checks that
+//! need it are left out.
 
 mod accounts;
 mod machine;
@@ -15,35 +14,28 @@ use crate::config::Config;
 use crate::database::admin::{AdminError, SCHEMA_VERSION, ServerFacts};
 use crate::system::System;
 
-/// The oldest MariaDB that is known to do.
+/// The oldest supported MariaDB.
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
 
-/// How far MariaDB's clock may be from this machine's: `exp` and idempotency keys compare both.
+/// Tolerated difference between MariaDB's clock and this machine's: key expiry and idempotency keys compare the two.
 const CLOCK_APART_WARN_SECONDS: f64 = 2.0;
 const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
 
-/// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it should be.
     Ok,
-    /// Works, but should be looked at.
     Warning,
-    /// Must be mended.
     Wrong,
 }
 
-/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: `database`, `grants` …
+    /// What was checked: `database`, `grants`, ….
     pub check: &'static str,
-    /// How it came out.
     pub verdict: Verdict,
-    /// One sentence.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -67,7 +59,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything. `data_dir` and the like come from the configuration.
+/// Runs all checks.
 pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
     let mut findings = vec![machine::data_dir(&config.data_dir), secret_file(&config.data_dir, config)];
     findings.push(media::store(config).await);
@@ -124,7 +116,7 @@ fn clock(facts: &ServerFacts) -> Finding {
 }
 
 fn connections(facts: &ServerFacts, config: &Config) -> Finding {
-    // Those of all projects, and the administrator's few.
+    // Connections of all projects, and a few of the administrator.
     let needed = config.pool_total as u64 + 4;
     let message = format!("MariaDB takes {} connections; this origin uses up to {needed}", facts.max_connections);
     if facts.max_connections < needed {
@@ -167,7 +159,7 @@ async fn inside(system: &System) -> Vec<Finding> {
         findings.extend(accounts::check(system).await);
         findings.extend(keys(system).await);
     }
-    findings.extend(accounts::strangers(system).await);
+    findings.extend(accounts::unexpected_grants(system).await);
     findings
 }
 

@@ -1,7 +1,5 @@
-//! A private MariaDB, for installations without a `database_url`: made, started, watched and stopped by
-//! us, reached through a socket that only this user can open.
-//!
-//! Knows no SQL but the administrator's account, and no driver.
+//! A private MariaDB, for installations without a `database_url`: installs, starts, monitors and stops it. Clients
+//! connect through a socket that only this user can open. Knows no SQL but the administrator's account, and no driver.
 
 mod layout;
 mod lock;
@@ -27,52 +25,33 @@ use crate::config::Config;
 use crate::files::private_directory;
 use crate::secret::InstallationSecret;
 
-/// The administrator's user name.
 const ADMIN_USER: &str = "selkie-admin";
 
-/// What its password is derived from.
+/// The label from which the administrator's password is derived.
 const ADMIN_LABEL: &str = "account:admin";
 
-/// Why there is no private MariaDB.
+/// Why the private MariaDB can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
-    /// A program is missing.
     #[error("`{0}` isn't installed on this machine")]
     NotInstalled(&'static str),
-    /// Another service has it.
+    /// Another service uses the data directory.
     #[error("the data directory {data_dir} is in use by process {pid}", data_dir = data_dir.display())]
-    InUse {
-        /// The directory.
-        data_dir: PathBuf,
-        /// Who has it.
-        pid: u32,
-    },
-    /// Another process had it for too long.
+    InUse { data_dir: PathBuf, pid: u32 },
+    /// Another process used the data directory until the timeout.
     #[error("the data directory {data_dir} stayed in use by another process", data_dir = data_dir.display())]
-    StayedInUse {
-        /// The directory.
-        data_dir: PathBuf,
-    },
-    /// Files couldn't be read or made.
+    StayedInUse { data_dir: PathBuf },
     #[error("{path} can't be used: {source}", path = path.display())]
-    Files {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A program couldn't be started or waited for.
+    Files { path: PathBuf, source: io::Error },
     #[error("MariaDB couldn't be started: {0}")]
     Spawn(#[source] io::Error),
-    /// The data directory couldn't be made.
     #[error("MariaDB couldn't make its data directory: {0}")]
     Install(String),
-    /// It ended, or didn't answer in time.
+    /// The server ended, or didn't answer in time.
     #[error("the private MariaDB didn't start: {reason} (see {log})", log = log.display())]
     Start {
-        /// The last fault in its log.
+        /// The last error in its log.
         reason: String,
-        /// The log.
         log: PathBuf,
     },
 }
@@ -83,7 +62,7 @@ impl EmbeddedError {
         |source| Self::Files { path, source }
     }
 
-    /// How to mend it, if that can be said.
+    /// Returns how to fix the error; `None` if unknown.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -98,14 +77,14 @@ impl EmbeddedError {
     }
 }
 
-/// A private MariaDB that answers: run by this process, or by a service that this one attached to.
+/// A running private MariaDB, run by this process or by a service that this process attached to.
 #[derive(Debug)]
 pub struct Embedded {
     address: DatabaseAddress,
     run: Option<Run>,
 }
 
-/// What the process that runs it holds.
+/// What this process holds if it runs the server.
 #[derive(Debug)]
 struct Run {
     health: channel::Receiver<Health>,
@@ -115,17 +94,16 @@ struct Run {
 }
 
 impl Embedded {
-    /// Whether this data directory holds a private MariaDB, running or not.
+    /// Returns whether the data directory has a private MariaDB, running or not.
     #[must_use]
     pub fn exists(data_dir: &Path) -> bool {
         Layout::new(data_dir).data().is_dir()
     }
 
-    /// Attaches to the MariaDB of a service that runs on this data directory, or runs one. A service
-    /// always runs its own.
+    /// Attaches to the MariaDB that a service runs on this data directory, or runs one. A service always runs its own.
     ///
     /// # Errors
-    /// MariaDB isn't installed or doesn't start, or another service has the data directory.
+    /// MariaDB isn't installed or doesn't start, or another service uses the data directory.
     pub async fn attach_or_start(
         config: &Config,
         secret: &InstallationSecret,
@@ -146,7 +124,7 @@ impl Embedded {
         }
     }
 
-    /// Waits until the data directory is ours, or a service's MariaDB in it answers.
+    /// Waits until this process has the data directory's lock, or a service's MariaDB in it answers.
     async fn claim(config: &Config, server: &Server, role: Role) -> Result<Claim, EmbeddedError> {
         let path = server.layout.lock();
         let socket = server.layout.socket();
@@ -165,7 +143,7 @@ impl Embedded {
                 (Role::Command, Role::Service) if server::answers(&holder.socket).await => {
                     return Ok(claim);
                 }
-                // A command is done soon, and a service that doesn't answer yet will, or ends.
+                // A command ends soon, and a service that doesn't answer yet will do so or end.
                 _ => sleep(server::LOOK_AGAIN).await,
             }
         }
@@ -183,23 +161,22 @@ impl Embedded {
         Ok(Self { address, run: Some(Run { health, stop, watcher: tokio::spawn(watching), _lock: lock }) })
     }
 
-    /// How to reach it.
     #[must_use]
     pub fn address(&self) -> &DatabaseAddress {
         &self.address
     }
 
-    /// Whether it answers, as it changes; `None` where another process runs it.
+    /// Returns the server's health; `None` if another process runs it.
     #[must_use]
     pub fn health(&self) -> Option<channel::Receiver<Health>> {
         self.run.as_ref().map(|run| run.health.clone())
     }
 
-    /// Stops it, if this process runs it, and returns when it has ended.
+    /// Stops the server, if this process runs it, and waits until it has ended.
     pub async fn stop(self) {
         if let Some(run) = self.run {
             run.stop.cancel();
-            // It ends by the token; a panic in it has been reported.
+            // The token ends the task; a panic in it has been reported.
             let _ = run.watcher.await;
         }
     }

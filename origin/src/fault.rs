@@ -1,18 +1,14 @@
-//! Points at which a test lets the process die, to see what a crash there leaves behind.
-//!
-//! In programs built for use they are nothing at all.
+//! Points at which a test can make the process crash, to check what is left behind. They do nothing in release builds.
 
 macro_rules! points {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// Where the process may be told to die.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Point { $($(#[$doc])* $variant,)* }
 
         impl Point {
-            /// All points.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name by which a test asks for it.
+            /// Returns the point's name in `SELKIE_FAULT_POINT`.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
@@ -22,42 +18,41 @@ macro_rules! points {
 }
 
 points! {
-    /// Files have arrived and were examined; nothing is known of them yet.
+    /// Files are staged and validated; nothing is recorded yet.
     Arrived = "arrived";
-    /// The keys of their objects are in the ledger.
+    /// The keys of the new objects are committed to the ledger.
     Announced = "announced";
     /// One object is in the store.
     ObjectPublished = "object_published";
-    /// All objects are.
+    /// All objects are in the store.
     Published = "published";
-    /// Rows are written or replaced, but not committed.
+    /// Rows are written, but not committed.
     RowsWritten = "rows_written";
-    /// They are committed.
+    /// Rows are committed.
     RowsCommitted = "rows_committed";
-    /// A row is deleted, which is not committed.
+    /// A row is deleted, but not committed.
     RowDeleted = "row_deleted";
-    /// It is.
+    /// The deletion is committed.
     DeletionCommitted = "deletion_committed";
-    /// Nobody may name these objects any more.
+    /// The objects are recorded as due for deletion.
     Doomed = "doomed";
-    /// Objects are deleted; the ledger still has them.
+    /// Objects are deleted from the store, but not yet from the ledger.
     ObjectsDeleted = "objects_deleted";
-    /// It has them no more.
+    /// Objects are deleted from the ledger too.
     Settled = "settled";
 }
 
-/// Dies here at once, if `SELKIE_FAULT_POINT` names this point.
+/// Aborts the process if `SELKIE_FAULT_POINT` names this point.
 #[cfg(debug_assertions)]
 pub fn reach(point: Point) {
     use std::sync::LazyLock;
     static WANTED: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("SELKIE_FAULT_POINT").ok());
     if WANTED.as_deref() == Some(point.as_str()) {
-        // As a kill would: no destructor runs, nothing is flushed.
+        // Like a kill: runs no destructor and flushes nothing.
         std::process::abort();
     }
 }
 
-/// Nothing.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn reach(_: Point) {}

@@ -5,38 +5,37 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Makes a directory, and those above it, that only this user may look into; leaves an existing one as
-/// it is.
+/// Creates a directory of mode 0700 and its parents; leaves an existing one unchanged.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes a file of mode 0600 that wasn't there, and writes it through to the disk.
+/// Creates a file of mode 0600 and syncs it to disk. Fails if the file exists.
 pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
-/// Puts `text` in a file of mode 0600 in one step: a reader sees the old text or the new one.
+/// Writes a file of mode 0600 atomically: a reader sees the old or the new text.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
     staged.push(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
     let staged = Path::new(&staged);
     let outcome = create_private(staged, text).and_then(|()| std::fs::rename(staged, path));
     if outcome.is_err() {
-        // The first fault is the one to tell.
+        // The first error is the one to report.
         let _ = std::fs::remove_file(staged);
     }
     outcome
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_file(path))
 }
 
-/// Removes a directory, with all that is in it, that may not be there.
+/// Removes a directory and its content if it exists.
 pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_dir_all(path))
 }

@@ -1,5 +1,4 @@
-//! HTTP: from a connection to a handler and back. `router` lists the routes, `pipeline` shows what becomes of a request to
-//! the API.
+//! The HTTP server. `router` lists the routes; `pipeline` shows how an API request is handled.
 
 mod batch;
 pub mod body;
@@ -47,10 +46,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// Answers a request: gives it its id, its answer the headers that every answer has, the log its line. `peer` is whoever
-/// holds the other end of the connection.
+/// Handles a request: assigns the id, adds the headers that all responses have, and logs it. `peer` is the address at
+/// the other end of the connection.
 pub(crate) async fn entry(app: Arc<App>, mut router: Router, request: Request<Incoming>, peer: IpAddr) -> Response {
-    // Most requests have none, and need no box for it.
+    // Most requests have no body and need no box for it.
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
         false => Body::new(body),
@@ -91,20 +90,20 @@ pub(crate) async fn entry(app: Arc<App>, mut router: Router, request: Request<In
     record.finish(response)
 }
 
-/// Returns the router's answer, or the problem that a handler answered with.
+/// Returns the router's response, or the problem that a handler reported.
 fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> {
     let mut response = answer.unwrap_or_else(|never| match never {});
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         return Err(problem);
     }
-    // The router counts the bytes of every body, also where none is sent (RFC 9110, section 8.6).
+    // The router sets `Content-Length: 0` even on responses that must not have it (RFC 9110, section 8.6).
     if response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     Ok(response)
 }
 
-/// A panic is a fault of ours: it costs its own request an apology, and no other request anything.
+/// Returns the `internal` problem of a handler's panic, which affects no other request.
 fn panicked(panic: &(dyn Any + Send)) -> Problem {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -114,7 +113,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     )
 }
 
-/// The answer to a request that could not be read: it counts, and is logged, like every other one.
+/// Returns the response to a request that could not be parsed; it is counted and logged like any other.
 pub(crate) fn unparsed(app: &Arc<App>, problem: &Problem) -> Response {
     let mut request = Request::new(Body::empty());
     *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
@@ -125,7 +124,7 @@ pub(crate) fn unparsed(app: &Arc<App>, problem: &Problem) -> Response {
     record.finish(response)
 }
 
-/// Resolves dot segments, as the edge's runtime does. What is no URL then is left as it is, and leads nowhere.
+/// Resolves dot segments, as the edge's runtime does. Leaves the path as it is if the result is no valid URL.
 fn resolve_path(request: &mut Request) {
     let uri = request.uri();
     let Cow::Owned(path) = resolve_dot_segments(uri.path()) else {
@@ -140,7 +139,7 @@ fn resolve_path(request: &mut Request) {
     }
 }
 
-/// Checks what no request may have, whatever it asks for.
+/// Checks the URL and headers, whatever the route.
 fn check(request: &Request) -> Result<(), Problem> {
     let uri = request.uri();
     check_url(uri.path(), uri.query())?;
@@ -151,7 +150,7 @@ fn check(request: &Request) -> Result<(), Problem> {
     })
 }
 
-/// Joins the values of each header that comes several times, as the edge's runtime does.
+/// Joins the values of each repeated header, as the edge's runtime does.
 fn join_values(headers: &mut HeaderMap) {
     if headers.len() == headers.keys_len() {
         return;
@@ -166,7 +165,7 @@ fn join_values(headers: &mut HeaderMap) {
     }
 }
 
-/// A header's text. Bytes that are no text read as a character that no option may hold.
+/// Returns a header's text; U+FFFD, which no valid value contains, if it is no text.
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = headers.get(name)?;
     Some(value.to_str().unwrap_or("\u{fffd}"))

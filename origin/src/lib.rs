@@ -1,4 +1,4 @@
-//! The origin of Selkie: runs queries on MariaDB and answers over HTTP; its binary is `selkie`.
+//! The origin of Selkie: runs queries on MariaDB and answers over HTTP. Its binary is `selkie`.
 //!
 //! A start runs through:
 //!

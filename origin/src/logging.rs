@@ -1,8 +1,6 @@
-//! Where log lines go: to standard error, through one buffer and one thread, so that a request that
-//! logs pays for a copy and not for a write.
-//!
-//! Our own lines follow `log_level`; other crates' only from WARN, because at finer levels some print
-//! what passes through them, keys included.
+//! Writes log lines to standard error through a buffer and a thread, so that logging doesn't block a request.
+//! Selkie's own lines follow `log_level`; those of other crates are logged from WARN only, because some print keys at
+//! finer levels.
 
 mod json;
 
@@ -20,22 +18,21 @@ use tracing_subscriber::util::SubscriberInitExt;
 use self::json::JsonLines;
 use crate::config::{Config, LogFormat};
 
-/// Most bytes that wait to be written. Behind a reader that has stopped reading, further lines are
-/// dropped and counted, rather than requests held up.
+/// Bytes waiting to be written. If the reader of standard error blocks, further lines are dropped and counted.
 const BUFFER_MAX_BYTES: usize = 1024 * 1024;
 
-/// How long lines gather before they are written: short for a person, long for a processor.
-const GATHER: Duration = Duration::from_millis(20);
+/// How long lines are collected before they are written.
+const COLLECT_TIME: Duration = Duration::from_millis(20);
 
-/// How long an end may wait for the last lines to be written.
-const LAST_FLUSH: Duration = Duration::from_secs(1);
+/// Longest wait for the last lines when the process ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The crates that are ours.
+/// Crates of this project.
 const OURS: [&str; 3] = ["origin", "selkie", "shared"];
 
 static SINK: Sink = Sink::new();
 
-/// Flushes what is logged when it is dropped. Keep it for as long as the process logs.
+/// Flushes the log on drop. Keep it for as long as the process logs.
 #[derive(Debug)]
 #[must_use = "dropping it flushes"]
 pub struct LogGuard(());
@@ -46,7 +43,7 @@ impl Drop for LogGuard {
     }
 }
 
-/// Sends log lines to standard error, as the configuration says. The first call of a process counts.
+/// Starts logging to standard error. Only the first call of a process has an effect.
 pub fn init(config: &Config) -> LogGuard {
     let terminal = io::stderr().is_terminal();
     let json = match config.log_format {
@@ -61,7 +58,7 @@ pub fn init(config: &Config) -> LogGuard {
     };
     let level = LevelFilter::from_level(config.log_level);
     let levels = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(OURS.map(|name| (name, level)));
-    // A second call, as tests make, finds the first one's in place.
+    // Fails on a second call, as in tests; the first subscriber stays.
     let _ = tracing_subscriber::registry().with(levels).with(lines).try_init();
     static START: Once = Once::new();
     START.call_once(|| {
@@ -71,9 +68,9 @@ pub fn init(config: &Config) -> LogGuard {
     LogGuard(())
 }
 
-/// Waits until what was logged so far is written, for a second at most.
+/// Waits until all lines logged so far are written, for at most a second.
 pub fn flush() {
-    SINK.flush(LAST_FLUSH);
+    SINK.flush(FLUSH_TIMEOUT);
 }
 
 fn flush_on_panic() {
@@ -84,7 +81,7 @@ fn flush_on_panic() {
     }));
 }
 
-/// The buffer between those who log and the thread that writes.
+/// The buffer between the logging threads and the writing thread.
 #[derive(Debug)]
 struct Sink {
     state: Mutex<State>,
@@ -117,19 +114,19 @@ impl Sink {
         let was_empty = state.waiting.is_empty();
         state.waiting.extend_from_slice(line);
         drop(state);
-        // The writer sleeps only on an empty buffer, so later lines need not wake it.
+        // The writer sleeps only while the buffer is empty, so later lines need not wake it.
         if was_empty {
             self.changed.notify_all();
         }
     }
 
-    /// The writer's life.
+    /// Writes lines forever.
     fn drain(&self, to: &mut impl Write) {
         let mut taken = Vec::new();
         loop {
             let asleep = self.changed.wait_while(self.lock(), |state| state.waiting.is_empty());
             drop(asleep.unwrap_or_else(PoisonError::into_inner));
-            std::thread::sleep(GATHER);
+            std::thread::sleep(COLLECT_TIME);
             self.write_once(&mut taken, to);
         }
     }
@@ -140,7 +137,7 @@ impl Sink {
         let dropped = std::mem::take(&mut state.dropped);
         state.writing = true;
         drop(state);
-        // Nobody is left to tell when standard error is closed.
+        // If standard error is closed, there is nowhere to report to.
         let _ = to.write_all(taken);
         if dropped > 0 {
             let _ = writeln!(to, "{{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"dropped\":{dropped}}}");
@@ -165,7 +162,7 @@ impl Sink {
     }
 }
 
-/// One line's way into the sink; the formatter writes each line at once.
+/// A writer for one line: the formatter writes each line in one call.
 #[derive(Debug)]
 struct LineWriter(&'static Sink);
 
@@ -216,6 +213,6 @@ mod tests {
 
     #[test]
     fn a_flush_of_nothing_returns() {
-        Sink::new().flush(LAST_FLUSH);
+        Sink::new().flush(FLUSH_TIMEOUT);
     }
 }

@@ -1,4 +1,4 @@
-//! What is counted, and its text for Prometheus.
+//! Counters and gauges, and their text for Prometheus.
 
 use crate::database::pool::PoolGauge;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -11,17 +11,16 @@ use prometheus_client::registry::Registry;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Upper bounds of the latency buckets, in seconds.
+/// Upper bounds in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// Labels of a request. All have few values: routes are patterns.
+/// Labels of a request, all of bounded cardinality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// The method; `OTHER` for those we do not know.
+    /// `OTHER` for an unknown method.
     pub method: &'static str,
     /// The route's pattern.
     pub route: &'static str,
-    /// The HTTP status.
     pub status: u16,
 }
 
@@ -31,7 +30,6 @@ struct RouteLabels {
     route: &'static str,
 }
 
-/// Counters and gauges of this process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -47,14 +45,13 @@ pub struct Metrics {
     prepared_xa: Gauge,
 }
 
-/// What is counted elsewhere, read when the text is asked for.
+/// Values that are counted elsewhere and read for each scrape.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Readings {
-    /// The connections.
     pub pools: PoolGauge,
-    /// Descriptions of tables that were read from MariaDB since the start.
+    /// Tables whose schema was read from MariaDB since the start.
     pub schema_loads: u64,
-    /// XA transactions that MariaDB holds prepared; `None` if it did not answer.
+    /// Number of prepared XA transactions in MariaDB; `None` if it did not answer.
     pub prepared_xa: Option<usize>,
 }
 
@@ -65,7 +62,6 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Everything at zero.
     #[must_use]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("selkie");
@@ -107,7 +103,6 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    /// Counts an answered request.
     pub fn request(&self, labels: RequestLabels, total: Duration, rows: u64) {
         let route = RouteLabels { method: labels.method, route: labels.route };
         self.requests.get_or_create(&labels).inc();
@@ -115,19 +110,19 @@ impl Metrics {
         self.rows.inc_by(rows);
     }
 
-    /// Counts a request that was refused because its key made too many.
+    /// Counts a request refused by a rate limit.
     pub fn rate_limited(&self) {
         self.rate_limited.inc();
     }
 
-    /// Counts an answer that is being streamed, for as long as the guard lives.
+    /// Counts a running streamed response, until the guard is dropped.
     #[must_use]
     pub fn stream(&self) -> StreamGuard {
         self.streams.inc();
         StreamGuard(self.streams.clone())
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the metrics in Prometheus' text format.
     #[must_use]
     pub fn text(&self, readings: Readings) -> String {
         let pools = readings.pools;
@@ -148,7 +143,7 @@ impl Metrics {
     }
 }
 
-/// One streamed answer under way.
+/// Counts one streamed response until it is dropped.
 #[derive(Debug)]
 pub struct StreamGuard(Gauge);
 

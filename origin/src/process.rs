@@ -1,7 +1,6 @@
-//! Child processes whose lives end with ours, however ours ends.
-//!
-//! The kernel sends a signal to a child when the *thread* that spawned it ends. Threads of the async
-//! runtime come and go, so every child is spawned by one thread that stays as long as the process.
+//! Child processes that end with this process, however it ends.
+//! The kernel signals a child when the *thread* that spawned it ends. Threads of the async runtime come and go, so one
+//! permanent thread spawns all children.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,14 +14,14 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Variables that no child needs to see.
+/// Variables that are removed from a child's environment.
 const SECRET_VARIABLES: [&str; 2] = ["SELKIE_SECRET", "SELKIE_DATABASE_URL"];
 
-/// Where system programs are, beside `PATH`, which leaves the `sbin`s out for most users.
+/// Directories searched after `PATH`, which often lacks the `sbin`s.
 const PROGRAM_DIRECTORIES: [&str; 6] =
     ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin"];
 
-/// Finds an executable by the first of `names` that there is, in `PATH` or where system programs are.
+/// Finds the first of `names` that is an executable, in `PATH` or where system programs are.
 pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -34,17 +33,17 @@ pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     names.iter().flat_map(|name| directories.iter().map(move |directory| directory.join(name))).find(runs)
 }
 
-/// What a child gets when this process ends without having stopped it.
+/// The signal that a child gets when this process ends without having stopped it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastSignal {
-    /// SIGTERM, for one that tidies up.
+    /// SIGTERM, for a program that cleans up.
     Term,
-    /// SIGKILL, for one that may not heed the other.
+    /// SIGKILL, for a program that may ignore SIGTERM.
     Kill,
 }
 
-/// A command that gets `last` when this process ends, in a process group of its own, so that Ctrl-C
-/// reaches us alone and things stop in order. Start it with [`spawn`].
+/// Returns a command that gets the signal `last` when this process ends. It runs in its own process group, so that
+/// Ctrl-C reaches only this process, which stops its children in order. Start it with [`spawn`].
 pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     let signal = match last {
         LastSignal::Term => "TERM",
@@ -56,7 +55,7 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
             command.args(["--pdeathsig", signal, "--"]).arg(program);
             command
         }
-        // Without util-linux the tie is only as good as our own tidying-up.
+        // Without util-linux, a child may outlive a killed process.
         None => Command::new(program),
     };
     for variable in SECRET_VARIABLES {
@@ -68,10 +67,10 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
 
 type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
 
-/// Spawns `command` from the thread that stays.
+/// Spawns `command` from the permanent thread.
 ///
 /// # Errors
-/// As [`Command::spawn`].
+/// Those of [`Command::spawn`].
 pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
@@ -79,7 +78,7 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
         std::thread::spawn(move || {
             for (mut command, runtime, answer) in queue {
                 let _inside = runtime.enter();
-                // Who no longer waits for the child drops it, which kills it.
+                // If the receiver is gone, the child is dropped, which kills it.
                 let _ = answer.send(command.spawn());
             }
         });
@@ -91,21 +90,20 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     child.await.map_err(|_| gone())?
 }
 
-/// Asks a child to end with SIGTERM, and ends it when `limit` has passed.
+/// Sends SIGTERM to a child, and SIGKILL when `limit` has passed.
 pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let Some(pid) = pid else {
         return; // It has ended and been waited for.
     };
-    // A failure means that it ended by itself; `wait` below tells.
+    // Fails if the child ended by itself, which `wait` below notices.
     let _ = kill_process(pid, Signal::TERM);
     if tokio::time::timeout(limit, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
 }
 
-/// Whether the process `pid` is there and was started with `argument`; guards against numbers that were
-/// given to another program since.
+/// Returns whether the process `pid` runs and was started with `argument`, which guards against reused process ids.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))

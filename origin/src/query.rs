@@ -1,5 +1,5 @@
-//! From an operation to a statement, without I/O: what the schema holds, what is to be done in terms of its columns, the
-//! SQL of that, and the cursors of pages. Knows neither connections nor HTTP.
+//! From an operation to an SQL statement, without I/O: catalog of the schema, plan, SQL, page cursors. Knows neither
+//! connections nor HTTP.
 
 pub mod catalog;
 pub mod cursor;

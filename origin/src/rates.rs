@@ -1,5 +1,5 @@
-//! Counts the requests of each key, exactly: a bucket that holds as many as the limit says and fills evenly over its
-//! period. Knows neither HTTP nor how a key was verified.
+//! Rate limits: counts the requests of each key in a token bucket, which holds the limit's requests and refills evenly
+//! over its period. Knows no HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 
-/// The requests of all keys.
+/// The token buckets of all keys; `None` without a limit.
 #[derive(Debug)]
 pub struct Rates(Option<Counted>);
 
@@ -30,13 +30,12 @@ struct Counted {
 }
 
 impl Rates {
-    /// Counts by this limit; without one, not at all.
     #[must_use]
     pub fn new(limit: Option<RateLimit>) -> Self {
         Self(limit.and_then(Counted::new))
     }
 
-    /// Counts a request of a key that was verified. Tells what it has left, if there is a limit.
+    /// Counts a request of a verified key. Returns the remaining allowance; `None` without a limit.
     ///
     /// # Errors
     /// `rate_limited`.
@@ -59,7 +58,7 @@ impl Counted {
     fn count(&self, key: Uuid) -> Result<Allowance, Problem> {
         let bucket = match self.buckets.get(&key) {
             Some(bucket) => bucket,
-            None => self.begin(key),
+            None => self.new_bucket(key),
         };
         match bucket.check() {
             Ok(state) => {
@@ -75,8 +74,8 @@ impl Counted {
         }
     }
 
-    /// Two requests that begin at once share one bucket.
-    fn begin(&self, key: Uuid) -> Arc<Bucket> {
+    /// Returns the bucket of a new key; concurrent first requests share one.
+    fn new_bucket(&self, key: Uuid) -> Arc<Bucket> {
         let full = || Arc::new(RateLimiter::direct(self.quota).with_middleware());
         let begun = self.buckets.get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(full()));
         begun.unwrap_or_else(|never| match never {})

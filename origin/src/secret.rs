@@ -1,7 +1,5 @@
-//! The installation's secret, from which every password and key-encryption key is derived, so that
-//! none of those has to be stored.
-//!
-//! Knows labels, not what they are for.
+//! The installation's secret, from which all passwords and keys are derived, so that none of them is stored. Knows the
+//! labels of derived values, but not their uses.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -16,56 +14,43 @@ use sha2::Sha256;
 
 use crate::files::{create_private, private_directory};
 
-/// Fewest bytes of a secret: those of the derived keys.
+/// The size of derived keys.
 const SECRET_MIN_BYTES: usize = 32;
 
-/// Most bytes of the file, and of the text: more is a mistaken path.
+/// More bytes, in the file or the setting, are a mistaken path.
 const SECRET_TEXT_MAX_BYTES: usize = 4_096;
 
 const FILE_NAME: &str = "secret";
 
-/// The secret. Shows itself to nobody; its `Debug` is redacted.
+/// The installation's secret. Its `Debug` is redacted.
 #[derive(Debug)]
 pub struct InstallationSecret(SecretBox<[u8]>);
 
-/// Why there is no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The file can't be read or written.
     #[error("the installation secret {path} can't be {deed}: {source}", path = path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// `read` or `written`.
         deed: &'static str,
-        /// Why.
         source: io::Error,
     },
-    /// The file holds something else.
+    /// The file contains no valid secret.
     #[error("the installation secret {path} must hold {expected}", path = path.display())]
-    BadFile {
-        /// The file.
-        path: PathBuf,
-        /// What it must hold.
-        expected: String,
-    },
-    /// The setting `secret` holds something else.
+    BadFile { path: PathBuf, expected: String },
+    /// The setting `secret` is no valid secret.
     #[error("the installation secret must be {expected}")]
-    BadText {
-        /// What it must be.
-        expected: String,
-    },
-    /// The system gave no randomness.
+    BadText { expected: String },
     #[error("the system gave no random bytes: {0}")]
     Randomness(getrandom::Error),
 }
 
 impl InstallationSecret {
-    /// Reads the secret that `text` holds, the setting `secret`; without it, the one in
-    /// [`InstallationSecret::path`]. `None` if there is neither.
+    /// Decodes `text`, the setting `secret`, or without it the file at [`InstallationSecret::path`]. `None` if there is
+    /// neither.
     ///
     /// # Errors
-    /// The file can't be read, or holds no secret.
+    /// The file can't be read, or the text is no valid secret.
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());
@@ -78,12 +63,12 @@ impl InstallationSecret {
         }
     }
 
-    /// Reads the secret as [`InstallationSecret::load`] does; if there is none, writes a new one to
-    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700). Two processes that do
-    /// this at the same time end up with the same secret.
+    /// Loads the secret as [`InstallationSecret::load`] does; if there is none, writes a new one to
+    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700). Two processes that do this at the same
+    /// time get the same secret.
     ///
     /// # Errors
-    /// The file can't be read or written, or holds no secret.
+    /// The file can't be read or written, or contains no valid secret.
     pub fn load_or_create(text: Option<&SecretString>, data_dir: &Path) -> Result<Self, SecretError> {
         if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
@@ -93,15 +78,14 @@ impl InstallationSecret {
         read(&path)
     }
 
-    /// Makes a secret that is written nowhere.
+    /// Makes a random secret that is not stored.
     ///
     /// # Errors
-    /// The system gave no random bytes.
     pub fn temporary() -> Result<Self, SecretError> {
         random().map(|bytes| Self::new(bytes.to_vec()))
     }
 
-    /// The file in the data directory that holds the secret where no setting does.
+    /// Returns the path of the secret's file in the data directory.
     #[must_use]
     pub fn path(data_dir: &Path) -> PathBuf {
         data_dir.join(FILE_NAME)
@@ -111,8 +95,8 @@ impl InstallationSecret {
         Self(SecretBox::new(bytes.into_boxed_slice()))
     }
 
-    /// 32 bytes for `label`: HMAC-SHA256 of it under the secret. The same label always gives the same
-    /// bytes; different labels give independent ones. Labels read `kind:name`, as `account:admin`.
+    /// Derives 32 bytes: HMAC-SHA256 of `label` under the secret. Different labels give independent bytes. Labels have
+    /// the form `kind:name`, such as `account:admin`.
     #[must_use]
     pub fn derive(&self, label: &str) -> [u8; 32] {
         let mut mac = self.keyed();
@@ -120,11 +104,10 @@ impl InstallationSecret {
         mac.finalize().into_bytes().into()
     }
 
-    /// A password for `label`: 47 URL-safe characters.
+    /// Derives a password of 47 URL-safe characters.
     #[must_use]
     pub fn derive_password(&self, label: &str) -> SecretString {
-        // The tail satisfies servers whose password rules ask for each class of characters, which
-        // base64 alone lacks now and then.
+        // Some servers require each class of characters in a password; base64 alone may lack one, the suffix has all.
         let text = URL_SAFE_NO_PAD.encode(self.derive(label)) + "-Aa1";
         SecretString::from(text)
     }
@@ -135,7 +118,7 @@ impl InstallationSecret {
     }
 }
 
-/// Accepts a text as the setting `secret`, or says what it must be.
+/// Checks the setting `secret`; the error is what it must be.
 pub(crate) fn check_text(text: &str) -> Result<SecretString, String> {
     decode(text).map(|_| SecretString::from(text.to_owned()))
 }
@@ -162,7 +145,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
     let fault = |source| SecretError::File { path: path.to_owned(), deed: "read", source };
     let text = std::fs::read_to_string(path).map_err(fault)?;
-    // A copy or a restored backup may have lost the mode.
+    // A copy or a restored backup may have another mode.
     let mode = std::fs::metadata(path).map_err(fault)?.permissions().mode();
     if mode & 0o077 != 0 {
         std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
@@ -172,14 +155,14 @@ fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
         .map_err(|expected| SecretError::BadFile { path: path.to_owned(), expected })
 }
 
-/// Writes a new secret under a temporary name and links it in place: a reader sees all of it or none,
-/// and of two writers one wins.
+/// Writes a new secret under a temporary name and hard-links it to `path`: readers see all of it or nothing, and of two
+/// writers one wins.
 fn create(path: &Path) -> Result<(), SecretError> {
     let bytes = random()?;
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;
     let staged = path.with_file_name(format!(".{FILE_NAME}.{spare_name:016x}"));
     let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
-    // After a link it is the spare name, after a fault a remnant; either way it may be gone already.
+    // Best effort: it is a second link, or an incomplete file.
     let _ = std::fs::remove_file(&staged);
     outcome.map_err(|source| SecretError::File { path: path.to_owned(), deed: "written", source })
 }
@@ -228,8 +211,8 @@ mod tests {
         assert_eq!(names.len(), 1, "{names:?}");
     }
 
-    /// What MariaDB's simple_password_check asks for by default: 8 characters, with at least one upper-case
-    /// and one lower-case letter, one digit and one other character.
+    /// MariaDB's `simple_password_check` requires by default 8 characters, with an upper-case and a lower-case letter,
+    /// a digit and another character.
     #[test]
     fn derived_passwords_satisfy_servers_with_password_rules() {
         let secret = InstallationSecret::new(vec![7; SECRET_MIN_BYTES]);

@@ -1,6 +1,5 @@
-//! The origin's service, from an open listener to its last answer.
-//!
-//! Knows neither where MariaDB came from nor who else runs in this process.
+//! Runs the origin's server, from an open listener to the last response. Knows neither where MariaDB came from nor what
+//! else runs in this process.
 
 use std::sync::Arc;
 
@@ -20,29 +19,23 @@ use crate::media::store::StoreError;
 use crate::system::System;
 use crate::system::keys::KeyError;
 
-/// Why it ended before it was told to.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The signing keys can't be read.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// The store of media can't be opened.
     #[error("the media store can't be opened: {0}")]
     Store(#[from] StoreError),
-    /// The system gives no threads to decode pictures on.
-    #[error("no threads for pictures: {0}")]
+    /// No threads could be started to decode images.
+    #[error("no threads could be started to decode images: {0}")]
     Threads(#[source] std::io::Error),
-    /// The server couldn't go on.
     #[error("the origin stopped: {0}")]
     Server(#[source] std::io::Error),
 }
 
-/// Serves on `listener` until `stop` is cancelled, then lets running requests end, for
-/// `shutdown_grace` at most. The system must have been prepared. `database` tells whether a private
-/// MariaDB answers; without it, only asking can tell.
+/// Serves on `listener` until `stop` is cancelled, then lets running requests end within `shutdown_grace`. The system
+/// must have been prepared. `database` is the health of a private MariaDB; `None` for any other.
 ///
 /// # Errors
-/// The signing keys can't be read, the store can't be opened, or the listener fails.
 pub async fn run(
     config: &Config,
     system: &System,
@@ -55,7 +48,7 @@ pub async fn run(
     let intake = Intake::start(config).map_err(ServeError::Threads)?;
     let app = Arc::new(App::open(config, system, library, intake, database).await?);
     let tasks = TaskTracker::new();
-    // Ends also where the server fails by itself.
+    // A child token, so that the background tasks also stop if the server fails.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
     let served = http::server::serve(listener, app, config, &stop).await;

@@ -1,6 +1,5 @@
-//! A limit for the whole process, of which each project has a share: slots or bytes, taken and given back.
-//!
-//! Knows neither what is limited nor who asks for it.
+//! A limit of slots or bytes for the whole process, with a maximum share for each project. Knows neither what is
+//! limited nor who uses it.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -9,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// A limit and the share of a project. Clones count together.
+/// A limit with a share per project. Clones share their counts.
 #[derive(Clone, Debug)]
 pub struct Shares {
     inner: Arc<Inner>,
@@ -26,11 +25,11 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Taken {
     whole: u64,
-    /// Only projects that hold something have an entry.
+    /// Projects that hold nothing have no entry.
     by_project: HashMap<ProjectName, u64>,
 }
 
-/// What a project holds until the guard is dropped.
+/// An amount held by a project until the guard is dropped.
 #[derive(Debug)]
 pub struct Guard {
     inner: Arc<Inner>,
@@ -38,24 +37,15 @@ pub struct Guard {
     amount: u64,
 }
 
-/// Which limit was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The limit of all projects together.
-    Whole {
-        /// The limit.
-        limit: u64,
-    },
-    /// The share of one project.
-    Share {
-        /// The share.
-        limit: u64,
-    },
+    Whole { limit: u64 },
+    Share { limit: u64 },
 }
 
 impl Refused {
-    /// The answer to the caller: 429 `rate_limited` at the project's share, 503 `overloaded` at the limit of the
-    /// whole. `what` is counted, in the plural: "uploads".
+    /// Returns the problem for the caller: 429 `rate_limited` at the project's share, 503 `overloaded` at the whole
+    /// limit. `what` names the counted things in the plural, such as "uploads".
     #[must_use]
     pub fn into_problem(self, what: &str) -> Problem {
         match self {
@@ -75,39 +65,37 @@ impl Refused {
 }
 
 impl Shares {
-    /// At most `whole` for all projects together, and at most `share` for each.
+    /// Creates a limit of `whole` for all projects together and `share` for each.
     #[must_use]
     pub fn new(whole: u64, share: u64) -> Self {
         Self { inner: Arc::new(Inner { whole, share, taken: Mutex::default(), given_back: Notify::new() }) }
     }
 
-    /// The limit of all projects together.
     #[must_use]
     pub fn whole(&self) -> u64 {
         self.inner.whole
     }
 
-    /// The share of one project.
     #[must_use]
     pub fn share(&self) -> u64 {
         self.inner.share
     }
 
-    /// Takes an amount for a project, or refuses it at once.
+    /// Takes an amount for a project, without waiting.
     ///
     /// # Errors
-    /// The project's share or the whole is used up.
+    /// The project's share or the whole limit is exceeded.
     pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
         self.inner.add(project, amount)?;
         Ok(Guard { inner: Arc::clone(&self.inner), project: project.clone(), amount })
     }
 
-    /// Takes an amount for a project as soon as both limits allow it. Give the wait a time-out: an amount beyond
-    /// the share is waited for without end.
+    /// Waits until both limits allow the amount, and takes it. Needs a timeout: an amount beyond the share is never
+    /// granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
         loop {
             let mut given_back = pin!(self.inner.given_back.notified());
-            // Registered before the attempt: what is given back in between is not missed.
+            // Registered before the attempt, so that no release in between is missed.
             given_back.as_mut().enable();
             if let Ok(guard) = self.try_take(project, amount) {
                 return guard;
@@ -121,7 +109,7 @@ impl Guard {
     /// Takes more for the same project.
     ///
     /// # Errors
-    /// The project's share or the whole is used up; what is held stays.
+    /// The project's share or the whole limit is exceeded; the guard keeps what it has.
     pub fn grow(&mut self, amount: u64) -> Result<(), Refused> {
         self.inner.add(&self.project, amount)?;
         self.amount += amount;
@@ -164,7 +152,7 @@ impl Inner {
         self.given_back.notify_waiters();
     }
 
-    /// The counts are whole at every step, so a poisoned lock still guards good data.
+    /// The counts are consistent at every step, so a poisoned lock can be used.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,4 @@
-//! When to stop: on SIGTERM, SIGINT and SIGHUP, and, for what a person started by another program, when
-//! that program is gone.
+//! Stops the process on SIGTERM, SIGINT and SIGHUP, and optionally when its parent process ends.
 
 use std::io;
 use std::time::Duration;
@@ -8,16 +7,15 @@ use rustix::process::getppid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks at the parent. A look costs a microsecond.
-const PARENT_LOOK: Duration = Duration::from_millis(250);
+/// Interval of checks of the parent process, each of which takes a microsecond.
+const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a shell reports for a program that Ctrl-C ended.
+/// The exit code that shells use for SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// A token that is cancelled by the first signal to stop. The second one ends the process at once.
+/// Returns a token that is cancelled by the first stop signal. The second one ends the process at once.
 ///
 /// # Errors
-/// The signals can't be listened to.
 pub fn stop_token() -> io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let mut signals = Signals {
@@ -54,14 +52,14 @@ impl Signals {
     }
 }
 
-/// Cancels `token` when the process that started this one ends. Looked at rather than asked of the
-/// kernel, whose signal comes already when the parent's *thread* ends.
+/// Cancels `token` when the parent process ends. Polls, because the kernel's parent-death signal is sent when the
+/// parent's *thread* ends.
 pub fn stop_with_parent(token: &CancellationToken) {
     let token = token.clone();
     let parent = getppid();
     tokio::spawn(async move {
         while getppid() == parent {
-            tokio::time::sleep(PARENT_LOOK).await;
+            tokio::time::sleep(PARENT_POLL_INTERVAL).await;
         }
         tracing::info!("stopping: the process that started this one is gone");
         token.cancel();

@@ -1,5 +1,5 @@
-//! The system as a whole: its schema at this program's version, projects and keys over one
-//! administrator. What `serve` and every command begin with once MariaDB answers.
+//! The system schema, projects and keys of an installation. `serve` and every command start with it, once MariaDB
+//! answers.
 
 pub mod edge_secret;
 pub mod installation;
@@ -20,56 +20,44 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// For origins that start at the same time on different nodes of a cluster. Each step may be done twice.
+/// For origins of a cluster that start at the same time. Each step is idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
-/// The system of one installation.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// Where MariaDB is.
     pub address: DatabaseAddress,
-    /// The administrator.
     pub admin: Admin,
-    /// Projects, databases and accounts.
     pub projects: Projects,
-    /// Keys.
     pub keys: Keys,
-    /// Tokens of pages.
+    /// Encodes and decodes page cursors.
     pub pages: PageTokens,
-    /// Signatures of private files' URLs.
+    /// Signs the URLs of private files.
     pub signer: Signer,
-    /// By what the edge proves itself.
     pub edge_secret: EdgeSecret,
 }
 
-/// What [`System::init`] found.
+/// Whether [`System::init`] created the system schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initialised {
-    /// There was no system schema.
     New,
-    /// There was one.
     Existing,
 }
 
-/// Why the system could not be made ready.
 #[derive(Debug, thiserror::Error)]
 pub enum SystemError {
-    /// MariaDB, or the way to it.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// Projects and their accounts.
     #[error(transparent)]
     Project(#[from] ProjectError),
-    /// Keys.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// MariaDB holds no installation.
+    /// MariaDB has no system schema.
     #[error("MariaDB at {0} holds no installation: it has no schema `selkie`")]
     NoSchema(Endpoint),
 }
 
 impl SystemError {
-    /// Whether others did the same at the same time, so that it may succeed if it is tried again.
+    /// Returns whether another process did the same at the same time, so that a retry may succeed.
     fn is_contended(&self) -> bool {
         match self {
             Self::Admin(error)
@@ -79,7 +67,7 @@ impl SystemError {
         }
     }
 
-    /// How to mend it, if that can be said.
+    /// Returns how to fix the error; `None` if unknown.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -96,7 +84,7 @@ impl SystemError {
 }
 
 impl System {
-    /// Puts the parts together; contacts nothing.
+    /// Builds the system without contacting MariaDB.
     #[must_use]
     pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
         let admin = Admin::new(address, &secret, config.connect_timeout);
@@ -108,11 +96,11 @@ impl System {
         Self { address: address.clone(), admin, projects, keys, pages, signer, edge_secret }
     }
 
-    /// Brings the schema of an installation that exists to this program's version and sees that the
-    /// default project is there: enough for a command, which sets up no more than it touches.
+    /// Migrates the schema of an existing installation to this program's version, and creates the default project if
+    /// missing. Commands need no more.
     ///
     /// # Errors
-    /// There is no system schema; MariaDB is out of reach or denies a right; the schema is newer.
+    /// There is no system schema; MariaDB can't be reached or denies a right; the schema is newer.
     pub async fn migrate(&self) -> Result<(), SystemError> {
         if self.admin.schema_version().await?.is_none() {
             return Err(SystemError::NoSchema(self.address.endpoint.clone()));
@@ -125,12 +113,11 @@ impl System {
         RETRIES.run(SystemError::is_contended, migrate).await
     }
 
-    /// Makes the system schema, the default project and the first signing key where they are missing.
-    /// Leaves the accounts of other projects alone: ready-made accounts may have rights on databases
-    /// that are still to be adopted.
+    /// Creates the system schema, the default project and the first signing key if they are missing. Doesn't check
+    /// other projects' accounts: ready-made ones may have rights on databases that are adopted later.
     ///
     /// # Errors
-    /// MariaDB is out of reach or denies a right; the schema is newer.
+    /// MariaDB can't be reached or denies a right; the schema is newer.
     pub async fn init(&self) -> Result<Initialised, SystemError> {
         let before = self.admin.schema_version().await;
         let init = async || {
@@ -146,12 +133,11 @@ impl System {
         })
     }
 
-    /// Brings the schema to this program's version, makes the default project and the first signing
-    /// key, and sets every project's accounts right. Safe when several origins start at once, also on
-    /// different nodes of a cluster, which have no lock in common; quick when there is nothing to do.
+    /// Migrates the schema, creates the default project and the first signing key if missing, and corrects the accounts
+    /// of all projects. Safe if several origins start at once, even on nodes of a cluster, which share no lock.
     ///
     /// # Errors
-    /// MariaDB is out of reach or denies a right; the schema is newer; a ready-made account is wrong.
+    /// MariaDB can't be reached or denies a right; the schema is newer; a ready-made account is wrong.
     pub async fn prepare(&self) -> Result<(), SystemError> {
         let prepare = async || {
             self.admin.migrate().await?;
@@ -162,7 +148,6 @@ impl System {
         RETRIES.run(SystemError::is_contended, prepare).await
     }
 
-    /// Closes the connections.
     pub async fn close(self) {
         self.admin.close().await;
     }

@@ -304,11 +304,12 @@ impl Problem {
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge = (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
         // Without `no-store`, caches keep a 404 for minutes, although the file may be uploaded the next moment.
-        let unkept = (self.code() == ErrorCode::MediaNotFound).then_some(("cache-control", Cow::Borrowed("no-store")));
+        let no_store =
+            (self.code() == ErrorCode::MediaNotFound).then_some(("cache-control", Cow::Borrowed("no-store")));
         let unavailable = (self.code() == ErrorCode::DatabaseUnavailable)
             .then_some((UNAVAILABLE_HEADER, Cow::Borrowed(UNAVAILABLE_DATABASE)));
         let allowance = allowance.into_iter().flat_map(Allowance::headers);
-        [allow, retry, challenge, unkept, unavailable]
+        [allow, retry, challenge, no_store, unavailable]
             .into_iter()
             .flatten()
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))

@@ -63,7 +63,6 @@ macro_rules! identifier {
         pub struct $type(Box<str>);
 
         impl $type {
-            ///
             /// # Errors
             /// `invalid_identifier` if MariaDB allows no such name.
             pub fn parse(name: &str) -> Result<Self, Problem> {
@@ -131,7 +130,6 @@ impl DatabaseName {
 pub struct ProjectName(Box<str>);
 
 impl ProjectName {
-    ///
     /// # Errors
     /// `invalid_identifier` if the name breaks the rule above.
     pub fn parse(name: &str) -> Result<Self, Problem> {

@@ -107,8 +107,8 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
         "holds a backslash, which some systems take for a slash"
     } else if part.chars().any(char::is_control) {
         "holds a control character"
-    } else if part.chars().any(turns_text) {
-        "holds a character that turns the direction of text, so that it would not read as it is"
+    } else if part.chars().any(changes_direction) {
+        "holds a character that changes the direction of text"
     } else if part.len() > MEDIA_NAME_MAX_BYTES {
         return Err(too_long(kind, whole));
     } else {
@@ -119,7 +119,7 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
 
 /// Returns whether a character separates lines or changes the text's direction: `gpj.exe` after one would be shown as
 /// `exe.jpg`.
-fn turns_text(c: char) -> bool {
+fn changes_direction(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

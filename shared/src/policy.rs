@@ -101,7 +101,7 @@ impl Action {
         }
     }
 
-    const fn described(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self {
             Self::Read | Self::Query | Self::ReadOne => "read records",
             Self::Explain => "ask how records are found",
@@ -135,10 +135,11 @@ pub fn method_label(method: &str) -> &'static str {
 pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
     match (action.needs(), access) {
         (_, Access::Full) | (Access::Read, Access::Read) => Ok(()),
-        (Access::Full, Access::Read) => {
-            Err(Problem::new(ErrorCode::FullAccessRequired, format!("A read-only key may not {}.", action.described()))
-                .with_hint("Use a key issued with full access."))
-        }
+        (Access::Full, Access::Read) => Err(Problem::new(
+            ErrorCode::FullAccessRequired,
+            format!("A read-only key may not {}.", action.description()),
+        )
+        .with_hint("Use a key issued with full access.")),
     }
 }
 

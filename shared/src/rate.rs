@@ -58,7 +58,7 @@ impl RateLimit {
     /// Returns the `rate_limited` problem of a caller that may retry after `wait`.
     #[must_use]
     pub fn exceeded(self, wait: Duration) -> Problem {
-        let message = format!("This key may make {self}, and has made them.");
+        let message = format!("This key has used up its limit of {self}.");
         let allowance = Allowance { limit: self, remaining: 0, seconds: whole_seconds(wait).max(1) };
         Problem::new(ErrorCode::RateLimited, message)
             .with_hint(

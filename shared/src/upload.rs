@@ -93,7 +93,6 @@ pub(crate) enum Encoding<'a> {
 }
 
 impl<'a> Encoding<'a> {
-    ///
     /// # Errors
     /// `unsupported_media_type`.
     pub(crate) fn of(content_type: Option<&'a str>) -> Result<Self, Problem> {

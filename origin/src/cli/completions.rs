@@ -7,7 +7,6 @@ use clap_complete::Shell;
 
 use super::CliError;
 
-/// Arguments of `selkie completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell

@@ -1,4 +1,4 @@
-//! `selkie config`: what is in force, and where each value comes from.
+//! `selkie config`: shows the settings, and where each value comes from.
 
 use clap::Args;
 use serde::Serialize;
@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::{CliError, Context, Table};
 use crate::config::{Layers, Origin, SETTINGS, Setting, Visibility, sample_file};
 
-/// Arguments of `selkie config`.
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
     /// Print a selkie.toml with every setting, its meaning and its default instead
@@ -17,7 +16,6 @@ pub struct ConfigArgs {
 #[derive(Serialize)]
 struct Line {
     name: &'static str,
-    /// Null where nothing is set.
     value: Option<String>,
     origin: Origin,
     variable: String,
@@ -48,7 +46,7 @@ fn line(setting: &Setting, layers: &Layers) -> Line {
     }
 }
 
-/// Ready-made accounts: whose, never which.
+/// Returns the names of projects with configured accounts, without the accounts.
 fn accounts(context: &Context) -> Option<Line> {
     let projects: Vec<&str> = context.config.accounts.keys().map(String::as_str).collect();
     (!projects.is_empty()).then(|| Line {

@@ -1,4 +1,4 @@
-//! `selkie database`: make, adopt, list and drop a project's databases.
+//! `selkie database`: creates, adopts, releases, lists and drops a project's databases.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -10,7 +10,6 @@ use super::{CliError, Context, Table};
 use crate::database::admin::Drops;
 use crate::system::projects::{OwnedDatabase, Presence, Projects};
 
-/// Arguments of `selkie database`.
 #[derive(Debug, Args)]
 pub struct DatabaseArgs {
     #[command(subcommand)]
@@ -19,15 +18,15 @@ pub struct DatabaseArgs {
 
 #[derive(Debug, Subcommand)]
 enum DatabaseCommand {
-    /// Make a database for a project
+    /// Create a database for a project
     Create(NameArgs),
-    /// Give a project a database that is there already, or change what its keys may drop in it
+    /// Give a project an existing database, or change what its keys may drop in it
     Adopt(AdoptArgs),
-    /// Take a database from a project, and leave it as it is
+    /// Take a database from a project, without changing it
     Release(NameArgs),
     /// List the projects' databases
     List(ListArgs),
-    /// Drop a project's database with all that is in it; one that was adopted is refused
+    /// Drop a project's database with all its data; refuses an adopted one
     Drop(DropArgs),
 }
 
@@ -56,7 +55,7 @@ fn drops() -> impl TypedValueParser<Value = Drops> {
 
 #[derive(Debug, Args)]
 struct ListArgs {
-    /// Only this project's
+    /// Only databases of this project
     #[arg(long, value_name = "PROJECT", value_parser = project)]
     project: Option<ProjectName>,
 }
@@ -65,16 +64,12 @@ struct ListArgs {
 struct DropArgs {
     #[command(flatten)]
     target: NameArgs,
-    /// Don't ask
+    /// Don't ask for confirmation
     #[arg(long)]
     yes: bool,
 }
 
 impl DatabaseArgs {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The installation can't be opened, or what was asked can't be done.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let projects = &opened.system.projects;
@@ -102,7 +97,7 @@ struct DatabaseLine {
     name: String,
     project: String,
     present: bool,
-    /// What full keys may drop in it.
+    /// What full keys may drop in the database.
     drops: &'static str,
 }
 

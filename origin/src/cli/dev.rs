@@ -1,4 +1,4 @@
-//! `selkie dev`: everything on this machine.
+//! `selkie dev`: runs MariaDB, the origin and the edge on this machine.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,16 +10,15 @@ use super::{CliError, Context};
 use crate::dev::{self, EdgePlan, Running};
 use crate::{logging, signal};
 
-/// Arguments of `selkie dev`.
 #[derive(Debug, Args)]
 pub struct DevArgs {
-    /// Leave the edge out
+    /// Don't run the edge
     #[arg(long)]
     no_edge: bool,
     /// Where wrangler.toml, node_modules and the built worker are
     #[arg(long, value_name = "DIR", default_value = ".", conflicts_with = "no_edge")]
     edge_root: PathBuf,
-    /// Go on when the program that started this one ends
+    /// Keep running when the program that started this one ends
     #[arg(long)]
     outlive_parent: bool,
 }
@@ -36,13 +35,13 @@ impl DevArgs {
         if !self.outlive_parent {
             signal::stop_with_parent(&stop);
         }
-        // Both addresses are tried before anything is started.
+        // Checks both addresses before starting anything.
         let listener = listen(config.listen, "listen").await?;
         let edge = self.edge(config.edge_listen).await?;
-        let mut told = Ok(());
-        let ready = |running: &Running| told = context.output.answer(running, dev::welcome);
+        let mut printed = Ok(());
+        let ready = |running: &Running| printed = context.output.answer(running, dev::welcome);
         dev::run(config, edge.as_ref(), listener, &stop, ready).await?;
-        told
+        printed
     }
 
     async fn edge(self, address: SocketAddr) -> Result<Option<EdgePlan>, CliError> {

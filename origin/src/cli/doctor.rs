@@ -1,4 +1,4 @@
-//! `selkie doctor`: checks the installation, and says what to mend. Exit code 1 if something is wrong.
+//! `selkie doctor`: checks the installation and says how to fix it. The exit code is 1 if something is wrong.
 
 use clap::Args;
 use serde::Serialize;
@@ -7,7 +7,6 @@ use super::system::Opened;
 use super::{CliError, Context};
 use crate::doctor::{Finding, Verdict, examine};
 
-/// Arguments of `selkie doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {}
 
@@ -18,10 +17,6 @@ struct Report {
 }
 
 impl DoctorArgs {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The installation can't be opened, or something is wrong with it.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::plain(context).await?;
         let findings = examine(&opened.system, &context.config).await;

@@ -1,4 +1,4 @@
-//! `selkie edge`: what the edge must be given, beside the public keys that `selkie key jwks` prints.
+//! `selkie edge`: prints the secret that the edge must be configured with.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -9,7 +9,6 @@ use crate::secret::InstallationSecret;
 use crate::system::edge_secret::EdgeSecret;
 use crate::system::installation::InstallationError;
 
-/// Arguments of `selkie edge`.
 #[derive(Debug, Args)]
 pub struct EdgeArgs {
     #[command(subcommand)]
@@ -28,7 +27,7 @@ struct SecretAnswer<'a> {
 }
 
 impl EdgeArgs {
-    /// Runs the command. Needs no database.
+    /// Runs the command, which needs no database.
     ///
     /// # Errors
     /// There is no installation secret.
@@ -39,7 +38,7 @@ impl EdgeArgs {
             .map_err(InstallationError::from)?
             .ok_or_else(|| InstallationError::NoSecret { path: InstallationSecret::path(&config.data_dir) })?;
         let secret = EdgeSecret::new(&installation);
-        note("who has it passes for the edge: give it to the worker as a secret, never in a file that is shared");
+        note("whoever has this secret can pass for the edge: set it as a secret of the worker, never in a shared file");
         let answer = SecretAnswer { secret: secret.text() };
         context.output.answer(&answer, |answer| answer.secret.to_owned())
     }

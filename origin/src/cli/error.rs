@@ -1,4 +1,4 @@
-//! How a command fails: one clear line, a hint, and the exit code.
+//! Errors of commands: one line, a hint, and the exit code.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -9,68 +9,45 @@ use crate::dev::{DevError, EdgeError};
 use crate::serve::ServeError;
 use crate::system::installation::InstallationError;
 
-/// The exit code of a failure.
 const FAILURE: u8 = 1;
 
-/// The exit code of wrong usage, which is also what clap gives.
+/// Also clap's exit code for wrong usage.
 pub(super) const USAGE: u8 = 2;
 
-/// Why a command failed. `Display` is one line for a person, without secrets.
+/// Why a command failed. Messages contain no secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The configuration was refused.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The installation can't be opened.
     #[error(transparent)]
     Installation(#[from] InstallationError),
-    /// An address can't be listened on.
     #[error("{address} can't be listened on: {}", taken(source))]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// The setting that names it.
+        /// The setting that holds the address.
         setting: &'static str,
-        /// Why.
         source: io::Error,
     },
-    /// The server failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// A part of `selkie dev` failed.
     #[error(transparent)]
     Dev(#[from] DevError),
-    /// A guarded program couldn't be started.
     #[error("the program couldn't be started: {0}")]
     Guard(#[source] io::Error),
-    /// A guarded program failed.
     #[error("the program ended with {0}")]
     GuardedFailed(std::process::ExitStatus),
-    /// Signals can't be listened to.
     #[error("signals can't be listened to: {0}")]
     Signals(#[source] io::Error),
-    /// The answer couldn't be written.
     #[error("the answer couldn't be written: {0}")]
     Output(#[source] io::Error),
-    /// The working directory is gone.
+    /// The working directory can't be read.
     #[error("the working directory can't be read: {0}")]
     WorkingDirectory(#[source] io::Error),
-    /// The arguments were well-formed but make no sense together or for this installation.
+    /// The arguments contradict each other, or don't fit this installation.
     #[error("{message}")]
-    Usage {
-        /// One plain sentence.
-        message: String,
-        /// How to mend it.
-        hint: Option<String>,
-    },
-    /// What was asked couldn't be done.
+    Usage { message: String, hint: Option<String> },
     #[error("{message}")]
-    Failed {
-        /// One plain sentence.
-        message: String,
-        /// How to mend it.
-        hint: Option<String>,
-    },
+    Failed { message: String, hint: Option<String> },
 }
 
 impl From<EdgeError> for CliError {
@@ -85,7 +62,7 @@ impl CliError {
         Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// How to mend it, if that can be said.
+    /// Returns how to fix the error; `None` if unknown.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -101,7 +78,6 @@ impl CliError {
         }
     }
 
-    /// The process's exit code.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -109,20 +85,20 @@ impl CliError {
             Self::Installation(error) | Self::Dev(DevError::Installation(error)) if error.is_misconfiguration() => {
                 ExitCode::from(USAGE)
             }
-            // The reader went away, as `head` does: nothing failed.
+            // The reader of standard output ended early, as `head` does: no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             _ => ExitCode::from(FAILURE),
         }
     }
 
-    /// Writes itself to standard error.
+    /// Writes the error and its hint to standard error.
     pub(super) fn report(&self) {
         let closed_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         if matches!(self, Self::Output(error) if closed_pipe(error)) {
             return;
         }
         let mut stderr = io::stderr().lock();
-        // Nothing is left to tell it to if standard error is closed.
+        // If standard error is closed, there is nowhere to report to.
         let _ = writeln!(stderr, "selkie: {self}");
         if let Some(hint) = self.hint() {
             let _ = writeln!(stderr, "  hint: {hint}");

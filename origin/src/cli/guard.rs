@@ -1,4 +1,4 @@
-//! `selkie guard`, hidden: what `selkie dev` starts between itself and wrangler.
+//! `selkie guard` (hidden): the process that `selkie dev` starts between itself and wrangler.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,6 @@ use clap::Args;
 use super::CliError;
 use crate::dev;
 
-/// Arguments of `selkie guard`.
 #[derive(Debug, Args)]
 pub struct GuardArgs {
     /// The program and its arguments

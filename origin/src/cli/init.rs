@@ -1,4 +1,4 @@
-//! `selkie init`: makes an installation, and nothing else. A second run changes nothing.
+//! `selkie init`: creates an installation. A second run changes nothing.
 
 use clap::Args;
 use serde::Serialize;
@@ -8,7 +8,6 @@ use super::{CliError, Context};
 use crate::system::Initialised;
 use crate::system::installation::{Installation, Purpose};
 
-/// Arguments of `selkie init`.
 #[derive(Debug, Args)]
 pub struct InitArgs {}
 
@@ -17,15 +16,11 @@ pub struct InitArgs {}
 struct InitAnswer {
     created: bool,
     data_dir: String,
-    /// Where MariaDB listens.
+    /// The address of MariaDB.
     database: String,
 }
 
 impl InitArgs {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The installation exists and its secret does not; MariaDB is out of reach or denies a right.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let installation = Installation::open(&context.config, Purpose::Init).await?;
         let opened = Opened::of(installation, context);
@@ -42,7 +37,7 @@ impl InitArgs {
         }
         context.output.answer(&answer, |answer| {
             let state = if answer.created {
-                "a new installation is made"
+                "a new installation is created"
             } else {
                 "the installation exists; nothing was changed"
             };

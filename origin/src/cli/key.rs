@@ -1,4 +1,4 @@
-//! `selkie key`: issue, list and revoke keys; rotate what signs them; print what the edge verifies with.
+//! `selkie key`: issues, lists and revokes keys; rotates the signing key; prints the public keys for the edge.
 
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use crate::clock::now;
 use crate::database::admin::{KeyRow, KeyStatus};
 use crate::system::keys::{Keys, Rotation};
 
-/// Arguments of `selkie key`.
 #[derive(Debug, Args)]
 pub struct KeyArgs {
     #[command(subcommand)]
@@ -26,11 +25,11 @@ pub struct KeyArgs {
 enum KeyCommand {
     /// Issue a key; it is printed once and stored nowhere
     Create(CreateArgs),
-    /// List keys: id, name, access, when they were made and used, whether they work
+    /// List keys: id, name, access, when they were created and used, whether they are valid
     List(ListArgs),
     /// Revoke a key: the origins refuse it within a second
     Revoke(RevokeArgs),
-    /// Sign with a new signing key from now on; keys signed by the one before the last end
+    /// Create a new signing key; of older ones only the last stays valid, and keys signed by others end
     Rotate(RotateArgs),
     /// Print the public keys as a JWK set, for the edge
     Jwks,
@@ -38,23 +37,23 @@ enum KeyCommand {
 
 #[derive(Debug, Args)]
 struct CreateArgs {
-    /// What the key may do: everything, or reading
+    /// What the key may do: everything, or only read
     #[arg(long, value_parser = PossibleValuesParser::new(["full", "read"]).try_map(|text| text.parse::<Access>()))]
     access: Access,
-    /// The project whose data it opens
+    /// The project of the key
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
     project: ProjectName,
-    /// What it is for, shown in lists
+    /// A description of the key, shown in lists
     #[arg(long, value_name = "NAME", default_value = "")]
     name: String,
-    /// When it ends by itself, counted from now, as 90d or 12h [default: never]
+    /// How long the key is valid, as 90d or 12h [default: forever]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     expires: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 struct ListArgs {
-    /// Only this project's
+    /// Only keys of this project
     #[arg(long, value_name = "PROJECT", value_parser = project)]
     project: Option<ProjectName>,
 }
@@ -68,16 +67,12 @@ struct RevokeArgs {
 
 #[derive(Debug, Args)]
 struct RotateArgs {
-    /// Don't ask, even if keys that work end with it
+    /// Don't ask for confirmation, even if valid keys end
     #[arg(long)]
     yes: bool,
 }
 
 impl KeyArgs {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The installation can't be opened, or what was asked can't be done.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let keys = &opened.system.keys;
@@ -120,7 +115,7 @@ impl CreateArgs {
             "key {} of project {}, access {}, {end}; it is shown only now",
             issued.id, self.project, self.access
         ));
-        // The key alone goes to standard output: it is there to be piped.
+        // Only the key goes to standard output, so that it can be piped.
         context.output.answer(&answer, |answer| answer.key.to_owned())
     }
 }
@@ -260,6 +255,6 @@ async fn jwks(context: &Context, keys: &Keys) -> Result<(), CliError> {
     keys.prepare().await?;
     let set = keys.public_keys().await?.to_jwks();
     let value = serde_json::from_str::<serde_json::Value>(&set).map_err(|error| CliError::Output(error.into()))?;
-    // The set is JSON either way; on one line it fits into a variable.
+    // The text is one line, so that it fits a variable.
     context.output.answer(&value, |_| set.clone())
 }

@@ -1,6 +1,5 @@
-//! `selkie media`: files of the library, put in, fetched, listed, signed and removed from a shell; and its sweeper.
-//!
-//! Works on the store and on MariaDB directly: the origin need not run. Each command is in a file of its own.
+//! `selkie media`: puts, fetches, lists, signs and removes media files, and sweeps the media store. Works on the store
+//! and MariaDB directly: the origin need not run.
 
 mod claim;
 mod get;
@@ -27,7 +26,6 @@ use crate::media::store::StoreError;
 use crate::media::url::Links;
 use crate::system::System;
 
-/// Arguments of `selkie media`.
 #[derive(Debug, Args)]
 pub struct MediaArgs {
     #[command(subcommand)]
@@ -36,31 +34,30 @@ pub struct MediaArgs {
 
 #[derive(Debug, Subcommand)]
 enum MediaCommand {
-    /// Put files into the library: all of them, or none
+    /// Upload files: all of them, or none
     Put(put::PutArgs),
     /// Fetch a file, or its thumbnail
     Get(get::GetArgs),
     /// List files, the newest first
     Ls(list::ListArgs),
-    /// Remove files; nothing is removed if one of them is unknown
+    /// Remove files; removes nothing if one of them doesn't exist
     Rm(remove::RemoveArgs),
-    /// Print a URL by which anybody may read a private file for a while
+    /// Print a signed URL, by which anybody may read a private file until it expires
     Sign(sign::SignArgs),
-    /// Count in the store what no file needs, such as left-overs of uploads that broke off; --delete deletes it
+    /// Count orphaned objects in the store, such as remains of aborted uploads; --delete deletes them
     Sweep(sweep::SweepArgs),
-    /// Mark the store as this installation's
+    /// Mark the store as belonging to this installation
     Claim(claim::ClaimArgs),
 }
 
-/// The project whose files are meant.
 #[derive(Debug, Args)]
 struct OfProject {
-    /// The project whose files are meant
+    /// The project of the files
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
     project: ProjectName,
 }
 
-/// What the commands work on.
+/// What the media commands share.
 struct Shelf<'a> {
     context: &'a Context,
     system: &'a System,
@@ -69,17 +66,13 @@ struct Shelf<'a> {
 }
 
 impl Shelf<'_> {
-    /// Opens the store, for commands that need it: to reach a bucket takes secrets.
+    /// Opens the store. Commands that don't need it work without a bucket's credentials.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
     }
 }
 
 impl MediaArgs {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The installation or the store can't be opened, or what was asked can't be done.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let table = MediaTable::new(&opened.system.address, context.config.connect_timeout);
@@ -103,7 +96,7 @@ impl MediaArgs {
     }
 }
 
-/// What a command that was told to stop answers, if it is stopped before `deed` is done.
+/// Runs `deed` until it ends or `stop` is cancelled, which is an error.
 async fn unless_stopped<T>(
     stop: &CancellationToken,
     deed: impl Future<Output = Result<T, CliError>>,
@@ -115,13 +108,13 @@ async fn unless_stopped<T>(
 }
 
 fn stopped() -> CliError {
-    CliError::Failed { message: "stopped; nothing was kept".to_owned(), hint: None }
+    CliError::Failed { message: "stopped; nothing was stored".to_owned(), hint: None }
 }
 
 impl From<Problem> for CliError {
     fn from(problem: Problem) -> Self {
         let hint = match problem.code() {
-            // The hint for callers names a key of their request.
+            // The API's hint names a key of the request body.
             ErrorCode::MediaExists => Some("add --update to replace it".to_owned()),
             _ => problem.hint().map(str::to_owned),
         };
@@ -135,7 +128,7 @@ impl From<StoreError> for CliError {
             StoreError::NotSet(_) => {
                 Self::failed(error.to_string(), "set it in the environment or in selkie.toml, as the origin has it")
             }
-            error => Self::failed(format!("the media store fails: {}", error.in_full()), "`selkie doctor` looks at it"),
+            error => Self::failed(format!("the media store fails: {}", error.in_full()), "`selkie doctor` checks it"),
         }
     }
 }
@@ -151,7 +144,7 @@ impl From<SweepError> for CliError {
             ),
             SweepError::Unmarked => Some("if no other installation uses the store, mark it by `selkie media claim`"),
             SweepError::Implausible { .. } => {
-                Some("look whether this is the store's database, and all of it; if so, raise --max-share")
+                Some("check that this is the store's database and that it is complete; if so, raise --max-share")
             }
         };
         Self::Failed { message: error.to_string(), hint: hint.map(str::to_owned) }

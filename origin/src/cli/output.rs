@@ -1,4 +1,4 @@
-//! Answers of commands: text or tables for people, JSON with `--json`.
+//! Answers of commands: text or tables, or JSON with `--json`.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,15 +7,12 @@ use serde::Serialize;
 
 use super::CliError;
 
-/// Spaces between two columns.
 const GUTTER: usize = 2;
 
-/// Where answers go, and in which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// Text for people.
     Text,
-    /// One JSON value.
+    /// A JSON value.
     Json,
 }
 
@@ -24,7 +21,8 @@ impl Output {
         if json { Self::Json } else { Self::Text }
     }
 
-    /// Gives one answer: `value` with `--json`, else what `text` makes of it. A command answers once.
+    /// Writes the command's answer to standard output: `value` with `--json`, else the text that `text` makes of it. To
+    /// be called once per command.
     ///
     /// # Errors
     /// Standard output can't be written.
@@ -39,20 +37,19 @@ impl Output {
     }
 }
 
-/// Rows in aligned columns; its `Display` ends with a line break.
+/// Rows in aligned columns. Its `Display` ends with a line break.
 #[derive(Debug, Clone)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these headings and no rows.
+    /// Creates a table with only headings.
     #[must_use]
     pub fn new<const N: usize>(headings: [&str; N]) -> Self {
         Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }
     }
 
-    /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(Vec::from(cells));
     }

@@ -1,4 +1,4 @@
-//! `selkie project`: make, list and remove projects.
+//! `selkie project`: creates, lists and removes projects.
 
 mod remove;
 
@@ -11,7 +11,6 @@ use super::{CliError, Context, Table};
 use crate::database::admin::Inserted;
 use crate::system::projects::{Claim, Projects};
 
-/// Arguments of `selkie project`.
 #[derive(Debug, Args)]
 pub struct ProjectArgs {
     #[command(subcommand)]
@@ -20,11 +19,11 @@ pub struct ProjectArgs {
 
 #[derive(Debug, Subcommand)]
 enum ProjectCommand {
-    /// Make a project and its two MariaDB accounts
+    /// Create a project and its two MariaDB accounts
     Create(CreateArgs),
     /// List projects
     List,
-    /// Remove a project: revoke its keys, drop its two MariaDB accounts, forget it
+    /// Remove a project: revoke its keys, drop its two MariaDB accounts, delete its record
     Remove(remove::RemoveArgs),
 }
 
@@ -33,16 +32,12 @@ struct CreateArgs {
     /// Lower-case letters, digits and inner hyphens, 32 at most
     #[arg(value_name = "NAME", value_parser = project)]
     name: ProjectName,
-    /// Take databases named `<project>_…` that are there already
+    /// Accept that existing databases named `<project>_…` become the project's
     #[arg(long)]
     claim: bool,
 }
 
 impl ProjectArgs {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The installation can't be opened, or what was asked can't be done.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let projects = &opened.system.projects;
@@ -68,9 +63,9 @@ impl CreateArgs {
         let answer = CreatedAnswer { name: self.name.to_string(), created: inserted == Inserted::New };
         context.output.answer(&answer, |answer| {
             if answer.created {
-                format!("project {} is made", answer.name)
+                format!("project {} is created", answer.name)
             } else {
-                format!("project {} was there; its accounts are right", answer.name)
+                format!("project {} exists; its accounts are correct", answer.name)
             }
         })
     }

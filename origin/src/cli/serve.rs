@@ -1,4 +1,4 @@
-//! `selkie serve`: the origin, and its private MariaDB where none is named.
+//! `selkie serve`: runs the origin, and a private MariaDB unless another is named.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use crate::system::System;
 use crate::system::installation::{Installation, Purpose};
 use crate::{logging, serve, signal};
 
-/// Arguments of `selkie serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {}
 
@@ -56,7 +55,7 @@ async fn run(
     Ok(serve::run(config, system, health, listener, stop).await?)
 }
 
-/// Listens on `address`, which the setting `setting` names; a taken one is told by both.
+/// Listens on `address`, the value of the setting `setting`; an error names both.
 pub(super) async fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|source| CliError::Listen { address, setting, source })
 }

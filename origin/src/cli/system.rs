@@ -1,5 +1,5 @@
-//! What the commands on projects, databases and keys share: an opened system, times as text, notes on
-//! standard error, and a question before what can't be undone.
+//! What the commands on projects, databases, keys and media share: the opened system, times as text, notes on standard
+//! error, and confirmations.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -13,25 +13,24 @@ use crate::system::keys::KeyError;
 use crate::system::projects::ProjectError;
 use crate::system::{System, SystemError};
 
-/// An installation that is open for one command.
 pub(super) struct Opened {
     pub(super) system: System,
     installation: Installation,
 }
 
 impl Opened {
-    /// Opens the installation; contacts nothing but the private MariaDB.
+    /// Opens the installation. Contacts no MariaDB but a private one.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
         Ok(Self::of(context.open().await?, context))
     }
 
-    /// The system of an installation that is open.
+    /// Creates the system of an open installation.
     pub(super) fn of(installation: Installation, context: &Context) -> Self {
         let system = System::new(&installation.database, installation.secret.clone(), &context.config);
         Self { system, installation }
     }
 
-    /// Opens the installation with its schema at this program's version.
+    /// Opens the installation and migrates its schema to this program's version.
     pub(super) async fn migrated(context: &Context) -> Result<Self, CliError> {
         let opened = Self::plain(context).await?;
         match opened.system.migrate().await {
@@ -40,7 +39,7 @@ impl Opened {
         }
     }
 
-    /// Closes it after the command's work, whose outcome it hands on.
+    /// Closes the installation and returns `outcome`.
     pub(super) async fn close<T>(self, outcome: Result<T, CliError>) -> Result<T, CliError> {
         self.system.close().await;
         self.installation.close().await;
@@ -80,7 +79,6 @@ impl From<SystemError> for CliError {
     }
 }
 
-/// Parses an argument that names a project.
 pub(super) fn project(text: &str) -> Result<ProjectName, String> {
     ProjectName::parse(text).map_err(|problem| match problem.hint() {
         Some(hint) => format!("{} {hint}", problem.message()),
@@ -88,12 +86,11 @@ pub(super) fn project(text: &str) -> Result<ProjectName, String> {
     })
 }
 
-/// Parses an argument that names a database.
 pub(super) fn database(text: &str) -> Result<DatabaseName, String> {
     DatabaseName::parse(text).map_err(|problem| problem.message().to_owned())
 }
 
-/// Seconds since 1970 as `2026-11-20T12:00:00Z`.
+/// Formats seconds since 1970 as `2026-11-20T12:00:00Z`.
 pub(super) fn time(seconds: u64) -> String {
     match UNIX_EPOCH.checked_add(Duration::from_secs(seconds)) {
         Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
@@ -101,18 +98,18 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// As [`time`]; `-` for never.
+/// As [`time`]; `-` for `None`.
 pub(super) fn time_or_dash(seconds: Option<u64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), time)
 }
 
-/// Says something beside the answer, on standard error.
+/// Writes a line to standard error.
 pub(super) fn note(text: &str) {
-    // Nothing is left to tell it to if standard error is closed.
+    // If standard error is closed, there is nowhere to report to.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether the command line already said yes.
+/// Whether `--yes` was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
     Given,
@@ -125,7 +122,10 @@ impl Consent {
     }
 }
 
-/// Asks before what can't be undone. `word` is what to type.
+/// Asks for confirmation: the user must type `word`.
+///
+/// # Errors
+/// The user typed something else, or standard input is no terminal.
 pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(), CliError> {
     if consent == Consent::Given {
         return Ok(());
@@ -135,7 +135,7 @@ pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(),
     }
     note(&format!("{warning}\nType {word} to go on:"));
     let mut answer = String::new();
-    // A line longer than any name is no consent either.
+    // A failed read is no confirmation.
     let read = io::stdin().lock().read_line(&mut answer);
     if read.is_ok() && answer.trim() == word {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The settings of who may call the origin: `require_edge` and `trusted_networks`.
+//! The settings `require_edge` and `trusted_networks`, which restrict who may call the origin.
 
 use std::net::IpAddr;
 
@@ -6,24 +6,22 @@ use ipnet::IpNet;
 
 use super::value;
 
-/// Who may call the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessConfig {
-    /// Everybody: keys decide.
+    /// Everybody with a key.
     Open,
-    /// Only the edge and callers from a trusted network.
+    /// Only the edge and trusted networks, with a key.
     Restricted,
 }
 
-/// The setting `require_edge`.
 pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {
     value::switch(text, AccessConfig::Restricted, AccessConfig::Open)
 }
 
-/// The setting `trusted_networks`: networks or single addresses, separated by commas.
+/// Parses `trusted_networks`: networks or single addresses, separated by commas.
 ///
 /// # Errors
-/// What it must be.
+/// What the value must be.
 pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {
     let network = |entry: &str| {
         let single = entry.parse::<IpAddr>().map(IpNet::from);

@@ -1,4 +1,4 @@
-//! Ready-made MariaDB accounts, for installations whose admin account may not create users:
+//! Ready-made MariaDB accounts, for an admin account that may not create users:
 //!
 //! ```toml
 //! [accounts.default]
@@ -14,32 +14,29 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// A MariaDB account: name and password.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// User name, without host.
+    /// User name, without the host.
     pub user: String,
-    /// Its password.
     pub password: SecretString,
 }
 
-/// The two accounts of one project.
+/// The two MariaDB accounts of a project.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectAccounts {
-    /// For full access.
+    /// Account of full keys.
     pub rw: Account,
-    /// For reading.
+    /// Account of read keys.
     pub ro: Account,
 }
 
-/// Accounts by project name.
 #[derive(Debug, Clone, Default)]
 pub struct AccountsFile(pub BTreeMap<String, ProjectAccounts>);
 
 impl AccountsFile {
-    /// Takes the `accounts` table out of the file's.
+    /// Removes the `accounts` table from the file's table and parses it.
     pub(super) fn take(table: &mut toml::Table, path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(value) = table.remove("accounts") else {
             return Ok(Self::default());

@@ -1,11 +1,9 @@
-//! Where callers reach the service.
-
-/// Where callers reach the service: scheme, host and port, without a path.
+/// The URL at which callers reach the service: scheme, host and port, without a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
-    /// Reads `https://api.example.com` or `http://host:port`; a slash at the end is not kept.
+    /// Parses `https://api.example.com` or `http://host:port`, and drops a slash at the end. `None` if malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('/').unwrap_or(text);
@@ -13,27 +11,27 @@ impl BaseUrl {
         Self::from_parts(scheme, host)
     }
 
-    /// Puts one together from what a request says of itself.
+    /// Builds the URL of a request's scheme and host. `None` if one is invalid.
     #[must_use]
     pub fn from_parts(scheme: &str, host: &str) -> Option<Self> {
         let known = matches!(scheme, "http" | "https");
         (known && is_host(host)).then(|| Self(format!("{scheme}://{host}").into()))
     }
 
-    /// The text, without a slash at its end.
+    /// Returns the URL without a slash at its end.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether nothing but a host and a port stand there: an `@`, a slash or a blank would lead elsewhere.
+/// Returns whether the text is only a host and a port: an `@`, a slash or a blank would change the URL's meaning.
 fn is_host(host: &str) -> bool {
     let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
     plain && host.len() <= HOST_MAX_BYTES && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
 }
 
-/// Bytes of a host and its port: a name has 253, an address fewer.
+/// Bytes of a host and its port: a DNS name has at most 253.
 const HOST_MAX_BYTES: usize = 260;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Variables named `SELKIE_…` that are no settings: a misspelt one is refused, as a misspelt key of the
-//! file is; any other is told, since it may belong to another program.
+//! Variables named `SELKIE_…` that are no settings: a misspelt setting is refused, as in the file; any other is only
+//! reported, since it may belong to another program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,18 +9,16 @@ use super::{ConfigError, nearest};
 
 const PREFIX: &str = "SELKIE_";
 
-/// Names that are no settings and that this project gives a meaning: what `selkie dev` writes into
-/// `dev.env`, and what its tests and tools use.
+/// Other names with a meaning in this project: those in `dev.env`, and those of its tests and tools.
 const KNOWN: [&str; 10] =
     ["CONFIG", "ORIGIN_URL", "EDGE_URL", "FULL_KEY", "READ_KEY", "DATABASE", "PROJECT", "FAULT_POINT", "BIN", "BLESS"];
 
-/// Beginnings of such names; and of those that Kubernetes sets for a service named `selkie`.
+/// Prefixes of such names, and of those that Kubernetes sets for a service named `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
 
-/// Likeness from which a name counts as a misspelt setting: one letter in five may differ.
+/// Similarity from which a name counts as a misspelt setting: one letter in five may differ.
 const MISSPELT: f64 = 0.8;
 
-/// A variable that is no setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownVariable {
     name: String,
@@ -37,10 +35,10 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Returns the variables that are neither settings nor known otherwise.
+/// Returns the unknown variables.
 ///
 /// # Errors
-/// A variable's name is almost that of a setting.
+/// A variable's name resembles that of a setting.
 pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<UnknownVariable>, ConfigError> {
     let mut unknown = Vec::new();
     for (name, value) in environment {
@@ -49,7 +47,7 @@ pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<Unkn
         };
         let word = rest.to_lowercase();
         let is_setting = SETTINGS.iter().any(|setting| setting.variable() == *name);
-        // Kubernetes again: the address of a service named `selkie`.
+        // Kubernetes sets `SELKIE_PORT` to the address of a service named `selkie`.
         let is_address = rest == "PORT" && value.contains("://");
         let is_known = KNOWN.contains(&rest) || KNOWN_BEGINNINGS.iter().any(|beginning| rest.starts_with(beginning));
         if is_setting || is_known || is_address {

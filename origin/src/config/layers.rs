@@ -1,6 +1,5 @@
-//! Finds each setting's text: flags before environment before file before default.
-//!
-//! Knows texts and where they stood, not what they mean; that is `Config`'s.
+//! Finds each setting's text: flags before environment before file before default. Doesn't parse the texts: `Config`
+//! does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,64 +11,56 @@ use super::accounts::AccountsFile;
 use super::environment::{self, UnknownVariable};
 use super::setting::{SETTINGS, Setting, find_setting};
 
-/// The file that is read when none is named, if it exists.
+/// Read if no file is named, if it exists.
 const DEFAULT_FILE: &str = "selkie.toml";
 
-/// Where configuration can stand; what a process is started with, as plain values.
+/// The sources of the configuration, as plain values.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// Flags given, by setting name.
+    /// By setting name.
     pub flags: BTreeMap<&'static str, String>,
-    /// The environment, or the part of it that starts with `SELKIE_`.
+    /// The environment, at least the variables that start with `SELKIE_`.
     pub environment: BTreeMap<String, String>,
-    /// The file named by `--config`.
+    /// `--config`.
     pub file: Option<PathBuf>,
-    /// The working directory, against which relative paths are read.
+    /// The working directory, the base of relative paths.
     pub directory: PathBuf,
 }
 
-/// Where a value stood.
+/// The source of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// A flag.
     Flag,
-    /// An environment variable.
     Environment,
-    /// The TOML file.
     File,
-    /// Nowhere: the default.
     Default,
 }
 
-/// A setting's text and where it stood.
+/// A setting's text and its source.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// The value as written.
     pub text: String,
-    /// Where.
     pub origin: Origin,
 }
 
-/// Every setting's text.
 #[derive(Debug)]
 pub struct Layers {
     found: BTreeMap<&'static str, Found>,
-    /// The `[accounts]` table of the file, if any.
+    /// The `[accounts]` table of the file.
     pub accounts: AccountsFile,
-    /// The file that was read.
     pub file: Option<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
-    /// Variables of the environment that are no settings, and have no effect.
+    /// Variables named `SELKIE_…` that have no effect.
     pub unknown_variables: Vec<UnknownVariable>,
 }
 
 impl Layers {
-    /// Reads the file, if there is one, and lays the layers over one another.
+    /// Reads the file, if there is one, and chooses each setting's value.
     ///
     /// # Errors
-    /// The file can't be read, is no TOML, or holds a key that is no setting; a variable is misspelt.
+    /// The file can't be read, is no TOML, or has an unknown key; a variable is misspelt.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);
@@ -89,7 +80,7 @@ impl Layers {
         Ok(Self { found, accounts, file, directory: sources.directory, unknown_variables })
     }
 
-    /// The text of the setting `name`, if it has one.
+    /// Returns the text of a setting; `None` if it is not set and has no default.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Found> {
         self.found.get(name)
@@ -98,7 +89,7 @@ impl Layers {
 
 fn pick(setting: &'static Setting, sources: &Sources, in_file: &mut BTreeMap<&'static str, String>) -> Option<Found> {
     let flag = sources.flags.get(setting.name).cloned();
-    // An empty variable is how scripts and composed containers say "not set".
+    // Scripts and Compose files set a variable to nothing to unset it.
     let variable = sources.environment.get(&setting.variable()).filter(|text| !text.is_empty()).cloned();
     let layers = [
         (flag, Origin::Flag),
@@ -123,7 +114,7 @@ fn locate_file(sources: &Sources) -> Option<PathBuf> {
 fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::UnreadableFile { path: path.to_owned(), source })?;
-    // The parser's full message quotes the line, which may hold a password; its plain one doesn't.
+    // The parser's full message quotes the line, which may contain a password; `message` doesn't.
     text.parse::<toml::Table>().map_err(|error| ConfigError::NotToml {
         path: path.to_owned(),
         line: line_of(&text, error.span()),
@@ -149,7 +140,7 @@ fn file_texts(table: toml::Table, path: Option<&Path>) -> Result<BTreeMap<&'stat
     Ok(texts)
 }
 
-/// A list of words reads like the comma list that flags and variables take.
+/// Returns a value as flags and variables write it: a list becomes comma-separated. `None` for any other type.
 fn scalar_text(value: toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text),

@@ -1,12 +1,11 @@
-//! Which media types may be uploaded: `*/*`, or a comma list such as `image/*, application/pdf`.
+//! The media types that may be uploaded: `*/*`, or a comma list such as `image/*, application/pdf`.
 
 use std::fmt;
 
-/// Types that are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaTypes(Vec<Pattern>);
 
-/// `type/subtype` in lower case; the subtype may be `*`, and both together.
+/// `type/subtype` in lower case; either may be `*`, but `*` as type needs `*` as subtype.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern {
     kind: Box<str>,
@@ -14,13 +13,12 @@ struct Pattern {
 }
 
 impl MediaTypes {
-    /// Reads a setting, or says what it must be.
+    /// Parses the setting; the error is what it must be.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let patterns: Option<Vec<_>> = text.split(',').map(|item| pattern(item.trim())).collect();
         patterns.map(Self).ok_or_else(|| "a comma list of types such as image/*, video/mp4 or */*".to_owned())
     }
 
-    /// Whether files of this type may come in.
     #[must_use]
     pub fn allow(&self, mime: &str) -> bool {
         let essence = mime.split(';').next().unwrap_or_default().trim();
@@ -29,7 +27,7 @@ impl MediaTypes {
         self.0.iter().any(|pattern| fits(&pattern.kind, kind) && fits(&pattern.subtype, subtype))
     }
 
-    /// Whether any type may come in that is of a kind such as `image`.
+    /// Returns whether any subtype of a type such as `image` may be uploaded.
     #[must_use]
     pub fn allow_some_of(&self, kind: &str) -> bool {
         self.0.iter().any(|pattern| matches!(&*pattern.kind, "*") || pattern.kind.eq_ignore_ascii_case(kind))

@@ -1,32 +1,27 @@
-//! The one table of settings: name, meaning, default. Flags, environment names, the keys of the file, `--help`,
-//! `selkie config`, the sample file and the table in docs/settings.md are derived from it.
-//!
-//! Knows nothing of where values come from (`layers`) or what they become (`Config`).
+//! The table of settings: name, meaning, default. Flags, environment variables, file keys, `--help`, `selkie config`,
+//! the sample file and docs/settings.md are derived from it. Knows neither the sources of values (`layers`) nor their
+//! types (`Config`).
 
 use super::layers::Origin;
 
-/// Who may see a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// Printed by `selkie config` and in messages.
+    /// May be printed.
     Plain,
-    /// Never printed, never in a message, and not given by a flag: every user of the machine could
-    /// read it in the list of processes.
+    /// Never printed, and has no flag: every user of the machine could read it in the process list.
     Secret,
 }
 
-/// One row of [`SETTINGS`].
 #[derive(Debug)]
 pub struct Setting {
-    /// Name in the file; the flag and the environment name derive from it.
+    /// Name in the file; those of the flag and the environment variable derive from it.
     pub name: &'static str,
-    /// What stands for the value in `--help`.
+    /// Placeholder of the value in `--help`.
     pub value_name: &'static str,
-    /// What it does, for `--help`, docs/settings.md and the sample file.
+    /// For `--help`, docs/settings.md and the sample file.
     pub help: &'static str,
-    /// The value where nobody sets one; without one, the setting is optional.
+    /// `None`: the setting is optional.
     pub default: Option<&'static str>,
-    /// Who may see its value.
     pub visibility: Visibility,
 }
 
@@ -43,32 +38,32 @@ impl Setting {
         Self { visibility: Visibility::Secret, ..self }
     }
 
-    /// Whether a flag may give it. The environment and the file may give every setting.
+    /// Returns whether the setting has a flag; all settings have a variable and a key of the file.
     #[must_use]
     pub fn has_flag(&self) -> bool {
         self.visibility == Visibility::Plain
     }
 
-    /// The flag, without dashes in front: `pool-size`.
+    /// Returns the flag without leading dashes: `pool-size`.
     #[must_use]
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
 
-    /// The environment name: `SELKIE_POOL_SIZE`.
+    /// Returns the environment variable: `SELKIE_POOL_SIZE`.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
-    /// All its spellings, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
+    /// Returns all spellings, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
     #[must_use]
     pub fn spellings(&self) -> String {
         let rest = format!("{}, or `{}` in the file", self.variable(), self.name);
         if self.has_flag() { format!("--{}, {rest}", self.flag()) } else { rest }
     }
 
-    /// The one spelling that was used, for messages.
+    /// Returns the spelling in that source, for messages.
     #[must_use]
     pub fn place(&self, origin: Origin) -> String {
         match origin {
@@ -80,7 +75,7 @@ impl Setting {
     }
 }
 
-/// A `selkie.toml` with every setting, each commented out with its default.
+/// Returns a `selkie.toml` with all settings, each commented out with its default.
 #[must_use]
 pub fn sample_file() -> String {
     let mut file = "# Settings of Selkie: remove the # before those to change.\n".to_owned();
@@ -92,13 +87,12 @@ pub fn sample_file() -> String {
     file
 }
 
-/// The row named `name`.
 #[must_use]
 pub fn find_setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
-/// Every setting but `accounts`, a table that only the file can hold.
+/// All settings except `accounts`, a table that only the file can have.
 pub static SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS", "Address on which the origin listens").or("127.0.0.1:8080"),
     Setting::new("data_dir", "DIR", "Directory of the installation's secret, its private MariaDB and its media").or(".selkie"),

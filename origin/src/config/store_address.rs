@@ -1,63 +1,59 @@
-//! Where objects are kept: what the settings `media_store` and `media_s3_…` say.
-//!
-//! Opens nothing, and asks nobody whether the place exists.
+//! The location of the media store, parsed from the settings `media_store` and `media_s3_…`. Doesn't check that it
+//! exists.
 
 use std::path::PathBuf;
 
 use secrecy::SecretString;
 use url::Url;
 
-/// Most bytes of a bucket's name, as S3 has it.
+/// S3's limit of a bucket's name.
 const BUCKET_MAX_BYTES: usize = 63;
 
-/// Most bytes of a prefix: S3 allows a key 1,024, and ours take 50 of them.
+/// S3 allows a key 1,024 bytes, of which Selkie's own part takes 50.
 const PREFIX_MAX_BYTES: usize = 512;
 
-/// The place where objects are kept, with all that is needed to get there.
+/// The location of the media store, and how to access it.
 #[derive(Debug, Clone)]
 pub enum StoreAddress {
-    /// A directory of this machine, by its absolute path.
+    /// An absolute path.
     Directory(PathBuf),
-    /// A bucket.
     Bucket(Box<BucketAddress>),
 }
 
-/// A bucket of S3, or of a service that speaks like it.
+/// A bucket of S3 or a compatible service.
 #[derive(Debug, Clone)]
 pub struct BucketAddress {
-    /// Its name.
     pub bucket: String,
-    /// The folder in it that is ours; may be empty. No `/` at either end.
+    /// The folder of Selkie's objects, without `/` at either end; may be empty.
     pub prefix: String,
-    /// Where the service is; without one, Amazon's of the region.
+    /// `None`: Amazon's endpoint of the region.
     pub endpoint: Option<Url>,
-    /// The region that requests are signed for.
+    /// The region in request signatures.
     pub region: String,
-    /// The access key's id; a bucket without one can't be opened.
+    /// Needed to open the bucket.
     pub access_key: Option<SecretString>,
-    /// The access key's secret; a bucket without one can't be opened.
+    /// Needed to open the bucket.
     pub secret_key: Option<SecretString>,
     /// Where the bucket's name stands in a URL.
     pub addressing: Addressing,
 }
 
-/// Where the bucket's name stands in a URL.
+/// How URLs name the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {
-    /// In the path: `https://host/bucket/key`.
+    /// `https://host/bucket/key`.
     Path,
-    /// In the host: `https://bucket.host/key`.
+    /// `https://bucket.host/key`.
     Host,
 }
 
-/// What the setting `media_store` names.
+/// The value of `media_store`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreName {
     /// `file:///absolute/path`.
     Directory(PathBuf),
     /// `s3://bucket/prefix`.
     Bucket {
-        /// The bucket.
         bucket: String,
         /// Without `/` at either end; may be empty.
         prefix: String,
@@ -65,10 +61,10 @@ pub enum StoreName {
 }
 
 impl StoreName {
-    /// Reads `file:///absolute/path` or `s3://bucket[/prefix]`.
+    /// Parses `file:///absolute/path` or `s3://bucket[/prefix]`.
     ///
     /// # Errors
-    /// What the text must be instead; never repeats the text.
+    /// What the text must be; never repeats the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "file:///absolute/path or s3://bucket/prefix".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;
@@ -105,10 +101,10 @@ fn prefix(path: &str) -> Result<String, String> {
         .ok_or_else(|| "s3://bucket/prefix with a prefix of letters, digits, -, _ and . between slashes".to_owned())
 }
 
-/// Reads the setting `media_s3_endpoint`.
+/// Parses `media_s3_endpoint`.
 ///
 /// # Errors
-/// What the text must be instead.
+/// What the text must be.
 pub fn endpoint(text: &str) -> Result<Url, String> {
     let form = || "a URL such as https://s3.example.org, without a bucket or a path".to_owned();
     let url = Url::parse(text).map_err(|_| form())?;

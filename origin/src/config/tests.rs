@@ -1,5 +1,3 @@
-//! The configuration: what wins, and what is refused with which words.
-
 use super::*;
 
 fn sources(file: &str) -> (tempfile::TempDir, Sources) {

@@ -1,5 +1,4 @@
-//! From a setting's text to its value. Each function answers with what the value must be, a clause
-//! that completes "`name` must be …"; none repeats the text, which may be secret.
+//! Parses settings. Errors complete the sentence "`name` must be …" and never repeat the text, which may be secret.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,21 +8,20 @@ use shared::rate::RateLimit;
 
 use super::BaseUrl;
 
-/// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// For people.
+    /// Readable text.
     Pretty,
-    /// Pretty on a terminal, else JSON.
+    /// Readable text on a terminal, else JSON.
     Auto,
 }
 
-/// Longest time that a setting may name: a mistaken unit should be told, not waited for.
+/// Longest timeout: more is a mistake in the unit.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Longest time for which a setting may have something kept.
+/// Longest time for which data may be stored.
 const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 type Parsed<T> = Result<T, String>;
@@ -43,7 +41,7 @@ pub(super) fn time(text: &str) -> Parsed<Duration> {
     }
 }
 
-/// A time for which something is kept.
+/// Parses a time for which data are stored.
 pub(super) fn lifetime(text: &str) -> Parsed<Duration> {
     let time = humantime::parse_duration(text).ok();
     time.filter(|time| (Duration::from_secs(1)..=LIFETIME_MAX).contains(time))
@@ -57,7 +55,7 @@ pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {
         .ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
-/// `on` or `off`, as two values of the caller's that say more.
+/// Parses `on` or `off` as one of two given values.
 pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     match text {
         "on" => Ok(on),
@@ -66,7 +64,7 @@ pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     }
 }
 
-/// `off`, or how often one key may call.
+/// Parses a rate limit; `None` for `off`.
 pub(super) fn rate_limit(text: &str) -> Parsed<Option<RateLimit>> {
     match text {
         "off" => Ok(None),

@@ -1,5 +1,5 @@
-//! Words and sentences for the demo, read out of the text files beside this one, and the generator that picks among
-//! them. Knows nothing of tables or SQL.
+//! The demo's words and sentences, read from the text files beside this file, and a generator that picks among them.
+//! Knows no tables and no SQL.
 
 use std::iter::once;
 
@@ -9,7 +9,7 @@ const REMARKS: &str = include_str!("comments.txt");
 
 const SEASONS: [&str; 4] = ["spring", "summer", "autumn", "winter"];
 
-/// What one category's posts are made of.
+/// Text for the posts of one category.
 #[derive(Default)]
 pub(super) struct Topic {
     pub(super) category: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Topic {
     closings: Vec<&'static str>,
 }
 
-/// A subject in a place at a time of the year: what one post, and the remarks under it, are about.
+/// The subject, place and season of one post and its comments.
 pub(super) struct Scene {
     pub(super) subject: &'static str,
     pub(super) place: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Remarks {
     pub(super) answers: Vec<&'static str>,
 }
 
-/// Every topic, in the file's order.
+/// Returns all topics in the file's order.
 pub(super) fn topics() -> Vec<Topic> {
     let mut topics: Vec<Topic> = Vec::new();
     for (mark, text) in marked_lines(TOPICS) {
@@ -59,12 +59,11 @@ pub(super) fn topics() -> Vec<Topic> {
     topics
 }
 
-/// Names with their countries.
+/// Returns names with their countries.
 pub(super) fn people() -> Vec<(&'static str, &'static str)> {
     PEOPLE.lines().filter_map(|line| line.split_once('|')).collect()
 }
 
-/// First remarks and answers to them.
 pub(super) fn remarks() -> Remarks {
     let mut remarks = Remarks { first: Vec::new(), answers: Vec::new() };
     for (mark, text) in marked_lines(REMARKS) {
@@ -82,18 +81,18 @@ fn marked_lines(text: &'static str) -> impl Iterator<Item = (&'static str, &'sta
 }
 
 impl Topic {
-    /// What the next post of this topic is about.
+    /// Returns a random scene of this topic.
     pub(super) fn scene(&self, dice: &mut Dice) -> Scene {
         Scene { subject: dice.pick(&self.subjects), place: dice.pick(&self.places), season: dice.pick(&SEASONS) }
     }
 
-    /// A title of at most 200 characters.
+    /// Returns a title of at most 200 characters.
     pub(super) fn title(&self, scene: &Scene, dice: &mut Dice) -> String {
         let pattern = dice.pick(&self.titles);
         scene.fill(pattern, dice)
     }
 
-    /// Three to eight sentences, none of them twice.
+    /// Returns three to eight different sentences.
     pub(super) fn body(&self, scene: &Scene, dice: &mut Dice) -> String {
         let count = 1 + dice.below(6);
         let middles = dice.some_of(&self.middles, count);
@@ -104,7 +103,7 @@ impl Topic {
 }
 
 impl Scene {
-    /// The pattern with its slots filled and its first letter made a capital.
+    /// Fills the pattern's placeholders and capitalises its first letter.
     pub(super) fn fill(&self, pattern: &str, dice: &mut Dice) -> String {
         let number = (3 + dice.below(57)).to_string();
         let text = pattern
@@ -117,8 +116,7 @@ impl Scene {
     }
 }
 
-/// A linear congruential generator (Knuth's MMIX constants): the same demo on every machine, which is all that is asked
-/// of it.
+/// A linear congruential generator (Knuth's MMIX constants), which makes the same demo on every machine.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -126,19 +124,19 @@ impl Dice {
         Self(20_231_120)
     }
 
-    /// A whole number below `n`.
+    /// Returns a number below `n`.
     pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The low bits of such a generator repeat early, so the high ones are used.
+        // The low bits have short periods, so the high ones are used.
         usize::try_from(self.0 >> 33).unwrap_or(0) % n.max(1)
     }
 
-    /// One of the list, which must not be empty.
+    /// Returns an item of the list, which must not be empty.
     pub(super) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// `count` different ones of the list, in its order.
+    /// Returns `count` different items in the list's order.
     pub(super) fn some_of<T: Copy>(&mut self, list: &[T], count: usize) -> Vec<T> {
         let mut left = count.min(list.len());
         let mut chosen = Vec::with_capacity(left);

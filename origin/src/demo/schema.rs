@@ -1,8 +1,7 @@
-//! The demo's tables. Between them they have every kind of column and key that a first look at the API wants to see:
-//! foreign keys that cascade, restrict and set null, a composite key, a unique key, an ENUM, full-text indexes, JSON,
-//! DECIMAL, DATE and DATETIME.
+//! The demo's tables, which have many kinds of columns and keys: foreign keys that cascade, restrict and set null, a
+//! composite key, a unique key, ENUM, full-text indexes, JSON, DECIMAL, DATE and DATETIME.
 
-/// `CREATE TABLE` statements, in an order in which their foreign keys resolve.
+/// `CREATE TABLE` statements, ordered by their foreign keys.
 pub(super) const TABLES: [&str; 5] = [AUTHORS, TAGS, POSTS, POST_TAGS, COMMENTS];
 
 const AUTHORS: &str = "CREATE TABLE authors (

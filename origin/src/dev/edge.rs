@@ -1,5 +1,5 @@
-//! The edge on this machine: Miniflare, which runs the worker in workerd, behind a guard that ends both
-//! with us.
+//! The edge on this machine: Miniflare, which runs the worker in workerd, started by a guard process that ends both
+//! when `selkie dev` ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,55 +15,48 @@ use super::{EdgePlan, environment, probe};
 use crate::config::Config;
 use crate::process::{self, LastSignal};
 
-/// How long it may take to answer: it builds the worker first, where its sources changed.
+/// Longest wait for the edge's first answer: the worker is built first if its sources changed.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// How long the guard may take to end it; the guard itself takes less.
+/// Longest wait for the guard, which itself needs less to end the edge.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Lines of its log that are told when it fails.
+/// Lines of the log that an error quotes.
 const LOG_TAIL_LINES: usize = 12;
 
-/// What `wrangler dev` does, without its proxy and debugger; it says why.
+/// Does what `wrangler dev` does, without its proxy and debugger, for reasons given there.
 const RUNNER: &str = "tools/edge-dev.mjs";
 
-/// There if wrangler is installed.
+/// Exists if wrangler is installed.
 const WRANGLER: &str = "node_modules/wrangler/package.json";
 
-/// Why the edge doesn't run.
 #[derive(Debug, thiserror::Error)]
 pub enum EdgeError {
-    /// The directory holds no worker's configuration.
     #[error("there is no wrangler.toml in {0}")]
     NoConfiguration(PathBuf),
-    /// Wrangler isn't installed there.
     #[error("wrangler is not installed in {0}")]
     NoWrangler(PathBuf),
-    /// A program or file couldn't be used.
+    /// A program couldn't be started, or a file not be opened.
     #[error("the edge couldn't be started: {0}")]
     Start(#[source] io::Error),
-    /// It ended.
     #[error("the edge ended; the last lines of {log}:\n{tail}", log = log.display())]
     Ended {
-        /// Its log.
         log: PathBuf,
-        /// The log's end.
+        /// The last lines of the log.
         tail: String,
     },
-    /// It doesn't answer.
+    /// The edge doesn't answer in time.
     #[error("the edge doesn't answer on {address}; the last lines of {log}:\n{tail}", log = log.display())]
     Silent {
-        /// Where it should.
         address: SocketAddr,
-        /// Its log.
         log: PathBuf,
-        /// The log's end.
+        /// The last lines of the log.
         tail: String,
     },
 }
 
 impl EdgeError {
-    /// How to mend it, if that can be said.
+    /// Returns how to fix the error; `None` if unknown.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -76,7 +69,6 @@ impl EdgeError {
     }
 }
 
-/// The running edge.
 #[derive(Debug)]
 pub(super) struct Edge {
     guard: Child,
@@ -84,7 +76,7 @@ pub(super) struct Edge {
     log: PathBuf,
 }
 
-/// Whether what the edge needs is there.
+/// Checks that the files that the edge needs exist.
 pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
     if !root.join("wrangler.toml").is_file() {
         return Err(EdgeError::NoConfiguration(root.to_owned()));
@@ -96,7 +88,7 @@ pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
 }
 
 impl Edge {
-    /// Starts it; it doesn't answer yet.
+    /// Starts the guard, without waiting for the edge to answer.
     pub(super) async fn start(config: &Config, plan: &EdgePlan) -> Result<Self, EdgeError> {
         let log = config.data_dir.join("edge.log");
         let output = log_file(&log).map_err(EdgeError::Start)?;
@@ -114,7 +106,7 @@ impl Edge {
             .arg(config.data_dir.join("wrangler"))
             .envs(variables(&config.data_dir))
             .current_dir(&plan.root)
-            // The guard lives until this pipe's other end, which we hold, is closed.
+            // The guard ends the edge when this process closes the pipe, or ends.
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors);
@@ -123,9 +115,9 @@ impl Edge {
         Ok(Self { guard, listen: plan.listen, log })
     }
 
-    /// Calls `ready` when it answers, and returns when it ends, which is a fault.
+    /// Calls `ready` once the edge answers. Returns only with an error: the edge ended, or doesn't answer in time.
     pub(super) async fn run(&mut self, ready: impl FnOnce()) -> Result<(), EdgeError> {
-        // `wait` would close the pipe that the guard listens to.
+        // `wait` would close the pipe, and so end the guard.
         let held = self.guard.stdin.take();
         let answering = probe::answers_within(self.listen, START_LIMIT);
         tokio::select! {
@@ -135,7 +127,7 @@ impl Edge {
             _ = self.guard.wait() => return Err(self.ended()),
         }
         ready();
-        // Its status says nothing that the log doesn't.
+        // The log says more than the exit status.
         let _ = self.guard.wait().await;
         drop(held);
         Err(self.ended())
@@ -150,8 +142,8 @@ impl Edge {
     }
 }
 
-/// Wrangler tells nobody of its use, asks nothing, and keeps its own notes with our data, so that two
-/// of them can run side by side.
+/// Keeps wrangler from sending metrics and asking questions, and keeps its files in the data directory, so that two
+/// edges can run side by side.
 fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
     let registry = data_dir.join("wrangler/registry").into_os_string();
     let logs = data_dir.join("wrangler/logs").into_os_string();

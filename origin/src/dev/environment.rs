@@ -1,5 +1,5 @@
-//! The two files that `selkie dev` leaves for others, both of mode 0600: `dev.env` for people and tests,
-//! which is also where the keys are remembered between starts, and `dev.vars` for the worker.
+//! The two files that `selkie dev` writes, both of mode 0600: `dev.env` for people and tests, from which the next start
+//! reads the keys, and `dev.vars` for the worker.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crate::config::Config;
 use crate::files::replace_private;
 use crate::system::edge_secret::EdgeSecret;
 
-/// How much longer the edge waits than a statement may run: the origin then answers by itself.
-const EDGE_PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer than `query_timeout` the edge waits for the origin, which then answers by itself.
+const EDGE_EXTRA_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The keys of an earlier start.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// What `dev.env` holds; nothing, if it isn't there or is no longer readable.
+    /// Reads the keys in `dev.env`; `None` for each that can't be read.
     pub(super) fn read(data_dir: &Path) -> Self {
         let text = std::fs::read_to_string(path(data_dir)).unwrap_or_default();
         Self { full_key: value(&text, "SELKIE_FULL_KEY"), read_key: value(&text, "SELKIE_READ_KEY") }
@@ -37,14 +37,14 @@ pub(super) fn path(data_dir: &Path) -> PathBuf {
     data_dir.join("dev.env")
 }
 
-/// The worker's variables, in the form that wrangler reads.
+/// Returns the path of the worker's variables, in wrangler's format.
 pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
     data_dir.join("dev.vars")
 }
 
-/// Writes both files. No value holds a character that a shell or wrangler would read otherwise.
+/// Writes both files. The values need no escaping for a shell or for wrangler.
 pub(super) fn write(config: &Config, running: &Running, jwks: &str, secret: &EdgeSecret) -> Result<(), DevError> {
-    let timeout = (config.query_timeout + EDGE_PATIENCE).as_millis();
+    let timeout = (config.query_timeout + EDGE_EXTRA_TIMEOUT).as_millis();
     let vars = [
         ("ORIGINS", running.origin_url.clone()),
         ("JWKS", format!("'{jwks}'")),

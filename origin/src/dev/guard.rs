@@ -1,7 +1,5 @@
-//! A small process between us and a program that starts programs of its own (wrangler starts workerd):
-//! when we end, however we end, it ends them all.
-//!
-//! It holds the reading end of a pipe whose other end only we hold. The kernel closes that with us.
+//! A process between `selkie dev` and a program with child processes of its own (Miniflare starts workerd). Ends them
+//! all when `selkie dev` ends for any reason, which the kernel signals by closing the pipe to its standard input.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -19,20 +17,18 @@ use tokio::time::{Instant, sleep};
 use crate::process::{self, LastSignal};
 use crate::signal;
 
-/// How long the programs may take to end by themselves.
+/// How long the processes may take to end after SIGTERM, before SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// Between two looks at whether they have.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs `program` in a process group of its own until it ends, standard input is closed, or a signal
-/// says to stop; then ends every process of the group. Answers with the program's status, where it
-/// ended by itself.
+/// Runs `program` in its own process group until it ends, standard input is closed, or a stop signal comes; then ends
+/// every process of the group. Returns the program's status, or `None` if it was stopped.
 ///
 /// # Errors
 /// The program can't be started.
 pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<ExitStatus>> {
-    // Those whose parent ends before them become our children, so that we can wait for them too.
+    // Makes orphaned descendants children of this process, so that it can wait for them.
     set_child_subreaper(Some(getpid()))?;
     let stop = signal::stop_token()?;
     let mut command = process::tied(program, LastSignal::Term);
@@ -54,17 +50,17 @@ async fn closed_input() {
     let (sender, closed) = oneshot::channel::<()>();
     std::thread::spawn(move || {
         let mut spare = [0_u8; 64];
-        // A fault ends it as the end does.
+        // An error counts as the end.
         while matches!(io::stdin().read(&mut spare), Ok(1..)) {}
         drop(sender);
     });
-    // It is never sent to: the end of the thread is the message.
+    // Nothing is sent: the thread's end closes the channel.
     let _ = closed.await;
 }
 
 async fn end(group: Pid, child: &mut Child) {
     let deadline = Instant::now() + END_LIMIT;
-    // Failures here mean that nobody is left.
+    // A failure means that the group has no process left.
     let _ = kill_process_group(group, Signal::TERM);
     loop {
         let _ = child.try_wait();
@@ -75,6 +71,6 @@ async fn end(group: Pid, child: &mut Child) {
         if Instant::now() > deadline {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
 }

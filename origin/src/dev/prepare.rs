@@ -1,5 +1,4 @@
-//! What a first start finds ready: the project, its demo database, and two keys. Later starts find them
-//! as they were left.
+//! Creates the project, its demo database and two keys at the first start; later starts reuse them.
 
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::{Access, KeySet, verify};
@@ -11,33 +10,30 @@ use crate::system::keys::is_live;
 use crate::system::projects::{DEFAULT_PROJECT, Presence};
 use crate::system::{System, SystemError};
 
-/// The database with something in it.
 const DATABASE: &str = "demo";
 
-/// What lists show as the keys' name.
 const KEY_NAME: &str = "selkie dev";
 
-/// What is ready.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) project: ProjectName,
     pub(super) database: DatabaseName,
     pub(super) full_key: String,
     pub(super) read_key: String,
-    /// The public keys, as the edge is given them.
+    /// The public keys for the edge, as a JWK set.
     pub(super) jwks: String,
 }
 
-/// Whose MariaDB it is.
+/// Who else may use the MariaDB server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
-    /// Ours alone: what is called as the demo is the demo.
+    /// Nobody: a database with the demo's name is the demo.
     Private,
-    /// Somebody's, who may have a database of that name.
+    /// Others, who may have a database with the demo's name.
     Named,
 }
 
-/// Makes ready what isn't.
+/// Creates what is missing.
 ///
 /// # Errors
 /// MariaDB failed or denies a right.
@@ -58,15 +54,15 @@ pub(super) async fn prepare(
         issued: system.keys.list(Some(&project)).await?,
     };
     Ok(Prepared {
-        full_key: keys.kept_or_new(remembered.full_key.as_deref(), Access::Full).await?,
-        read_key: keys.kept_or_new(remembered.read_key.as_deref(), Access::Read).await?,
+        full_key: keys.reuse_or_issue(remembered.full_key.as_deref(), Access::Full).await?,
+        read_key: keys.reuse_or_issue(remembered.read_key.as_deref(), Access::Read).await?,
         jwks: keys.verifying.to_jwks(),
         project,
         database,
     })
 }
 
-/// The project owns the demo only once it is whole, so that a start that was cut short is noticed.
+/// Fills the demo database before the project adopts it, so that an interrupted start is noticed by the next.
 async fn demo(system: &System, server: Server, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
     let whole = |presence| presence == Presence::Present;
@@ -95,7 +91,7 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    async fn kept_or_new(&self, remembered: Option<&str>, access: Access) -> Result<String, SystemError> {
+    async fn reuse_or_issue(&self, remembered: Option<&str>, access: Access) -> Result<String, SystemError> {
         match remembered {
             Some(token) if self.works(token, access) => Ok(token.to_owned()),
             _ => {

@@ -1,4 +1,4 @@
-//! Whether an HTTP server answers on an address of this machine.
+//! Waits for an HTTP server on this machine to answer.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,16 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long one answer may take.
+/// Longest wait for one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Between two tries.
-const TRY_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The head of a good answer.
 const GOOD: &[u8] = b"HTTP/1.1 200";
 
-/// Asks for `/healthz` until it answers well, or `limit` has passed.
+/// Polls `/healthz` until it answers 200. Returns `false` if `limit` passes before.
 pub(super) async fn answers_within(address: SocketAddr, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     loop {
@@ -28,7 +26,7 @@ pub(super) async fn answers_within(address: SocketAddr, limit: Duration) -> bool
         if Instant::now() > deadline {
             return false;
         }
-        sleep(TRY_AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -41,7 +39,7 @@ async fn ask(address: SocketAddr) -> io::Result<bool> {
     Ok(head == GOOD)
 }
 
-/// How callers on this machine reach what listens on `address`.
+/// Returns the URL of a server listening on `address`, for callers on this machine.
 pub(super) fn url(address: SocketAddr) -> String {
     format!("http://{}", callable(address))
 }

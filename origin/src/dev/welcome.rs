@@ -1,10 +1,9 @@
-//! What `selkie dev` prints once all of it answers: where it is, the keys, and calls to paste.
+//! What `selkie dev` prints once everything runs: addresses, keys, and calls to paste.
 
 use serde_json::json;
 
 use super::Running;
 
-/// The text for a person.
 #[must_use]
 pub fn welcome(running: &Running) -> String {
     let file = running.environment_file.display().to_string();
@@ -25,11 +24,11 @@ pub fn welcome(running: &Running) -> String {
     text
 }
 
-/// Five calls and what each is for. Pasted in a shell, each works by itself.
+/// Returns five shell commands, each with its purpose.
 fn calls(running: &Running) -> [(&'static str, String); 5] {
-    let door = running.edge_url.as_ref().unwrap_or(&running.origin_url);
+    let base_url = running.edge_url.as_ref().unwrap_or(&running.origin_url);
     let database = &running.database;
-    let records = format!("{door}/api/v1/crud/{database}");
+    let records = format!("{base_url}/api/v1/crud/{database}");
     let read = format!("-H 'Authorization: Bearer {}'", running.read_key);
     let full = format!("-H 'Authorization: Bearer {}' -H 'Content-Type: application/json'", running.full_key);
     let filter = r#"query={"is_published":1,"views":{"value":100,"equality":">"}}"#;
@@ -50,7 +49,7 @@ fn calls(running: &Running) -> [(&'static str, String); 5] {
         ),
         ("one author", format!("curl '{records}/authors/1' {read}")),
         ("a new comment; the answer is its id", format!("curl -X POST '{records}/comments' {full} -d '{comment}'")),
-        ("SQL", format!("curl -X POST '{door}/api/v1/sql' {full} -d '{sql}'")),
+        ("SQL", format!("curl -X POST '{base_url}/api/v1/sql' {full} -d '{sql}'")),
         ("what a table holds, and what this key may do with it", format!("curl -X OPTIONS '{records}/posts' {read}")),
     ]
 }

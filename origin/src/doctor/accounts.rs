@@ -1,5 +1,5 @@
-//! Checks of MariaDB's accounts: each project's two have exactly their rights and can log in; nobody
-//! else has rights on everybody's behalf.
+//! Checks of MariaDB's accounts: those of each project can log in and have exactly their rights, and there are neither
+//! anonymous accounts nor rights of everybody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::system::projects::{excess, lack, spellings};
 
 const CHECK: &str = "grants";
 
-/// The projects' accounts.
+/// Checks the accounts of all projects.
 pub(super) async fn check(system: &System) -> Vec<Finding> {
     match examine(system).await {
         Ok(findings) => findings,
@@ -49,20 +49,20 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
             findings.push(judge(system, &row.name, access, &databases, check));
         }
     }
-    // First: nothing else can be judged before it is mended.
+    // First, since the shadowed accounts can't be checked before.
     findings.splice(0..0, shadowed.iter().map(|(host, names)| shadow(host, names)));
     findings.extend(left_over(system, projects.iter().map(|row| &row.name)).await?);
     Ok(findings)
 }
 
-/// The host of the account without a name for which MariaDB took a log-in that it refused. MariaDB
-/// looks for the most exact host first, and only then for the user: such an account comes before one
-/// of any host.
+/// Returns the host of the anonymous account that shadows a refused log-in; `None` if none does. MariaDB matches the
+/// most specific host first and the user name second: an anonymous account at that host wins over a named one at any
+/// host.
 fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> {
     let LoginCheck::Refused(message) = check else {
         return None;
     };
-    // "Access denied for user 'name'@'host' (using password: YES)"
+    // MariaDB's message: "Access denied for user 'name'@'host' (using password: YES)"
     let (_, rest) = message.split_once("'@'")?;
     let (host, _) = rest.split_once('\'')?;
     nameless.iter().map(String::as_str).find(|nameless| nameless.eq_ignore_ascii_case(host))
@@ -112,7 +112,7 @@ fn judge(
     Finding::wrong(CHECK, format!("{name}: {}", faults.join("; ")), mend(system, project))
 }
 
-/// What a ready-made account lacks on databases that are recorded; either spelling of a name will do.
+/// Returns the rights that a ready-made account lacks on recorded databases, whose names may be escaped or not.
 fn missing(state: &AccountState, wanted: &DatabaseRights, databases: &[DatabaseRow]) -> Vec<String> {
     let spelled = |row: &DatabaseRow| {
         let plain = row.name.as_str();
@@ -132,7 +132,7 @@ fn mend(system: &System, project: &ProjectName) -> String {
     }
 }
 
-/// Accounts named like ours of projects that don't exist.
+/// Finds accounts with Selkie's names that belong to no existing project.
 async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>) -> Result<Vec<Finding>, AdminError> {
     let known: BTreeSet<String> = projects
         .flat_map(|project| [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user))
@@ -151,9 +151,8 @@ async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>
         .collect())
 }
 
-/// Accounts without a name, and rights of everybody, such as those on the test schema that a fresh
-/// MariaDB may bring along.
-pub(super) async fn strangers(system: &System) -> Vec<Finding> {
+/// Finds anonymous accounts and rights of everybody, such as those on the test schema that a fresh MariaDB may have.
+pub(super) async fn unexpected_grants(system: &System) -> Vec<Finding> {
     match system.admin.strange_grants().await {
         Err(error) => vec![Finding::fault(CHECK, &error)],
         Ok(None) => vec![Finding::warning(
@@ -162,14 +161,14 @@ pub(super) async fn strangers(system: &System) -> Vec<Finding> {
             "give it SELECT on mysql.*",
         )],
         Ok(Some(grants)) if grants.is_empty() => {
-            vec![Finding::ok(CHECK, "no account is nameless, and everybody has no rights")]
+            vec![Finding::ok(CHECK, "there are neither anonymous accounts nor rights of everybody")]
         }
         Ok(Some(grants)) => grants
             .iter()
             .map(|grant| match &grant.pattern {
                 None => Finding::warning(
                     CHECK,
-                    format!("the account {} needs no name, and may stand in for a project's", grant.grantee),
+                    format!("the anonymous account {} may shadow a project's account", grant.grantee),
                     format!("drop it: DROP USER {}", grant.grantee),
                 ),
                 Some(pattern) => Finding::wrong(

@@ -1,4 +1,4 @@
-//! Checks of this machine: directories, files, the clock.
+//! Checks of this machine: directory, secret file, clock.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -7,12 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Finding;
 
-/// Seconds since 1970, with fractions.
+/// Returns seconds since 1970, with fractions.
 pub(super) fn clock() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |age| age.as_secs_f64())
 }
 
-/// Whether the data directory is there and takes files.
+/// Checks that the data directory exists and is writable.
 pub(super) fn data_dir(path: &Path) -> Finding {
     let check = "data";
     match write_probe(path) {
@@ -28,12 +28,12 @@ pub(super) fn data_dir(path: &Path) -> Finding {
 fn write_probe(path: &Path) -> io::Result<()> {
     let probe = path.join(format!(".doctor-{}", std::process::id()));
     let written = std::fs::OpenOptions::new().write(true).create_new(true).open(&probe).map(drop);
-    // Nothing is lost if it stays: it is empty.
+    // The file is empty: it does no harm if it stays.
     let _ = std::fs::remove_file(&probe);
     written
 }
 
-/// Whether the secret is for its owner only.
+/// Checks that only its owner can read the secret.
 pub(super) fn secret_file(path: &Path) -> Finding {
     let check = "secret";
     match std::fs::metadata(path) {
@@ -48,7 +48,7 @@ pub(super) fn secret_file(path: &Path) -> Finding {
         Err(error) => Finding::wrong(
             check,
             format!("the installation secret {} can't be read: {error}", path.display()),
-            "restore it from a backup: without it every key and account ends",
+            "restore it from a backup: without it no key and no account is valid",
         ),
     }
 }

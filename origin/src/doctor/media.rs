@@ -1,4 +1,4 @@
-//! The check of the media store: whether files can arrive, and the place where they lie answers.
+//! Checks that the media store answers and that files can be staged and stored.
 
 use super::Finding;
 use crate::config::{Config, StoreAddress};
@@ -6,7 +6,6 @@ use crate::media::store::{Store, StoreError};
 
 const CHECK: &str = "store";
 
-/// Whether files can be stored.
 pub(super) async fn store(config: &Config) -> Finding {
     let place = match &config.media_store {
         StoreAddress::Directory(path) => format!("the media store {}", path.display()),

@@ -1,4 +1,4 @@
-//! Limits and shares, by themselves; and the table in the documentation that lists them.
+//! Tests of limits and shares, and of the table in docs/limits.md that lists them.
 
 mod table;
 

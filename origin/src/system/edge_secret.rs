@@ -1,5 +1,5 @@
-//! By what the edge proves to the origin that it is the edge: derived from the installation's secret, so that nobody
-//! has to keep another one. Knows neither HTTP nor where the edge is.
+//! The secret by which the edge proves its identity to the origin, derived from the installation's secret. Knows no
+//! HTTP.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use subtle::ConstantTimeEq as _;
 
 use crate::secret::InstallationSecret;
 
-/// What it is derived for.
+/// The label of the key derivation.
 const LABEL: &str = "edge:secret";
 
-/// The edge's secret. Shows itself only to who asks for its text.
+/// The edge's secret, which `Debug` does not print.
 #[derive(Clone)]
 pub struct EdgeSecret(SecretString);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for EdgeSecret {
 }
 
 impl EdgeSecret {
-    /// The one of this installation.
+    /// Derives the secret of this installation.
     #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
         Self::of(secret.derive(LABEL))
@@ -34,13 +34,13 @@ impl EdgeSecret {
         Self(URL_SAFE_NO_PAD.encode(bytes).into())
     }
 
-    /// What the edge is given: 43 URL-safe characters.
+    /// Returns the value of the worker's `EDGE_SECRET`: 43 URL-safe characters.
     #[must_use]
     pub fn text(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// Whether that is it. Takes as long for any text of its length.
+    /// Compares in constant time (for texts of the same length).
     #[must_use]
     pub fn is(&self, text: &[u8]) -> bool {
         self.text().as_bytes().ct_eq(text).into()

@@ -1,8 +1,6 @@
-//! An opened installation: its secret and the way to its MariaDB, which is started if it is the private
-//! one. What `serve`, `dev` and every command that touches the database begin with.
-//!
-//! Only `serve`, `dev` and `init` may make what is missing: a command that is run with the wrong
-//! settings must not make an installation of its own, and print a key that no origin accepts.
+//! An opened installation: its secret and the address of its MariaDB, which is started if it is private.
+//! Only `serve`, `dev` and `init` create what is missing: a command with wrong settings must not create a second
+//! installation and print keys that no origin accepts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,40 +13,37 @@ use crate::database::admin::{Admin, AdminError};
 use crate::embedded::{Embedded, EmbeddedError, Health, Role};
 use crate::secret::{InstallationSecret, SecretError};
 
-/// An opened installation. [`Installation::close`] it, so that a private MariaDB stops cleanly.
+/// An opened installation. Call [`Installation::close`], so that a private MariaDB stops cleanly.
 #[derive(Debug)]
 pub struct Installation {
-    /// What everything secret derives from.
+    /// The secret from which all others are derived.
     pub secret: Arc<InstallationSecret>,
-    /// How to reach MariaDB as its administrator.
+    /// MariaDB's address, with the administrator's credentials.
     pub database: DatabaseAddress,
     embedded: Option<Embedded>,
 }
 
-/// What an installation is opened for.
+/// Why the installation is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To serve: makes what is missing.
+    /// To serve: creates what is missing.
     Serve,
-    /// To be made: makes what is missing, and ends.
+    /// To create what is missing, and end.
     Init,
-    /// To do one thing with an installation that exists: makes nothing.
+    /// To run a command on an existing installation: creates nothing.
     Command,
 }
 
-/// Why an installation can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallationError {
-    /// The secret can't be read or written.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The private MariaDB doesn't run.
+    /// The private MariaDB can't be started or reached.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// The named MariaDB could not be asked whether it holds an installation.
+    /// The system schema of the named MariaDB could not be read.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// No MariaDB is named, and there is no private one.
     #[error(
         "no installation was found: SELKIE_DATABASE_URL is not set, {}, and the data directory {} \
          holds no private MariaDB",
@@ -56,36 +51,31 @@ pub enum InstallationError {
         data_dir.display()
     )]
     Missing {
-        /// The configuration file that was read.
         file: Option<PathBuf>,
-        /// Where a private MariaDB would be.
+        /// The directory without a private MariaDB.
         data_dir: PathBuf,
     },
-    /// A command found no secret.
     #[error(
         "the secret of the installation was not found: SELKIE_SECRET is not set, and there is no file {}",
         path.display()
     )]
-    NoSecret {
-        /// Where it would be.
-        path: PathBuf,
-    },
-    /// `serve` or `init` found an installation whose secret is missing.
+    NoSecret { path: PathBuf },
+    /// `serve` or `init` found an existing installation without its secret.
     #[error(
         "{database} holds an installation already, but its secret was not found: SELKIE_SECRET is not \
          set, and there is no file {}",
         path.display()
     )]
     SecretLost {
-        /// The MariaDB, in words.
+        /// Describes the MariaDB.
         database: String,
-        /// Where the secret would be.
+        /// The missing file.
         path: PathBuf,
     },
 }
 
 impl InstallationError {
-    /// How to mend it, if that can be said.
+    /// Returns how to fix the error; `None` if unknown.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -110,7 +100,7 @@ impl InstallationError {
         }
     }
 
-    /// Whether the settings name the wrong place, rather than that something failed there.
+    /// Returns whether the settings are wrong, rather than that something failed.
     #[must_use]
     pub fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })
@@ -125,12 +115,11 @@ fn in_file(file: Option<&PathBuf>) -> String {
 }
 
 impl Installation {
-    /// Reads the secret; starts the private MariaDB, or attaches to it, unless the configuration names
-    /// another. Makes the secret and the private MariaDB if they are missing and `purpose` allows it.
+    /// Loads the secret, and starts or attaches to the private MariaDB unless the configuration names another. Creates
+    /// both if they are missing and `purpose` allows it. Contacts a named MariaDB only before it creates a secret.
     ///
     /// # Errors
-    /// There is no secret or no private MariaDB, and none may be made; or one can't be used. A named
-    /// MariaDB is contacted only before a secret is made.
+    /// The secret or the private MariaDB is missing and may not be created, or can't be used.
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {
@@ -152,13 +141,13 @@ impl Installation {
         Ok(Self { secret, database: embedded.address().clone(), embedded: Some(embedded) })
     }
 
-    /// Whether a private MariaDB that this process runs answers, as it changes.
+    /// Returns the health of a private MariaDB that this process runs; `None` for any other.
     #[must_use]
     pub fn database_health(&self) -> Option<watch::Receiver<Health>> {
         self.embedded.as_ref().and_then(Embedded::health)
     }
 
-    /// Stops what was started.
+    /// Stops the private MariaDB, if this process started it.
     pub async fn close(self) {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
@@ -166,8 +155,8 @@ impl Installation {
     }
 }
 
-/// Makes the secret of a new installation. An installation that exists never gets another one: with
-/// it, an origin would change the passwords of all accounts, and no key would be valid.
+/// Creates the secret of a new installation. An existing installation never gets a new one: an origin would then change
+/// the passwords of all accounts, and all keys would be invalid.
 async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSecret, InstallationError> {
     let path = InstallationSecret::path(&config.data_dir);
     if purpose == Purpose::Command {
@@ -180,19 +169,19 @@ async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSec
     Ok(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)?)
 }
 
-/// The MariaDB of the configuration, in words, if it holds an installation.
+/// Describes the configured MariaDB if it has a system schema; `None` if it has none.
 async fn existing(config: &Config) -> Result<Option<String>, InstallationError> {
     let Some(address) = &config.database_url else {
         let data_dir = config.data_dir.display();
         return Ok(Embedded::exists(&config.data_dir).then(|| format!("the private MariaDB in {data_dir}")));
     };
-    // Nothing that this secret derives reaches MariaDB: the version is only read.
+    // The temporary secret is never used: only the schema version is read.
     let admin = Admin::new(address, &InstallationSecret::temporary()?, config.connect_timeout);
     let version = admin.schema_version().await;
     admin.close().await;
     match version {
         Ok(version) => Ok(version.map(|_| format!("MariaDB at {}", address.endpoint))),
-        // An account without any right on `selkie` may still be allowed to create it.
+        // An account without rights on `selkie` may still be allowed to create it.
         Err(AdminError::Denied { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -1,7 +1,6 @@
-//! Keys: issuing, listing and revoking them, and rotating the key that signs them.
-//!
-//! No token and no private key is stored: the signing key's seed is derived from the installation's
-//! secret and its id. What a server asks at each request is in [`registry`].
+//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] checks the keys of requests.
+//! Stores no token and no private key: a signing key's seed is derived from the installation's secret and the signing
+//! key's id.
 
 mod error;
 pub mod registry;
@@ -20,36 +19,32 @@ use crate::database::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
-/// Signing keys that verify at once: the newest signs, the one before lets its tokens live on.
+/// Valid signing keys: the newest signs, the one before only verifies.
 const LIVE_SIGNING_KEYS: usize = 2;
 
-/// Characters of a key's name: the width of its column.
+/// The width of the name's column.
 const NAME_MAX_CHARS: usize = 100;
 
-/// The longest lifetime, a hundred years: more is a mistake in the unit.
+/// A hundred years: more is a mistake in the unit.
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// A key just issued: the only moment at which its token is known.
+/// A new key. Its token is known only now.
 #[derive(Clone)]
 pub struct IssuedKey {
-    /// Its id.
     pub id: Uuid,
-    /// The key itself.
     pub token: String,
-    /// When it ends by itself, seconds since 1970.
+    /// Seconds since 1970; `None`: never expires.
     pub expires_at: Option<u64>,
 }
 
-/// What a rotation of the signing key does.
+/// The effects of a rotation of the signing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// Ids of signing keys that are retired.
     pub retired: Vec<String>,
-    /// Keys that still work and were signed by those: they end with them.
+    /// Valid keys signed by the retired signing keys: they become invalid.
     pub lost: Vec<KeyRow>,
 }
 
-/// The installation's keys. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Keys {
     admin: Admin,
@@ -58,13 +53,12 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keys under this administrator.
     #[must_use]
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, projects: Projects) -> Self {
         Self { admin, secret, projects }
     }
 
-    /// What a start does: there is a signing key.
+    /// Creates a signing key if there is none.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -79,10 +73,10 @@ impl Keys {
         Ok(())
     }
 
-    /// Issues a key. `lifetime` counts from now.
+    /// Issues a key that is valid for `lifetime`, or forever.
     ///
     /// # Errors
-    /// The project is not there, the name or the lifetime can't be; MariaDB failed.
+    /// The project doesn't exist; the name or lifetime is invalid; MariaDB failed.
     pub async fn issue(
         &self,
         project: &ProjectName,
@@ -97,17 +91,17 @@ impl Keys {
         self.prepare().await?;
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
         let id = Uuid::now_v7();
-        // Recorded first: a key that nobody could revoke must not exist.
+        // Recorded before it is signed: a key without a row could not be revoked.
         let row = NewKey { id, project, name, access, kid: &newest.kid, created_at: issued_at, expires_at };
         self.admin.insert_key(&row).await?;
         let claims = Claims::new(id, project, access, issued_at, expires_at);
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
     }
 
-    /// Keys, oldest first; of one project, or of all. Revoked and expired ones too.
+    /// Returns the keys of a project, or all, oldest first, including revoked and expired ones.
     ///
     /// # Errors
-    /// The project is not there; MariaDB failed.
+    /// The project doesn't exist; MariaDB failed.
     pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, KeyError> {
         if let Some(project) = of {
             self.projects.require(project).await?;
@@ -115,10 +109,10 @@ impl Keys {
         Ok(self.admin.keys(of).await?)
     }
 
-    /// Revokes a key: every origin refuses it within a second or so. Again is no fault.
+    /// Revokes a key, which origins refuse within about a second, and returns its status before. Idempotent.
     ///
     /// # Errors
-    /// There is no such key; MariaDB failed.
+    /// The key doesn't exist; MariaDB failed.
     pub async fn revoke(&self, id: Uuid) -> Result<KeyStatus, KeyError> {
         match self.admin.revoke_key(id, now()).await? {
             KeyStatus::Unknown => Err(KeyError::Unknown(id)),
@@ -126,7 +120,7 @@ impl Keys {
         }
     }
 
-    /// What [`Keys::rotate`] would do now.
+    /// Returns what [`Keys::rotate`] would do now.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -139,7 +133,7 @@ impl Keys {
         Ok(Rotation { retired, lost })
     }
 
-    /// Adds a signing key, with which keys are signed from now on, and retires what is beyond two.
+    /// Adds a signing key, which signs from now on, and retires all others but the newest.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -155,10 +149,10 @@ impl Keys {
         outcome
     }
 
-    /// The public keys that verify now, newest first: what the edge is given.
+    /// Returns the valid public keys, newest first.
     ///
     /// # Errors
-    /// There is none yet; MariaDB failed.
+    /// There is no signing key; MariaDB failed.
     pub async fn public_keys(&self) -> Result<KeySet, KeyError> {
         let live = self.live_signing_keys().await?;
         let keys = live.iter().map(|row| self.signing_key(&row.kid).public()).collect();
@@ -177,7 +171,7 @@ impl Keys {
     }
 }
 
-/// Whether a key still works at `now`, as far as its row says.
+/// Returns whether a key is neither revoked nor expired at `now`.
 #[must_use]
 pub fn is_live(key: &KeyRow, now: u64) -> bool {
     key.revoked_at.is_none() && key.expires_at.is_none_or(|end| now < end)

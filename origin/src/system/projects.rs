@@ -1,8 +1,6 @@
-//! Projects: what each owns, and the two MariaDB accounts that its keys run under.
-//!
-//! A project owns the databases recorded for it, and every database named `<project>_…`, which its full
-//! keys may make through SQL. MariaDB enforces it: the accounts are granted on exactly those. Knows no
-//! SQL; `database::admin` writes it.
+//! Projects: the databases that each owns, and the two MariaDB accounts of its keys.
+//! A project owns the databases recorded for it, and all named `<project>_…`, which its full keys may create by SQL.
+//! MariaDB enforces this by grants. Knows no SQL; `database::admin` writes it.
 
 mod check;
 mod databases;
@@ -31,22 +29,21 @@ use crate::database::admin::{
 use crate::database::{AccountSource, Repaired};
 use crate::secret::InstallationSecret;
 
-/// The project that is always there.
+/// The project that always exists.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// Names whose pattern `<project>\_%` would cover a schema of MariaDB's, or which look like ours.
+/// Names whose pattern `<project>\_%` would cover one of MariaDB's schemas, or which look like Selkie's own.
 const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
 
-/// What to do with databases named `<project>_…` that are there before the project is.
+/// How to treat existing databases named `<project>_…` when a project is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Refuse to make the project: they may belong to somebody.
+    /// Refuse to create the project: the databases may belong to somebody.
     Refuse,
-    /// They become the project's.
+    /// The databases become the project's.
     Take,
 }
 
-/// Projects, their databases and accounts. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Projects {
     admin: Admin,
@@ -55,14 +52,14 @@ pub struct Projects {
 }
 
 impl Projects {
-    /// Projects under this administrator. `ready_made` are accounts of the configuration, by project.
+    /// `ready_made` are the accounts in the configuration, by project.
     #[must_use]
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, ready_made: BTreeMap<String, ProjectAccounts>) -> Self {
         Self { admin, secret, ready_made: Arc::new(ready_made) }
     }
 
-    /// The MariaDB account that a project's keys of this access run under. Not looked up: an unknown
-    /// project's account is refused by MariaDB.
+    /// Returns the MariaDB account of a project's keys of this access. The project need not exist: MariaDB then refuses
+    /// the account.
     #[must_use]
     pub fn account(&self, project: &ProjectName, access: Access) -> Account {
         match (self.ready_made.get(project.as_str()), access) {
@@ -83,7 +80,7 @@ impl Projects {
         }
     }
 
-    /// The accounts of all projects, as pools need them.
+    /// Returns how connection pools find and repair the accounts of projects.
     #[must_use]
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
@@ -103,17 +100,18 @@ impl Projects {
         AccountSource::new(move |project, access| finding.account(project, access), repair)
     }
 
-    /// Whether a project's accounts come from the configuration.
+    /// Returns whether a project's accounts come from the configuration.
     #[must_use]
     pub fn is_ready_made(&self, project: &ProjectName) -> bool {
         self.ready_made.contains_key(project.as_str())
     }
 
-    /// What a start does: the default project is there, and every project's accounts are right. Waits
-    /// for others of this installation that do the same.
+    /// Creates the default project if missing, and corrects or checks the accounts of all projects. Holds the
+    /// installation's lock meanwhile.
     ///
     /// # Errors
-    /// MariaDB failed; the admin account may not make accounts; a ready-made account does not fit.
+    /// MariaDB failed; the admin account may not create accounts; a ready-made account has too many rights or can't log
+    /// in.
     pub async fn prepare(&self) -> Result<(), ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.prepare_locked().await;
@@ -135,31 +133,31 @@ impl Projects {
         Ok(())
     }
 
-    /// Records the project that is always there, and sets its accounts up if it is new.
+    /// Creates the default project and its accounts if missing.
     ///
     /// # Errors
-    /// As of [`Projects::prepare`].
+    /// Those of [`Projects::prepare`].
     pub async fn ensure_default(&self) -> Result<(), ProjectError> {
         let default = default_project()?;
         match self.admin.insert_project(&default, now()).await? {
-            // Ready-made accounts have rights on databases that are still to be adopted.
+            // Ready-made accounts may have rights on databases that are adopted later.
             Inserted::New if !self.is_ready_made(&default) => self.mend(&default).await,
             _ => Ok(()),
         }
     }
 
-    /// Makes one project's accounts right again, for example after MariaDB refused one of them: a full
-    /// key can change its own account's password.
+    /// Corrects or checks the accounts of one project, for example after MariaDB refused one: a full key can change its
+    /// own account's password.
     ///
     /// # Errors
-    /// As of [`Projects::prepare`]; the project is not there.
+    /// Those of [`Projects::prepare`]; the project doesn't exist.
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
         self.require(project).await?;
         let databases = owned_by(project, self.admin.owned_databases().await?);
         self.settle(project, &databases, &self.admin.accounts().await?).await
     }
 
-    /// All projects, by name.
+    /// Returns all projects, sorted by name.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -167,10 +165,11 @@ impl Projects {
         Ok(self.admin.projects().await?)
     }
 
-    /// Makes a project and its accounts. One that is there is only mended.
+    /// Creates a project and its accounts. For an existing project only corrects the accounts.
     ///
     /// # Errors
-    /// The name is reserved, or databases of that prefix are there; MariaDB failed.
+    /// The name is reserved; databases with that prefix exist and `claim` refuses them, or another project owns one;
+    /// MariaDB failed.
     pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
@@ -193,7 +192,7 @@ impl Projects {
         Ok(inserted)
     }
 
-    /// A new project must not come into databases that happen to be named like it.
+    /// Keeps a new project from getting access to existing databases that are named like it.
     async fn refuse_covered(
         &self,
         name: &ProjectName,
@@ -214,10 +213,10 @@ impl Projects {
         }
     }
 
-    /// Refuses a project that is not there.
+    /// Checks that a project exists.
     ///
     /// # Errors
-    /// It is not there; the hint names the nearest one.
+    /// The project doesn't exist; MariaDB failed.
     pub async fn require(&self, project: &ProjectName) -> Result<(), ProjectError> {
         let projects = self.admin.projects().await?;
         if projects.iter().any(|row| row.name == *project) {
@@ -227,7 +226,7 @@ impl Projects {
         Err(ProjectError::UnknownProject { name: project.clone(), nearest: nearest.map(str::to_owned) })
     }
 
-    /// Makes a project's two accounts right, or checks the ready-made ones.
+    /// Corrects the accounts of a project, or checks the ready-made ones.
     async fn settle(
         &self,
         project: &ProjectName,
@@ -263,7 +262,7 @@ impl Projects {
         let account = self.account(project, access);
         let faults = match self.admin.check_login(&account).await? {
             LoginCheck::Refused(message) => vec![message],
-            // What it lacks, the doctor tells: the owner of such accounts grants when it suits them.
+            // Missing rights are reported by the doctor only: such accounts may get their grants later.
             LoginCheck::Welcome(state) => excess(&state, &spellings(project, Rights::of(access), databases)),
         };
         if faults.is_empty() {
@@ -273,7 +272,8 @@ impl Projects {
     }
 }
 
-/// What a ready-made account may be granted on: people seldom escape the wildcards in a name.
+/// Returns what a ready-made account may be granted, with each database's name also unescaped, as people often write
+/// it.
 pub(crate) fn spellings(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let mut wanted = rights_on(project, rights, databases);
     for row in databases {

@@ -92,10 +92,10 @@ impl Lexer {
 
     /// Returns whether the input read so far ends within a token.
     pub(crate) fn is_within_token(&self) -> bool {
-        self.word.is_some() || self.is_marked_in_part()
+        self.word.is_some() || self.is_within_mark()
     }
 
-    fn is_marked_in_part(&self) -> bool {
+    fn is_within_mark(&self) -> bool {
         (1..BYTE_ORDER_MARK.len()).contains(&self.marked)
     }
 
@@ -128,13 +128,13 @@ impl Lexer {
             return self.word(input);
         }
         self.mark(input);
-        if self.is_marked_in_part() {
+        if self.is_within_mark() {
             return match input.is_empty() {
                 true => Ok(None),
                 false => Err(malformed(&format!("{} stands at byte 0", shown(0xef)))),
             };
         }
-        self.blanks(input);
+        self.skip_blanks(input);
         let Some(&first) = input.first() else {
             return Ok(None);
         };
@@ -170,7 +170,7 @@ impl Lexer {
         Ok(Some(token))
     }
 
-    fn blanks(&mut self, input: &mut &[u8]) {
+    fn skip_blanks(&mut self, input: &mut &[u8]) {
         let mut read = 0;
         for byte in *input {
             match byte {

@@ -70,8 +70,6 @@ impl Draft {
         Err(invalid(format!("An upload has {} files at most.", self.limits.items))
             .with_hint("Send the others in further requests."))
     }
-
-    ///
     /// # Errors
     /// `invalid_body` if another file of the upload has the same name.
     pub(super) fn add(&mut self, item: Item) -> Result<(), Problem> {

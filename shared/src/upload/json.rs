@@ -166,7 +166,7 @@ impl Reader {
             return Err(invalid(format!("{} is repeated.", self.path(key))));
         }
         if let Some(family) = key.family() {
-            self.belong(key, family)?;
+            self.check_family(key, family)?;
         }
         self.place = Place::Colon(key);
         Ok(())

@@ -22,7 +22,7 @@ pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
     });
     let (stem, extension) = match (own, wanted) {
         (Some((stem, own)), _) => (stem, own),
-        (None, Some(wanted)) => (without(&lower, wanted), wanted),
+        (None, Some(wanted)) => (strip_extension(&lower, wanted), wanted),
         (None, None) => (lower.as_str(), "bin"),
     };
     let stem = hyphenated(stem);
@@ -37,18 +37,18 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// Returns the name without this extension of several parts, such as `tar.gz`.
-fn without<'a>(name: &'a str, extension: &str) -> &'a str {
+fn strip_extension<'a>(name: &'a str, extension: &str) -> &'a str {
     name.strip_suffix(extension).and_then(|rest| rest.strip_suffix('.')).filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
 
 fn hyphenated(stem: &str) -> String {
-    let words: Vec<&str> = stem.split(parts).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = stem.split(separates_words).filter(|word| !word.is_empty()).collect();
     words.join("-")
 }
 
 /// Returns whether a character separates words: white space and punctuation. Characters that are not listed stay, since
 /// the standard library can't tell the marks of letters from other signs.
-fn parts(c: char) -> bool {
+fn separates_words(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()
             || c.is_whitespace()

@@ -1,4 +1,4 @@
-//! `selkie media claim`: marks the store as this installation's, so that files may be stored there and swept.
+//! `selkie media claim`: marks the store as this installation's, so that it can be used and swept.
 
 use clap::Args;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::media::library::Ownership;
 
 #[derive(Debug, Args)]
 pub(super) struct ClaimArgs {
-    /// Don't ask
+    /// Don't ask for confirmation
     #[arg(long)]
     yes: bool,
 }

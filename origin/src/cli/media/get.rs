@@ -1,7 +1,5 @@
-//! `selkie media get`: a file's bytes, into a local file or to standard output.
-//!
-//! A local file appears whole or not at all, under a name that the current directory can take, and never in the place
-//! of another unless that is asked for.
+//! `selkie media get`: writes a file's bytes to a local file or to standard output.
+//! A local file is written under a temporary name and renamed when complete, and replaces another only with `--force`.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -30,13 +28,13 @@ pub(super) struct GetArgs {
     /// The file: its id, or folder/name
     #[arg(value_name = "ID|PATH")]
     file: Target,
-    /// The local file or directory; - is standard output [default: the file's own name, here]
+    /// The local file or directory; - is standard output [default: the file's own name, in the current directory]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The small picture instead of the file
+    /// The thumbnail instead of the file
     #[arg(long)]
     thumbnail: bool,
-    /// Replace a local file that is there
+    /// Replace an existing local file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -80,7 +78,10 @@ impl GetArgs {
         })
     }
 
-    /// The local file; refuses one that may not be replaced.
+    /// Returns the path of the local file.
+    ///
+    /// # Errors
+    /// The path exists and may not be replaced, or can't be read.
     fn target(&self, own_name: &str) -> Result<PathBuf, CliError> {
         let target = match &self.output {
             None => PathBuf::from(own_name),
@@ -111,7 +112,7 @@ fn unwritable(path: &Path, error: &io::Error) -> CliError {
     CliError::Failed { message: format!("{} can't be written: {error}", path.display()), hint: None }
 }
 
-/// Copies an object's bytes, and sees to it that they are those that were recorded.
+/// Copies an object's bytes and checks them against the recorded hash.
 async fn copy(
     shelf: &Shelf<'_>,
     row: &MediaRow,
@@ -125,7 +126,7 @@ async fn copy(
         Err(StoreError::NotFound) => {
             return Err(CliError::failed(
                 format!("the store has no bytes of {}", path_of(row)),
-                "it was replaced or removed a moment ago, or the store is not whole: try again",
+                "it was replaced or removed a moment ago, or the store is incomplete: try again",
             ));
         }
         opened => opened?,
@@ -145,17 +146,17 @@ async fn copy(
     Ok(())
 }
 
-/// Standard output, without a buffer.
+/// Returns standard output without a buffer.
 fn stdout() -> io::Result<tokio::fs::File> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(tokio::fs::File::from_std(stdout.into()))
 }
 
-/// A local file that is not whole yet. Dropping it removes it.
+/// An incomplete local file, which is removed on drop.
 struct Part(PathBuf);
 
 impl Part {
-    /// A name beside `target`, so that it is on the same file system.
+    /// Chooses a name in the directory of `target`, so that renaming stays within one file system.
     fn beside(target: &Path) -> Result<Self, CliError> {
         let number = getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
         Ok(Self(target.with_file_name(format!(".selkie-{number:016x}.part"))))
@@ -176,7 +177,7 @@ impl Part {
         match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE).map_err(io::Error::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(target)),
-            // A file system that can't rename so: looked at first, then.
+            // The file system doesn't support this rename: check first, then rename.
             Err(_) if target.symlink_metadata().is_ok() => Err(taken(target)),
             Err(_) => std::fs::rename(&self.0, target).map_err(|error| unwritable(target, &error)),
         }
@@ -185,16 +186,16 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Gone already if it became the file.
+        // It no longer exists if it was renamed.
         let _ = remove_file(&self.0);
     }
 }
 
-/// Bytes of a thumbnail's name before its ending: with it, no file system finds it too long.
+/// Bytes of a thumbnail's name before its suffix: file systems allow 255 in all.
 const STEM_MAX_BYTES: usize = 200;
 
-/// What a file is called here. Names of the library hold no slash and no control character; one that would be hidden,
-/// as `.bashrc`, or read as an option, as `-rf`, is changed.
+/// Returns the name of the local file. Names in the library have no slash or control character; a leading dot or
+/// hyphen, which would hide the file or look like an option, is replaced.
 fn local_name(row: &MediaRow, rendition: Rendition, object: &StoredObject) -> String {
     let name = plain(row.name.as_str());
     match rendition {

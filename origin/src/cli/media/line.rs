@@ -1,4 +1,4 @@
-//! A file as answers show it: one line for people, all that is known in JSON.
+//! A media file in the output of commands: a table row, or JSON as the API writes it.
 
 use serde::Serialize;
 
@@ -7,7 +7,6 @@ use crate::cli::system::time;
 use crate::database::media::MediaRow;
 use crate::media::url::{Links, Place};
 
-/// A file, as the interface answers it too.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FileLine {
@@ -50,14 +49,14 @@ impl FileLine {
         }
     }
 
-    /// `folder/name`, as the commands take it.
+    /// Returns `folder/name`, as the commands accept it.
     pub(super) fn path(&self) -> String {
         path(&self.folder, &self.name)
     }
 }
 
-/// The files as a table: what they are, and where.
-pub(super) fn listed(lines: &[FileLine]) -> String {
+/// Formats the files as a table.
+pub(super) fn format_table(lines: &[FileLine]) -> String {
     let mut table = Table::new(["id", "size", "type", "private", "created", "file"]);
     for line in lines {
         table.row([
@@ -72,19 +71,18 @@ pub(super) fn listed(lines: &[FileLine]) -> String {
     table.to_string()
 }
 
-/// The URL of a file's thumbnail, if it has one.
+/// Returns the URL of a file's thumbnail; `None` if the file has none.
 pub(super) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     let thumbnail = row.thumbnail.as_ref()?;
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }
 
-/// `folder/name` of a row.
 pub(super) fn path_of(row: &MediaRow) -> String {
     path(row.folder.as_str(), row.name.as_str())
 }
 
 fn path(folder: &str, name: &str) -> String {
-    // A name of digits alone would be taken for an id.
+    // Without the slash, a name of digits would be an id.
     match folder {
         "" if name.bytes().all(|byte| byte.is_ascii_digit()) => format!("/{name}"),
         "" => name.to_owned(),

@@ -1,11 +1,11 @@
-//! `selkie media ls`: which files there are.
+//! `selkie media ls`: lists files.
 
 use clap::Args;
 use shared::limits::MEDIA_LIST_MAX_ITEMS;
 use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::operation::media::MediaList;
 
-use super::line::{FileLine, listed};
+use super::line::{FileLine, format_table};
 use super::put::{folder, kinds, name};
 use super::{OfProject, Shelf};
 use crate::cli::CliError;
@@ -13,7 +13,7 @@ use crate::cli::system::note;
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Only files of exactly this folder; / is the root [default: of all folders]
+    /// Only files directly in this folder; / is the root [default: all folders]
     #[arg(value_name = "FOLDER", value_parser = folder)]
     folder: Option<FolderPath>,
     #[command(flatten)]
@@ -24,15 +24,15 @@ pub(super) struct ListArgs {
     /// Only files of exactly this name
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<MediaName>,
-    /// Files of one page
+    /// Files per page
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=MEDIA_LIST_MAX_ITEMS))]
     limit: u64,
-    /// Which page, counted from 1
+    /// The page, counted from 1
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=PAGES_MAX))]
     page: u64,
 }
 
-/// Pages that can be asked for: the last still begins at a number that MariaDB takes.
+/// Most pages: keeps the offset within MariaDB's numbers.
 const PAGES_MAX: u64 = u32::MAX as u64;
 
 impl ListArgs {
@@ -46,7 +46,7 @@ impl ListArgs {
         let found = shelf.table.list(&self.of.project, &list).await;
         let (rows, count) = found.map_err(|error| error.into_problem())?;
         let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &shelf.links)).collect();
-        shelf.context.output.answer(&lines, |lines| listed(lines))?;
+        shelf.context.output.answer(&lines, |lines| format_table(lines))?;
         let count = count.unwrap_or_default();
         if offset + self.limit < count {
             let (shown, next) = (lines.len(), self.page + 1);

@@ -1,4 +1,4 @@
-//! `selkie media put`: the way of an upload, from local files.
+//! `selkie media put`: uploads local files, by the same steps as an upload over HTTP.
 
 use std::path::PathBuf;
 
@@ -27,35 +27,35 @@ pub(super) struct PutArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     of: OfProject,
-    /// The folder that they go to, as a/b [default: the root]
+    /// The folder for the files, as a/b [default: the root]
     #[arg(long, value_name = "FOLDER", default_value = "", hide_default_value = true, value_parser = folder)]
     folder: FolderPath,
-    /// What they are; a file that isn't is refused [default: told by each file's first bytes]
+    /// The type of the files; others are refused [default: detected by each file's first bytes]
     #[arg(long = "type", value_name = "TYPE", value_parser = kinds())]
     kind: Option<MediaKind>,
-    /// What the file is called in the library, if not as it is here; for one file
+    /// The file's name in the library, for one file [default: its local name]
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<MediaName>,
-    /// Only keys of the project, and signed URLs, read them
+    /// Only keys of the project and signed URLs may read the files
     #[arg(long)]
     private: bool,
-    /// Replace files of the same name; they keep their ids
+    /// Replace files of the same name, which keep their ids
     #[arg(long)]
     update: bool,
 }
 
-/// The types, as arguments name them.
+/// Parses a media type argument.
 pub(super) fn kinds() -> impl TypedValueParser<Value = MediaKind> {
     PossibleValuesParser::new(MediaKind::ALL.map(MediaKind::as_str))
         .try_map(|word| MediaKind::parse(&word).ok_or("there is no such type"))
 }
 
-/// Reads an argument that names a folder.
+/// Parses an argument that names a folder.
 pub(super) fn folder(text: &str) -> Result<FolderPath, String> {
     FolderPath::parse(text).map_err(|problem| problem.message().to_owned())
 }
 
-/// Reads an argument that names a file within its folder.
+/// Parses an argument that names a file in its folder.
 pub(super) fn name(text: &str) -> Result<MediaName, String> {
     MediaName::parse(text).map_err(|problem| match text.contains('/') {
         true => format!("{} Put the path into --folder.", problem.message()),
@@ -69,8 +69,10 @@ impl PutArgs {
         let named = self.named(config.upload_max_items)?;
         shelf.system.projects.require(&self.of.project).await?;
         self.check_names(shelf, &named).await?;
-        let intake = Intake::start(config)
-            .map_err(|error| CliError::Failed { message: format!("no threads for pictures: {error}"), hint: None })?;
+        let intake = Intake::start(config).map_err(|error| CliError::Failed {
+            message: format!("no threads could be started to decode images: {error}"),
+            hint: None,
+        })?;
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         let library = shelf.library()?;
         let mut arrivals = Arrivals::new(library.store());
@@ -90,7 +92,7 @@ impl PutArgs {
         });
         let examined = async { Ok(intake.examine_all(&self.of.project, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
-        // From here on it goes to its end: what is published in part would be left to the sweeper.
+        // Not cancelled from here on: a partial publication would be left to the sweeper.
         let rows = library
             .publish(Publication {
                 project: self.of.project.clone(),
@@ -111,11 +113,11 @@ impl PutArgs {
         }
     }
 
-    /// Each file with its name in the library. All can be read, as far as that can be told without reading.
+    /// Returns each file with its name in the library. Checks that the files exist, but not that they are readable.
     fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
         let usage = |message: String, hint: &str| CliError::Usage { message, hint: Some(hint.to_owned()) };
         if self.files.len() > max {
-            let message = format!("{} files are more than go in together: {max}", self.files.len());
+            let message = format!("{} files are more than the maximum of one upload, {max}", self.files.len());
             return Err(usage(message, "put them in several times, or raise upload_max_items"));
         }
         if self.name.is_some() && self.files.len() > 1 {
@@ -139,7 +141,7 @@ impl PutArgs {
         Ok(named)
     }
 
-    /// Refuses names that are taken before anything is read; publishing decides.
+    /// Refuses existing names before any file is read; publishing checks them again.
     async fn check_names(&self, shelf: &Shelf<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
@@ -153,17 +155,17 @@ impl PutArgs {
     }
 }
 
-/// What a file is uploaded as if nobody says so.
+/// Guesses the type of a file by its first bytes.
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
-        // Only some formats of pictures can be uploaded as such.
+        // Only some image formats can be uploaded as images.
         Some(sniffed) if sniffed.kind == MediaKind::Image && sniffed.image.is_none() => MediaKind::File,
         Some(sniffed) => sniffed.kind,
         None => MediaKind::File,
     }
 }
 
-/// The files that have arrived. What of them was not published goes with it, before the process ends.
+/// The files that were staged. Dropping it removes those that were not published.
 struct Arrivals<'a> {
     store: &'a Store,
     staged: Vec<(MediaName, Staged)>,
@@ -175,7 +177,7 @@ impl<'a> Arrivals<'a> {
         Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
-    /// Reads one file to its end.
+    /// Stages one file.
     async fn take(&mut self, name: MediaName, source: Source, stop: &CancellationToken) -> Result<(), CliError> {
         let progress = Progress::new(name.as_str(), source.size()?);
         let mut pieces = source.read()?;
@@ -194,7 +196,7 @@ impl<'a> Arrivals<'a> {
                 }
             }
         };
-        // Finished also where it is given up: only then is it known what is to be removed.
+        // Also after an error: the staged file's path, needed for its removal, is known only then.
         let staged = staging.finish().await?;
         self.paths.push(staged.path().to_owned());
         outcome?;
@@ -206,7 +208,7 @@ impl<'a> Arrivals<'a> {
 impl Drop for Arrivals<'_> {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Published and gone, or else the sweeper's.
+            // Fails for a published file, which was moved. If it fails otherwise, the sweeper removes the file.
             let _ = remove_file(path);
         }
     }

@@ -1,4 +1,4 @@
-//! `selkie media rm`: all files are found first, then removed.
+//! `selkie media rm`: finds all files first, then removes them.
 
 use clap::Args;
 use serde::Serialize;
@@ -55,7 +55,7 @@ impl RemoveArgs {
                 }
             }
         }
-        // Also what was removed before a failure is told.
+        // Reports also what was removed before a failure.
         shelf.context.output.answer(&removed, |removed| {
             let lines = removed.iter();
             lines.map(|file| format!("{} (id {}) is removed\n", file.path, file.id)).collect()

@@ -1,4 +1,4 @@
-//! `selkie media sign`: a URL that is valid for a while.
+//! `selkie media sign`: prints a signed URL of a file.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) struct SignArgs {
     /// The file: its id, or folder/name
     #[arg(value_name = "ID|PATH")]
     file: Target,
-    /// How long the URL is valid from now on, as 30m or 7d; a week at most
+    /// How long the URL is valid, as 30m or 7d; a week at most
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = valid_for)]
     expires: SignedFor,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl SignArgs {
         if shelf.context.config.public_url.is_none() {
             note("the URL has no host: set public_url to where callers reach the service");
         }
-        // The URL alone goes to standard output: it is there to be piped.
+        // Only the URL goes to standard output, so that it can be piped.
         shelf.context.output.answer(&answer, |answer| answer.url.clone())
     }
 }

@@ -1,6 +1,5 @@
-//! Where the bytes of `selkie media put` come from: a file, or standard input, read piece by piece.
-//!
-//! Each is read on a thread of its own: one that waits for a pipe or a terminal keeps nobody from stopping.
+//! Reads the files of `selkie media put`: local files or standard input, in pieces.
+//! Each is read on its own thread, so that a blocking pipe or terminal doesn't delay a stop.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,10 +11,8 @@ use tokio::sync::mpsc;
 use crate::cli::CliError;
 use crate::media::store::PIECE_BYTES;
 
-/// Pieces that are read ahead.
 const PIECES_AHEAD: usize = 2;
 
-/// One source of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Stdin,
@@ -23,7 +20,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// `-` is standard input.
+    /// Returns the source of a path argument; `-` is standard input.
     pub(super) fn of(path: &Path) -> Self {
         match path.as_os_str() == "-" {
             true => Self::Stdin,
@@ -31,7 +28,10 @@ impl Source {
         }
     }
 
-    /// What the file is called if nobody says so.
+    /// Returns the file's own name.
+    ///
+    /// # Errors
+    /// Standard input has no name; the name is not UTF-8 or not allowed.
     pub(super) fn name(&self) -> Result<MediaName, CliError> {
         let Self::File(path) = self else {
             return Err(CliError::Usage {
@@ -48,7 +48,10 @@ impl Source {
         MediaName::parse(name).map_err(|problem| CliError::failed(problem.message().to_owned(), hint))
     }
 
-    /// Its bytes, where that is known; refuses what can't be read.
+    /// Returns the size in bytes; `None` if it is unknown, as for standard input.
+    ///
+    /// # Errors
+    /// The file can't be read or is a directory.
     pub(super) fn size(&self) -> Result<Option<u64>, CliError> {
         let Self::File(path) = self else {
             return Ok(None);
@@ -63,7 +66,7 @@ impl Source {
         Ok(about.is_file().then_some(about.len()))
     }
 
-    /// Begins to read.
+    /// Starts reading.
     pub(super) fn read(self) -> Result<Pieces, CliError> {
         let (pieces, arriving) = mpsc::channel(PIECES_AHEAD);
         let source = self.clone();
@@ -75,7 +78,7 @@ impl Source {
                     Self::File(path) => File::open(path).and_then(|file| send(file, &pieces)),
                 };
                 if let Err(error) = outcome {
-                    // Nobody waits for it any more.
+                    // The receiver is gone.
                     let _ = pieces.blocking_send(Err(error));
                 }
             })
@@ -92,7 +95,7 @@ impl Source {
     }
 }
 
-/// Reads to the end, or until nobody waits.
+/// Sends pieces until the end, or until the receiver is gone.
 fn send(mut from: impl Read, pieces: &mpsc::Sender<io::Result<Vec<u8>>>) -> io::Result<()> {
     loop {
         let mut piece = Vec::with_capacity(PIECE_BYTES);
@@ -103,14 +106,13 @@ fn send(mut from: impl Read, pieces: &mpsc::Sender<io::Result<Vec<u8>>>) -> io::
     }
 }
 
-/// The bytes of a source, as they come.
 pub(super) struct Pieces {
     source: Source,
     arriving: mpsc::Receiver<io::Result<Vec<u8>>>,
 }
 
 impl Pieces {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
         let piece = self.arriving.recv().await.transpose();
         piece.map_err(|error| self.source.unreadable(&error))

@@ -1,5 +1,5 @@
-//! `selkie media sweep`: what crashes left, in the ledger, among the staged files, and in the store. Deletes only when
-//! told to.
+//! `selkie media sweep`: deletes what crashes left behind: objects due for deletion, staged files, and orphaned
+//! objects. Counts them only, without `--delete`.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::media::store::Effect;
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Delete; without it, what would be deleted is counted
+    /// Delete; without it, only count
     #[arg(long)]
     delete: bool,
-    /// Leave what is younger; one shorter than uploads take breaks those that are on their way
+    /// Spare objects younger than this; a time shorter than an upload takes breaks running uploads
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     grace: Duration,
-    /// Percent of the objects in the store that may be deleted because no row names them; 100 of them always may
+    /// Percent of the store's objects that may be deleted as orphans; up to 100 objects always may
     #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u8).range(0..=100))]
     max_share: u8,
 }
@@ -27,17 +27,17 @@ pub(super) struct SweepArgs {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SweptAnswer {
-    /// Whether they are deleted, or would be.
+    /// Whether the objects were deleted, or only counted.
     deleted: bool,
-    /// Objects that were known to be left over.
+    /// Objects recorded as due for deletion.
     due: u64,
-    /// Files that never arrived whole.
+    /// Staged files of incomplete uploads.
     staged: u64,
-    /// Objects that nothing names.
+    /// Objects without a database row.
     orphans: u64,
-    /// All objects that were found in the store.
+    /// All objects in the store.
     objects: u64,
-    /// Files in the store that are none of ours: they stay.
+    /// Files in the store that Selkie did not write; never deleted.
     strangers: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How a file is named on the command line: by its id, or by `folder/name`.
+//! A file on the command line: an id, or `folder/name`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,6 @@ use super::Shelf;
 use crate::cli::CliError;
 use crate::database::media::MediaRow;
 
-/// One file of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Id(MediaId),
@@ -21,12 +20,12 @@ pub(super) enum Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Digits are an id; a name of digits is written with a slash before it.
+    /// Parses digits as an id; a name of digits needs a slash before it.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(id) = MediaId::parse(text) {
             return Ok(Self::Id(id));
         }
-        // A folder may be written with a slash behind it, but between it and a name stands only one.
+        // `FolderPath` would drop the slash at the folder's end.
         if text.contains("//") {
             return Err(format!("The path {} has an empty part.", shown(text)));
         }
@@ -47,7 +46,10 @@ impl fmt::Display for Target {
 }
 
 impl Shelf<'_> {
-    /// The file that is meant, which must be there.
+    /// Returns the file.
+    ///
+    /// # Errors
+    /// The project or the file doesn't exist; MariaDB failed.
     pub(super) async fn find(&self, project: &ProjectName, target: &Target) -> Result<MediaRow, CliError> {
         let found = match target {
             Target::Id(id) => {

@@ -1,4 +1,4 @@
-//! `selkie project remove`: nothing of a project is left. Run again, it finishes what broke off.
+//! `selkie project remove`: removes everything of a project. Running it again completes an interrupted removal.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -12,24 +12,22 @@ use crate::media::library::Library;
 use crate::system::System;
 use crate::system::projects::{ProjectError, Removal};
 
-/// Arguments of `selkie project remove`.
 #[derive(Debug, Args)]
 pub(super) struct RemoveArgs {
     /// The project
     #[arg(value_name = "NAME", value_parser = project)]
     name: ProjectName,
-    /// What becomes of its databases: left without a project, or dropped unless they were adopted
+    /// What happens to its databases: kept without a project, or dropped unless they were adopted
     #[arg(long, value_name = "WHAT", value_enum)]
     databases: Option<Databases>,
     /// Delete its media
     #[arg(long)]
     delete_media: bool,
-    /// Don't ask
+    /// Don't ask for confirmation
     #[arg(long)]
     yes: bool,
 }
 
-/// What becomes of the databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Databases {
     Release,
@@ -115,7 +113,7 @@ async fn count(library: &Library, project: &ProjectName) -> Result<u64, CliError
     Ok(count.unwrap_or_default())
 }
 
-/// Deletes all files of a project; returns how many.
+/// Deletes all files of a project and returns their number.
 async fn delete_all(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
     let mut deleted = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Walks the table of shared resources in docs/limits.md: each row says what the code holds to, and no row is missing.
+//! Checks that the table of shared resources in docs/limits.md is complete and agrees with the code.
 
 use crate::config::find_setting;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
@@ -18,7 +18,7 @@ const PAGE: &str = include_str!("../../../../docs/limits.md");
 const HEADING: &str = "## Shares of projects";
 const MIB: u64 = 1024 * 1024;
 
-/// What the page must say of a resource: how the cells of its limit and of its share begin.
+/// How the cells of a resource's limit and share must begin.
 struct Expected {
     resource: &'static str,
     limit: String,
@@ -41,7 +41,7 @@ fn settings() -> PoolSettings {
     }
 }
 
-/// `4096` → `4,096`
+/// Formats `4096` as `4,096`.
 fn written(number: impl TryInto<u64>) -> String {
     let number = number.try_into().unwrap_or_default();
     match number {
@@ -109,7 +109,7 @@ fn of_media_and_caches() -> Vec<Expected> {
     ]
 }
 
-/// The rows of the table, without its head.
+/// Returns the table's rows without the header.
 fn rows() -> Vec<Vec<&'static str>> {
     let (_, section) = PAGE.split_once(HEADING).expect("the section");
     let section = section.split("\n## ").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How work on keys fails. For operators; no message holds a token.
+//! Errors of key management, for operators. No message contains a token.
 
 use shared::key::SigningError;
 use uuid::Uuid;
@@ -6,34 +6,26 @@ use uuid::Uuid;
 use crate::database::admin::AdminError;
 use crate::system::projects::ProjectError;
 
-/// Why it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// MariaDB, or the way to it.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The project is not there.
     #[error(transparent)]
     Project(#[from] ProjectError),
-    /// No such key.
     #[error("there is no key {0}")]
     Unknown(Uuid),
-    /// The name can't be.
     #[error("a key's name has at most 100 characters and no control characters")]
     Name,
-    /// The lifetime can't be.
     #[error("a key lives for at least a second and at most 100 years")]
     Lifetime,
-    /// The JWT library refused to sign.
     #[error("the key could not be signed")]
     Signing(#[from] SigningError),
-    /// Nothing to sign or verify with.
     #[error("there is no signing key")]
     NoSigningKey,
 }
 
 impl KeyError {
-    /// How to mend it, if that can be said.
+    /// Returns how to fix the error; `None` if unknown.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -1,10 +1,7 @@
-//! What a request is asked at the door: is this key ours, and does it still hold?
-//!
-//! A token that was seen lately is answered from memory, without a lock held across a wait: its
-//! signature was checked, and its row was there, in the present *generation*. Every change of keys,
-//! made by whichever origin or command, moves the generation on, which [`KeyRegistry::watch`] notices
-//! within a second; then each token is looked up once more. A row that somebody deletes by hand is
-//! noticed after a minute.
+//! Authenticates requests: verifies keys, and checks that they are recorded and not revoked.
+//! Outcomes are cached for the current *generation* of keys, without a lock across an await. Every change of keys, by
+//! any process, increments the generation; [`KeyRegistry::watch`] polls it each second, and then each token is looked
+//! up again. A row deleted by hand takes effect within a minute.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,28 +20,26 @@ use super::{KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, KeyStatus};
 
-/// Tokens kept: about 200 bytes each.
+/// Cached tokens, of about 200 bytes each.
 const TOKENS_MAX_COUNT: usize = 10_000;
 
-/// How long a look-up holds while nothing is known to have changed.
+/// Seconds for which a look-up is cached within a generation.
 const RECHECK_SECONDS: u64 = 60;
 
-/// How long "no such key" holds. Its owner must sign properly to get there, so this is no stranger.
+/// Seconds for which an unknown key is cached. Only properly signed keys get here, so these are not a stranger's.
 const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
-/// How often the generation is asked for: what a revocation takes to act.
+/// Interval of polling the generation: how long a revocation takes to act.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often uses are written down.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A key's use is written down at most this often.
+/// Least time between two recorded uses of a key.
 const USE_GRANULARITY_SECONDS: u64 = 60;
 
-/// Uses waiting to be written down; beyond, they are forgotten: they are for people's information.
+/// Uses waiting to be written; more are dropped, since they only inform people.
 const USES_MAX_COUNT: usize = 10_000;
 
-/// The keys of a running origin.
 #[derive(Debug)]
 pub struct KeyRegistry {
     admin: Admin,
@@ -52,7 +47,7 @@ pub struct KeyRegistry {
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>>,
     uses: Mutex<HashMap<Uuid, u64>>,
-    /// When this origin last learned that keys have changed.
+    /// When this origin last noticed a change of keys.
     changed_at: watch::Sender<Instant>,
 }
 
@@ -63,7 +58,7 @@ struct Present {
     keys: KeySet,
 }
 
-/// The outcome of a look-up. Refusals of strangers are not kept: only what we signed gets here.
+/// A cached look-up. Only tokens with a valid signature are cached.
 #[derive(Debug)]
 struct Entry {
     generation: u64,
@@ -111,11 +106,11 @@ impl KeyRegistry {
         })
     }
 
-    /// Verifies an `Authorization` header, and that the key was neither revoked nor forgotten.
+    /// Verifies an `Authorization` header, and that the key is recorded and not revoked.
     ///
     /// # Errors
-    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if a token
-    /// that is not in memory could not be looked up.
+    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if a token that is not cached
+    /// could not be looked up.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Arc<Principal>, Problem> {
         self.authenticate_at(authorization, now()).await
     }
@@ -129,7 +124,7 @@ impl KeyRegistry {
             self.note_use(&entry, now);
             return entry.verdict(now);
         }
-        // Boxed, so that a known token does not carry room for it.
+        // Boxed, to keep the future of a cached token small.
         let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
         self.note_use(&entry, now);
@@ -137,7 +132,7 @@ impl KeyRegistry {
     }
 
     async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {
-        // Read before the row is: a change after that makes the outcome stale at once.
+        // Read before the row: a change in between makes the entry stale.
         let present = self.present.load_full();
         let principal = token.verify(&present.keys, now)?;
         let status = self.admin.key_status(principal.key_id()).await.map_err(|error| unavailable(&error))?;
@@ -162,8 +157,8 @@ impl KeyRegistry {
         }
     }
 
-    /// Follows changes and writes uses down, until `stop`. Faults are logged when they begin; meanwhile
-    /// what is known keeps its force.
+    /// Follows changes of keys and writes uses until `stop`. On errors it keeps using the known keys and logs the
+    /// first.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut flush = tokio::time::interval(FLUSH_INTERVAL);
@@ -177,20 +172,20 @@ impl KeyRegistry {
                 _ = flush.tick() => self.flush().await,
             };
             match &outcome {
-                Err(error) if healthy => tracing::warn!(%error, "keys can't be followed"),
-                Ok(()) if !healthy => tracing::info!("keys are followed again"),
+                Err(error) if healthy => tracing::warn!(%error, "changes of keys can't be read"),
+                Ok(()) if !healthy => tracing::info!("changes of keys can be read again"),
                 _ => {}
             }
             healthy = outcome.is_ok();
         }
-        // The last uses; a stop does not wait for them to succeed.
+        // Best effort.
         let _ = self.flush().await;
     }
 
-    /// Reads the signing keys anew if anything changed.
+    /// Reads the signing keys again if the generation changed.
     ///
     /// # Errors
-    /// MariaDB failed; what was known stays.
+    /// MariaDB failed; the known keys stay in use.
     pub async fn refresh(&self) -> Result<(), KeyError> {
         if self.admin.key_changes().await? != self.present.load().generation {
             self.present.store(Arc::new(read(&self.admin, &self.keys).await?));
@@ -199,13 +194,13 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// Resolves when a key, which held at `since` or later, was revoked or forgotten. Looks the key up only after a
-    /// change of keys.
+    /// Waits until a key, which was valid at `since` or later, is revoked or deleted. Looks it up only after a change
+    /// of keys.
     pub async fn ended(self: Arc<Self>, id: Uuid, since: Instant) {
         let mut changes = self.changed_at.subscribe();
         let mut has_changed = *changes.borrow_and_update() >= since;
         loop {
-            // The channel is never closed: the sender is this registry's own.
+            // The channel is never closed: this registry owns the sender.
             if !has_changed && changes.changed().await.is_err() {
                 return;
             }
@@ -213,7 +208,7 @@ impl KeyRegistry {
                 Ok(KeyStatus::Live) => false,
                 Ok(KeyStatus::Revoked | KeyStatus::Unknown) => return,
                 Err(_) => {
-                    // The key counts as live until MariaDB answers.
+                    // The key counts as valid until MariaDB answers.
                     tokio::time::sleep(POLL_INTERVAL).await;
                     true
                 }
@@ -221,10 +216,10 @@ impl KeyRegistry {
         }
     }
 
-    /// Writes down which keys were used since the last time.
+    /// Writes the uses since the last call.
     ///
     /// # Errors
-    /// MariaDB failed; those uses are forgotten.
+    /// MariaDB failed; these uses are lost.
     pub async fn flush(&self) -> Result<(), KeyError> {
         let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(latest) = uses.values().copied().max() else {
@@ -236,7 +231,7 @@ impl KeyRegistry {
 }
 
 async fn read(admin: &Admin, keys: &Keys) -> Result<Present, KeyError> {
-    // The generation first: a change in between is then seen at the next look.
+    // Read first: a change in between is then noticed by the next poll.
     let generation = admin.key_changes().await?;
     Ok(Present { generation, keys: keys.public_keys().await? })
 }

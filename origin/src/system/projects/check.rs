@@ -1,14 +1,13 @@
-//! What is wrong with an account's rights: the same judgement for ready-made accounts and the doctor.
-//! Pure.
+//! Compares an account's rights with those it should have, for ready-made accounts and the doctor. Pure.
 
 use std::collections::BTreeSet;
 
 use crate::database::admin::{AccountState, DatabaseRights};
 
-/// Rights that newer servers count among all of a database's, and that do no harm.
+/// Harmless rights that newer servers include in all rights on a database.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
-/// What an account has too much of, in words: it may have these rights on these patterns, and no other.
+/// Describes the rights that an account has beyond those allowed on these patterns.
 #[must_use]
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
@@ -38,7 +37,7 @@ pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     faults
 }
 
-/// What an account has too little of, in words: it needs these rights on these patterns.
+/// Describes the rights on these patterns that an account lacks.
 #[must_use]
 pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
     needed

@@ -1,4 +1,4 @@
-//! A project's databases: making, adopting, dropping and listing them, and whose one is.
+//! A project's databases: creates, adopts, releases, drops and lists them, and finds their owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,30 +9,25 @@ use super::{ProjectError, Projects};
 use crate::clock::now;
 use crate::database::admin::{Created, DatabaseRow, Drops, pattern_fits};
 
-/// A database as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedDatabase {
-    /// Its name.
     pub name: DatabaseName,
-    /// Whose it is.
     pub project: ProjectName,
-    /// Whether MariaDB has it: a full key may have dropped it.
+    /// A full key may have dropped it.
     pub presence: Presence,
-    /// What full keys may drop in it.
+    /// What full keys may drop in the database.
     pub drops: Drops,
 }
 
-/// Whether MariaDB has a database.
+/// Whether MariaDB has a recorded database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It does.
     Present,
-    /// It is only recorded.
     Missing,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum Change {
     Create,
     Adopt(Drops),
     Release,
@@ -40,7 +35,7 @@ enum Wish {
 }
 
 impl Projects {
-    /// Databases, by name: of one project, or of all.
+    /// Returns the databases of a project, or of all projects, sorted by name.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -52,7 +47,7 @@ impl Projects {
             .iter()
             .filter_map(|name| Some((name.clone(), projects.iter().find(|p| prefix(name) == Some(p.as_str()))?)))
             .map(|(name, project)| (name, (project.clone(), Drops::Database)));
-        // A record and a name never disagree: adopting and making both see to that.
+        // A recorded database never belongs to another project by its name: creating and adopting check this.
         let all: BTreeMap<DatabaseName, (ProjectName, Drops)> = by_name.chain(recorded).collect();
         Ok(all
             .into_iter()
@@ -69,7 +64,7 @@ impl Projects {
         Ok(rows.map(|row| (row.name, (row.project, row.drops))).collect())
     }
 
-    /// The databases of a project that its full keys may not drop.
+    /// Returns the databases of a project that its full keys may not drop.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -79,8 +74,8 @@ impl Projects {
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// Projects with a table of this name in a database of theirs; and those of ready-made accounts, into
-    /// whose databases the admin account need not see.
+    /// Returns the projects with a table of this name in one of their databases, and those with ready-made accounts,
+    /// whose databases the admin account may be unable to see.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -99,95 +94,94 @@ impl Projects {
         Ok(projects.into_iter().map(|row| row.name).collect())
     }
 
-    /// Makes a database for a project.
+    /// Creates a database for a project.
     ///
     /// # Errors
-    /// It is there already, or its name can't be this project's; MariaDB failed.
+    /// The database exists, or the project can't own one of this name; MariaDB failed.
     pub async fn create_database(
         &self,
         project: &ProjectName,
         name: &DatabaseName,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Wish::Create).await
+        self.locked_database(project, name, Change::Create).await
     }
 
-    /// Gives a project a database that is there already, or changes what may be dropped in one that it
-    /// has.
+    /// Gives a project an existing database, or changes what its full keys may drop in a database that it owns.
     ///
     /// # Errors
-    /// It is not there, is MariaDB's own, or is another project's; MariaDB failed.
+    /// The database doesn't exist, is a system schema, or belongs to another project; MariaDB failed.
     pub async fn adopt_database(
         &self,
         project: &ProjectName,
         name: &DatabaseName,
         drops: Drops,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Wish::Adopt(drops)).await
+        self.locked_database(project, name, Change::Adopt(drops)).await
     }
 
-    /// Takes a database from a project, and leaves it as it is: the project's accounts lose their rights
-    /// on it.
+    /// Takes a database from a project without changing it: the project's accounts lose their rights on it.
     ///
     /// # Errors
-    /// It is not recorded for this project, or is the project's by its name; MariaDB failed.
+    /// The database is not recorded for this project, or is the project's by its name; MariaDB failed.
     pub async fn release_database(
         &self,
         project: &ProjectName,
         name: &DatabaseName,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Wish::Release).await
+        self.locked_database(project, name, Change::Release).await
     }
 
-    /// Refuses a database that can't be dropped for this project.
+    /// Checks that a database can be dropped for this project.
     ///
     /// # Errors
-    /// It is not this project's, or was adopted; MariaDB failed.
+    /// The database is not the project's, or was adopted; MariaDB failed.
     pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
-        self.check_wish(project, &name, Wish::Drop).await
+        self.check_change(project, &name, Change::Drop).await
     }
 
-    /// Drops a project's database with all that is in it, and forgets it.
+    /// Drops a project's database with all its data, and deletes its record.
     ///
     /// # Errors
-    /// It is not this project's, or was adopted; MariaDB failed.
+    /// The database is not the project's, or was adopted; MariaDB failed.
     pub async fn drop_database(
         &self,
         project: &ProjectName,
         name: &DatabaseName,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Wish::Drop).await
+        self.locked_database(project, name, Change::Drop).await
     }
 
     async fn locked_database(
         &self,
         project: &ProjectName,
         name: &DatabaseName,
-        wish: Wish,
+        change: Change,
     ) -> Result<DatabaseName, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = async {
             let name = self.admin.canonical(name).await?;
-            self.check_wish(project, &name, wish).await?;
-            match wish {
-                Wish::Create => {
-                    // Made before it is recorded: a record must never grant rights on what somebody else made.
+            self.check_change(project, &name, change).await?;
+            match change {
+                Change::Create => {
+                    // Created before it is recorded: a record must never grant rights on a database that somebody else
+                    // created.
                     if self.admin.create_database(&name).await? == Created::Existing {
                         return Err(ProjectError::Exists(name));
                     }
                     self.record(project, &name, Drops::Database).await?;
                 }
-                Wish::Adopt(drops) => {
+                Change::Adopt(drops) => {
                     if !self.admin.exists(name.as_str()).await? {
                         return Err(ProjectError::NotThere(name));
                     }
                     self.record(project, &name, drops).await?;
                 }
-                // In this order a crash leaves something that a second try finishes.
-                Wish::Release => self.let_go(project, &name).await?,
-                Wish::Drop => {
+                // In this order, a second try completes what a crash interrupted.
+                Change::Release => self.revoke_and_delete_record(project, &name).await?,
+                Change::Drop => {
                     self.admin.drop_database(&name).await?;
-                    self.let_go(project, &name).await?;
+                    self.revoke_and_delete_record(project, &name).await?;
                 }
             }
             Ok(name)
@@ -197,7 +191,12 @@ impl Projects {
         outcome
     }
 
-    async fn check_wish(&self, project: &ProjectName, name: &DatabaseName, wish: Wish) -> Result<(), ProjectError> {
+    async fn check_change(
+        &self,
+        project: &ProjectName,
+        name: &DatabaseName,
+        change: Change,
+    ) -> Result<(), ProjectError> {
         self.require(project).await?;
         if name.is_system() {
             return Err(ProjectError::System(name.clone()));
@@ -207,20 +206,20 @@ impl Projects {
         }
         match self.owner(name).await? {
             Some(owner) if owner != *project => Err(ProjectError::Owned { database: name.clone(), owner }),
-            None if matches!(wish, Wish::Drop | Wish::Release) => {
+            None if matches!(change, Change::Drop | Change::Release) => {
                 Err(ProjectError::NotOwned { project: project.clone(), database: name.clone() })
             }
-            Some(_) if wish == Wish::Release && prefix(name) == Some(project.as_str()) => {
+            Some(_) if change == Change::Release && prefix(name) == Some(project.as_str()) => {
                 Err(ProjectError::OwnedByName { project: project.clone(), database: name.clone() })
             }
-            Some(_) if wish == Wish::Drop && self.undroppable(project).await?.contains(name) => {
+            Some(_) if change == Change::Drop && self.undroppable(project).await?.contains(name) => {
                 Err(ProjectError::Adopted { project: project.clone(), database: name.clone() })
             }
             _ => Ok(()),
         }
     }
 
-    /// The project that a database belongs to, by record or by name.
+    /// Returns the project that owns a database by record or by name; `None` if no project does.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -238,8 +237,13 @@ impl Projects {
         self.mend(project).await
     }
 
-    /// Takes the rights on a database from a project's accounts, and forgets that it is the project's.
-    pub(super) async fn let_go(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
+    /// Revokes the rights of a project's accounts on a database, ends their connections, and deletes the database's
+    /// record.
+    pub(super) async fn revoke_and_delete_record(
+        &self,
+        project: &ProjectName,
+        name: &DatabaseName,
+    ) -> Result<(), ProjectError> {
         if !self.is_ready_made(project) {
             self.admin.revoke_database(project, name).await?;
         }
@@ -247,14 +251,14 @@ impl Projects {
         Ok(self.admin.forget_database(name).await?)
     }
 
-    /// The names of a project's accounts.
+    /// Returns the user names of a project's accounts.
     pub(super) fn users(&self, project: &ProjectName) -> Vec<String> {
         [Access::Full, Access::Read].map(|access| self.account(project, access).user).to_vec()
     }
 }
 
-/// The part of a database's name before its first underscore. Project names hold none, so that no
-/// other project's pattern can cover it.
+/// Returns a database's name up to its first underscore; `None` if it has none. Project names contain no underscore, so
+/// the pattern of at most one project covers a database.
 pub(super) fn prefix(database: &DatabaseName) -> Option<&str> {
     database.as_str().split_once('_').map(|(prefix, _)| prefix)
 }

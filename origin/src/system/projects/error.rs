@@ -1,119 +1,55 @@
-//! How work on projects and databases fails. For operators: names are told, passwords never.
+//! Errors of project and database management, for operators. No message contains a password.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, ProjectName, shown};
 
 use crate::database::admin::AdminError;
 
-/// Why it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// MariaDB, or the way to it.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The admin account may not make or grant the project's accounts.
+    /// The admin account may not create the project's accounts or grant their rights.
     #[error("the admin account \"{user}\" may not set up the MariaDB accounts of project {project}: {message}")]
-    MayNotMakeAccounts {
-        /// The project.
-        project: ProjectName,
-        /// The admin account.
-        user: String,
-        /// What MariaDB said.
-        message: String,
-    },
-    /// An account of the configuration does not fit.
+    MayNotMakeAccounts { project: ProjectName, user: String, message: String },
+    /// A ready-made account can't log in or has too many rights.
     #[error("the account \"{account}\" under [accounts.{project}] can't be used: {faults}")]
-    ReadyMade {
-        /// The project.
-        project: ProjectName,
-        /// Its user name.
-        account: String,
-        /// What is wrong, in words.
-        faults: String,
-    },
-    /// A project name that is not for use.
+    ReadyMade { project: ProjectName, account: String, faults: String },
     #[error("{0} is reserved and can't be a project's name")]
     Reserved(ProjectName),
-    /// No such project.
     #[error("there is no project {name}")]
-    UnknownProject {
-        /// The name.
-        name: ProjectName,
-        /// One like it.
-        nearest: Option<String>,
-    },
-    /// A new project's pattern covers a database that is there.
+    UnknownProject { name: ProjectName, nearest: Option<String> },
+    /// The pattern of a new project covers an existing database.
     #[error("project {project} would own the database {}, which is there already", shown(database.as_str()))]
-    Covers {
-        /// The project.
-        project: ProjectName,
-        /// The database.
-        database: DatabaseName,
-    },
-    /// MariaDB's own schema, or ours.
+    Covers { project: ProjectName, database: DatabaseName },
+    /// A schema of MariaDB or Selkie.
     #[error("{} is a system schema: no project can own it", shown(.0.as_str()))]
     System(DatabaseName),
-    /// Another project's.
     #[error("the database {} belongs to project {owner}", shown(database.as_str()))]
-    Owned {
-        /// The database.
-        database: DatabaseName,
-        /// Its owner.
-        owner: ProjectName,
-    },
-    /// Nobody's.
+    Owned { database: DatabaseName, owner: ProjectName },
     #[error("the database {} does not belong to project {project}", shown(database.as_str()))]
-    NotOwned {
-        /// The project.
-        project: ProjectName,
-        /// The database.
-        database: DatabaseName,
-    },
-    /// It was adopted, and is not to be dropped.
+    NotOwned { project: ProjectName, database: DatabaseName },
+    /// An adopted database can't be dropped.
     #[error("the database {} was adopted by project {project}: it can be released, not dropped", shown(database.as_str()))]
-    Adopted {
-        /// The project.
-        project: ProjectName,
-        /// The database.
-        database: DatabaseName,
-    },
-    /// It can't be released: its name makes it the project's.
+    Adopted { project: ProjectName, database: DatabaseName },
+    /// A database that belongs to the project by its name can't be released.
     #[error("the database {} belongs to project {project} by its name, which begins with {project}_", shown(database.as_str()))]
-    OwnedByName {
-        /// The project.
-        project: ProjectName,
-        /// The database.
-        database: DatabaseName,
-    },
-    /// The project that is always there.
+    OwnedByName { project: ProjectName, database: DatabaseName },
+    /// The default project can't be removed.
     #[error("project {0} is always there and can't be removed")]
     Default(ProjectName),
-    /// The project owns databases.
     #[error("project {project} owns databases: {}", databases.join(", "))]
-    OwnsDatabases {
-        /// The project.
-        project: ProjectName,
-        /// Their names.
-        databases: Vec<String>,
-    },
-    /// Something refers to a project that is being removed.
-    #[error("something was added to project {0} while it was removed")]
+    OwnsDatabases { project: ProjectName, databases: Vec<String> },
+    /// A key, file or database was added during the removal.
+    #[error("something was added to project {0} during its removal")]
     StillUsed(ProjectName),
-    /// The project owns files.
     #[error("project {project} owns files: {count}")]
-    OwnsFiles {
-        /// The project.
-        project: ProjectName,
-        /// How many.
-        count: u64,
-    },
-    /// It is there already.
+    OwnsFiles { project: ProjectName, count: u64 },
     #[error("the database {} is there already", shown(.0.as_str()))]
     Exists(DatabaseName),
-    /// It is not there.
     #[error("there is no database {}", shown(.0.as_str()))]
     NotThere(DatabaseName),
-    /// A GRANT can't name it alone.
+    /// The name, with its wildcards escaped, is too long for a GRANT.
     #[error(
         "the name {} is too long to be granted by itself: 64 characters, of which _, % and \\ count twice",
         shown(.0.as_str())
@@ -122,14 +58,14 @@ pub enum ProjectError {
 }
 
 impl ProjectError {
-    /// The problem that a caller is shown. Logs the cause.
+    /// Logs the error and returns a `database_unavailable` problem for the caller.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         tracing::warn!(error = %self, "a project could not be looked up");
         Problem::new(ErrorCode::DatabaseUnavailable, "The project can't be looked up at the moment.")
     }
 
-    /// How to mend it, if that can be said.
+    /// Returns how to fix the error; `None` if unknown.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -162,7 +98,7 @@ impl ProjectError {
                 "add --databases release to leave them as they are, or --databases drop to drop those that \
                  were not adopted"
             }
-            Self::StillUsed(_) => "remove it again: what is done already is not done twice",
+            Self::StillUsed(_) => "run the removal again: it continues where it stopped",
             Self::OwnsFiles { .. } => "add --delete-media to delete them",
             Self::NotThere(_) => "`selkie database create` makes it",
             Self::NotOwned { .. } => "`selkie database list` shows what each project owns",

@@ -1,7 +1,5 @@
-//! Removing a project: its keys, its accounts, its databases, and at last its row.
-//!
-//! The row goes last, so that a removal that broke off can be run again. Files are `media`'s, which deletes them
-//! between [`Projects::close`] and [`Projects::remove`].
+//! Removes a project: its keys, accounts and databases, and its row last, so that an interrupted removal can be run
+//! again. `media` deletes the files between [`Projects::close`] and [`Projects::remove`].
 
 use shared::ident::ProjectName;
 
@@ -9,35 +7,32 @@ use super::{DEFAULT_PROJECT, OwnedDatabase, Presence, ProjectError, Projects};
 use crate::clock::now;
 use crate::database::admin::Drops;
 
-/// MariaDB's number for "a row refers to this one".
+/// MariaDB's error number for a row that a foreign key refers to.
 const REFERRED_TO: u16 = 1451;
 
-/// What to do with the databases of a project that is removed.
+/// What to do with a removed project's databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// Refuse to remove a project that has any.
+    /// Refuse to remove a project that has databases.
     Refuse,
-    /// Leave them as they are, without a project.
+    /// Keep them without a project.
     Release,
-    /// Drop them, but leave those that were adopted.
+    /// Drop them, except adopted ones, which are kept.
     Drop,
 }
 
-/// What became of a project's databases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Those that were dropped.
     pub dropped: Vec<String>,
-    /// Those that belong to no project now.
     pub released: Vec<String>,
 }
 
 impl Projects {
-    /// Refuses a removal that can't be done.
+    /// Checks that a project can be removed.
     ///
     /// # Errors
-    /// The project is the default one, or does not exist; it owns databases and `removal` does not say
-    /// what to do with them; MariaDB failed.
+    /// The project is the default one, or doesn't exist; it owns databases and `removal` is [`Removal::Refuse`];
+    /// MariaDB failed.
     pub async fn check_removal(&self, project: &ProjectName, removal: Removal) -> Result<(), ProjectError> {
         if project.as_str() == DEFAULT_PROJECT {
             return Err(ProjectError::Default(project.clone()));
@@ -51,11 +46,10 @@ impl Projects {
         Ok(())
     }
 
-    /// Ends every use of a project: revokes its keys, drops its accounts unless they are ready-made, and
-    /// ends their connections. Returns how many keys were revoked.
+    /// Ends all use of a project: revokes its keys, drops its accounts unless they are ready-made, and ends their
+    /// connections. Returns the number of keys revoked.
     ///
     /// # Errors
-    /// MariaDB failed, or denies a right.
     pub async fn close(&self, project: &ProjectName) -> Result<usize, ProjectError> {
         let revoked = self.admin.revoke_keys_of(project, now()).await?;
         self.drop_accounts(project).await?;
@@ -71,11 +65,10 @@ impl Projects {
         Ok(())
     }
 
-    /// Drops or releases a project's databases, and deletes the project. It must have been closed, and
-    /// own no files.
+    /// Drops or releases a project's databases, and deletes the project, which must have been closed and own no files.
     ///
     /// # Errors
-    /// As of [`Projects::check_removal`]; something was added to the project meanwhile.
+    /// Those of [`Projects::check_removal`]; something was added to the project in the meantime.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;
@@ -92,13 +85,13 @@ impl Projects {
             self.admin.drop_database(&database.name).await?;
         }
         for database in dropped.iter().chain(&released) {
-            self.let_go(project, &database.name).await?;
+            self.revoke_and_delete_record(project, &database.name).await?;
         }
         self.admin.delete_project(project).await.map_err(|error| match error.errno() {
             Some(REFERRED_TO) => ProjectError::StillUsed(project.clone()),
             _ => error.into(),
         })?;
-        // A request that was under way may have had the accounts mended.
+        // A concurrent request may have caused the accounts to be created again.
         self.drop_accounts(project).await?;
         released.retain(|database| database.presence == Presence::Present);
         Ok(Removed { dropped: names(&dropped), released: names(&released) })

@@ -232,7 +232,7 @@ impl Content {
         };
         if let Some(expected) = SCHEME.get(prefix.len()) {
             if character.to_ascii_lowercase() != *expected {
-                self.is_bare(at)?;
+                self.take_as_base64(at)?;
                 return self.character(character, at);
             }
         } else if character == b',' {
@@ -258,7 +258,7 @@ impl Content {
     ///
     /// # Errors
     /// A fault if a data URL is required.
-    fn is_bare(&mut self, at: u64) -> Result<(), Fault> {
+    fn take_as_base64(&mut self, at: u64) -> Result<(), Fault> {
         if self.head == Head::Required {
             return Err(Fault::Media("does not begin data:<type>;base64,".into(), Some(at)));
         }
@@ -272,7 +272,7 @@ impl Content {
             if prefix.len() >= SCHEME.len() {
                 return Err(Fault::Media("has a data URL without a comma".into(), Some(at)));
             }
-            self.is_bare(at)?;
+            self.take_as_base64(at)?;
         }
         self.decoder.finish().map_err(|fault| not_base64(fault, at))?;
         if self.decoder.total() == 0 {
@@ -297,7 +297,7 @@ fn not_base64(fault: base64::Fault, at: u64) -> Fault {
         base64::Fault::Character(byte) => format!("is not base64: it holds 0x{byte:02x}").into(),
         base64::Fault::Padding => "is not base64: a padding = stands where none can be".into(),
         base64::Fault::Cut => "is not whole base64: its last group is cut".into(),
-        base64::Fault::TrailingBits => "is not base64: its last character says more than a byte can hold".into(),
+        base64::Fault::TrailingBits => "is not base64: its last character has unused bits that are set".into(),
     };
     Fault::Media(said, Some(at))
 }

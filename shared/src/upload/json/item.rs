@@ -24,7 +24,7 @@ pub(super) struct Open {
 
 impl Reader {
     /// Checks that a key fits the other keys of its item, and the item the shape of those before it.
-    pub(super) fn belong(&mut self, key: Key, family: Family) -> Result<(), Problem> {
+    pub(super) fn check_family(&mut self, key: Key, family: Family) -> Result<(), Problem> {
         match self.item.family {
             None => self.item.family = Some(family),
             Some(before) if before == family => {}
