@@ -3,8 +3,7 @@
 
 pub(crate) mod body;
 pub(crate) mod cache;
-pub(crate) mod cached_file;
-pub(crate) mod cached_read;
+pub(crate) mod cached;
 pub(crate) mod client_abort;
 pub(crate) mod headers;
 pub(crate) mod log;
@@ -13,32 +12,29 @@ pub(crate) mod rate_limit;
 
 use crate::core::{Answer, BodyLength};
 use origin_fetch::OriginAnswer;
-use worker::web_sys::{Headers, Response};
+use worker::web_sys::{ReadableStream, Response};
 
 /// An answer, before the headers that every answer has are added.
 pub(crate) enum Reply {
-    /// The edge's own.
-    Own(Answer),
+    /// The edge's own, or one from the cache, whose body is a stream.
+    Own(Answer, Option<ReadableStream>),
     /// An origin's, whose headers can't be changed.
     Origin(OriginAnswer),
-    /// One from the cache, whose headers can be changed.
-    Cached(Response),
 }
 
 impl Reply {
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Self::Own(answer) => answer.status,
+            Self::Own(answer, _) => answer.status,
             Self::Origin(answer) => answer.status,
-            Self::Cached(response) => response.status(),
         }
     }
 
     pub(crate) fn length(&self) -> BodyLength {
         match self {
-            Self::Own(answer) => BodyLength::Known(answer.body.len() as u64),
+            Self::Own(_, Some(_)) => BodyLength::Unknown,
+            Self::Own(answer, None) => BodyLength::Known(answer.body.len() as u64),
             Self::Origin(answer) => BodyLength::announced(answer.header("content-length")),
-            Self::Cached(_) => BodyLength::Unknown,
         }
     }
 }
@@ -49,9 +45,4 @@ fn discard(response: &Response) {
         // Nothing is left to be done if even that fails.
         let _ = body.cancel();
     }
-}
-
-/// Returns a header's value.
-fn get(headers: &Headers, name: &str) -> Option<String> {
-    headers.get(name).ok().flatten()
 }

@@ -12,7 +12,7 @@ use config::Config;
 use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
 use host::origin_fetch::Forwarding;
-use host::{Reply, body, cached_file, cached_read, headers, log, rate_limit};
+use host::{Reply, body, cached, headers, log, rate_limit};
 use shared::error::Problem;
 use shared::request_id::RequestId;
 use std::cell::OnceCell;
@@ -58,7 +58,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
         if let Some(cause) = problem.cause() {
             log::fault(&incoming.request_id, &problem, cause);
         }
-        Reply::Own(Answer::problem(&problem, &incoming.request_id))
+        Reply::Own(Answer::problem(&problem, &incoming.request_id), None)
     });
     let outcome =
         Outcome { status: reply.status(), total_ms: Date::now() - started, origin_ms: forwarding.origin_ms() };
@@ -97,23 +97,16 @@ async fn reply(
         rate_limit::check(env, limit, request_log, &incoming.request_id).await?;
     }
     let plan = match decision {
-        Decision::Answer(answer) => return Ok(Reply::Own(answer)),
+        Decision::Answer(answer) => return Ok(Reply::Own(answer, None)),
         Decision::Forward(plan) => plan,
-        Decision::File(file) => {
-            return cached_file::answer(gateway, forwarding, file, context).await;
-        }
-        Decision::Read(question) => {
-            return cached_read::answer(gateway, forwarding, question, context).await;
-        }
+        Decision::Cached(cacheable) => return cached::answer(gateway, forwarding, cacheable, context).await,
     };
     let answer = forwarding.send(gateway, plan).await?;
-    if answer.status == 401
-        && let Some(key_id) = request_log.key()
-    {
-        gateway.revoked(key_id, Date::now() as u64);
+    if answer.status == 401 {
+        gateway.cache().learn(request_log.key(), answer.status, Date::now() as u64);
     }
     if incoming.may_change_media() {
-        cached_file::purge(&answer, gateway.installation()).await;
+        cached::purge(&answer, gateway.cache()).await;
     }
     Ok(Reply::Origin(answer))
 }
@@ -123,16 +116,11 @@ fn dress(reply: Reply, incoming: &IncomingRequest, config: Option<&Config>, outc
     let cors = config.map(|config| &config.cors);
     let changes = |headers: &Headers| answer_changes(headers, incoming, cors, outcome);
     Ok(match reply {
-        Reply::Own(mut answer) => {
+        Reply::Own(mut answer, stream) => {
             answer.apply(changes(&Headers::default()));
-            headers::answer(&answer)?
+            headers::answer(&answer, stream.as_ref())?
         }
         Reply::Origin(answer) => headers::changed(&answer.response, &changes(&answer.headers))?,
-        Reply::Cached(response) => {
-            let current = response.headers();
-            headers::change(&current, &changes(&headers::of(&current)))?;
-            response
-        }
     })
 }
 

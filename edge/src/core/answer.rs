@@ -1,6 +1,7 @@
 //! Answers that the edge makes itself. The headers that every answer has (request id, timing, cross-origin) are added
 //! where an answer leaves.
 
+use super::head::Headers;
 use super::headers::Change;
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
@@ -62,6 +63,13 @@ impl Answer {
         self
     }
 
+    /// Adds those of these headers that another answer has.
+    #[must_use]
+    pub fn with_those(self, from: &Headers, names: &[&'static str]) -> Self {
+        let pairs = names.iter().filter_map(|name| Some((*name, from.get(name)?.to_owned())));
+        pairs.fold(self, |answer, (name, value)| answer.with(name, value))
+    }
+
     /// Changes its headers.
     pub fn apply(&mut self, changes: Vec<Change>) {
         for change in changes {
@@ -79,6 +87,12 @@ impl Answer {
                 (Change::Delete(_), _) => {}
             }
         }
+    }
+
+    /// Returns a header's value.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().find_map(|(known, value)| (known == name).then_some(value))
     }
 
     /// Returns the names and values of its headers.

@@ -1,11 +1,10 @@
 //! The decision about a request: answer, cached or forward.
 
 use super::answer::Answer;
+use super::cache::{Cache, Cacheable};
 use super::failed_attempt::Repeat;
-use super::file_cache::CachedFile;
 use super::incoming_request::{BodyLength, IncomingRequest};
 use super::origin_health::Origins;
-use super::read_cache::{CacheableRead, ReadCache};
 use super::request_log::RequestLog;
 use crate::config::Config;
 use futures_util::FutureExt as _;
@@ -19,9 +18,7 @@ use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
 use shared::upload::UploadLimits;
-use std::cell::{OnceCell, RefCell, RefMut};
-use std::rc::Rc;
-use uuid::Uuid;
+use std::cell::{RefCell, RefMut};
 
 /// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
 /// of an isolate's 128.
@@ -34,10 +31,8 @@ pub enum Decision {
     Answer(Answer),
     /// The origin answers.
     Forward(BodyPlan),
-    /// The cache of files answers, or the origin.
-    File(CachedFile),
-    /// The cache of reads answers, or the origin. A body is read whole.
-    Read(CacheableRead),
+    /// The cache answers, or the origin. A body is read whole.
+    Cached(Cacheable),
 }
 
 /// What of a request's body is forwarded.
@@ -70,9 +65,7 @@ pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
     origins: RefCell<Origins>,
-    /// Shared with the reads that are in flight.
-    pub(super) reads: Option<Rc<ReadCache>>,
-    installation: OnceCell<String>,
+    cache: Cache,
 }
 
 impl Gateway {
@@ -82,19 +75,7 @@ impl Gateway {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
         let silence_max = config.origin_connect_timeout.as_millis() as u64;
         let origins = Origins::new(config.origins.clone(), silence_max);
-        Self {
-            reads: ReadCache::new(&config).map(Rc::new),
-            config,
-            tokens: RefCell::new(tokens),
-            origins: RefCell::new(origins),
-            installation: OnceCell::new(),
-        }
-    }
-
-    /// Returns what distinguishes the installation from others whose workers share the platform's cache.
-    #[must_use]
-    pub fn installation(&self) -> &str {
-        self.installation.get_or_init(|| self.config.keys.fingerprint().to_hex())
+        Self { cache: Cache::new(&config), config, tokens: RefCell::new(tokens), origins: RefCell::new(origins) }
     }
 
     /// Returns the configuration.
@@ -103,11 +84,10 @@ impl Gateway {
         &self.config
     }
 
-    /// Records that the origin refused a key: it gets no cached reads any more.
-    pub fn revoked(&self, key_id: Uuid, now_ms: u64) {
-        if let Some(reads) = &self.reads {
-            reads.learn(key_id, 401, now_ms);
-        }
+    /// Returns what the isolate knows of the cache.
+    #[must_use]
+    pub fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// Returns the health of the origins. The borrow must end before anything is awaited.
@@ -147,8 +127,8 @@ impl Gateway {
                     self.check_page(request, log.caller(principal))?;
                 }
                 // The origin knows whether the file exists, and who may have it.
-                let file = CachedFile::requested(&path, request.query.as_deref(), self.installation());
-                Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::File))
+                let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
+                Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::Cached))
             }
             _ => self.admit(request, now, log),
         }
@@ -178,13 +158,10 @@ impl Gateway {
             .now_or_never()
             .ok_or_else(|| Problem::internal("The request could not be judged.", "admission waits"))?;
         let (principal, pending) = admitted?;
-        if let Some(reads) = &self.reads
-            && let Some(age) = reads.accepted_age(request, &principal, &pending)
-        {
-            let read = CacheableRead::new(reads, &principal, pending, age);
-            return Ok(Decision::Read(read));
+        match self.cache.read(request, &principal, pending) {
+            Ok(read) => Ok(Decision::Cached(read)),
+            Err(pending) => self.plan(request, pending).map(Decision::Forward),
         }
-        self.plan(request, pending).map(Decision::Forward)
     }
 
     fn plan(&self, request: &IncomingRequest, pending: Pending) -> Result<BodyPlan, Problem> {

@@ -54,6 +54,13 @@ impl Headers {
     }
 }
 
+impl<'a, 'b> FromIterator<(&'a str, &'b str)> for Headers {
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'b str)>>(pairs: T) -> Self {
+        let lines: Vec<_> = pairs.into_iter().map(|(name, value)| [name, ",", value].concat()).collect();
+        Self::parse(lines.join("\n"))
+    }
+}
+
 /// A request's head.
 #[derive(Clone, Debug, Default)]
 pub struct Head {

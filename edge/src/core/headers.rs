@@ -103,23 +103,6 @@ pub fn forwarded<'a>(
     headers
 }
 
-/// Returns the headers of a request for the same file as everybody sees it: without a key, conditions and ranges; with
-/// `if-none-match` for a revalidation.
-#[must_use]
-pub fn for_everybody<'a>(
-    head: &'a Head,
-    request: &'a IncomingRequest,
-    access: &'a AccessConfig,
-    seen_address: Option<&'a str>,
-    tag: Option<&'a str>,
-) -> RequestHeaders<'a> {
-    let mut headers: RequestHeaders<'_> = about_caller(head, request, access, seen_address).collect();
-    let trace = head.headers.get("traceparent");
-    headers.extend(trace.map(|value| ("traceparent", value)));
-    headers.extend(tag.map(|value| ("if-none-match", value)));
-    headers
-}
-
 /// The headers that tell an origin who sends the request.
 fn about_caller<'a>(
     head: &'a Head,

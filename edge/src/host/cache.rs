@@ -3,7 +3,10 @@
 //! Must not decide what is kept, under which key or for how long, which is [`crate::core`]'s. There may be no cache at all (plain workerd without `cacheApiOutbound`) or one
 //! that fails: then nothing is found or stored, and no request fails because of it.
 
+use super::headers;
+use crate::core::Answer;
 use futures_util::future::{Either, select};
+use std::cell::Cell;
 use std::time::Duration;
 use wasm_bindgen::prelude::wasm_bindgen;
 use worker::Delay;
@@ -19,6 +22,11 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long storing an answer may take while its body arrives. Longer than any head may be waited for by
 /// default; Cloudflare ends what goes on 30 s behind an answer by itself.
 const PUT_TIMEOUT: Duration = Duration::from_secs(120);
+
+thread_local! {
+    /// Whether a stored answer was found once: the cache does not go away within an isolate's life.
+    static WORKS: Cell<bool> = const { Cell::new(false) };
+}
 
 // By hand, since web-sys takes what these throw for impossible, and would end the worker with it.
 #[wasm_bindgen]
@@ -53,9 +61,24 @@ pub(crate) async fn put(key: &str, response: &Response) -> bool {
 }
 
 /// Removes what is stored under these URLs, in this location.
-pub(crate) async fn remove(keys: &[&str]) {
-    let removals: Array = keys.iter().filter_map(|key| cache_delete(key).ok()).collect();
+pub(crate) async fn remove(keys: impl IntoIterator<Item = &'_ str>) {
+    let removals: Array = keys.into_iter().filter_map(|key| cache_delete(key).ok()).collect();
     settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
+}
+
+/// Whether there is a cache that finds what was stored in it.
+pub(crate) async fn works() -> bool {
+    const PROBE: &str = "https://selkie-cache.invalid/probe";
+    if WORKS.get() {
+        return true;
+    }
+    let probe = Answer::bare(200).with("cache-control", "max-age=60");
+    let works = match headers::answer(&probe, None) {
+        Ok(probe) => put(PROBE, &probe).await && lookup(PROBE, None).await.is_some(),
+        Err(_) => false,
+    };
+    WORKS.set(works);
+    works
 }
 
 /// What a promise came to; none if it failed, or not in time.

@@ -5,7 +5,7 @@ use crate::core::{self, Answer, Change, Head, RequestHeaders};
 use shared::envelope::write_string;
 use worker::js_sys::{Array, JSON, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::web_sys::{Headers, Request, RequestInit, Response, ResponseInit};
+use worker::web_sys::{Headers, ReadableStream, Request, RequestInit, Response, ResponseInit};
 
 /// Reads a request's head.
 pub(crate) fn of_request(request: &Request) -> Head {
@@ -38,14 +38,14 @@ pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result
     parse(&text)
 }
 
-/// Makes an answer.
-pub(crate) fn answer(answer: &Answer) -> Result<Response, JsValue> {
+/// Makes an answer, whose body is its own or a stream.
+pub(crate) fn answer(answer: &Answer, stream: Option<&ReadableStream>) -> Result<Response, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(format!(r#"{{"status":{}"#, answer.status).as_bytes());
     write_headers(&mut text, answer.headers());
     let init: ResponseInit = parse(&text)?;
     match &*answer.body {
-        [] => Response::new_with_opt_str_and_init(None, &init),
+        [] => Response::new_with_opt_readable_stream_and_init(stream, &init),
         // The body is wasm's memory, of which the runtime needs a copy.
         body => {
             let copy = worker::js_sys::Uint8Array::from(body);
@@ -76,12 +76,7 @@ fn parse<T: JsCast>(text: &[u8]) -> Result<T, JsValue> {
 pub(crate) fn changed(response: &Response, changes: &[Change]) -> Result<Response, JsValue> {
     let init: &ResponseInit = response.unchecked_ref();
     let copy = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), init)?;
-    change(&copy.headers(), changes)?;
-    Ok(copy)
-}
-
-/// Changes headers.
-pub(crate) fn change(headers: &Headers, changes: &[Change]) -> Result<(), JsValue> {
+    let headers = copy.headers();
     for change in changes {
         match change {
             Change::Set(name, value) => headers.set(name, value)?,
@@ -89,5 +84,5 @@ pub(crate) fn change(headers: &Headers, changes: &[Change]) -> Result<(), JsValu
             Change::Delete(name) => headers.delete(name)?,
         }
     }
-    Ok(())
+    Ok(copy)
 }

@@ -79,6 +79,10 @@ impl<'a> Forwarding<'a> {
         self.request
     }
 
+    pub(crate) fn head(&self) -> &'a Head {
+        self.head
+    }
+
     pub(crate) fn incoming(&self) -> &'a IncomingRequest {
         self.incoming
     }

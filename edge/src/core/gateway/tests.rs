@@ -231,7 +231,7 @@ fn a_file_of_a_version_is_looked_for_in_the_cache_first() {
     };
     for method in ["GET", "HEAD"] {
         let decision = of(method, "/media/default/a.png", "");
-        assert!(matches!(decision, Ok(Decision::File(_))), "{method}");
+        assert!(matches!(decision, Ok(Decision::Cached(Cacheable::File(_)))), "{method}");
     }
     let signed = of("GET", "/media/default/a.png", "&expires=1&signature=x");
     assert!(matches!(signed, Ok(Decision::Forward(BodyPlan::Drop))));

@@ -1,7 +1,7 @@
 //! The headers that are forwarded, and those of answers.
 
 use super::*;
-use crate::core::{Change, Head, Headers, Outcome, RequestHeaders, answer_changes, for_everybody, forwarded};
+use crate::core::{Change, Head, Headers, Outcome, RequestHeaders, answer_changes, forwarded};
 
 const OUTCOME: Outcome = Outcome { status: 200, total_ms: 5.0, origin_ms: Some(4.0) };
 
@@ -68,18 +68,6 @@ fn the_origin_is_told_who_asks_and_nothing_that_a_caller_made_up() {
     access.client_address = Some("x-real-ip".to_owned());
     let told = sent("x-real-ip,10.0.0.7", &access, Some("127.0.0.1:80"));
     assert!(told.contains("x-forwarded-for: 10.0.0.7"), "{told}");
-}
-
-#[test]
-fn a_request_for_everybody_has_neither_key_nor_range() {
-    let head = head("GET", "/media/default/a", false, "authorization,Bearer x\nrange,bytes=0-1\ntraceparent,t");
-    let request = call("GET", "/media/default/a", None);
-    let access = AccessConfig::default();
-    let sent = owned(&for_everybody(&head, &request, &access, None, Some("\"v\"")));
-    assert_eq!(
-        sent,
-        "x-request-id: r1\nx-forwarded-proto: http\nx-forwarded-host: api.test\ntraceparent: t\nif-none-match: \"v\""
-    );
 }
 
 fn owned(headers: &RequestHeaders<'_>) -> String {

@@ -1,0 +1,170 @@
+//! Which requests the cache may answer: public files by their versioned URLs, and reads of records whose callers accept an
+//! older answer by `Cache-Control: max-age=N`.
+
+use super::accepted_age::AcceptedAge;
+use super::{Cache, Named, url};
+use crate::core::incoming_request::{BodyLength, IncomingRequest};
+use shared::error::Problem;
+use shared::fingerprint::Fingerprint;
+use shared::key::{Access, Principal};
+use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
+use shared::media::{FilePath, KeptName, Rendition};
+use shared::operation::read::{Answer, Read, ReadOne};
+use shared::operation::{BodyUse, Operation, Pending};
+use shared::policy::Action;
+use uuid::Uuid;
+
+/// The entry that a request looks up, and the rules for it.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    pub(super) key: Fingerprint,
+    /// The entry's key, and for a file its version: a file has one entry, whatever its version.
+    pub(super) version: Fingerprint,
+    pub(super) accepted_age: AcceptedAge,
+    pub(super) subject: Subject,
+}
+
+/// What an entry holds.
+#[derive(Clone, Debug)]
+pub(super) enum Subject {
+    File(PublicFile),
+    /// `key_id` is that of the key that the read is sent with; the entry is stored for `max_seconds`.
+    Read {
+        key_id: Uuid,
+        max_seconds: u32,
+    },
+}
+
+/// A version of a public file.
+#[derive(Clone, Debug)]
+pub struct PublicFile {
+    pub(super) name: KeptName,
+    /// The tag of the version, in its quotes.
+    pub tag: String,
+    /// The URL of the entry that says when a folder of the file's project became private.
+    pub private_mark_url: String,
+}
+
+impl Lookup {
+    /// Returns the cache key as the Cache API's URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        url(self.key)
+    }
+
+    /// Returns the file that is looked up; `None` for a read.
+    #[must_use]
+    pub fn file(&self) -> Option<&PublicFile> {
+        match &self.subject {
+            Subject::File(file) => Some(file),
+            Subject::Read { .. } => None,
+        }
+    }
+
+    /// Returns the id of the key that a read is sent with; `None` for a file.
+    #[must_use]
+    pub fn key_id(&self) -> Option<Uuid> {
+        match self.subject {
+            Subject::Read { key_id, .. } => Some(key_id),
+            Subject::File(_) => None,
+        }
+    }
+}
+
+/// A request that the cache may answer.
+#[derive(Debug)]
+pub enum Cacheable {
+    /// A file.
+    File(Lookup),
+    /// A read before its body, if it has one.
+    Read(Principal, Pending, AcceptedAge),
+}
+
+impl Cacheable {
+    /// Whether the options come in a body.
+    #[must_use]
+    pub fn has_body(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Read(_, pending, _) => pending.body() == BodyUse::Json,
+        }
+    }
+
+    /// Parses a read; returns `None` if the read asks for something else than records.
+    ///
+    /// # Errors
+    /// Whatever the shared parsers refuse.
+    pub fn finish(self, cache: &Cache, body: &[u8]) -> Result<Option<Lookup>, Problem> {
+        let (principal, pending, accepted_age) = match self {
+            Self::File(lookup) => return Ok(Some(lookup)),
+            Self::Read(principal, pending, accepted_age) => (principal, pending, accepted_age),
+        };
+        let operation = pending.finish(body)?;
+        let records = match &operation {
+            Operation::Read(read) if read.answer == Answer::Records => Records::Many(read),
+            Operation::ReadOne(read) if read.answer == Answer::Records => Records::One(read),
+            _ => return Ok(None),
+        };
+        // The version says what a fingerprint is made of.
+        let read = (env!("CARGO_PKG_VERSION"), principal.project(), principal.access(), records);
+        let key = cache.key(&Named::Read(read));
+        let subject = Subject::Read { key_id: principal.key_id(), max_seconds: cache.read_max_seconds };
+        Ok(Some(Lookup { key, version: key, accepted_age, subject }))
+    }
+}
+
+/// What is read; the form of the answer is part of it.
+#[derive(Hash)]
+enum Records<'a> {
+    Many(&'a Read),
+    One(&'a ReadOne),
+}
+
+impl Cache {
+    /// Returns the lookup of the file that a GET or a HEAD requests; `None` if its URL has anything besides path, version and
+    /// thumbnail: a signature opens private files, and what other options mean, the origin knows.
+    #[must_use]
+    pub fn file(&self, path: &FilePath, query: Option<&str>) -> Option<Lookup> {
+        let (mut version, mut rendition) = (None, None);
+        for option in query?.split('&') {
+            let before = match option.strip_prefix("v=") {
+                Some(text) => version.replace(text),
+                None if option == "thumbnail=true" => rendition.replace(option),
+                None => return None,
+            };
+            if before.is_some() {
+                return None;
+            }
+        }
+        let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let version = version.filter(|text| text.len() == 32 && text.bytes().all(is_hex))?;
+        let name = KeptName::of(path);
+        let key = self.file_key(&name, rendition.map_or(Rendition::Original, |_| Rendition::Thumbnail));
+        let private_mark_url = self.private_mark_url(&path.project);
+        let subject = Subject::File(PublicFile { name, tag: format!("\"{version}\""), private_mark_url });
+        let version = Fingerprint::of(&(key, version));
+        Some(Lookup { key, version, accepted_age: self.file_age, subject })
+    }
+
+    /// Returns a read that the cache may answer, or the pending operation if it may not: only reads of records with a read
+    /// key, whose caller accepts an older answer, where the configuration allows it.
+    pub(in crate::core) fn read(
+        &self,
+        call: &IncomingRequest,
+        principal: &Principal,
+        pending: Pending,
+    ) -> Result<Cacheable, Pending> {
+        let reads = match (pending.action(), call.body) {
+            // Of a list, HEAD asks for less than is stored.
+            (Action::Read | Action::ReadOne, _) => call.method == "GET",
+            (Action::Query, BodyLength::Known(bytes)) => bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64,
+            _ => false,
+        };
+        let may = reads && principal.access() == Access::Read;
+        let header = call.cache_control.as_deref().filter(|_| may);
+        match header.and_then(|header| AcceptedAge::read(header, self.read_max_seconds)) {
+            Some(accepted_age) => Ok(Cacheable::Read(principal.clone(), pending, accepted_age)),
+            None => Err(pending),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Single flight: of the requests that need the same answer at once, one asks the origin, and the others wait.
+//!
+//! Requests of an isolate share nothing that belongs to one of them, since the platform forbids it: a waiting request looks
+//! here from time to time, by timers of its own.
+
+use shared::fingerprint::Fingerprint;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Milliseconds for which a lead is waited for: as long as a statement may run. A lead that takes longer was cut off by the
+/// platform, which tells nobody.
+const LEAD_MAX_MS: u64 = 30_000;
+
+/// Milliseconds that a lead may take for which nobody waits, since it stores a long answer.
+const LONG_LEAD_MAX_MS: u64 = 150_000;
+
+/// Milliseconds for which nobody waits for an answer that can't be stored (too long, no success), else every caller would wait
+/// for one answer and then ask for another; and for which an origin that could not confirm an entry is not asked again.
+const BACK_OFF_MS: u64 = 10_000;
+
+/// Answers that are fetched, or were lately: about 100 bytes each. Of more, each is fetched by itself.
+const ENTRIES_MAX_COUNT: usize = 1_024;
+
+/// Leads at once: each may hold an answer whole, up to 1 MiB of an isolate's 128 MB. Beyond, each request asks for itself.
+const LEADS_MAX_COUNT: usize = 32;
+
+/// The first pause of a waiting request, and the longest, in milliseconds. Each is half as long again as the one before.
+const PAUSE_MIN_MS: u64 = 5;
+const PAUSE_MAX_MS: u64 = 100;
+
+/// A moment among the ends of leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+/// What a request does that found no entry, or an expired one.
+#[derive(Debug)]
+pub enum Turn {
+    /// Ask the origin for all that wait, and report the outcome.
+    Lead(Lead),
+    /// Wait while another request asks.
+    Wait,
+    /// Look again: another request stored or confirmed the entry since.
+    LookAgain,
+    /// Ask the origin, for nobody else.
+    Alone,
+}
+
+/// The lead of the request that asks the origin. Dropping it ends it, and those that wait look again.
+#[derive(Debug)]
+pub struct Lead {
+    single_flight: Rc<RefCell<SingleFlight>>,
+    key: Fingerprint,
+    number: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    InFlight { number: u64, key_id: Option<Uuid>, waited_until_ms: u64, until_ms: u64 },
+    Kept { at: Moment },
+    NotKept { until_ms: u64 },
+    Unanswered { until_ms: u64 },
+}
+
+/// Which answers are fetched, or were lately.
+#[derive(Debug, Default)]
+pub(super) struct SingleFlight {
+    entries: HashMap<Fingerprint, Entry>,
+    /// Counts leads and their ends.
+    count: u64,
+}
+
+impl SingleFlight {
+    pub(super) fn moment(&self) -> Moment {
+        Moment(self.count)
+    }
+
+    /// Whether the lead of a key is to be waited for.
+    pub(super) fn is_shared(&self, key: Fingerprint, now_ms: u64) -> bool {
+        matches!(self.entries.get(&key), Some(Entry::InFlight { waited_until_ms, .. }) if now_ms < *waited_until_ms)
+    }
+
+    /// Whether the origin could not confirm an entry lately.
+    pub(super) fn is_backing_off(&self, key: Fingerprint, now_ms: u64) -> bool {
+        matches!(self.entries.get(&key), Some(Entry::Unanswered { until_ms }) if now_ms < *until_ms)
+    }
+
+    /// `key_id` is that of the request's key, `accepted` tells whether it may have what another one fetches.
+    pub(super) fn take(
+        this: &Rc<RefCell<Self>>,
+        key: Fingerprint,
+        key_id: Option<Uuid>,
+        accepted: bool,
+        looked: Moment,
+        now_ms: u64,
+    ) -> Turn {
+        let single_flight = Rc::clone(this);
+        let mut this = this.borrow_mut();
+        match this.entries.get(&key) {
+            Some(Entry::InFlight { key_id: leading, until_ms, .. }) if now_ms < *until_ms => {
+                let may_wait = this.is_shared(key, now_ms) && (accepted || *leading == key_id);
+                return if may_wait { Turn::Wait } else { Turn::Alone };
+            }
+            Some(Entry::Kept { at }) if *at > looked => return Turn::LookAgain,
+            Some(Entry::NotKept { until_ms } | Entry::Unanswered { until_ms }) if now_ms < *until_ms => {
+                return Turn::Alone;
+            }
+            _ => {}
+        }
+        if !this.has_room(key, now_ms) || this.leads(now_ms) >= LEADS_MAX_COUNT {
+            return Turn::Alone;
+        }
+        this.count += 1;
+        let (number, until_ms) = (this.count, now_ms + LEAD_MAX_MS);
+        this.entries.insert(key, Entry::InFlight { number, key_id, waited_until_ms: until_ms, until_ms });
+        Turn::Lead(Lead { single_flight, key, number })
+    }
+
+    fn leads(&self, now_ms: u64) -> usize {
+        self.entries.values().filter(|entry| entry.is_led(now_ms)).count()
+    }
+
+    fn has_room(&mut self, key: Fingerprint, now_ms: u64) -> bool {
+        if self.entries.len() >= ENTRIES_MAX_COUNT && !self.entries.contains_key(&key) {
+            self.entries.retain(|_, entry| entry.is_led(now_ms));
+            return self.entries.len() < ENTRIES_MAX_COUNT;
+        }
+        true
+    }
+
+    /// Ends or changes a lead, unless another request took it over.
+    fn set(&mut self, key: Fingerprint, number: u64, outcome: Option<Entry>) {
+        match self.entries.get(&key) {
+            Some(Entry::InFlight { number: current, .. }) if *current == number => {}
+            _ => return,
+        }
+        match outcome {
+            Some(entry) => self.entries.insert(key, entry),
+            None => self.entries.remove(&key),
+        };
+    }
+}
+
+impl Entry {
+    fn is_led(&self, now_ms: u64) -> bool {
+        matches!(self, Self::InFlight { until_ms, .. } if now_ms < *until_ms)
+    }
+}
+
+impl Lead {
+    /// Ends the lead: the entry is stored or confirmed, and lookups from now on find it.
+    pub fn kept(self) {
+        let at = {
+            let mut single_flight = self.single_flight.borrow_mut();
+            single_flight.count += 1;
+            single_flight.moment()
+        };
+        self.set(Some(Entry::Kept { at }));
+    }
+
+    /// Ends the lead: the answer can't be stored.
+    pub fn not_kept(self, now_ms: u64) {
+        self.set(Some(Entry::NotKept { until_ms: now_ms + BACK_OFF_MS }));
+    }
+
+    /// Ends the lead: the origin could not confirm the entry.
+    pub fn unanswered(self, now_ms: u64) {
+        self.set(Some(Entry::Unanswered { until_ms: now_ms + BACK_OFF_MS }));
+    }
+
+    /// Goes on with the lead, but has nobody wait for it: the answer is long.
+    pub fn release_waiting(&self, now_ms: u64) {
+        let until_ms = now_ms + LONG_LEAD_MAX_MS;
+        self.set(Some(Entry::InFlight { number: self.number, key_id: None, waited_until_ms: 0, until_ms }));
+    }
+
+    fn set(&self, outcome: Option<Entry>) {
+        self.single_flight.borrow_mut().set(self.key, self.number, outcome);
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        self.set(None);
+    }
+}
+
+/// Returns the pauses of a waiting request, until it waits no more.
+pub fn pauses() -> impl Iterator<Item = Duration> {
+    let (mut pause, mut waited) = (PAUSE_MIN_MS, 0);
+    std::iter::from_fn(move || {
+        let this = pause;
+        pause = (pause + pause / 2).min(PAUSE_MAX_MS);
+        waited += this;
+        (waited <= LEAD_MAX_MS).then(|| Duration::from_millis(this))
+    })
+}
+
+#[cfg(test)]
+mod tests;

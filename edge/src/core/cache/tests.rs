@@ -1,0 +1,263 @@
+//! What is stored of reads, for whom and how long, without a cache.
+
+mod files;
+
+use super::*;
+use crate::core::gateway::tests::{NOW, call, gateway_with, key_of};
+use crate::core::{BodyLength, Decision, Gateway, Head, IncomingRequest, RequestLog};
+use entry::{FILE_REQUEST_HEADERS, HELD_MAX_BYTES, STREAMED_MAX_BYTES};
+use shared::error::ErrorCode;
+use shared::key::Access::{Full, Read};
+
+const POSTS: &str = "/api/v1/crud/demo/posts";
+
+fn wish(header: &str) -> Option<(u32, u32)> {
+    AcceptedAge::read(header, 60).map(|age| (age.fresh_seconds, age.stale_seconds))
+}
+
+#[test]
+fn an_accepted_age_is_read_from_cache_control() {
+    for (header, expected) in [
+        ("max-age=5", Some((5, 0))),
+        ("Max-Age = \"5\"", Some((5, 0))),
+        ("max-age=5, stale-while-revalidate=10", Some((5, 10))),
+        ("stale-while-revalidate=10,max-age=5", Some((5, 10))),
+        ("max-age=5, max-stale=100, x", Some((5, 0))),
+        ("max-age=5, max-age=3", Some((3, 0))),
+        ("max-age=100", Some((60, 0))),
+        ("max-age=40, stale-while-revalidate=40", Some((40, 20))),
+        ("max-age=99999999999999999999", Some((60, 0))),
+        ("max-age=0", None),
+        ("max-age=5, max-age=0", None),
+        ("no-cache", None),
+        ("max-age=5, no-cache", None),
+        ("no-store, max-age=5", None),
+        ("max-age=-1", None),
+        ("max-age=1.5", None),
+        ("max-age=", None),
+        ("max-age", None),
+        ("max-age=5, stale-while-revalidate=x", None),
+        ("stale-while-revalidate=5", None),
+        ("", None),
+    ] {
+        assert_eq!(wish(header), expected, "{header}");
+    }
+}
+
+#[test]
+fn an_answer_is_fresh_then_good_enough_then_too_old() {
+    let wish = AcceptedAge::read("max-age=5, stale-while-revalidate=10", 60).unwrap();
+    for (age_ms, expected) in [
+        (0, Freshness::Fresh),
+        (5_000, Freshness::Fresh),
+        (5_001, Freshness::Stale),
+        (15_000, Freshness::Stale),
+        (15_001, Freshness::Expired),
+    ] {
+        assert_eq!(wish.judge(age_ms), expected, "{age_ms}");
+    }
+    let values = |wish: AcceptedAge| wish.headers().map(|(_, value)| value);
+    assert_eq!(values(wish), ["private, max-age=5, stale-while-revalidate=10", "Accept, Authorization, Cache-Control"]);
+    let plain = AcceptedAge::read("max-age=5", 60).unwrap();
+    assert_eq!(plain.judge(5_001), Freshness::Expired);
+    assert_eq!(values(plain)[0], "private, max-age=5");
+}
+
+fn posts() -> (Gateway, Lookup) {
+    let gateway = gateway();
+    let lookup = lookup(&gateway, &wishing("GET", POSTS, read_key("default")), "").unwrap();
+    (gateway, lookup)
+}
+
+fn headers(text: &str) -> Headers {
+    Headers::parse(text.to_owned())
+}
+
+#[test]
+fn an_age_is_never_negative_and_never_guessed() {
+    let (gateway, lookup) = posts();
+    let judge = |entry: &str, now_ms| gateway.cache().judge(&lookup, &headers(entry), None, now_ms);
+    assert_eq!(judge("selkie-asked-at,1000", 3_500), Some((2_500, Freshness::Fresh)));
+    assert_eq!(judge("selkie-asked-at,4000", 3_500), Some((0, Freshness::Fresh)));
+    assert_eq!(judge("selkie-asked-at,1000", 6_001), None);
+    assert_eq!(judge("selkie-asked-at,x", 3_500), None);
+    assert_eq!(judge("age,1", 3_500), None);
+}
+
+#[test]
+fn only_whole_and_short_successes_are_stored() {
+    let (_, lookup) = posts();
+    let outcome = |status, text: &str| lookup.outcome(status, &headers(text));
+    assert_eq!(outcome(200, "content-length,0"), FetchOutcome::Held);
+    assert_eq!(outcome(200, &format!("content-length,{HELD_MAX_BYTES}")), FetchOutcome::Held);
+    assert_eq!(outcome(200, &format!("content-length,{}", HELD_MAX_BYTES + 1)), FetchOutcome::NotStored);
+    assert_eq!(outcome(200, ""), FetchOutcome::NotStored);
+    assert_eq!(outcome(200, "content-length,10\ncontent-encoding,gzip"), FetchOutcome::NotStored);
+    for (status, expected) in [
+        (204, FetchOutcome::NotStored),
+        (206, FetchOutcome::NotStored),
+        (304, FetchOutcome::Confirmed),
+        (400, FetchOutcome::NotStored),
+        (404, FetchOutcome::NotStored),
+        (503, FetchOutcome::Unanswered),
+    ] {
+        let text = "content-length,10\ncontent-range,bytes 0-1/10";
+        assert_eq!(outcome(status, text), expected, "{status}");
+    }
+}
+
+#[test]
+fn an_entry_of_a_read_is_served_as_its_caller_accepts_it() {
+    let (_, lookup) = posts();
+    let answer =
+        headers("content-length,2\ncontent-type,application/json\netag,\"t\"\ncache-control,no-store\nx-request-id,r1");
+    let stored = lookup.entry(&answer, 7);
+    let stored: Vec<_> = stored.headers().collect();
+    let expected = [
+        ("content-length", "2"),
+        ("content-type", "application/json"),
+        ("etag", "\"t\""),
+        (ASKED_AT, "7"),
+        ("cache-control", "max-age=60"),
+    ];
+    assert_eq!(stored, expected);
+    let entry: Headers = stored.into_iter().collect();
+    let serve = |entry: &Headers, request: &str| {
+        let head = Head { headers: headers(request), ..Head::default() };
+        let call = wishing("GET", POSTS, None);
+        let served = lookup.serve(entry, &head, &call, Some(3_900)).unwrap().unwrap();
+        (served.head.status, served.body, served.head)
+    };
+    let (status, body, head) = serve(&entry, "range,bytes=0-0\nif-match,\"x\"\nif-none-match,\"x\"");
+    assert_eq!((status, body), (200, ServedBody::Whole));
+    assert_eq!((head.header("age"), head.header("etag")), (Some("3"), Some("\"t\"")));
+    assert_eq!(head.header("cache-control"), Some("private, max-age=5"));
+    assert_eq!((head.header(ASKED_AT), head.header("x-content-type-options")), (None, Some("nosniff")));
+    let (status, body, head) = serve(&entry, "if-none-match,W/\"t\"");
+    assert_eq!((status, body), (304, ServedBody::None));
+    assert_eq!((head.header("content-length"), head.header("vary").is_some()), (None, true));
+    // One that is being stored.
+    let stored = lookup.serve(&entry, &Head::default(), &wishing("GET", POSTS, None), None);
+    assert_eq!(stored.unwrap().unwrap().head.header("age"), Some("0"));
+    // A list has no tag.
+    assert_eq!(serve(&headers("content-length,2"), "if-none-match,*").0, 200);
+}
+
+fn gateway() -> Gateway {
+    gateway_with(|config| config.read_cache_max_seconds = 60)
+}
+
+fn wishing(method: &str, url: &str, key: Option<String>) -> IncomingRequest {
+    IncomingRequest { cache_control: Some("max-age=5".to_owned()), ..call(method, url, key) }
+}
+
+fn read_key(project: &str) -> Option<String> {
+    Some(key_of(project, Read))
+}
+
+fn decide(gateway: &Gateway, call: &IncomingRequest) -> Decision {
+    let mut record = RequestLog::begin(&call.method);
+    gateway.decide(call, NOW, &mut record).unwrap()
+}
+
+/// What is looked for, if the cache may answer.
+fn lookup(gateway: &Gateway, call: &IncomingRequest, body: &str) -> Option<Lookup> {
+    match decide(gateway, call) {
+        Decision::Cached(cacheable) => cacheable.finish(gateway.cache(), body.as_bytes()).unwrap(),
+        Decision::Forward(_) => None,
+        other @ Decision::Answer(_) => panic!("{other:?}"),
+    }
+}
+
+fn query(body: &str) -> IncomingRequest {
+    IncomingRequest {
+        body: BodyLength::Known(body.len() as u64),
+        ..wishing("POST", &format!("{POSTS}/query"), read_key("default"))
+    }
+}
+
+#[test]
+fn only_reads_of_records_with_a_read_key_are_cached_and_only_if_asked() {
+    let gateway = gateway();
+    let read = || read_key("default");
+    let is_kept = |call: &IncomingRequest| lookup(&gateway, call, "{}").is_some();
+    assert!(is_kept(&wishing("GET", POSTS, read())));
+    assert!(is_kept(&wishing("GET", &format!("{POSTS}/1"), read())));
+    assert!(is_kept(&query("{}")));
+    for call in [
+        call("GET", POSTS, read()),
+        wishing("GET", POSTS, Some(key_of("default", Full))),
+        wishing("HEAD", POSTS, read()),
+        wishing("OPTIONS", POSTS, read()),
+        wishing("GET", &format!("{POSTS}/_schema"), read()),
+        wishing("GET", "/api/v1/media", read()),
+        wishing("GET", "/media/default/a.png", None),
+        wishing("GET", "/readyz", None),
+        wishing("POST", POSTS, Some(key_of("default", Full))),
+        wishing("POST", "/api/v1/sql", Some(key_of("default", Full))),
+        wishing("POST", "/api/v1/batch", Some(key_of("default", Full))),
+        IncomingRequest { body: BodyLength::Unknown, ..query("{}") },
+    ] {
+        assert!(!is_kept(&call), "{} {}", call.method, call.path);
+    }
+    let explain = r#"{"explain": true}"#;
+    let Decision::Cached(cacheable) = decide(&gateway, &query(explain)) else {
+        panic!("a read that may be cached");
+    };
+    let refused = cacheable.finish(gateway.cache(), explain.as_bytes()).err();
+    let code = refused.map(|problem| problem.code());
+    assert_eq!(code, Some(ErrorCode::FullAccessRequired));
+}
+
+#[test]
+fn nothing_is_cached_unless_the_configuration_allows_it() {
+    let gateway = gateway_with(|_| {});
+    let decision = decide(&gateway, &wishing("GET", POSTS, read_key("default")));
+    assert!(matches!(decision, Decision::Forward(_)));
+}
+
+#[test]
+fn a_cache_key_is_made_of_project_installation_and_meaning() {
+    let gateway = gateway();
+    let key = |call: &IncomingRequest, body| lookup(&gateway, call, body).unwrap().key;
+    let get = |url: &str, project| key(&wishing("GET", url, read_key(project)), "");
+    let limited = get(&format!("{POSTS}?limit=1&distinct=false"), "default");
+    assert_eq!(limited, get(&format!("{POSTS}?limit=1"), "default"));
+    let body = r#"{"limit": 1}"#;
+    assert_eq!(limited, key(&query(body), body));
+    assert_ne!(limited, get(&format!("{POSTS}?limit=1"), "other"));
+    assert_ne!(limited, get(&format!("{POSTS}?limit=2"), "default"));
+    let csv = IncomingRequest {
+        accept: Some("text/csv".to_owned()),
+        ..wishing("GET", &format!("{POSTS}?limit=1"), read_key("default"))
+    };
+    assert_ne!(limited, key(&csv, ""));
+    let other_installation = Cache { installation: Fingerprint::of("another"), ..Cache::new(gateway.config()) };
+    let Decision::Cached(cacheable) =
+        decide(&gateway, &wishing("GET", &format!("{POSTS}?limit=1"), read_key("default")))
+    else {
+        panic!("a read that may be cached");
+    };
+    let elsewhere = cacheable.finish(&other_installation, b"").unwrap().unwrap();
+    assert_ne!(limited, elsewhere.key);
+}
+
+#[test]
+fn a_key_gets_cached_answers_while_the_origin_accepted_it_lately() {
+    let (gateway, lookup) = posts();
+    let cache = gateway.cache();
+    let key_id = lookup.key_id();
+    let accepted = |now_ms| cache.is_accepted(&lookup, now_ms);
+    assert!(!accepted(0));
+    cache.learn(key_id, 404, 0);
+    cache.learn(key_id, 503, 0);
+    assert!(!accepted(0));
+    cache.learn(key_id, 200, 0);
+    assert!(accepted(59_999) && !accepted(60_000));
+    // An answer that was asked for earlier and came later takes nothing back.
+    cache.learn(key_id, 200, 100);
+    cache.learn(key_id, 304, 90);
+    assert!(accepted(60_099));
+    cache.learn(key_id, 401, 10);
+    assert!(!accepted(20));
+}

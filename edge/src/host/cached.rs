@@ -1,0 +1,377 @@
+//! Answers from the cache, or from an origin and into the cache. Which entry a request accepts, what is stored, and which
+//! request asks the origin, [`crate::core`] decides.
+
+use super::origin_fetch::{Forwarding, OriginAnswer};
+use super::{Reply, body, cache, discard, headers, log};
+use crate::core::cache::{
+    Cache, Cacheable, FetchOutcome, Freshness, Lead, Lookup, Moment, REVALIDATION_TIMEOUT, Served, ServedBody, Turn,
+    pauses, range_header,
+};
+use crate::core::{Gateway, Head, Headers, IncomingRequest, NoAnswer, Repeat};
+use futures_channel::oneshot;
+use futures_util::future::{Either, join, select};
+use shared::error::Problem;
+use shared::media::{FORGET_HEADER, KeptName, project_to_forget};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use worker::js_sys::{Date, Object};
+use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::wasm_bindgen_futures::JsFuture;
+use worker::web_sys::{self, Request, Response};
+use worker::{Context, Delay};
+
+/// Most lookups of one request: at first, after another request stored the answer, and once more.
+const LOOKUPS_MAX_COUNT: usize = 3;
+
+type Outcome<T> = Result<T, Problem>;
+
+/// A request that the cache may answer.
+struct Cached<'a> {
+    gateway: &'a Rc<Gateway>,
+    cache: &'a Cache,
+    context: &'a Context,
+    request: &'a Request,
+    head: &'a Head,
+    incoming: &'a IncomingRequest,
+    body: &'a JsValue,
+    lookup: Lookup,
+}
+
+/// What a lookup found.
+enum Found {
+    Nothing,
+    /// An entry that must be revalidated.
+    Expired,
+    Entry {
+        entry: Response,
+        headers: Headers,
+        age_ms: u64,
+        freshness: Freshness,
+    },
+}
+
+/// What the origin gave to the request that leads.
+enum Fetched {
+    /// An entry that is being stored.
+    Held(Response),
+    /// An answer as it arrives.
+    Passing(OriginAnswer),
+}
+
+/// What was fetched, and the milliseconds until the head of the origin's answer was there.
+type Delivered<T> = (Outcome<T>, Option<f64>);
+
+/// Answers a request from the cache, or from an origin and into the cache.
+pub(crate) async fn answer(
+    gateway: &Rc<Gateway>,
+    forwarding: &mut Forwarding<'_>,
+    cacheable: Cacheable,
+    context: &Context,
+) -> Outcome<Reply> {
+    let cache = gateway.cache();
+    let (request, head, incoming) = (forwarding.request(), forwarding.head(), forwarding.incoming());
+    let (body, bytes) = match cacheable.has_body() {
+        true => body::whole(request).await?,
+        false => (JsValue::UNDEFINED, Vec::new()),
+    };
+    let Some(lookup) = cacheable.finish(cache, &bytes)? else {
+        return forwarding.send_whole(gateway, body, Repeat::Always).await.map(Reply::Origin);
+    };
+    let cached = Cached { gateway, cache, context, request, head, incoming, body: &body, lookup };
+    let looked = cache.moment();
+    let reply = match cached.find_or_fetch(forwarding).await? {
+        Some(reply) => reply,
+        None => {
+            let asked_ms = now_ms();
+            let answer = forwarding.send_whole(gateway, body.clone(), Repeat::Always).await?;
+            cache.learn(cached.lookup.key_id(), answer.status, asked_ms);
+            Reply::Origin(answer)
+        }
+    };
+    if let Reply::Origin(answer) = &reply
+        && cached.lookup.file().is_some()
+        && incoming.method == "GET"
+        && matches!(cached.lookup.outcome(answer.status, &answer.headers), FetchOutcome::Held | FetchOutcome::Streamed)
+    {
+        cached.fetch_in_background(looked);
+    }
+    Ok(reply)
+}
+
+/// Purges what an answer names, before the answer goes out: files, or all entries of a project's files.
+pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
+    let Some(names) = answer.header(FORGET_HEADER) else {
+        return;
+    };
+    let urls: Vec<_> = KeptName::read_list(names).flat_map(|name| cache.purge(name, now_ms())).collect();
+    cache::remove(urls.iter().map(String::as_str)).await;
+    if let Some(project) = project_to_forget(names) {
+        let (url, mark) = cache.private_mark(&project, now_ms());
+        if let Ok(mark) = headers::answer(&mark, None) {
+            cache::put(&url, &mark).await;
+        }
+    }
+}
+
+impl Cached<'_> {
+    /// Returns the answer from the cache, or that of the origin if this request leads; `None` if the request must be sent to
+    /// the origin for itself alone.
+    async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
+        let is_shared = self.lookup.is_shared(self.head);
+        let mut has_waited = false;
+        for _ in 0..LOOKUPS_MAX_COUNT {
+            let looked = self.cache.moment();
+            let is_expired = match self.find().await {
+                Found::Entry { entry, headers, age_ms, freshness } => {
+                    if freshness == Freshness::Stale {
+                        self.fetch_in_background(looked);
+                    }
+                    return self.serve(entry, &headers, Some(age_ms)).await.transpose();
+                }
+                Found::Expired => true,
+                Found::Nothing => false,
+            };
+            if !is_expired && (has_waited || !is_shared) {
+                break;
+            }
+            match self.cache.turn(&self.lookup, looked, now_ms()) {
+                Turn::Lead(lead) => {
+                    let known_tag = self.lookup.file().filter(|_| is_expired).map(|file| file.tag.as_str());
+                    let (told, telling) = oneshot::channel();
+                    // Those who wait must not suffer from a client that disconnects.
+                    self.context.wait_until(self.fetch(known_tag).run(lead, told));
+                    let (fetched, origin_ms) =
+                        telling.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
+                    match fetched {
+                        Ok(Fetched::Held(entry)) => {
+                            forwarding.set_origin_ms(origin_ms);
+                            let headers = headers::of(&entry.headers());
+                            return self.serve(entry, &headers, None).await.transpose();
+                        }
+                        // The entry is confirmed, removed, or served unconfirmed.
+                        Ok(Fetched::Passing(answer)) if is_expired => discard(&answer.response),
+                        Err(_) if is_expired => {}
+                        passing => {
+                            forwarding.set_origin_ms(origin_ms);
+                            return passing.map(|fetched| match fetched {
+                                Fetched::Passing(answer) => Some(Reply::Origin(answer)),
+                                Fetched::Held(_) => None,
+                            });
+                        }
+                    }
+                }
+                Turn::Wait => {
+                    for pause in pauses() {
+                        Delay::from(pause).await;
+                        if !self.cache.is_in_flight(&self.lookup, now_ms()) {
+                            break;
+                        }
+                    }
+                    has_waited = true;
+                }
+                Turn::LookAgain => {}
+                Turn::Alone => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks an entry up that the request may have.
+    async fn find(&self) -> Found {
+        if !self.cache.is_accepted(&self.lookup, now_ms()) {
+            return Found::Nothing;
+        }
+        let url = self.lookup.url();
+        let (entry, private_mark) = match self.lookup.file() {
+            Some(file) => join(cache::lookup(&url, None), cache::lookup(&file.private_mark_url, None)).await,
+            None => (cache::lookup(&url, None).await, None),
+        };
+        let Some(entry) = entry else {
+            return Found::Nothing;
+        };
+        let headers = headers::of(&entry.headers());
+        let private_mark = private_mark.map(|mark| headers::of(&mark.headers()));
+        let judged = self.cache.judge(&self.lookup, &headers, private_mark.as_ref(), now_ms());
+        match judged {
+            Some((age_ms, freshness @ (Freshness::Fresh | Freshness::Stale))) => {
+                Found::Entry { entry, headers, age_ms, freshness }
+            }
+            expired => {
+                discard(&entry);
+                expired.map_or(Found::Nothing, |_| Found::Expired)
+            }
+        }
+    }
+
+    /// Returns what the request gets of an entry; `None` if the entry is malformed, or was replaced meanwhile.
+    async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
+        let served = self.lookup.serve(headers, self.head, self.incoming, age_ms);
+        if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {
+            return Some(Ok(Reply::Own(head, entry.body())));
+        }
+        discard(&entry);
+        let served = match served? {
+            Ok(served) => served,
+            Err(problem) => return Some(Err(problem)),
+        };
+        let ServedBody::Part(part) = served.body else {
+            return Some(Ok(Reply::Own(served.head, None)));
+        };
+        let range = web_sys::Headers::new().ok()?;
+        range.set("range", &range_header(&part)).ok()?;
+        let found = cache::lookup(&self.lookup.url(), Some(&range)).await?;
+        let headers = headers::of(&found.headers());
+        let is_same = |name| headers.get(name) == served.head.header(name);
+        if found.status() != 206 || !is_same("content-range") || !is_same("etag") {
+            discard(&found);
+            return None;
+        }
+        Some(Ok(Reply::Own(served.head, found.body())))
+    }
+
+    /// Fetches the entry for the cache alone, unless another request does.
+    fn fetch_in_background(&self, looked: Moment) {
+        if let Turn::Lead(lead) = self.cache.turn(&self.lookup, looked, now_ms()) {
+            let (told, _) = oneshot::channel();
+            self.context.wait_until(self.fetch(None).run(lead, told));
+        }
+    }
+
+    fn fetch(&self, known_tag: Option<&str>) -> Fetch {
+        let client_address = self.gateway.config().access.client_address.as_deref();
+        let (head, incoming) = self.lookup.request(self.head, self.incoming, client_address, known_tag);
+        Fetch {
+            gateway: Rc::clone(self.gateway),
+            request: Clone::clone(self.request),
+            head,
+            incoming,
+            body: self.body.clone(),
+            lookup: self.lookup.clone(),
+            // The deadlines of forwarding hold for all of them.
+            time_limit: known_tag.map(|_| REVALIDATION_TIMEOUT),
+        }
+    }
+}
+
+/// A request for an entry, sent for all who look it up. Owns what it needs: it may outlive its client.
+struct Fetch {
+    gateway: Rc<Gateway>,
+    /// Tells where the client is, and so which origin is near.
+    request: Request,
+    head: Head,
+    incoming: IncomingRequest,
+    body: JsValue,
+    lookup: Lookup,
+    /// How long the head of the answer may take, if that is less than the forwarding allows.
+    time_limit: Option<Duration>,
+}
+
+impl Fetch {
+    /// Asks the origin, hands the answer over, and ends the lead when the answer is stored.
+    async fn run(self, lead: Lead, told: oneshot::Sender<Delivered<Fetched>>) {
+        // Without a working cache, a request for the cache alone would be in vain.
+        if told.is_canceled() && !cache::works().await {
+            return;
+        }
+        let (asked_ms, cache) = (now_ms(), self.gateway.cache());
+        let (answer, origin_ms) = self.ask().await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(problem) => {
+                if self.time_limit.is_some() {
+                    lead.unanswered(now_ms());
+                }
+                // Nobody may listen.
+                let _ = told.send((Err(problem), origin_ms));
+                return;
+            }
+        };
+        cache.learn(self.lookup.key_id(), answer.status, asked_ms);
+        let entry = self.lookup.entry(&answer.headers, asked_ms);
+        match self.lookup.outcome(answer.status, &answer.headers) {
+            FetchOutcome::Held => {
+                let held = self.hold(&answer).await;
+                let of_bytes = |bytes: &Object| {
+                    let body = Response::new_with_opt_buffer_source(Some(bytes))?;
+                    headers::answer(&entry, body.body().as_ref())
+                };
+                let copy = held.as_ref().ok().and_then(|bytes| of_bytes(bytes).ok());
+                let entry = held.and_then(|bytes| of_bytes(&bytes).map_err(|_| NoAnswer::Unreachable.problem()));
+                let _ = told.send((entry.map(Fetched::Held), origin_ms));
+                if let Some(copy) = copy {
+                    self.store(&copy, asked_ms, lead).await;
+                }
+                return;
+            }
+            FetchOutcome::Streamed if told.is_canceled() && answer.status == 200 => {
+                lead.release_waiting(now_ms());
+                if let Ok(entry) = headers::answer(&entry, answer.response.body().as_ref()) {
+                    self.store(&entry, asked_ms, lead).await;
+                }
+                return;
+            }
+            // Another request stores the answer: this one goes to its client.
+            FetchOutcome::Streamed => drop(lead),
+            FetchOutcome::Confirmed => {
+                cache.confirm(&self.lookup, asked_ms);
+                lead.kept();
+            }
+            FetchOutcome::Unanswered => lead.unanswered(now_ms()),
+            FetchOutcome::NotStored => {
+                if self.lookup.file().is_some() {
+                    cache::remove([self.lookup.url().as_str()]).await;
+                }
+                lead.not_kept(now_ms());
+            }
+        }
+        let _ = told.send((Ok(Fetched::Passing(answer)), origin_ms));
+    }
+
+    /// Stores an entry, unless its file was purged since the origin was asked.
+    async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead) {
+        let is_purged = || self.gateway.cache().is_purged(&self.lookup, asked_ms);
+        let url = self.lookup.url();
+        if is_purged() {
+            discard(entry);
+        } else if !cache::put(&url, entry).await {
+            discard(entry);
+            lead.not_kept(now_ms());
+        } else if is_purged() {
+            // While its bytes came.
+            cache::remove([url.as_str()]).await;
+        } else {
+            lead.kept();
+        }
+    }
+
+    /// Returns the origin's answer, and the milliseconds until its head was there.
+    async fn ask(&self) -> Delivered<OriginAnswer> {
+        let mut forwarding = Forwarding::new(&self.request, &self.head, &self.incoming);
+        let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
+        let answer = match self.time_limit {
+            None => asking.await,
+            Some(limit) => match select(pin!(asking), Delay::from(limit)).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => Err(NoAnswer::Timeout.problem()),
+            },
+        };
+        (answer, forwarding.origin_ms())
+    }
+
+    /// Reads an answer whole.
+    async fn hold(&self, answer: &OriginAnswer) -> Outcome<Object> {
+        let reading = async { JsFuture::from(answer.response.array_buffer()?).await };
+        let problem = match select(pin!(reading), Delay::from(self.gateway.config().origin_timeout)).await {
+            Either::Left((Ok(buffer), _)) => return Ok(buffer.unchecked_into()),
+            Either::Left((Err(_), _)) => NoAnswer::Unreachable.problem(),
+            Either::Right(_) => NoAnswer::Timeout.problem(),
+        };
+        log::fault(&self.incoming.request_id, &problem, "");
+        Err(problem)
+    }
+}
+
+fn now_ms() -> u64 {
+    Date::now() as u64
+}
