@@ -135,7 +135,7 @@ impl Embedded {
                 if matches!(claim, Claim::Mine(_)) {
                     return Ok(claim);
                 }
-                sleep(server::LOOK_AGAIN).await;
+                sleep(server::POLL_INTERVAL).await;
                 continue;
             };
             match (role, holder.role) {
@@ -144,7 +144,7 @@ impl Embedded {
                     return Ok(claim);
                 }
                 // A command ends soon, and a service that doesn't answer yet will do so or end.
-                _ => sleep(server::LOOK_AGAIN).await,
+                _ => sleep(server::POLL_INTERVAL).await,
             }
         }
         Err(EmbeddedError::StayedInUse { data_dir: config.data_dir.clone() })

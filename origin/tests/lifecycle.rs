@@ -1,6 +1,5 @@
-//! The binary as a process: what it leaves behind however it ends, and what it says when it can't start.
-//!
-//! The edge is not started here; what stands for wrangler is a shell that starts programs of its own.
+//! Tests of the binary as a process: what remains however it ends, and its messages when it can't start. The edge is
+//! not started; a shell that starts programs takes wrangler's place.
 
 #![expect(clippy::unwrap_used, reason = "these are tests, their helpers too")]
 
@@ -29,7 +28,7 @@ fn selkie(data_dir: &Path) -> Command {
     command
 }
 
-/// Starts `selkie dev` without an edge and waits until it says that all answers.
+/// Starts `selkie dev` without an edge, and waits until it reports that all services answer.
 fn start(data_dir: &Path) -> Child {
     let mut child =
         selkie(data_dir).args(["dev", "--no-edge"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -52,7 +51,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed()).unwrap()
 }
 
-/// Whether a process runs; one that only waits to be reaped by whoever adopted it doesn't.
+/// Returns whether a process runs. A zombie does not.
 fn runs(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     let zombie = stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')));
@@ -110,7 +109,7 @@ fn it_ends_with_the_program_that_started_it() {
     let mut selkie = selkie(directory.path());
     selkie.args(["dev", "--no-edge"]);
     let mut shell = Command::new("sh");
-    // Not its last command, lest the shell becomes the program.
+    // Not the last command, since the shell would otherwise replace itself by the program.
     shell.args(["-c", "\"$@\"; true", "sh"]).arg(selkie.get_program()).args(selkie.get_args());
     let mut shell = shell.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
@@ -188,7 +187,7 @@ fn without_an_edge_to_run_it_says_what_to_do() {
     assert!(error.contains("--no-edge"), "{error}");
 }
 
-/// A program that starts another, says both their numbers, and heeds no SIGTERM.
+/// Starts another program, prints both process ids, and ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; sleep 600 & echo $$ $!; wait";
 
 fn guarded() -> (Child, Vec<Pid>) {

@@ -35,7 +35,7 @@ pub enum DbError {
     #[error("the result sets are too large")]
     ResultsTooLarge,
     /// The account can't store idempotency receipts: it may not create their table, or a different table has its name.
-    #[error("the account can't keep receipts")]
+    #[error("the account can't store idempotency receipts")]
     NoReceipts,
     /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
     #[error("the statement is larger than a packet")]
@@ -178,7 +178,7 @@ impl DbError {
             ),
             Self::Misread => Problem::new(
                 ErrorCode::SqlError,
-                "A colon in the query reads as a named parameter, which only ? can be.",
+                "A colon in the query looks like a named parameter; only ? is a parameter.",
             )
             .with_hint("Pass text that holds a colon in params."),
             Self::LocalFile => Problem::new(
@@ -188,13 +188,13 @@ impl DbError {
             .with_hint("Insert the records with batchData."),
             Self::ResultsTooLarge => {
                 Problem::new(ErrorCode::SqlError, "The result sets of this statement are too large.")
-                    .with_hint("Let it give one result set a call, or page through them.")
+                    .with_hint("Return one result set per call, or page through the results.")
             }
             Self::NoReceipts => Problem::new(
                 ErrorCode::PermissionDenied,
-                "Idempotency-Key can't be used: the project's MariaDB account can't keep receipts in this database.",
+                "Idempotency-Key can't be used: the project's MariaDB account can't store receipts in this database.",
             )
-            .with_hint("Let it make the table selkie_receipts, or make that as docs/accounts.md shows."),
+            .with_hint("Let the account create the table selkie_receipts, or create it as docs/accounts.md shows."),
             Self::PacketTooLarge(bytes) => Problem::new(
                 ErrorCode::BodyTooLarge,
                 format!("A record or statement is larger than the {bytes} bytes that MariaDB takes at once."),
@@ -263,7 +263,7 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         }
         PARSE_ERROR => "A request runs one statement; values go into params, each as a ? in the query.",
         1191 => "Add a FULLTEXT index over exactly these fields.",
-        1213 => "Try again: another transaction was in the way.",
+        1213 => "Try again: a deadlock with another transaction rolled the statement back.",
         1265 => "The table's _schema says what the field takes: its type, and its values if it has a list of them.",
         1292 if message.starts_with("Incorrect date") => "Write it as 2026-11-20 08:36:16, or as RFC 3339 has it.",
         1288 | 1471 => "Write to the tables that the view reads.",

@@ -1,9 +1,9 @@
-//! Where the private MariaDB keeps its things.
+//! The paths of the private MariaDB.
 //!
 //! ```text
 //! <data_dir>/mariadb/data/          the databases
 //!                   /tmp/          its temporary tables
-//!                   /lock           held by the process that runs it; says which that is, and the socket
+//!                   /lock           locked by the process that runs it; names that process and the socket
 //!                   /mariadbd.pid
 //!                   /mariadbd.log   its own log, one generation kept
 //!                   /mariadb.sock   unless that path is too long for a socket
@@ -16,13 +16,12 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of the longest path that a Unix socket can have: `sun_path` holds 108 with its NUL.
+/// The maximum length of a Unix socket's path: `sun_path` has 108 bytes with its NUL.
 const SOCKET_PATH_MAX_BYTES: usize = 107;
 
-/// Bytes of a digest that tell two data directories apart.
+/// The length of the digest that distinguishes data directories.
 const DIGEST_BYTES: usize = 8;
 
-/// The paths of one installation.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     root: PathBuf,
@@ -43,13 +42,13 @@ impl Layout {
         self.root.join("data")
     }
 
-    /// Where a new data directory is prepared before it becomes [`Self::data`].
+    /// A new data directory is created here, and then renamed to [`Self::data`].
     pub(super) fn staged_data(&self) -> PathBuf {
         self.root.join("data.new")
     }
 
-    /// Of its own: a server that starts removes what looks like temporary tables from this place, also
-    /// those of another that runs.
+    /// MariaDB's own temporary directory: a starting server removes all temporary tables in it, even those of another
+    /// running server.
     pub(super) fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
     }
@@ -70,20 +69,20 @@ impl Layout {
         self.root.join("mariadbd.log.1")
     }
 
-    /// Statements that run at each start; gone once it is up.
+    /// SQL that MariaDB runs at each start. The file is removed after the start.
     pub(super) fn init_file(&self) -> PathBuf {
         self.root.join("admin.sql")
     }
 
-    /// The argument that tells our server from any other.
+    /// Returns the argument that identifies this MariaDB's process.
     pub(super) fn data_argument(&self) -> OsString {
         let mut argument = OsString::from("--datadir=");
         argument.push(self.data());
         argument
     }
 
-    /// Beside the data; where that path is too long, in `$XDG_RUNTIME_DIR` or `/tmp`, in a directory
-    /// named after the data directory.
+    /// Returns the socket's path: beside the data or, if that path is too long, in a directory of `$XDG_RUNTIME_DIR` or
+    /// `/tmp` that is named after the data directory.
     pub(super) fn socket(&self) -> PathBuf {
         let near = self.root.join("mariadb.sock");
         if near.as_os_str().len() <= SOCKET_PATH_MAX_BYTES {
@@ -92,7 +91,6 @@ impl Layout {
         let digest = Sha256::digest(self.root.as_os_str().as_bytes());
         let mut name = String::from("selkie-");
         for byte in digest.iter().take(DIGEST_BYTES) {
-            // Writing to a string can't fail.
             let _ = write!(name, "{byte:02x}");
         }
         self.runtime_dir.join(name).join("mariadb.sock")

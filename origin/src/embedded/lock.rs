@@ -1,5 +1,5 @@
-//! Who runs the private MariaDB of a data directory: one process at a time, told by a lock that the
-//! kernel lets go of when its holder ends, however it ends.
+//! The lock of a data directory: one process at a time runs its private MariaDB. The kernel releases the lock when the
+//! holder ends, even by a crash.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// What a process wants the private MariaDB for.
+/// What a process needs the private MariaDB for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// To serve: it runs MariaDB itself, for as long as it lives; others may attach.
+    /// Runs MariaDB itself, as long as the process lives; others may attach.
     Service,
-    /// To do one thing: it attaches to a service's, or runs one until it is done.
+    /// Attaches to a service's MariaDB, or runs one until the command is done.
     Command,
 }
 
-/// What the lock's file says of its holder.
+/// The content of the lock file, which names its holder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Holder {
     pub(super) pid: u32,
@@ -27,18 +27,16 @@ pub(super) struct Holder {
     pub(super) socket: PathBuf,
 }
 
-/// The lock; dropping it lets go.
+/// The lock. Dropping it releases it.
 #[derive(Debug)]
 pub(super) struct OwnerLock {
     _file: File,
 }
 
-/// The outcome of a try.
 #[derive(Debug)]
 pub(super) enum Claim {
-    /// It is ours.
     Mine(OwnerLock),
-    /// Another process has it. `None` while that one has yet to write who it is.
+    /// Another process has the lock. `None` until that process has written the file.
     Held(Option<Holder>),
 }
 

@@ -1,6 +1,5 @@
-//! One `mariadbd`: its data directory, its arguments, its start and its end.
-//!
-//! Talks to it by signals and by the first bytes of its greeting only; the driver is `db`'s.
+//! One `mariadbd` process: its data directory, arguments, start and stop. Uses only signals and the first bytes of
+//! MariaDB's greeting; the driver belongs to `database`.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -21,34 +20,34 @@ use super::layout::Layout;
 use crate::files::{create_private, private_directory, remove_directory, remove_file};
 use crate::process::{self, LastSignal};
 
-/// How long a new data directory may take to be made.
+/// The limit for creating a data directory.
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long a start may take; after a crash it replays its log first.
+/// The limit for a start, which replays the log after a crash.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long a stop may take, which writes its pages to disk, before it is ended by force.
+/// The limit for a stop, which writes pages to disk, before MariaDB is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long one that a killed process left may go on shutting down.
+/// How long the MariaDB of a killed process may take to stop.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long one greeting may take.
+/// The limit for reading MariaDB's greeting.
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
 
-/// Between two looks at whether it answers.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// The interval between two checks whether MariaDB answers.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Bytes from which the log is set aside at a start. Two generations are kept.
+/// The size in bytes from which the log is renamed at the next start. Two generations are kept.
 const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Bytes at the log's end that are searched for the reason of a failure.
+/// The number of last bytes of the log that are searched for an error.
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
-/// The init file: the administrator with its password, and nobody without a name.
+/// The init file: creates the administrator, and deletes accounts without a name.
 const ADMIN_STATEMENTS: &str = include_str!("admin.sql");
 
-/// A private MariaDB that can be started again and again.
+/// A private MariaDB that can be started repeatedly.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) layout: Layout,
@@ -57,7 +56,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Makes the data directory, if there is none. A half-made one is never taken for whole.
+    /// Creates the data directory, if there is none, under a temporary name until it is complete.
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {
             return Ok(());
@@ -89,19 +88,19 @@ impl Server {
         std::fs::rename(&staged, &data).map_err(EmbeddedError::files(&data))
     }
 
-    /// Starts it and waits until it answers.
+    /// Starts MariaDB and waits until it answers.
     pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
         self.end_leftover().await;
         self.prepare().map_err(EmbeddedError::files(self.layout.root()))?;
         let command = self.command()?;
         let mut child = process::spawn(command).await.map_err(EmbeddedError::Spawn)?;
         let answered = self.wait_until_it_answers(&mut child).await;
-        // It holds a password, and has been read or never will be.
+        // The file contains a password, and MariaDB has read it or has failed.
         let _ = remove_file(&self.layout.init_file());
         match answered {
             Ok(()) => Ok(child),
             Err(error) => {
-                // For the same reason as in `command`. If it has ended, so much the better.
+                // SIGKILL, for the reason in `command`. An error means that the process has ended already.
                 let _ = child.kill().await;
                 Err(error)
             }
@@ -128,7 +127,7 @@ impl Server {
         create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
-    /// Every setting is here: the machine's own MariaDB configuration is not read.
+    /// Makes the command with all settings. The machine's own MariaDB configuration is not read.
     fn command(&self) -> Result<Command, EmbeddedError> {
         let layout = &self.layout;
         let log = OpenOptions::new()
@@ -137,8 +136,8 @@ impl Server {
             .mode(0o600)
             .open(layout.log())
             .map_err(EmbeddedError::files(&layout.log()))?;
-        // A SIGTERM that comes while it starts is lost on it: it neither ends nor starts. What SIGKILL
-        // costs is a replay of InnoDB's log at the next start.
+        // MariaDB hangs after a SIGTERM during its start. SIGKILL only costs a replay of InnoDB's log at the next
+        // start.
         let mut command = process::tied(&find(&["mariadbd", "mysqld"])?, LastSignal::Kill);
         command
             .arg("--no-defaults")
@@ -153,7 +152,7 @@ impl Server {
             .args(as_root())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            // What it has to say before it opens its log.
+            // What MariaDB writes before it opens its log.
             .stderr(log);
         Ok(command)
     }
@@ -169,12 +168,12 @@ impl Server {
                     log: self.layout.log(),
                 });
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 
-    /// Ends a server that a killed process left: it is shutting down, or never got the signal to.
+    /// Stops a MariaDB that a killed process has left running.
     async fn end_leftover(&self) {
         let argument = self.layout.data_argument();
         let left = std::fs::read_to_string(self.layout.pid())
@@ -183,20 +182,20 @@ impl Server {
             .filter(|pid| process::runs_with(*pid, &argument));
         let Some(pid) = left else { return };
         let deadline = Instant::now() + LEFTOVER_LIMIT;
-        // Failures mean that it is gone, which the loop sees.
+        // An error means that the process has ended, which the loop detects.
         let _ = kill_process(pid, Signal::TERM);
         while test_kill_process(pid).is_ok() && process::runs_with(pid, &argument) {
             if Instant::now() > deadline {
                 let _ = kill_process(pid, Signal::KILL);
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-/// Small, quick to start, durable. What isn't named here is MariaDB's default.
+/// Small, quick to start, durable. Other settings have MariaDB's defaults.
 const SETTINGS: [&str; 21] = [
-    // Reached through the socket only, by name only.
+    // Only the socket, and accounts by name.
     "--skip-networking",
     "--skip-name-resolve",
     // What clients see.
@@ -204,23 +203,23 @@ const SETTINGS: [&str; 21] = [
     "--collation-server=utf8mb4_unicode_ci",
     "--default-time-zone=+00:00",
     "--max-allowed-packet=64M",
-    // Pools are per account and projects are many; an idle connection costs little.
+    // There is a pool for each account, and many projects; an idle connection costs little.
     "--max-connections=1000",
-    // Each of them keeps some; with the default of 16,382 one project could leave none to the others.
+    // Each connection keeps some prepared statements. With the default of 16,382, one project could use up all of them.
     "--max-prepared-stmt-count=1048576",
-    // No replica reads it.
+    // There are no replicas.
     "--skip-log-bin",
-    // Measuring itself costs a tenth of the throughput and 100 MB.
+    // It would cost 10 % of the throughput and 100 MB.
     "--performance-schema=OFF",
-    // Written whole at the first start, so half of the default; holds some minutes of inserts.
+    // Written completely at the first start, so half of the default; enough for some minutes of inserts.
     "--innodb-log-file-size=48M",
-    // Only system tables and temporary ones use these two engines.
+    // Only system tables and temporary tables use these two engines.
     "--key-buffer-size=8M",
     "--aria-pagecache-buffer-size=32M",
-    // Nothing outside the data directory is read or written on a caller's behalf.
+    // No statement may read or write files outside the data directory.
     "--local-infile=OFF",
     "--skip-symbolic-links",
-    // Callers who hang up are no news.
+    // Disconnects of clients are not logged.
     "--log-warnings=1",
     "--skip-slow-query-log",
     "--skip-general-log",
@@ -229,7 +228,7 @@ const SETTINGS: [&str; 21] = [
     "--skip-slave-start",
 ];
 
-/// Whether something that greets as MariaDB does listens at `socket`.
+/// Returns whether a server with MariaDB's greeting listens at `socket`.
 pub(super) async fn answers(socket: &Path) -> bool {
     let greeting = async {
         let mut stream = UnixStream::connect(socket).await?;
@@ -237,12 +236,12 @@ pub(super) async fn answers(socket: &Path) -> bool {
         stream.read_exact(&mut head).await?;
         io::Result::Ok(head)
     };
-    /// The protocol's version, after a length of three bytes and a number of one.
+    /// The protocol's version, after three bytes of length and a sequence number.
     const PROTOCOL: u8 = 10;
     timeout(GREETING_LIMIT, greeting).await.is_ok_and(|greeting| greeting.is_ok_and(|head| head[4] == PROTOCOL))
 }
 
-/// Stops it: cleanly, else by force.
+/// Stops MariaDB with SIGTERM, and kills it after [`STOP_LIMIT`].
 pub(super) async fn stop(child: &mut Child) {
     process::stop(child, STOP_LIMIT).await;
 }
@@ -252,7 +251,7 @@ fn find(names: &[&'static str]) -> Result<PathBuf, EmbeddedError> {
     process::find_program(names).ok_or(EmbeddedError::NotInstalled(missing))
 }
 
-/// MariaDB refuses to run as root unless told to.
+/// MariaDB refuses to run as root without this argument.
 fn as_root() -> Option<&'static str> {
     geteuid().is_root().then_some("--user=root")
 }
@@ -264,14 +263,14 @@ fn path_argument(name: &str, path: &Path) -> std::ffi::OsString {
     argument
 }
 
-/// A directory in `/tmp` could be somebody else's, who would then be given our passwords.
+/// Fails if another user owns the directory, which is possible in `/tmp`: that user would receive our passwords.
 fn check_owner(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::symlink_metadata(directory)?.uid();
     if owner == geteuid().as_raw() { Ok(()) } else { Err(io::Error::other("it belongs to another user")) }
 }
 
-/// The last fault that MariaDB wrote; what it writes after it is that it gives up.
+/// Returns the last error in the log, ignoring "Aborting", which MariaDB writes after it.
 fn reason(log: &[u8]) -> String {
     let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
     let text = String::from_utf8_lossy(tail);

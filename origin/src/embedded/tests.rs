@@ -1,4 +1,4 @@
-//! The private MariaDB, really started, killed and stopped.
+//! Tests that really start, kill and stop a private MariaDB.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::*;
 use crate::config::Sources;
 
-/// Longest that a test waits for what must happen.
+/// The limit for each wait of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fixture {
@@ -54,7 +54,7 @@ async fn becomes(receiver: &mut channel::Receiver<Health>, expected: Health) {
     tokio::time::timeout(PATIENCE, wait).await.unwrap().unwrap();
 }
 
-/// Runs a statement through MariaDB's own client, as the administrator.
+/// Runs a statement as the administrator, with MariaDB's own client.
 fn run(embedded: &Embedded, statement: &str) -> String {
     use secrecy::ExposeSecret;
     let output = std::process::Command::new("mariadb")

@@ -1,4 +1,4 @@
-//! Keeps the private MariaDB running: starts it again when it dies, until told to stop.
+//! Restarts the private MariaDB when it dies, until it is to be stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,25 +10,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{self, Server};
 
-/// Before the first restart; doubled at each further one.
+/// The wait before the first restart, doubled for each further one.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
-/// Longest wait before a restart.
+/// The maximum wait before a restart.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// A server that ran this long was well: the next wait is the first again.
-const WELL_AFTER: Duration = Duration::from_secs(30);
+/// After running this long, the next wait is [`BACKOFF_FIRST`] again.
+const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 
 /// Whether the private MariaDB answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It does.
     Up,
-    /// It died and is being started again.
+    /// MariaDB died and is being restarted.
     Down,
 }
 
-/// Watches `child` until `stop` is called, then stops it.
+/// Restarts MariaDB whenever `child` dies, until `stop` is cancelled; then stops it.
 pub(super) async fn watch(
     server: Arc<Server>,
     mut child: Child,
@@ -45,13 +44,13 @@ pub(super) async fn watch(
         health.send_replace(Health::Down);
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         tracing::error!(%status, "the private MariaDB died; starting it again");
-        if started.elapsed() > WELL_AFTER {
+        if started.elapsed() > BACKOFF_RESET_AFTER {
             backoff = BACKOFF_FIRST;
         }
         let restarted = restart(&server, &mut backoff);
         child = tokio::select! {
             child = restarted => child,
-            // A half-started one is killed as its handle is dropped; InnoDB's log makes that harmless.
+            // A starting server is killed when its handle is dropped; InnoDB's log makes that harmless.
             () = stop.cancelled() => return,
         };
         health.send_replace(Health::Up);

@@ -1,8 +1,5 @@
-//! Pictures: what a file of a known format shows, and the thumbnail that is made of it.
-//!
-//! `open` reads the header, which tells size and memory before anything is decoded; `Opened::picture` decodes
-//! the whole file, so that a cut or corrupted one is found, and shrinks it. [`pool`] runs both on threads of
-//! its own. It must not know where files come from or go to.
+//! Measures pictures of known formats and makes their thumbnails. `open` reads only the header, which tells size and
+//! memory; `Opened::picture` decodes the whole file, so that damage is found. [`pool`] runs both on threads of its own.
 
 mod avif;
 mod codecs;
@@ -34,16 +31,16 @@ use shared::limits::{
 use std::fs::File;
 use std::path::Path;
 
-/// What a picture may measure, and its thumbnail.
+/// Limits of pictures and thumbnails.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Pixels of the picture.
+    /// The maximum number of pixels of a picture.
     pub pixels: u64,
-    /// Pixels of its width, and of its height.
+    /// The maximum width and height of a picture, in pixels.
     pub edge: u32,
-    /// Pixels of the thumbnail's width, and of its height.
+    /// The maximum width and height of a thumbnail, in pixels.
     pub thumbnail_edge: u32,
-    /// Bytes of memory that decoding one may take.
+    /// The maximum memory for decoding.
     pub memory_bytes: u64,
 }
 
@@ -58,21 +55,16 @@ impl Default for Limits {
     }
 }
 
-/// A picture that decodes.
+/// A picture that was examined. Sizes are in pixels, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Pixels from left to right, as it is shown.
     pub width: u32,
-    /// Pixels from top to bottom, as it is shown.
     pub height: u32,
-    /// Its small picture; `None` of formats and variants of formats that are not decoded here.
+    /// `None` for formats and variants that are not decoded here.
     pub thumbnail: Option<Thumbnail>,
 }
 
 /// Decodes one picture on this thread.
-///
-/// # Errors
-/// What is wrong with the file, see [`ImageFault`].
 pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Picture, ImageFault> {
     let opened = open(path, format, limits)?;
     let budget = Budget::new(limits.memory_bytes);
@@ -80,27 +72,27 @@ pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Pict
     opened.picture()
 }
 
-/// A picture of which the header has been read.
+/// A picture whose header was read and is within the limits.
 struct Opened {
     size: Size,
-    /// Bytes that decoding takes, at most.
+    /// The maximum memory for decoding.
     memory_bytes: u64,
     edge: u32,
     decode: Decode,
 }
 
-/// Pixels as they are stored, before any orientation.
+/// A size in pixels as stored, before any orientation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     width: u32,
     height: u32,
 }
 
-/// How the pixels are come by.
+/// How a picture is decoded.
 enum Decode {
-    /// All of them are decoded, into a picture that is no smaller than the thumbnail wants to be.
+    /// Decodes all pixels, into a picture at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
-    /// They are not; the container was checked, and this is the size as it is shown.
+    /// The pixels are not decoded; the container was checked. This is the size as shown.
     Shown(Size),
 }
 
@@ -111,7 +103,7 @@ struct Header {
     decode: Decode,
 }
 
-/// What a decoder works towards.
+/// The sizes that a decoder needs to shrink while it decodes.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     /// The picture's size.
@@ -120,7 +112,7 @@ struct Target {
     to: Size,
 }
 
-/// Reads the header of a picture and holds it against the limits.
+/// Reads a picture's header and checks it against the limits.
 fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, ImageFault> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -162,7 +154,7 @@ impl Opened {
         let to = self.size.within(self.edge);
         let raster = match decode(Target { from: self.size, to }) {
             Ok(raster) => raster,
-            // A valid file is not refused because no decoder here reads its variant.
+            // A valid file of a variant that can't be decoded is accepted without a thumbnail.
             Err(ImageFault::Unsupported) => return Ok(without_thumbnail(self.size)),
             Err(fault) => return Err(fault),
         };
@@ -172,7 +164,7 @@ impl Opened {
 }
 
 impl Size {
-    /// The largest size of the same proportions within a square, never larger than this.
+    /// Returns the largest size of the same proportions within a square of side `edge`, but not larger than this size.
     fn within(self, edge: u32) -> Self {
         let longer = self.width.max(self.height);
         if longer <= edge {
@@ -186,7 +178,7 @@ impl Size {
         Self { width: shrunk(self.width), height: shrunk(self.height) }
     }
 
-    /// The size once it is turned upright.
+    /// Returns the size after applying the orientation.
     fn turned(self, orientation: ::image::metadata::Orientation) -> Self {
         use ::image::metadata::Orientation as O;
         match orientation {

@@ -31,7 +31,7 @@ pub use sweep::{SweepError, SweepTerms, Swept};
 /// staged files and thumbnails.
 pub(crate) const DEEDS_MAX_COUNT: u64 = 256;
 
-/// The maximum of one project.
+/// The maximum number of concurrent publications and deletions of one project.
 pub(crate) const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
 /// How long a publication or deletion may wait for others to end.

@@ -1,8 +1,6 @@
-//! What a file is, from its first bytes.
-//!
-//! The types that media is about are told apart here, with more care than a table of magic numbers can
-//! take (containers by their brand, markup behind blanks and comments); the rest is `infer`'s. It must not
-//! know what a caller said the file is: that is [`label`]'s.
+//! Detects a file's type from its first bytes. Media types are detected here, with more checks than a table of
+//! signatures allows (brands of containers, markup after blanks and comments); all others by `infer`. Must not know the
+//! label of an upload: that is [`label`]'s.
 
 mod containers;
 mod families;
@@ -17,36 +15,28 @@ pub(super) use families::UNKNOWN;
 
 use shared::media::MediaKind;
 
-/// Bytes of a file's beginning that are looked at. More changes no answer.
+/// The number of first bytes that are examined.
 pub const HEAD_MAX_BYTES: usize = 4096;
 
-/// The picture formats that an `image` may have.
+/// The picture formats that an upload of the kind `image` may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageFormat {
-    /// JPEG.
     Jpeg,
-    /// PNG, also animated.
     Png,
-    /// GIF, also animated.
     Gif,
-    /// WebP, also animated.
     WebP,
-    /// Windows bitmap.
     Bmp,
     /// TIFF and BigTIFF.
     Tiff,
-    /// Windows icon.
     Ico,
-    /// AVIF: stored, measured, not decoded.
+    /// Only measured, not decoded.
     Avif,
 }
 
 impl ImageFormat {
-    /// All formats.
     pub const ALL: [Self; 8] =
         [Self::Jpeg, Self::Png, Self::Gif, Self::WebP, Self::Bmp, Self::Tiff, Self::Ico, Self::Avif];
 
-    /// Its media type.
     #[must_use]
     pub const fn mime(self) -> &'static str {
         match self {
@@ -62,14 +52,12 @@ impl ImageFormat {
     }
 }
 
-/// What a file's first bytes say.
+/// What a file's first bytes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sniffed {
-    /// Its media type.
     pub mime: &'static str,
-    /// Whether it is to be seen, watched, heard, or none of them.
     pub kind: MediaKind,
-    /// The format, if it is one that an `image` may have.
+    /// `None` unless the file may be uploaded as an `image`.
     pub image: Option<ImageFormat>,
 }
 
@@ -83,7 +71,7 @@ impl Sniffed {
     }
 }
 
-/// Signatures at the very beginning that are long enough to be believed.
+/// Signatures at offset 0 that are long enough to be reliable.
 const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xFF\xD8\xFF", Sniffed::picture(ImageFormat::Jpeg)),
     (b"\x89PNG\r\n\x1A\n", Sniffed::picture(ImageFormat::Png)),
@@ -116,8 +104,8 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", Sniffed::of("application/x-ole-storage", MediaKind::File)),
 ];
 
-/// What `head`, a file's first bytes, says it is; `None` if it says nothing. The first bytes decide: what
-/// else a file could be read as, from its end or its middle, does not count.
+/// Returns the type that `head`, a file's first bytes, shows, or `None`. Formats that are detected from a file's end or
+/// middle don't count.
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let head = head.get(..HEAD_MAX_BYTES).unwrap_or(head);
@@ -131,7 +119,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// Formats with signatures so short that more of them is checked.
+/// Detects formats whose signatures are so short that more bytes are checked.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));
@@ -143,7 +131,7 @@ fn short_signature(head: &[u8]) -> Option<Sniffed> {
         return Some(Sniffed::of("video/mp2t", MediaKind::Video));
     }
     match *head {
-        // Sync, then the layer: none is ADTS.
+        // The sync word, then the layer, which is 0 in ADTS.
         [0xFF, second, ..] if second & 0xF6 == 0xF0 => Some(Sniffed::of("audio/aac", MediaKind::Audio)),
         [0xFF, second, third, ..] if is_mpeg_audio(second, third) => Some(Sniffed::of("audio/mpeg", MediaKind::Audio)),
         _ => None,
@@ -151,12 +139,12 @@ fn short_signature(head: &[u8]) -> Option<Sniffed> {
 }
 
 fn is_bitmap(head: &[u8]) -> bool {
-    // The length of the second header is its version.
+    // The second header begins with its length, which tells its version.
     head.starts_with(b"BM") && matches!(head.get(14..18), Some([12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0]))
 }
 
 fn is_icon(head: &[u8]) -> bool {
-    // Type 1, some entries, and the first entry's reserved byte.
+    // Type 1, at least one entry, and the first entry's reserved byte.
     matches!(*head, [0, 0, 1, 0, low, high, _, _, _, 0, ..] if low != 0 || high != 0)
 }
 
@@ -165,15 +153,15 @@ fn is_transport_stream(head: &[u8]) -> bool {
     head.len() > 2 * PACKET && head.iter().step_by(PACKET).all(|byte| *byte == 0x47)
 }
 
-/// Whether these are the second and third byte of a frame of layer II or III.
+/// Returns whether these are the second and third byte of an MPEG audio frame of layer II or III.
 fn is_mpeg_audio(second: u8, third: u8) -> bool {
     let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
     let (bitrate, sampling) = (third >> 4, third >> 2 & 3);
     second >> 5 == 7 && version != 1 && matches!(layer, 1 | 2) && !matches!(bitrate, 0 | 15) && sampling != 3
 }
 
-/// What `infer` knows beyond the above. Its signatures of two bytes would take texts for programs
-/// (`MZ …`), so text is nothing to it.
+/// Returns what `infer` detects in binary files. Text is excluded, because signatures of two bytes (`MZ`) would match
+/// it.
 fn foreign(head: &[u8]) -> Option<Sniffed> {
     if markup::is_text(head) {
         return None;
@@ -186,7 +174,7 @@ fn foreign(head: &[u8]) -> Option<Sniffed> {
         _ => MediaKind::File,
     };
     match found.mime_type() {
-        // Judged above, and found wanting.
+        // These were checked more strictly above.
         "image/bmp" | "image/vnd.microsoft.icon" | "audio/mpeg" | "audio/aac" => None,
         mime => Some(Sniffed::of(mime, kind)),
     }

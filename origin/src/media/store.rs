@@ -157,8 +157,8 @@ impl Store {
         Ok(Staging::new(file))
     }
 
-    /// Locks a resumable file without waiting; `None` if another request has locked it. [`resume`](Self::resume) and
-    /// [`discard`](Self::discard) require the lock.
+    /// Locks a resumable file without waiting; `None` if another request has locked it. A request keeps the lock while
+    /// it [resumes](Self::resume) or [discards](Self::discard) the file.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or the file can't be opened.
@@ -253,8 +253,8 @@ impl Store {
         }
     }
 
-    /// Removes staged files of ended processes, and returns their number. Files of running processes stay, also of
-    /// those on other machines that share the disk.
+    /// Removes staged files of ended processes, and returns their number. Files of all running
+    /// processes stay, also of others that share the directory.
     ///
     /// # Errors
     /// The folder can't be read, or a file can't be removed.

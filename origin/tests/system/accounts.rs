@@ -1,4 +1,4 @@
-//! What the two accounts of a project may and may not do, asked of MariaDB.
+//! What the two accounts of a project may and may not do in MariaDB.
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::Drops;
@@ -205,7 +205,7 @@ async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
     assert_eq!(errno(conn.query_drop("SELECT * FROM mysql.user").await), 1142);
     let grants: Vec<String> = conn.query("SHOW GRANTS").await.unwrap();
     assert!(!grants.concat().contains("FILE") && !grants.concat().contains("GRANT OPTION"), "{grants:?}");
-    // Nothing is left to mend, so nothing is written: the grants survive as they are.
+    // Nothing needs repair, so nothing is written: the grants survive unchanged.
     system.prepare().await.unwrap();
     server.sql(&["DROP ROLE bent_role"]).await;
 }
@@ -265,7 +265,7 @@ async fn an_admin_who_may_not_make_users_is_told_so_and_ready_made_accounts_do()
     let system = installation.system(&address);
     let name = project("default");
     system.migrate().await.unwrap();
-    // They have rights on a database that is no project's yet.
+    // The accounts have rights on a database that belongs to no project yet.
     let early = system.prepare().await.unwrap_err();
     assert!(early.to_string().contains("which is not the project's"), "{early}");
     assert!(early.hint().unwrap().contains("database adopt"), "{early:?}");

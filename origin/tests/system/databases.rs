@@ -1,4 +1,4 @@
-//! Projects and their databases: made, adopted, dropped, refused.
+//! Creating, adopting, dropping and refusing projects' databases.
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::{Drops, Inserted};
@@ -38,7 +38,7 @@ async fn a_project_never_comes_into_databases_that_are_there_by_its_name() {
         let refused = system.projects.create(&project(name), Claim::Take).await.unwrap_err();
         assert!(matches!(refused, ProjectError::Reserved(_)), "{refused}");
     }
-    // Recorded for another project: not even a claim takes it.
+    // Another project's recorded database can't be claimed.
     let holder = project("holder");
     system.projects.create(&holder, Claim::Refuse).await.unwrap();
     system.projects.create_database(&holder, &database("late_data")).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_dropped_database_is_gone_with_its_rights() {
     system.projects.create_database(&gone, &name).await.unwrap();
     let refused = system.projects.drop_database(&project("default"), &name).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
-    // Dropped by a full key: still the project's, and said to be missing.
+    // A database that a full key has dropped is still the project's, and listed as missing.
     let mut conn = server.login(&system.projects.account(&gone, Access::Full)).await.unwrap();
     conn.query_drop("DROP DATABASE `gone-data`").await.unwrap();
     let listed = system.projects.databases(Some(&gone)).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_dropped_database_is_gone_with_its_rights() {
     assert!(matches!(refused, ProjectError::NotOwned { .. }), "{refused}");
 }
 
-/// A project with an adopted database that holds one table.
+/// Adopts a database with one table into a project.
 async fn adopted(project: &ProjectName, name: &DatabaseName, drops: Drops) {
     let (server, _, system) = shared().await;
     system.projects.create(project, Claim::Refuse).await.unwrap();
@@ -124,7 +124,7 @@ async fn where_nothing_may_be_dropped_mariadb_refuses_it() {
         let refused = errno(conn.query_drop(statement).await);
         assert_eq!(refused, expected, "{statement}");
     }
-    // Adopted again, with another right.
+    // Adopted again, with other drop rights.
     system.projects.adopt_database(&keeper, &name, Drops::Database).await.unwrap();
     assert_eq!(system.projects.undroppable(&keeper).await.unwrap(), []);
     let mut conn = server.login(&full).await.unwrap();
@@ -143,7 +143,7 @@ async fn an_adopted_database_is_released_and_not_dropped() {
     assert!(matches!(refused, ProjectError::Adopted { .. }), "{refused}");
     let hint = refused.hint().unwrap();
     assert!(hint.contains("database release"), "{hint}");
-    // A connection that is in it would keep its rights there.
+    // A connection that has the database selected would keep its rights there.
     let full = system.projects.account(&keeper, Access::Full);
     let mut inside = server.login(&full).await.unwrap();
     inside.query_drop("USE `kept data`").await.unwrap();
@@ -155,7 +155,7 @@ async fn an_adopted_database_is_released_and_not_dropped() {
     assert!(system.admin.exists("kept data").await.unwrap());
     let refused = system.projects.release_database(&keeper, &name).await;
     assert!(matches!(refused, Err(ProjectError::NotOwned { .. })), "{refused:?}");
-    // What is the project's by its name can't be released.
+    // Databases that belong to the project by name can't be released.
     let named = database("keeper_x");
     system.projects.create_database(&keeper, &named).await.unwrap();
     let refused = system.projects.release_database(&keeper, &named).await;
@@ -186,7 +186,7 @@ async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     let mut open = server.login(&full).await.unwrap();
     assert_eq!(system.projects.close(&leaver).await.unwrap(), 1);
     assert!(open.query_drop("SELECT 1").await.is_err());
-    // What broke off here is done again.
+    // An interrupted removal can be repeated.
     assert_eq!(system.projects.close(&leaver).await.unwrap(), 0);
     let removed = system.projects.remove(&leaver, Removal::Drop).await.unwrap();
     assert_eq!(removed.dropped, ["leaver_made"]);
@@ -196,7 +196,7 @@ async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     let status = system.admin.key_status(key.id).await.unwrap();
     assert_eq!(status, origin::database::admin::KeyStatus::Unknown);
     assert_eq!(errno(server.login(&full).await), 1045);
-    // A request that was refused may not bring the accounts back.
+    // A request that was refused must not restore the accounts.
     assert!(system.projects.mend(&leaver).await.is_err());
     assert_eq!(errno(server.login(&full).await), 1045);
     assert!(system.projects.require(&leaver).await.is_err());

@@ -1,4 +1,4 @@
-//! The doctor: nothing to mend on a fresh installation, and each fault found.
+//! `doctor` reports nothing on a fresh installation, and each fault when there is one.
 
 use origin::doctor::{Finding, Verdict, examine};
 use shared::ident::{DatabaseName, ProjectName};

@@ -1,4 +1,4 @@
-//! Who may make an installation in a MariaDB that is named, and what is told where there is none.
+//! Which commands may create an installation in a configured MariaDB, and the errors where there is none.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use origin::system::{Initialised, SystemError};
 
 use crate::server::{Installation, Server};
 
-/// A configuration of a data directory that does not exist, and this server.
+/// Returns a configuration with this server and a data directory that does not exist.
 fn config(directory: &Path, server: &Server) -> Config {
     let url = format!("mysql://root@localhost?socket={}", server.socket().display());
     Config::load(Sources {

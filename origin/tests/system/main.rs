@@ -1,7 +1,6 @@
-//! Projects, accounts, keys, migrations and the doctor, against a real MariaDB that the tests start.
+//! Projects, accounts, keys, migrations and `doctor`, against a real MariaDB that the tests start.
 
-// This whole program is a test, its helpers included; clippy only knows its test functions for such.
-// A panic at an answer of another type than was asked for is what a test wants.
+// All of this is test code, but clippy recognises only the test functions; tests may panic on unexpected types.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 mod accounts;

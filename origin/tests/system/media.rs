@@ -1,5 +1,3 @@
-//! The media tables: names, races, folders, listing, and the ledger beside them.
-
 mod ledger;
 mod library;
 mod list;
@@ -17,7 +15,7 @@ use shared::upload::{Existing, Visibility};
 
 use crate::server::shared;
 
-/// A project of the test's own, in the shared server.
+/// Makes a project of the test's own in the shared server.
 async fn library(project: &str) -> (MediaTable, ProjectName) {
     let (_, installation, system) = shared().await;
     let project = ProjectName::parse(project).unwrap();
@@ -68,7 +66,6 @@ fn keys(files: &NewRows) -> Vec<ObjectKey> {
         .collect()
 }
 
-/// Announces and writes.
 async fn put(
     table: &MediaTable,
     files: &NewRows,
@@ -86,14 +83,14 @@ fn path(project: &ProjectName, folder: &str, name: &str) -> FilePath {
     }
 }
 
-/// Waits until so many transactions wait for locks. Some others may, too, but none for long.
+/// Waits until at least `count` transactions wait for locks.
 async fn until_waiting(root: &mut mysql_async::Conn, count: u64) {
     let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_LOCK_WAITS";
     for _ in 0..40 {
         if root.query_first::<u64, _>(waiting).await.unwrap() >= Some(count) {
             return;
         }
-        // InnoDB looks anew only if nobody asked for 100 ms.
+        // InnoDB refreshes this table only if nobody has read it for 100 ms.
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
     panic!("nobody waits");

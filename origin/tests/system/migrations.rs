@@ -1,5 +1,3 @@
-//! The system schema's versions.
-
 use mysql_async::prelude::Queryable;
 use origin::database::admin::{AdminError, SCHEMA_VERSION};
 use origin::system::SystemError;
@@ -25,7 +23,7 @@ async fn origins_that_start_at_once_migrate_once_and_a_newer_schema_is_refused()
     let signing_keys: Option<u64> = root.query_first("SELECT COUNT(*) FROM selkie.signing_keys").await.unwrap();
     assert_eq!(signing_keys, Some(1));
 
-    // What a crash between a statement and its record leaves behind is taken up again.
+    // The state after a crash between a statement and its record.
     root.query_drop("DELETE FROM selkie.migrations").await.unwrap();
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();

@@ -1,4 +1,4 @@
-//! Receipts of inserts that happen once: the sweeping of old ones.
+//! Idempotency receipts: the sweep of old ones.
 
 use mysql_async::prelude::Queryable;
 use origin::database::{PoolSettings, Pools, idempotency};
@@ -58,7 +58,7 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
         ))
         .await
         .unwrap();
-        // The tables `seq_…` are looked for in the session's own schema.
+        // MariaDB looks for the tables `seq_…` in the selected database.
         root.query_drop(format!("USE `{name}`")).await.unwrap();
         for (age, odd) in [(DAY_SECONDS + 1, 0), (DAY_SECONDS - 60, 1)] {
             root.query_drop(format!(
@@ -71,7 +71,7 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
         }
     }
     let pools = pools(&installation, &system);
-    // More than one step's in each database, and those alone.
+    // More than one batch in each database, and only old receipts.
     assert_eq!(idempotency::sweep(&pools, &project).await.unwrap(), 3 * 700);
     assert_eq!(idempotency::sweep(&pools, &project).await.unwrap(), 0);
     for name in filled {
@@ -82,7 +82,7 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
     }
 }
 
-/// Otherwise a view by that name would run a project's code with the administrator's rights.
+/// Otherwise, a view of that name would run a project's code with the administrator's rights.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_project_put_behind_the_name_runs_with_its_own_rights() {
     let server = Server::start(None);

@@ -1,5 +1,5 @@
-//! A MariaDB of our own in a temporary directory, and what tests ask of it. It ends when the test
-//! process does, however that ends: the shell that runs it waits for our end of a pipe.
+//! A MariaDB in a temporary directory, for tests. It ends with the test process, even if that is killed: the shell that
+//! runs MariaDB waits for the end of a pipe.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Installs, runs, and cleans up after MariaDB, until standard input ends. Its temporary directory is
-/// its own: a MariaDB that starts removes the temporary tables of all others from a shared one.
+/// Installs, runs and removes MariaDB until standard input ends. MariaDB has a temporary directory of its own, since a
+/// starting server removes all temporary tables in a shared one.
 const SCRIPT: &str = r#"
 cd "$1"
 mkdir tmp
@@ -33,7 +33,6 @@ wait
 rm -rf "$1"
 "#;
 
-/// The server.
 pub(crate) struct Server {
     pub(crate) directory: PathBuf,
     port: Option<u16>,
@@ -41,13 +40,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// One that all tests of this program share; by socket only.
+    /// Returns the server that all tests of this program share, without TCP.
     pub(crate) fn shared() -> &'static Server {
         static SERVER: OnceLock<Server> = OnceLock::new();
         SERVER.get_or_init(|| Server::start(None))
     }
 
-    /// One of the test's own; by TCP too, if a port is given.
+    /// Starts a server for one test, with TCP if a port is given.
     pub(crate) fn start(port: Option<u16>) -> Self {
         let directory = tempfile::Builder::new().prefix("sk").tempdir().unwrap().keep();
         let network = match port {
@@ -71,7 +70,6 @@ impl Server {
         Self { directory, port, _guard: guard }
     }
 
-    /// Where it listens.
     pub(crate) fn socket(&self) -> PathBuf {
         self.directory.join("s")
     }
@@ -118,7 +116,7 @@ impl Server {
     }
 }
 
-/// An installation: a data directory with a secret, and the configuration that names it.
+/// An installation: a data directory with a secret, and a configuration.
 pub(crate) struct Installation {
     pub(crate) config: Config,
     pub(crate) secret: Arc<InstallationSecret>,
@@ -126,7 +124,7 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// A new one; `toml` is its file.
+    /// Makes an installation with `toml` as its configuration file.
     pub(crate) fn new(toml: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("selkie.toml");
@@ -143,7 +141,7 @@ impl Installation {
     }
 }
 
-/// The one installation of the shared server, prepared.
+/// Returns the shared server with its prepared installation.
 pub(crate) async fn shared() -> (&'static Server, &'static Installation, System) {
     static INSTALLATION: OnceLock<Installation> = OnceLock::new();
     let installation = INSTALLATION.get_or_init(|| Installation::new(""));
@@ -153,7 +151,7 @@ pub(crate) async fn shared() -> (&'static Server, &'static Installation, System)
     (server, installation, system)
 }
 
-/// MariaDB's number of the refusal.
+/// Returns MariaDB's error number.
 pub(crate) fn errno<T: std::fmt::Debug>(outcome: mysql_async::Result<T>) -> u16 {
     match outcome.unwrap_err() {
         mysql_async::Error::Server(error) => error.code,

@@ -17,7 +17,7 @@ pub enum AdminError {
     #[error("another origin or command is changing the system and did not finish in time")]
     Busy,
     /// A deadlock or lock timeout. The statement was rolled back.
-    #[error("others changed the same at the same time: {0}")]
+    #[error("another transaction changed the same rows: {0}")]
     Contended(String),
     /// The admin account lacks a privilege.
     #[error("the admin account \"{user}\" may not do this: {message}")]
@@ -75,7 +75,7 @@ impl AdminError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreachable(_) | Self::TimedOut => {
-                Some("check that MariaDB runs and that SELKIE_DATABASE_URL names it rightly")
+                Some("check that MariaDB runs and that SELKIE_DATABASE_URL is right")
             }
             Self::Login { .. } => Some(
                 "check user and password in SELKIE_DATABASE_URL; an account without a name at this host \

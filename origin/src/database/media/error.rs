@@ -129,7 +129,7 @@ impl WriteError {
         match self {
             Self::Exists { folder, name } => exists(&folder, &name),
             Self::NoProject => Problem::new(ErrorCode::MediaNotFound, "The project of this key is not there any more."),
-            Self::NoUpload => Problem::new(ErrorCode::MediaNotFound, "The upload is over, or has expired."),
+            Self::NoUpload => Problem::new(ErrorCode::MediaNotFound, "The upload is finished already, or has expired."),
             Self::Swept => Problem::new(ErrorCode::StorageUnavailable, "Storing the files took too long."),
             Self::Table(error) => error.into_problem(),
         }

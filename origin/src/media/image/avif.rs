@@ -1,13 +1,13 @@
-//! AVIF: its container is checked and its size read; nothing is decoded, so there is no thumbnail.
+//! AVIF: checks the container and reads the size. Decodes nothing, so there is no thumbnail.
 
 use super::{Decode, Header, ImageFault, Size};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-/// Bytes of the box that describes the items: a picture's is under one KB.
+/// The maximum size of the box that describes the items; pictures have less than 1 KB.
 const META_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Boxes of one level.
+/// The maximum number of boxes of one level.
 const BOXES_MAX_COUNT: usize = 1024;
 
 pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
@@ -22,7 +22,7 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
         let taken = head.len().min((bytes - at) as usize);
         file.read_exact(&mut head[..taken])?;
         let BoxHead { kind, start, length } = BoxHead::read(&head[..taken], bytes - at)?;
-        // A picture, or a sequence that is one of the pictures as well.
+        // Sequences have a `meta` box only if they are pictures, too.
         if &kind == b"meta" && described.is_none() {
             if length > META_MAX_BYTES {
                 return Err(ImageFault::Corrupt);
@@ -30,7 +30,7 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
             let mut meta = vec![0; (length - start) as usize];
             file.seek(SeekFrom::Start(at + start))?;
             file.read_exact(&mut meta)?;
-            // Four bytes of version and flags.
+            // Skips version and flags.
             described = size(meta.get(4..).ok_or(ImageFault::Corrupt)?)?;
         }
         at += length;
@@ -39,29 +39,29 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
     Ok(Header { size, memory_bytes: META_MAX_BYTES, decode: Decode::Shown(size) })
 }
 
-/// What stands before a box's content.
+/// The header of a box.
 struct BoxHead {
     kind: [u8; 4],
-    /// Bytes before the content.
+    /// The number of bytes before the content.
     start: u64,
-    /// Bytes altogether.
+    /// The number of bytes of header and content.
     length: u64,
 }
 
-/// Bytes that tell all about a box.
+/// The maximum length of a box header.
 const HEAD_BYTES: usize = 16;
 
 impl BoxHead {
-    /// Reads the head of a box in a place where `left` bytes are left.
+    /// Reads a box header where `left` bytes are left.
     ///
     /// # Errors
-    /// `Cut` if the box is longer than that; `Corrupt` if it is shorter than its own head.
+    /// `Cut` if the box is longer than `left`; `Corrupt` if it is shorter than its header.
     fn read(head: &[u8], left: u64) -> Result<Self, ImageFault> {
         let [s0, s1, s2, s3, k0, k1, k2, k3, rest @ ..] = head else {
             return Err(ImageFault::Cut);
         };
         let (start, length) = match u32::from_be_bytes([*s0, *s1, *s2, *s3]) {
-            // To the end.
+            // Length 0 means: to the end.
             0 => (8, left),
             1 => (16, u64::from_be_bytes(*rest.first_chunk().ok_or(ImageFault::Cut)?)),
             length => (8, u64::from(length)),
@@ -76,10 +76,10 @@ impl BoxHead {
     }
 }
 
-/// Kinds and contents.
+/// Boxes by kind and content.
 type Boxes<'c> = Vec<([u8; 4], &'c [u8])>;
 
-/// The boxes within a box.
+/// Returns the boxes within a box.
 fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     let (mut rest, mut found) = (content, Vec::new());
     while !rest.is_empty() && found.len() < BOXES_MAX_COUNT {
@@ -91,8 +91,8 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     Ok(found)
 }
 
-/// The size of the primary item: other items are its opacity, its tiles, its gain map, its preview. Turned by a quarter, if
-/// it is to be. `None` if the file does not say.
+/// Returns the size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
+/// `None` if the file does not tell.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let boxes = children(meta)?;
     let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);
@@ -111,7 +111,7 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
         }
     }
     let (mut found, mut turned) = (None, false);
-    // They are counted from 1; 0 is none.
+    // Indices begin at 1; 0 means none.
     let indices = associated.iter().filter_map(|index| index.checked_sub(1));
     for (kind, property) in indices.filter_map(|index| properties.get(usize::from(index))) {
         match (kind, property) {
@@ -131,7 +131,7 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     }))
 }
 
-/// The indices of an item's properties.
+/// Returns the indices of an item's properties.
 fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     let mut fields = Fields::of(ipma);
     let (version, flags) = fields.version_and_flags();
@@ -142,7 +142,7 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
         }
         let item = fields.item(version);
         for _ in 0..fields.number(1) {
-            // The highest bit says whether a reader must understand the property.
+            // The highest bit means that readers must understand the property.
             let index = match flags & 1 {
                 0 => fields.number(1) & 0x7F,
                 _ => fields.number(2) & 0x7FFF,
@@ -155,7 +155,7 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     found
 }
 
-/// Numbers of the big end first, 0 behind the end.
+/// Reads big-endian numbers, which are 0 after the end.
 struct Fields<'c> {
     rest: &'c [u8],
 }
@@ -175,7 +175,7 @@ impl<'c> Fields<'c> {
         (self.number(1), self.number(3))
     }
 
-    /// An item's id: of two bytes in the first version of a box.
+    /// Reads an item's id, which has two bytes in version 0 of a box.
     fn item(&mut self, version: u32) -> u32 {
         self.number(if version == 0 { 2 } else { 4 })
     }

@@ -1,4 +1,4 @@
-//! WebP, BMP and icons, through the decoders of `image`, which hold a picture whole.
+//! WebP, BMP and icons, through decoders of `image`, which need memory for the whole picture.
 
 use super::memory_guard::MemoryGuard;
 use super::raster::{Layout, Raster};
@@ -14,7 +14,7 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let mut head = [0; 21];
     file.read_exact(&mut head)?;
     let [_, _, _, _, l0, l1, l2, l3, _, _, _, _, kind @ .., _, _, _, _, flags] = head;
-    // The container says how long it is, so that a cut animation is known without decoding it.
+    // The container has its length, so a truncated animation is found without decoding it.
     if u64::from(u32::from_le_bytes([l0, l1, l2, l3])) + 8 > bytes {
         return Err(ImageFault::Cut);
     }
@@ -23,8 +23,8 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let decoder = WebPDecoder::new(BufReader::new(file))?;
     let (width, height) = decoder.dimensions();
     let pixels = Size { width, height }.pixels();
-    // Beside the decoded picture: three planes of a lossy one, all four samples of a lossless one and its transforms,
-    // opacity as a lossless picture of its own, the screen of an animation. The data itself is held as well.
+    // The memory besides the decoded picture: three planes if lossy; four samples and transforms if lossless; a
+    // lossless picture for opacity; the canvas of an animation. `bytes` is for the file's data.
     let (animated, transparent) = (flags & 0x02 != 0, flags & 0x10 != 0);
     let halves = match &kind {
         b"VP8 " => 3,
@@ -39,7 +39,7 @@ pub(super) fn open_bmp(file: File) -> Result<Header, ImageFault> {
     header(BmpDecoder::new(BufReader::new(file))?, 0)
 }
 
-/// The header of a decoder that takes so many bytes beside the decoded picture.
+/// Makes the header for a decoder that needs `working_bytes` besides the decoded picture.
 pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) -> Result<Header, ImageFault> {
     let (width, height) = decoder.dimensions();
     let size = Size { width, height };

@@ -1,15 +1,14 @@
-//! Colours of any profile become those of sRGB, which is what a picture without a profile is taken for.
-//!
-//! Runs on thumbnails only: a quarter of a megabyte, whatever the picture was.
+//! Converts colours of any profile to sRGB, which pictures without a profile have already. Applied to thumbnails only,
+//! so the time does not depend on the picture's size.
 
 use super::raster::Layout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 
-/// Bytes of a profile that is read. Those of printers have one or two million.
+/// The maximum size of a profile. Profiles of printers have 1 to 2 MB.
 pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Converts pixels. A profile that can't be read, or is of other colours than the pixels, counts for nothing,
-/// as in browsers.
+/// Converts pixels to sRGB. As in browsers, a profile is ignored if it can't be read or has another colour space than
+/// the pixels.
 pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (Layout, Vec<u8>) {
     match icc.and_then(|icc| converted(layout, &pixels, icc)) {
         Some(done) => done,
@@ -29,11 +28,7 @@ fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u
     if profile.color_space != space {
         return None;
     }
-    let options = TransformOptions {
-        // A grey gamma curve and three of a matrix are what pictures have; tables are allowed to.
-        allow_use_cicp_transfer: true,
-        ..TransformOptions::default()
-    };
+    let options = TransformOptions { allow_use_cicp_transfer: true, ..TransformOptions::default() };
     let transform = profile.create_transform_8bit(from, &ColorProfile::new_srgb(), to, options).ok()?;
     let count = pixels.len() / layout.bytes();
     let mut converted = vec![0; count * result.bytes()];
@@ -41,7 +36,7 @@ fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u
     Some((result, converted))
 }
 
-/// Inks without a profile: each takes its colour's light, black takes all.
+/// Converts CMYK without a profile: each ink absorbs its complementary colour, black absorbs all.
 fn plain_inks(pixels: &[u8]) -> Vec<u8> {
     let mut light = Vec::with_capacity(pixels.len() / 4 * 3);
     for [cyan, magenta, yellow, black] in pixels.as_chunks::<4>().0 {

@@ -1,11 +1,11 @@
-//! How a picture is to be turned: the one thing of its metadata that counts here.
+//! Reads a picture's orientation, the only metadata that is used here.
 
 use ::image::metadata::Orientation;
 
-/// Bytes of EXIF that are looked at. The tag is in the first directory, at the beginning.
+/// The maximum number of bytes of EXIF that are read. The orientation is in the first directory.
 pub(super) const EXIF_MAX_BYTES: usize = 64 * 1024;
 
-/// The orientation in a block of EXIF, which begins with TIFF's byte order; none, if there is none.
+/// Returns the orientation in a block of EXIF, or [`Orientation::NoTransforms`] if it has none.
 pub(super) fn orientation(exif: &[u8]) -> Orientation {
     let exif = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     Orientation::from_exif_chunk(exif).unwrap_or(Orientation::NoTransforms)

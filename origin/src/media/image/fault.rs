@@ -1,6 +1,5 @@
-//! What can be wrong with a picture, and how a caller is told.
-//!
-//! Codecs' own words never reach callers: they name offsets and inner states.
+//! Errors of examining a picture, and the problems they are answered with. Decoders' messages are not shown, since they
+//! name offsets and internal states.
 
 use crate::shares::Refused;
 use shared::error::{ErrorCode, Problem};
@@ -8,56 +7,42 @@ use shared::ident::shown;
 use shared::limits::{IMAGE_DECODE_MAX_SECONDS, IMAGE_FILE_MAX_BYTES};
 use std::io;
 
-/// Why a picture has not been examined.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageFault {
-    /// The file ends before the picture does.
+    /// The file ends before the picture.
     #[error("it is cut short")]
     Cut,
-    /// The file's inner order is broken.
+    /// The file's structure is broken.
     #[error("its data is corrupted")]
     Corrupt,
-    /// The format has it, no decoder here does.
-    #[error("it is of a variety that is not read here")]
+    /// A valid variant of the format that no decoder here reads.
+    #[error("it is of a variant that can't be decoded here")]
     Unsupported,
-    /// It measures more than may be decoded.
+    /// The picture exceeds the maximum size.
     #[error("it measures {width} × {height} pixels")]
-    TooLarge {
-        /// Pixels.
-        width: u32,
-        /// Pixels.
-        height: u32,
-    },
-    /// The file is larger than [`IMAGE_FILE_MAX_BYTES`].
+    TooLarge { width: u32, height: u32 },
     #[error("its file has {0} bytes, the maximum is {IMAGE_FILE_MAX_BYTES}")]
     FileTooLarge(u64),
-    /// Decoding would take more memory than [`Limits::memory_bytes`](super::Limits::memory_bytes).
     #[error("decoding it takes {} MB of memory, the maximum is {} MB", needed_bytes.div_ceil(1_000_000), max_bytes / 1_000_000)]
-    TooMuchMemory {
-        /// Bytes.
-        needed_bytes: u64,
-        /// Bytes.
-        max_bytes: u64,
-    },
-    /// A decoder met a limit that no honest image meets (scans of a JPEG, bytes of metadata).
+    TooMuchMemory { needed_bytes: u64, max_bytes: u64 },
+    /// The picture exceeds a limit that no encoder reaches, such as scans of a JPEG or bytes of metadata.
     #[error("it is more complex than any image needs to be")]
     TooCostly,
-    /// Decoding was given up after [`IMAGE_DECODE_MAX_SECONDS`].
+    /// Decoding exceeded [`IMAGE_DECODE_MAX_SECONDS`].
     #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]
     TooSlow,
-    /// The project's share of the queue, or the whole queue, is used up.
+    /// The queue, or the project's share of it, is full.
     #[error("too many images wait to be decoded")]
     Refused(Refused),
-    /// The image waited in the queue for [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
+    /// The picture waited longer than [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
     #[error("too many images wait to be decoded")]
     Overloaded,
-    /// The file can't be read.
     #[error("the file can't be read")]
     Io(#[source] io::Error),
 }
 
 impl ImageFault {
-    /// What a caller is told of the file `name`.
+    /// Returns the problem for the upload of the file `name`.
     #[must_use]
     pub fn problem(&self, name: &str) -> Problem {
         let invalid = |message: String| Problem::new(ErrorCode::InvalidMedia, message);
@@ -138,7 +123,7 @@ impl From<::image::ImageError> for ImageFault {
     }
 }
 
-/// Whether an end of file is at the bottom of it.
+/// Returns whether the root cause is an unexpected end of file.
 fn ended(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut source = Some(error);
     while let Some(error) = source {

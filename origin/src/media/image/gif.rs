@@ -1,4 +1,4 @@
-//! GIF: the first frame, on the screen that it belongs to; of the others only that they are all there.
+//! GIF: decodes the first frame onto its screen, and only checks that all others are complete.
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::num::NonZeroU64;
 
-/// Bytes of one frame, one for each pixel: 16 bits by 16 bits would be 4 GB.
+/// The maximum size of a frame, one byte for each pixel; the format allows 4 GB.
 const FRAME_MAX_BYTES: u64 = IMAGE_MAX_PIXELS;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
@@ -28,7 +28,7 @@ pub(super) fn open(file: File) -> Result<Header, ImageFault> {
 
 fn options() -> DecodeOptions {
     let mut options = DecodeOptions::new();
-    // A palette's entry for each pixel: a quarter of what its colours take.
+    // One byte for each pixel instead of four.
     options.set_color_output(ColorOutput::Indexed);
     if let Some(bytes) = NonZeroU64::new(FRAME_MAX_BYTES) {
         options.set_memory_limit(MemoryLimit::Bytes(bytes));
@@ -63,7 +63,7 @@ fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Target) -> 
     shrinker.finish(None, Orientation::NoTransforms)
 }
 
-/// What each index stands for; one beyond the palette stands for nothing.
+/// Returns the colour of each index; indices beyond the palette are transparent.
 fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     let mut colours = [[0; 4]; 256];
     for (colour, rgb) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
@@ -75,7 +75,7 @@ fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     colours
 }
 
-/// Walks over all frames, to the end mark, without decoding any.
+/// Reads all frames up to the end marker without decoding them.
 fn check_frames(mut file: File) -> Result<(), ImageFault> {
     file.seek(SeekFrom::Start(0))?;
     let mut options = options();

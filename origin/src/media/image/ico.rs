@@ -1,18 +1,17 @@
-//! Icons: of the pictures in one file the largest is read, of several as large the one with the most colours.
+//! Icons: decodes the largest picture of a file, or the one with the most colours of several largest.
 
 use super::{Header, ImageFault, codecs, png};
 use ::image::codecs::ico::IcoDecoder;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// Bytes of an icon's picture that is no PNG: 1,024 × 1,024 pixels of four bytes, and its mask.
+/// The maximum size of a picture that is not PNG: 1,024 × 1,024 pixels of four bytes, and a mask.
 const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// One picture of an icon.
 struct Entry {
-    /// As the directory says; 0 stands for 256.
+    /// As in the file; 0 means 256.
     sides: [u8; 2],
     pixels: u32,
     bits: u16,
@@ -41,7 +40,7 @@ pub(super) fn open(mut file: File, file_bytes: u64) -> Result<Header, ImageFault
     codecs::header(IcoDecoder::new(Cursor::new(icon))?, icon_bytes)
 }
 
-/// The largest picture, if all of them lie within the file.
+/// Returns the largest picture. Fails if one is not completely within the file.
 fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;
@@ -69,15 +68,15 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     largest.ok_or(ImageFault::Corrupt)
 }
 
-/// Has one thing say what is transparent in a picture of 32 bits: its own opacity, or, where that is 0 everywhere, the mask
-/// that follows it. So do Windows and browsers; the decoder would apply both.
+/// Makes a picture of 32 bits use either its own opacity or, if that is 0 everywhere, the mask. Windows and browsers do
+/// this, while the decoder would apply both.
 fn resolve_mask(bitmap: &mut Vec<u8>) {
     let number = |at: usize| {
         let bytes = bitmap.get(at..).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     };
     let (header, width, both_heights) = (number(0), number(4), number(8));
-    // Planes are in the lower half.
+    // The number of planes is in the lower half.
     if number(12) >> 16 != 32 || number(16) != 0 {
         return;
     }
@@ -96,11 +95,11 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
     }
 }
 
-/// An icon of this picture alone, of the size that the picture itself says: the directory is sometimes wrong.
+/// Returns an icon with this picture alone. Takes the size from the picture itself, since the directory may be wrong.
 fn of_one(entry: &Entry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {
-        // A header that counts its sides in 32 bits, and both pictures in its height.
+        // A header with sides of 32 bits, whose height counts the picture and its mask.
         [40..=124, 0, 0, 0, w0, w1, w2, w3, h0, h1, h2, h3, ..] => {
             let width = u32::from_le_bytes([w0, w1, w2, w3]);
             let height = u32::from_le_bytes([h0, h1, h2, h3]) / 2;

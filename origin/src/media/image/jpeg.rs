@@ -1,7 +1,5 @@
-//! JPEG, through libjpeg-turbo, which decodes at a fraction of the size.
-//!
-//! [`segments`] reads the file's structure before any of it is held in memory, and what libjpeg-turbo gets is put together
-//! from what decoding takes: no metadata, nothing between segments, nothing behind the end marker.
+//! JPEG through libjpeg-turbo, which decodes at a fraction of the size. [`segments`] reads the structure first;
+//! libjpeg-turbo then gets only what decoding needs, without metadata or bytes between and after segments.
 
 mod segments;
 
@@ -13,14 +11,14 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 
-/// Scans of one picture: encoders make up to a dozen. Each walks over all coefficients, so that a file of
-/// a few KB with thousands of them would keep a processor busy for minutes.
+/// The maximum number of scans. Encoders write up to a dozen. Each takes time for all coefficients, so that a small
+/// file with thousands of scans would keep a processor busy for minutes.
 const SCANS_MAX: u32 = 100;
 
-/// Pixels times scans: what 100 megapixels in 25 scans take.
+/// The maximum number of pixels times scans: 100 megapixels in 25 scans.
 const SCAN_PIXELS_MAX: u64 = 2_500_000_000;
 
-/// Bytes that libjpeg-turbo takes for each pixel of a row: rows of all components, of full size and reduced.
+/// The memory of libjpeg-turbo for each pixel of a row, for all components at full and reduced size.
 const ROW_PIXEL_BYTES: u64 = 256;
 
 pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
@@ -78,8 +76,8 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
     })
 }
 
-/// The smallest of the scales that libjpeg-turbo has quick code for that leaves half as much again as the
-/// thumbnail has, for a good filter to work with.
+/// Returns the smallest scale with fast code in libjpeg-turbo that is at least 1.5 times the thumbnail's size, so that
+/// the final filter has enough pixels.
 fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
     if segments.lossless {
         return ScalingFactor::ONE;
@@ -93,8 +91,8 @@ fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
         .unwrap_or(ScalingFactor::ONE)
 }
 
-/// Warnings of libjpeg-turbo about a picture that is there all the same, by their words: the binding reports warnings as
-/// errors, without their numbers. All other warnings say that data is missing or unreadable.
+/// Texts of libjpeg-turbo's harmless warnings: the binding reports warnings as errors, without numbers. All other
+/// warnings mean that data is missing or damaged.
 const HARMLESS: [&str; 3] =
     ["extraneous bytes before marker", "Inconsistent progression sequence", "Invalid SOS parameters"];
 

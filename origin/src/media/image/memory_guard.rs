@@ -1,20 +1,19 @@
-//! A file whose reading fails once decoding takes more memory than all images together may.
-//!
-//! For decoders whose memory the header does not tell: a lossless WebP of 4 MB can announce 65,536 groups of Huffman
-//! tables, 20 KB each. The memory measured is the whole process's, since no allocator counts by thread.
+//! A reader that fails once decoding takes too much memory, for decoders whose header does not tell: a lossless WebP of
+//! 4 MB may have 65,536 groups of Huffman tables of 20 KB. Measures the whole process, since allocations can't be
+//! counted by thread.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// A reader that fails with `OutOfMemory` once the process has grown by more than a number of bytes since it was opened.
+/// Fails with `OutOfMemory` once the process has grown by more than a number of bytes.
 pub(super) struct MemoryGuard<R> {
     inner: R,
-    /// `None` where the system does not tell how much memory a process has.
+    /// `None` if the system does not tell the memory of a process.
     resident_max_bytes: Option<u64>,
 }
 
 impl<R> MemoryGuard<R> {
-    /// Lets the process grow by `growth_bytes` while `inner` is read.
+    /// Allows the process to grow by `growth_bytes` while `inner` is read.
     pub(super) fn new(inner: R, growth_bytes: u64) -> Self {
         Self { inner, resident_max_bytes: resident_bytes().map(|bytes| bytes + growth_bytes) }
     }
@@ -37,7 +36,7 @@ impl<R: Seek> Seek for MemoryGuard<R> {
     }
 }
 
-/// The memory of this process that is in use, by Linux's `/proc/self/statm`.
+/// Returns the resident memory of this process from Linux's `/proc/self/statm`; `None` if that can't be read.
 fn resident_bytes() -> Option<u64> {
     let sizes = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = sizes.split(' ').nth(1)?.parse().ok()?;

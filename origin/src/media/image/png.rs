@@ -1,4 +1,4 @@
-//! PNG, row by row: a picture takes no more memory than a few of its rows, unless it is interlaced.
+//! PNG, decoded row by row: needs memory for a few rows only, unless the picture is interlaced.
 
 use super::raster::Layout;
 use super::shrink::{self, Shrinker};
@@ -8,19 +8,19 @@ use ::png::{ColorType, Decoder, Limits, Reader, Transformations};
 use std::fs::File;
 use std::io::BufReader;
 
-/// Bytes of chunks that the decoder keeps, a profile inflated included.
+/// The maximum size of chunks that the decoder keeps, including an inflated profile.
 const CHUNKS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
     let mut decoder =
         Decoder::new_with_limits(BufReader::with_capacity(64 * 1024, file), Limits { bytes: CHUNKS_MAX_BYTES });
     decoder.set_ignore_text_chunk(true);
-    // Eight bits, palettes and transparent colours resolved.
+    // Converts to eight bits, and resolves palettes and transparent colours.
     decoder.set_transformations(Transformations::normalize_to_color8());
     let reader = decoder.read_info()?;
     let info = reader.info();
     let size = Size { width: info.width, height: info.height };
-    // The picture as it is put together, or some rows.
+    // The whole picture if it is interlaced, else some rows.
     let pixels_bytes = match info.interlaced {
         true => reader.output_buffer_size().ok_or(ImageFault::TooCostly)? as u64,
         false => u64::from(size.width) * 32,
@@ -66,10 +66,10 @@ fn decode(mut reader: Reader<BufReader<File>>, target: Target) -> Result<super::
             push(&row)?;
         }
     }
-    // The rest of the file: further frames are checked, not decoded; metadata may stand here as well.
+    // Reads the rest of the file: checks further frames without decoding them, and reads metadata.
     reader.finish()?;
     let info = reader.info();
-    // Where the picture says that it is sRGB, a profile has nothing to add.
+    // A picture that declares sRGB needs no profile.
     let icc = match info.srgb {
         Some(_) => None,
         None => info.icc_profile.as_deref().map(<[u8]>::to_vec),

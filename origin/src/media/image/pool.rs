@@ -1,8 +1,6 @@
-//! The threads on which images are decoded: few, of low priority, within a budget of memory, behind a queue in which each
-//! project has a share and projects take turns.
-//!
-//! A codec that panics takes its image with it, not the thread. Nothing can stop one that runs on, so all
-//! bounds hold before decoding begins; whoever waits is answered in time all the same.
+//! Threads that decode pictures: few, of low priority, within a memory budget. They serve a queue in which projects
+//! alternate and each has a maximum share. A decoder that panics fails only its picture; one that hangs can't be
+//! stopped, so all limits are checked before decoding, and its caller gets an error in time.
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::ImageFormat;
@@ -19,26 +17,25 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How much politer than the service these threads are: requests keep their latency while pictures wait.
+/// The threads' nice value, so that requests keep their latency.
 const NICE: i32 = 10;
 
-/// What the pool may take. Its memory is that of one image at most: see [`Limits::memory_bytes`].
+/// Limits of the pool. Its memory is limited by [`Limits::memory_bytes`].
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSize {
-    /// Threads.
     pub threads: usize,
-    /// Images of all projects that wait or are decoded.
+    /// The maximum number of waiting and decoding pictures of all projects.
     pub images: usize,
-    /// Images of one project that wait or are decoded.
+    /// The maximum number of waiting and decoding pictures of one project.
     pub project_images: usize,
-    /// How long an image waits for its turn.
+    /// How long a picture may wait.
     pub wait_max: Duration,
-    /// How long an image is decoded.
+    /// How long a picture may be decoded.
     pub decode_max: Duration,
 }
 
 impl Default for PoolSize {
-    /// All processors but one, at least one.
+    /// Uses all processors but one, at least one.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -51,10 +48,10 @@ impl Default for PoolSize {
     }
 }
 
-/// What a thread does with the budget.
+/// Work for a thread, which gets the memory budget.
 pub(super) type Job = Box<dyn FnOnce(&Budget) + Send>;
 
-/// Examines files on threads of its own. They end when it is dropped, after what they are at.
+/// Threads that examine pictures. They end after their current work when the pool is dropped.
 #[derive(Debug)]
 pub struct MediaPool {
     queue: Arc<Queue>,
@@ -67,7 +64,7 @@ impl MediaPool {
     /// Starts the threads.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// The system refuses to start a thread.
     pub fn start(size: PoolSize, limits: Limits) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let budget = Arc::new(Budget::new(limits.memory_bytes));
@@ -78,10 +75,7 @@ impl MediaPool {
         Ok(Self { queue, shares: Shares::new(size.images as u64, size.project_images as u64), limits, size })
     }
 
-    /// Decodes a project's image and makes its thumbnail. The file must stay where it is until this returns.
-    ///
-    /// # Errors
-    /// What is wrong with the file, or that too many wait; see [`ImageFault`].
+    /// Decodes a project's picture and makes its thumbnail. The file must stay until this returns.
     pub async fn examine(
         &self,
         project: &ProjectName,
@@ -98,7 +92,6 @@ impl MediaPool {
         .await
     }
 
-    /// Runs one job on a thread of the pool.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         project: &ProjectName,
@@ -109,7 +102,7 @@ impl MediaPool {
         let (begins, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |budget| {
-            // Nobody waits any more: it was its caller's, who went away.
+            // The caller was cancelled.
             if answer.is_closed() {
                 return;
             }
@@ -118,7 +111,7 @@ impl MediaPool {
             let _ = answer.send(result);
         });
         self.queue.add(project, job);
-        // It also ends where the job ended before it began.
+        // Also returns when the job ends before it has begun decoding.
         let _ = timeout(self.size.wait_max, begun).await.map_err(|_| ImageFault::Overloaded)?;
         timeout(self.size.decode_max, answered)
             .await
@@ -134,14 +127,14 @@ impl Drop for MediaPool {
 }
 
 fn work(queue: &Queue, budget: &Budget) {
-    // Of the thread alone. Without the right to, it is as polite as the rest.
+    // Affects only this thread. A failure is harmless.
     let _ = rustix::process::nice(NICE);
     while let Some(job) = queue.next() {
         job(budget);
     }
 }
 
-/// Jobs that wait: of each project in their order, and of projects in turns.
+/// Waiting jobs: first in, first out within a project, round robin between projects.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
@@ -150,7 +143,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    /// No project without a job.
+    /// Each project here has at least one job.
     projects: VecDeque<(ProjectName, VecDeque<Job>)>,
     is_closed: bool,
 }
@@ -170,7 +163,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits for the next job. `None` once the queue is closed and empty.
+    /// Waits for the next job. Returns `None` once the queue is closed and empty.
     pub(super) fn next(&self) -> Option<Job> {
         let mut waiting = unpoisoned(self.waiting.lock());
         loop {
@@ -200,12 +193,12 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-/// Bytes that are shared by all threads.
+/// Memory in bytes, shared by all threads.
 pub(super) struct Budget {
     total: u64,
     taken: Mutex<u64>,
     freed: Condvar,
-    /// Held by the one that waits, so that those behind it do not take what it waits for.
+    /// Locked by the thread that waits for memory, so that later threads don't take what it waits for.
     turn: Mutex<()>,
 }
 
@@ -214,10 +207,10 @@ impl Budget {
         Self { total, taken: Mutex::new(0), freed: Condvar::new(), turn: Mutex::new(()) }
     }
 
-    /// Waits until so many are free.
+    /// Waits until `bytes` are free, and takes them until the result is dropped.
     ///
     /// # Errors
-    /// `TooMuchMemory` if they are more than the whole.
+    /// `TooMuchMemory` if the budget is smaller than `bytes`.
     pub(super) fn take(&self, bytes: u64) -> Result<Share<'_>, ImageFault> {
         if bytes > self.total {
             return Err(ImageFault::TooMuchMemory { needed_bytes: bytes, max_bytes: self.total });
@@ -244,7 +237,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// A number and a unit can't be left half-written by a panic.
+/// A panic can't leave the data behind these locks half-changed.
 fn unpoisoned<'m, T: ?Sized>(lock: Result<MutexGuard<'m, T>, PoisonError<MutexGuard<'m, T>>>) -> MutexGuard<'m, T> {
     lock.unwrap_or_else(PoisonError::into_inner)
 }

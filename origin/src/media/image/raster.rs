@@ -1,18 +1,14 @@
-//! Pixels in memory, and what is known about them.
-
 use super::Size;
 use ::image::metadata::Orientation;
 
-/// What one pixel's bytes are.
+/// The bytes of one pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// One byte.
     Grey,
-    /// Three.
     Rgb,
-    /// Four, the last one opacity; colours are not multiplied with it.
+    /// With opacity last, not premultiplied.
     Rgba,
-    /// Four, 255 being all ink.
+    /// 255 is full ink.
     Cmyk,
 }
 
@@ -26,15 +22,14 @@ impl Layout {
     }
 }
 
-/// A decoded picture, often smaller already than its file says.
+/// A decoded picture, usually shrunk already.
 pub(super) struct Raster {
     pub(super) size: Size,
-    /// The part of it that is picture: a cell at the right or lower edge may hold less than others.
+    /// The width and height of the part that is picture: pixels at the right and lower edge may cover less than others.
     pub(super) covered: (f64, f64),
     pub(super) layout: Layout,
     pub(super) pixels: Vec<u8>,
-    /// The profile of its colours.
+    /// The profile of the colours.
     pub(super) icc: Option<Vec<u8>>,
-    /// How it is to be turned.
     pub(super) orientation: Orientation,
 }

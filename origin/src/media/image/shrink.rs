@@ -1,36 +1,35 @@
-//! Shrinks a picture by a whole factor while its rows arrive, so that it is never held at its full size.
-//!
-//! Each cell of the result is the mean of a square of pixels, weighted by their opacity. What is left to the
-//! [`super::thumbnail`] is a factor of two to four, where a better filter shows.
+//! Shrinks a picture by a whole factor while its rows arrive, so that it is never in memory at full size. Each pixel of
+//! the result is the mean of a square, weighted by opacity. The rest, a factor of two to four, is left to
+//! [`super::thumbnail`], which uses a better filter.
 
 use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, Target};
 use ::image::metadata::Orientation;
 
-/// The largest factor: sums of a cell's column stay within 16 bits.
+/// The maximum factor, so that sums of a column fit into 16 bits.
 const FACTOR_MAX: u32 = 128;
 
-/// Pixels that are kept for each of the thumbnail's.
-const KEPT: u32 = 2;
+/// The result has at least this many times the thumbnail's width and height.
+const OVERSAMPLING: u32 = 2;
 
-/// Takes rows, from top to bottom, and keeps their means.
+/// Takes rows from top to bottom, and computes the means.
 pub(super) struct Shrinker {
     from: Size,
     to: Size,
     factor: u32,
     layout: Layout,
-    /// Sums of the rows of the cells that are being filled, one for each byte of a row.
+    /// Sums of the current rows, one for each byte of a row.
     columns: Sums,
     rows: u32,
     pixels: Vec<u8>,
 }
 
 enum Sums {
-    /// Nothing to sum: the factor is one.
+    /// The factor is 1, so there is nothing to sum.
     None,
-    /// Of bytes.
+    /// Sums of bytes.
     Plain(Vec<u16>),
-    /// Of opacity, and of colours times it.
+    /// Sums of opacity, and of colours multiplied by opacity.
     Weighted(Vec<u32>),
 }
 
@@ -55,7 +54,7 @@ impl Shrinker {
         }
     }
 
-    /// Takes the next row. One of the wrong length is a fault of its decoder.
+    /// Adds the next row. Fails if the decoder gave it a wrong length.
     pub(super) fn push(&mut self, row: &[u8]) -> Result<(), ImageFault> {
         if row.len() != self.from.width as usize * self.layout.bytes() || self.rows == self.from.height {
             return Err(ImageFault::Corrupt);
@@ -106,7 +105,7 @@ impl Shrinker {
         }
     }
 
-    /// The shrunk picture.
+    /// Returns the shrunk picture. Fails if rows are missing.
     pub(super) fn finish(self, icc: Option<Vec<u8>>, orientation: Orientation) -> Result<Raster, ImageFault> {
         if self.rows != self.from.height {
             return Err(ImageFault::Cut);
@@ -124,15 +123,15 @@ impl Shrinker {
 }
 
 fn factor(Target { from, to }: Target) -> u32 {
-    let across = from.width / (KEPT * to.width);
-    let down = from.height / (KEPT * to.height);
+    let across = from.width / (OVERSAMPLING * to.width);
+    let down = from.height / (OVERSAMPLING * to.height);
     across.min(down).clamp(1, FACTOR_MAX)
 }
 
-/// Bytes that shrinking takes beside the row at hand.
+/// Returns the memory for shrinking, without the current row.
 pub(super) fn memory_bytes(size: Size) -> u64 {
-    // Two sums of four bytes for each byte of a row at worst, and the result, which is under five times the
-    // thumbnail on each side unless it is very long.
+    // At most two sums of four bytes for each byte of a row, and the result, whose sides are less than five times the
+    // thumbnail's unless it is very long.
     u64::from(size.width) * 32 + (u64::from(size.width) + u64::from(size.height)) * 1024
 }
 

@@ -1,4 +1,4 @@
-//! Real files of every format, made here by encoders, oddities included.
+//! Tests with files of every format, made by encoders.
 
 mod broken;
 mod colours;
@@ -12,7 +12,7 @@ use super::{ImageFault, Limits, Picture, examine};
 use crate::media::sniff::{ImageFormat, sniff};
 use std::io::Write;
 
-/// Examines a file as an upload would: its format is what its first bytes say.
+/// Examines a file as an upload does, with the format that its first bytes show.
 fn examined(bytes: &[u8]) -> Result<Picture, ImageFault> {
     let head = bytes.get(..4096).unwrap_or(bytes);
     let format = sniff(head).and_then(|sniffed| sniffed.image).ok_or(ImageFault::Unsupported)?;
@@ -26,7 +26,7 @@ fn examined_as(bytes: &[u8], format: ImageFormat) -> Result<Picture, ImageFault>
     examine(file.path(), format, &Limits::default())
 }
 
-/// The thumbnail's own pixels.
+/// Decodes the thumbnail.
 fn shown(picture: &Picture) -> image::RgbaImage {
     let thumbnail = picture.thumbnail.as_ref().expect("a thumbnail");
     let image = match thumbnail.mime {
@@ -45,7 +45,7 @@ fn shown(picture: &Picture) -> image::RgbaImage {
     image
 }
 
-/// The mean difference of two pictures' samples, of 255.
+/// Returns the mean difference of two pictures' samples, from 0 to 255.
 fn difference(one: &image::RgbaImage, other: &image::RgbaImage) -> f64 {
     assert_eq!(one.dimensions(), other.dimensions());
     let total: u64 = one.as_raw().iter().zip(other.as_raw()).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();

@@ -1,6 +1,5 @@
-//! From a decoded picture to a small file: resized, in sRGB, upright, without metadata.
-//!
-//! Must not know which format the picture came from.
+//! Makes a small file of a decoded picture: resized, in sRGB, upright, without metadata. Must not know the format of
+//! the original.
 
 use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, colour};
@@ -9,23 +8,20 @@ use ::image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-/// Of 100; what sharp and imgproxy take as well.
+/// The quality of JPEG and WebP, of 100; that of sharp and imgproxy.
 const QUALITY: u8 = 80;
 
-/// The small picture of a picture, encoded.
+/// An encoded thumbnail. Sizes are in pixels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thumbnail {
-    /// The file.
     pub bytes: Vec<u8>,
-    /// `image/jpeg`, or `image/webp` if something shows through.
+    /// `image/jpeg`, or `image/webp` if a pixel is not opaque.
     pub mime: &'static str,
-    /// Pixels.
     pub width: u32,
-    /// Pixels.
     pub height: u32,
 }
 
-/// Makes a thumbnail of the size `to`, which is before turning.
+/// Makes a thumbnail of the size `to`, which is before applying the orientation.
 pub(super) fn make(raster: Raster, to: Size) -> Result<Thumbnail, ImageFault> {
     let (icc, layout, orientation) = (raster.icc.clone(), raster.layout, raster.orientation);
     let pixels = resize(raster, to)?;
@@ -84,7 +80,7 @@ fn jpeg(image: &DynamicImage) -> Result<Thumbnail, ImageFault> {
             turbojpeg::PixelFormat::GRAY => turbojpeg::Subsamp::Gray,
             _ => turbojpeg::Subsamp::Sub2x2,
         })?;
-        // Tables of its own make a small file a tenth smaller.
+        // Optimised Huffman tables save 10 % of a small file.
         encoder.set_optimize(true)?;
         encoder.compress_to_vec(turbojpeg::Image {
             pixels: image.as_bytes(),

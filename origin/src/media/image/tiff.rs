@@ -1,6 +1,5 @@
-//! TIFF and BigTIFF, strip by strip or tile by tile: of a large scan no more is held than one band of it.
-//!
-//! Of several pages the first one counts.
+//! TIFF and BigTIFF, decoded strip by strip or tile by tile, with one row of tiles in memory. Only the first page
+//! counts.
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
@@ -16,15 +15,15 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 /// The number of the compression JPEG.
 const JPEG: u16 = 7;
 
-/// Times the decoded samples that a strip or tile takes whose compression is JPEG.
+/// The memory for a JPEG-compressed strip or tile, as a multiple of its decoded samples.
 const JPEG_COPIES: u64 = 6;
 
 type Reader = Decoder<BufReader<File>>;
 
-/// What the samples of a pixel are.
+/// The layout of a pixel's samples.
 struct Samples {
     colours: ColorType,
-    /// Colours come multiplied with opacity.
+    /// Whether colours are premultiplied with opacity.
     multiplied: bool,
     layout: Layout,
 }
@@ -37,7 +36,7 @@ pub(super) fn open(file: File, file_bytes: u64, limits: &Limits) -> Result<Heade
     let again = file.try_clone()?;
     let mut decoder = match Decoder::new(BufReader::new(file)) {
         Ok(decoder) => decoder.with_limits(inner),
-        // A valid file is not refused because no decoder here reads its variant.
+        // A valid file of a variant that can't be decoded is accepted without a thumbnail.
         Err(TiffError::UnsupportedError(_)) => {
             let size = first_size(&mut BufReader::new(again))?;
             return Ok(without_pixels(size, Orientation::NoTransforms));
@@ -65,7 +64,7 @@ fn without_pixels(size: Size, orientation: Orientation) -> Header {
     Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(orientation)) }
 }
 
-/// The size that the first directory tells, where the decoder does not take the file at all.
+/// Reads the size from the first directory of a file that the decoder refuses.
 fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     let mut order = [0; 2];
     file.seek(SeekFrom::Start(0))?;
@@ -78,7 +77,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
             _ => u64::from_be_bytes(number) >> (64 - 8 * bytes),
         })
     };
-    // A BigTIFF has a version of its own, the width of its offsets behind that, and wider numbers.
+    // BigTIFF has version 43, a field for the width of offsets, and wider numbers.
     let is_big = number(file, 2)? == 43;
     let (count_bytes, value_bytes) = if is_big { (8, 8) } else { (2, 4) };
     if is_big {
@@ -93,7 +92,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
         let bytes = if kind == 3 { 2 } else { value_bytes };
         let value = number(file, bytes)?;
         file.seek_relative((value_bytes - bytes) as i64)?;
-        // In the order of their numbers: these two come first.
+        // Tags are sorted, and these two come first.
         match tag {
             ..256 => {}
             256 | 257 => sides[tag as usize - 256] = u32::try_from(value).ok(),
@@ -106,7 +105,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     }
 }
 
-/// Bytes that decoding takes: a strip or tile as it is decoded, and a band of tiles as it is put together.
+/// Returns the memory for decoding: a strip or tile, and the row of tiles that is being assembled.
 fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     let rows = u64::from(chunk_height.min(size.height));
@@ -114,7 +113,7 @@ fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u
     let bits = u64::from(samples.colours.bit_depth()) * u64::from(samples.colours.num_samples());
     let jpeg = decoder.find_tag_unsigned::<u16>(Tag::Compression)? == Some(JPEG);
     let decoded = match jpeg {
-        // Its decoder holds the data, all coefficients, and the pixels once more.
+        // The JPEG decoder has the data, all coefficients, and another copy of the pixels.
         true => (pixels * bits / 8).saturating_mul(JPEG_COPIES),
         false => (pixels * bits).div_ceil(8),
     };
@@ -128,7 +127,7 @@ fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u
         .saturating_add(shrink::memory_bytes(size)))
 }
 
-/// Checks that the picture's data lies within the file.
+/// Checks that all strips and tiles lie within the file.
 fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault> {
     for (offsets, lengths) in [(Tag::StripOffsets, Tag::StripByteCounts), (Tag::TileOffsets, Tag::TileByteCounts)] {
         let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets)?;
@@ -142,11 +141,11 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
     Ok(())
 }
 
-/// What the samples are.
+/// Reads the layout of the samples.
 ///
 /// # Errors
-/// `Unsupported` for what the decoder refuses, or would get wrong: bits in the other order, a plane for each sample, a
-/// difference from the pixel before where samples without a meaning are left out.
+/// `Unsupported` for what the decoder refuses or misreads: reversed bit order, a plane for each sample, differences to
+/// the previous pixel with samples that are left out.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
@@ -186,7 +185,7 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     let across = width.div_ceil(chunk_width);
     let line = width as usize * samples.layout.bytes();
     let mut shrinker = Shrinker::new(target, samples.layout);
-    // Tiles that lie beside each other are put together; a strip is as wide as the picture.
+    // Adjacent tiles are assembled to rows; a strip is as wide as the picture.
     let mut band = Vec::new();
     let mut row_of_pixels = vec![0; line];
     for row in 0..height.div_ceil(chunk_height) {
@@ -221,8 +220,8 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     shrinker.finish(icc, orientation)
 }
 
-/// One row of a strip or tile, of `count` samples of any depth, as bytes. Samples of less than a byte come packed, each row
-/// from a byte of its own.
+/// Converts one row of a strip or tile, of `count` samples of any depth, to bytes. Samples of less than a byte are
+/// packed, and each row begins with a new byte.
 fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Result<Cow<'_, [u8]>, ImageFault> {
     fn part<T>(samples: &[T], count: usize, row: usize) -> Result<&[T], ImageFault> {
         let part = samples.get(count * row..count * (row + 1));
@@ -257,7 +256,7 @@ fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Re
 }
 
 impl Samples {
-    /// Brings a row of samples into the layout.
+    /// Converts a row of samples to the layout.
     fn arrange(&self, pixels: &[u8], line: &mut [u8]) {
         let pixels = pixels.chunks_exact(usize::from(self.colours.num_samples()));
         let line = line.chunks_exact_mut(self.layout.bytes());
@@ -286,7 +285,7 @@ impl Samples {
     }
 }
 
-/// As JPEG has it (ITU-R BT.601, all 256 values).
+/// Converts YCbCr as JPEG has it (ITU-R BT.601, full range).
 fn rgb(light: u8, blue: u8, red: u8) -> [u8; 3] {
     let (light, blue, red) = (f32::from(light), f32::from(blue) - 128.0, f32::from(red) - 128.0);
     [light + 1.402 * red, light - 0.344_136 * blue - 0.714_136 * red, light + 1.772 * blue]

@@ -44,7 +44,7 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
     pub effect: Effect,
-    /// Younger objects are kept.
+    /// Objects younger than this are not deleted.
     pub grace: Duration,
     /// The maximum percentage of orphans among all objects. More orphans mean that the database is incomplete or
     /// belongs to another store.

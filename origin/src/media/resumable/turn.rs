@@ -12,8 +12,8 @@ use crate::clock::now;
 use crate::database::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
 
-/// Received bytes are synced to the disk after so many, which is what a power failure may lose. At 200 MB/s the upload
-/// waits for the disk three times a second.
+/// The number of received bytes after which they are synced to the disk: what a power failure may lose. At 200 MB/s,
+/// the upload waits for the disk three times a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Exclusive access to an upload. Dropping it releases the upload's lock.

@@ -1,6 +1,5 @@
-//! Containers: what is inside is told by a brand, a document type or a first page.
-//!
-//! Must not know signatures that stand alone; those are the parent's.
+//! Detects what a container holds, from its brand, document type or first page. Must not know signatures that suffice
+//! alone: those are the parent module's.
 
 use super::{ImageFormat, Sniffed};
 use shared::media::MediaKind;
@@ -8,7 +7,7 @@ use shared::media::MediaKind;
 pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     match head {
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some(brands(head)),
-        // QuickTime before brands.
+        // QuickTime files from before brands existed.
         [_, _, _, _, b'm', b'o', b'o', b'v', ..]
         | [_, _, _, _, b'm', b'd', b'a', b't', ..]
         | [_, _, _, _, b'w', b'i', b'd', b'e', ..] => Some(Sniffed::of("video/quicktime", MediaKind::Video)),
@@ -22,14 +21,14 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Files of the ISO base media family, by their brands: the major one, then the compatible ones.
+/// Detects ISO base media files by the major brand, then by the compatible brands.
 fn brands(head: &[u8]) -> Sniffed {
     let size = head.first_chunk().map_or(0, |size| u32::from_be_bytes(*size) as usize);
     let end = size.clamp(12, 256).min(head.len());
     let brands = head.get(8..end).unwrap_or_default();
     let (major, others) = brands.split_at(brands.len().min(4));
     by_brand(major)
-        // `mif1` and `msf1` say only that it is a picture; what kind, the compatible ones say.
+        // `mif1` and `msf1` only mean a picture; the compatible brands tell its format.
         .or_else(|| {
             let still = matches!(major, b"mif1" | b"msf1" | b"miaf");
             let inner = others
@@ -59,11 +58,11 @@ fn by_brand(brand: &[u8]) -> Option<Sniffed> {
     })
 }
 
-/// Matroska and WebM, by the document type (element 0x4282) of the EBML header.
+/// Detects Matroska and WebM by the document type (element 0x4282) in the EBML header.
 fn ebml(head: &[u8]) -> Option<Sniffed> {
     let header = head.get(..64).unwrap_or(head);
     let at = header.windows(2).position(|id| id == [0x42, 0x82])?;
-    // One byte of length, its marker bit taken off, then the text.
+    // One byte of length precedes the text.
     let text = header.get(at + 3..)?;
     if text.starts_with(b"webm") {
         Some(Sniffed::of("video/webm", MediaKind::Video))
@@ -74,7 +73,7 @@ fn ebml(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Ogg: video if any stream that begins within the head is one, else sound.
+/// Returns video if the head begins a video stream, else audio.
 fn ogg(head: &[u8]) -> Sniffed {
     const VIDEO: [&[u8]; 3] = [b"\x80theora", b"BBCD\0", b"\x01video\0\0\0"];
     let moving = VIDEO.iter().any(|mark| head.windows(mark.len()).any(|bytes| bytes == *mark));

@@ -1,11 +1,9 @@
-//! Names of media types: which of them are one, and which of them the first bytes can't tell apart.
-//!
-//! Tables only; what follows from them is [`super::label`]'s.
+//! Tables of media types: synonyms, and groups that the first bytes can't tell apart. [`super::label`] applies them.
 
-/// What nobody knows anything about.
+/// The media type of unknown content.
 pub(in crate::media) const UNKNOWN: &str = "application/octet-stream";
 
-/// Spellings of one type: what is said, what it is called here.
+/// Synonyms of media types, with the name used here.
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
@@ -64,7 +62,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("application/x-binary", UNKNOWN),
 ];
 
-/// Types that share their first bytes: which of them a file is, its bytes alone do not say.
+/// Media types that share their first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     IsoMedia,
@@ -170,7 +168,7 @@ pub(super) const FAMILIES: &[(Family, &[&str])] = &[
     (Family::Markup, &["text/html", "application/xhtml+xml", "image/svg+xml", "text/xml"]),
 ];
 
-/// Pictures and lists of sounds that are written as text, or may be.
+/// Media formats that are text, or may be.
 pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "audio/mpegurl",
     "audio/x-mpegurl",
@@ -191,7 +189,7 @@ pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "image/x-xpm",
 ];
 
-/// Types that every file of theirs shows in its first bytes.
+/// Media types of which every file shows its type in its first bytes.
 pub(super) const VERIFIABLE: &[&str] = &[
     "application/gzip",
     "application/pdf",

@@ -1,6 +1,5 @@
-//! The label of an upload against its bytes: "what a file is, its first bytes decide, not its label".
-//!
-//! Must not read signatures: it compares what [`sniff`] found with what the caller said.
+//! Compares the label of an upload with the type that its first bytes show; the bytes decide. Must not read signatures:
+//! that is [`sniff`]'s.
 
 use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
 use super::{ImageFormat, Sniffed, markup, sniff};
@@ -8,38 +7,38 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::MediaKind;
 
-/// Bytes of a label that is taken for a media type; RFC 6838 bounds each half at 127.
+/// The maximum length of a label that is read as a media type; RFC 6838 limits each half to 127 bytes.
 const MIME_MAX_BYTES: usize = 255;
 
-/// What a file is taken for.
+/// The type of a file, from its bytes and label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Its media type, in lower case, without parameters.
+    /// The media type in lower case, without parameters.
     pub mime: String,
-    /// What its first bytes said, if anything.
+    /// What the first bytes show; `None` if they show nothing.
     pub sniffed: Option<Sniffed>,
 }
 
 impl Verdict {
-    /// The format, if it is a picture that can be examined.
+    /// Returns the picture format; `None` if the file can't be examined as a picture.
     #[must_use]
     pub fn image(&self) -> Option<ImageFormat> {
         self.sniffed.and_then(|sniffed| sniffed.image)
     }
 }
 
-/// Holds a label against a file's first bytes. `declared` is what the caller labelled it: a media type, or
-/// the ending of a file name (`png`); `kind` is the `type` of the upload; `name` is shown in problems.
+/// Determines the type of a file. `declared` is the upload's label: a media type, or the extension of a file name
+/// (`png`); `kind` is the `type` of the upload; `name` appears in problems.
 ///
-/// The bytes decide. A label counts where the bytes can't say. A name is no label: it tells apart types of which a browser
-/// shows none, or which the bytes allow it to show.
+/// The bytes decide; the label counts where they don't. Without a label, the name's extension may refine the type, but
+/// never make a browser show a file that it would not show by its bytes.
 ///
 /// # Errors
 /// `invalid_media` if the file is not of the upload's type, or not what its label says.
 pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
-    // An extension may mean several types: that `ts` is a film, a text shows not to be meant.
+    // An extension may mean several types: a text named `ts` is not meant as a video.
     let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
     let label =
         declared.and_then(read_label).filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
@@ -54,25 +53,25 @@ pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -
         }
         (Some(label), None) => label.to_owned(),
     };
-    Ok(Verdict { mime: as_heard(mime, kind), sniffed })
+    Ok(Verdict { mime: for_kind(mime, kind), sniffed })
 }
 
 fn has_slash(label: Option<&str>) -> bool {
     label.is_some_and(|label| label.contains('/'))
 }
 
-/// Whether the label names a picture, a sound or a film, and the bytes are text, which few of those formats are.
+/// Returns whether the label names a picture, audio, video or font format, and the bytes are text.
 fn is_only_text(label: &str, head: &[u8]) -> bool {
     matches!(top(label), "image" | "audio" | "video" | "font")
         && !TEXTUAL_MEDIA.contains(&label)
         && markup::is_text(head)
 }
 
-/// Types that are served inline besides images, audio and video. It is an allow list: a type that is missing here is only downloaded.
+/// Types that are shown inline besides images, audio and video. All others are only downloaded.
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
-/// Whether a browser may show it: only what is merely looked at, or listened to.
+/// Returns whether a browser may show the type inline: it is passive content.
 #[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -80,7 +79,7 @@ pub fn may_be_shown(mime: &str) -> bool {
     is_shown && !runs_in_browser(&mime)
 }
 
-/// Whether a browser that opens it would run what is in it.
+/// Returns whether a browser would run code in a file of this type.
 #[must_use]
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -104,13 +103,13 @@ pub fn runs_in_browser(mime: &str) -> bool {
 
 const SUPPORTED_IMAGES: &str = "An image is JPEG, PNG, GIF, WebP, BMP, TIFF, ICO or AVIF";
 
-/// Whether the file is of the `type` that the upload has.
+/// Checks that the file is of the upload's kind.
 fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(), Problem> {
     let fits = match (kind, sniffed) {
         (MediaKind::File, _) => true,
         (MediaKind::Image, found) => found.is_some_and(|found| found.image.is_some()),
         (_, None) => false,
-        (_, Some(found)) => found.kind == kind || holds_either(found.mime),
+        (_, Some(found)) => found.kind == kind || may_hold_audio_or_video(found.mime),
     };
     if fits {
         return Ok(());
@@ -139,8 +138,8 @@ fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(
     Err(invalid(format!("{} {is}.", shown(name))).with_hint(hint))
 }
 
-/// Containers that hold pictures with sound, or sound alone.
-fn holds_either(mime: &str) -> bool {
+/// Containers that may hold video, or audio alone.
+fn may_hold_audio_or_video(mime: &str) -> bool {
     matches!(
         mime,
         "video/mp4"
@@ -157,7 +156,7 @@ fn holds_either(mime: &str) -> bool {
     )
 }
 
-/// What the file is, if the label and the bytes agree.
+/// Returns the file's type if the label and the bytes agree, or else `None`.
 fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     let bytes = canonical(found.mime);
     if label == bytes || label == UNKNOWN {
@@ -166,14 +165,14 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     if let Some(shared) = family(&bytes)
         && family(label) == Some(shared)
     {
-        // Of pictures, a family's bytes do say which.
+        // The brands of HEIF files tell which type they are.
         let telling = matches!(shared, Family::Heif);
         return Some(if telling { bytes } else { label.to_owned() });
     }
     if VERIFIABLE.contains(&label) {
         return None;
     }
-    // SVGZ: honest, but no SVG to who reads the bytes as they are.
+    // A compressed SVG: the label is right, but the bytes are gzip.
     if bytes == "application/gzip" && matches!(label, "image/svg+xml" | "image/svg+xml-compressed") {
         return Some(bytes);
     }
@@ -185,15 +184,15 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         return None;
     }
     if family(&bytes) == Some(Family::Markup) {
-        // Markup is text, and what else the text is (a template, a page of notes) only its label says.
+        // Only the label tells which kind of text this is, such as a template or notes.
         return Some(label.to_owned());
     }
     if is_textual(label) {
-        // A text may begin like something else; what is not text at all is none.
+        // A text may begin like another format, but a binary file is no text.
         let text = markup::is_text(head) && bytes != "application/pdf";
         return text.then(|| label.to_owned());
     }
-    // Formats that are built on another's container are known by their label only.
+    // Only the label tells formats apart that are built on a common container.
     let built_on = matches!(family(&bytes), Some(Family::Zip | Family::Gzip | Family::Ole));
     Some(if built_on { label.to_owned() } else { bytes })
 }
@@ -227,8 +226,8 @@ fn is_textual(mime: &str) -> bool {
         )
 }
 
-/// Sound in a container that could hold pictures too.
-fn as_heard(mime: String, kind: MediaKind) -> String {
+/// Chooses the audio or video type of a container that may hold either, depending on the upload's kind.
+fn for_kind(mime: String, kind: MediaKind) -> String {
     match (kind, mime.as_str()) {
         (MediaKind::Audio, "video/mp4") => "audio/mp4".to_owned(),
         (MediaKind::Audio, "video/webm") => "audio/webm".to_owned(),
@@ -241,8 +240,7 @@ fn as_heard(mime: String, kind: MediaKind) -> String {
     }
 }
 
-/// A label as a media type: lower case, without parameters, under one spelling. `None` if it is none, for
-/// then it says nothing.
+/// Parses a label as a media type: in lower case, without parameters, under its common name. `None` if it is not valid.
 fn read_label(declared: &str) -> Option<String> {
     let text = declared.split(';').next().unwrap_or_default().trim();
     if !text.contains('/') {
@@ -261,8 +259,8 @@ fn canonical(mime: &str) -> String {
     ALIASES.iter().find(|(alias, _)| *alias == mime).map_or(mime, |(_, name)| (*name).to_owned())
 }
 
-/// What a file without a label is: what its bytes say. Its name may tell more of that, but never has a browser show what
-/// it would not show by the bytes alone.
+/// Determines the type of a file without a label: from its bytes, refined by its name's extension. The extension never
+/// makes a browser show a file that it would not show by the bytes alone.
 fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
     let is_text = !head.is_empty() && markup::is_text(head);
     let bytes = match found {

@@ -1,13 +1,10 @@
-//! Text that a browser would run: HTML, SVG, XML, in UTF-8 or UTF-16, behind a byte order mark, blanks,
-//! comments and declarations.
-//!
-//! As browsers do it (WHATWG MIME Sniffing, section 7.1), but through comments, since what is missed here
-//! would be served as something harmless.
+//! Detects text that a browser would run: HTML, SVG and XML in UTF-8 or UTF-16. Follows WHATWG MIME Sniffing, section
+//! 7.1, but also looks behind comments, since undetected markup would be served as harmless.
 
 use super::Sniffed;
 use shared::media::MediaKind;
 
-/// Tags by which browsers know HTML.
+/// The tags by which browsers recognise HTML.
 const HTML_TAGS: [&str; 18] = [
     "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p",
     "meta", "img", "link",
@@ -21,7 +18,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
         rest = rest.trim_start_matches(is_blank);
         if let Some(comment) = rest.strip_prefix("<!--") {
             let Some((_, behind)) = comment.split_once("-->") else {
-                // It fills the head: who knows what follows.
+                // The comment fills the head, so HTML may follow.
                 return Some(html());
             };
             rest = behind;
@@ -45,7 +42,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
                 return Some(svg());
             }
             xml = true;
-            // An internal subset holds `>` of its own.
+            // An internal subset contains `>` itself.
             let end = match (doctype.find('['), doctype.find('>')) {
                 (Some(subset), Some(close)) if subset < close => doctype.find("]>").map(|at| at + 2),
                 (_, close) => close.map(|at| at + 1),
@@ -64,7 +61,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     xml.then(|| Sniffed::of("text/xml", MediaKind::File))
 }
 
-/// By the first element: its name, without the prefix of a name space.
+/// Detects the type from the first element's name, ignoring its namespace prefix.
 fn element(tag: &str, xml: bool) -> Option<Sniffed> {
     let name = tag.split(|c: char| is_blank(c) || c == '>' || c == '/').next().unwrap_or_default();
     let local = name.rsplit(':').next().unwrap_or_default();
@@ -98,8 +95,8 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// The head as text, if it may be some: UTF-16 by its mark or by the NUL beside its first `<`, else bytes
-/// as they are.
+/// Decodes the head if it may be markup: as UTF-16 if it has a byte order mark or a NUL beside its first `<`, else as
+/// UTF-8.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
@@ -118,7 +115,8 @@ fn decode(head: &[u8]) -> Option<String> {
     }
 }
 
-/// Whether the head reads as text: no control characters but those of lines, or a mark of UTF-16.
+/// Returns whether the head has no control characters but line breaks and the like, or begins with a UTF-16 byte order
+/// mark.
 pub(super) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
         return true;

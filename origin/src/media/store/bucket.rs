@@ -31,19 +31,19 @@ use crate::database::media::{FOLDER, ObjectKey};
 /// one request.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// Concurrent parts of one file, enough to use the bandwidth in spite of latency.
+/// The maximum number of concurrent parts of one file, enough to use the bandwidth in spite of latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// Concurrent parts of all files: 64 MiB of memory.
+/// The maximum number of concurrent parts of all files: 64 MiB of memory.
 const PARTS_AT_ONCE: usize = 8;
 
-/// Concurrent HEAD requests of [`Bucket::existing`].
+/// The number of concurrent HEAD requests of [`Bucket::existing`].
 const HEADS_AT_ONCE: usize = 8;
 
 /// Time limits of requests to the service, and how often they are retried.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
-    /// For a connection.
+    /// The limit for opening a connection.
     pub(super) connect: Duration,
     /// For the head of a response since the request began, and between two pieces of its body. A part must be sent
     /// within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.

@@ -1,5 +1,6 @@
 //! The folder in which one process stages files, and the removal of those of ended processes. Each folder has a lock
-//! file beside it. The kernel releases the lock when its process ends, also where several machines share the disk.
+//! file beside it. The kernel releases the lock when its process ends, also where several processes share the
+//! directory.
 
 use std::fs::{File, OpenOptions};
 use std::io;

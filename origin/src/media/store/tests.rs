@@ -1,4 +1,4 @@
-//! What holds for every store: each test runs on a directory and on a bucket.
+//! Tests of every kind of store: each runs on a directory and on a bucket.
 
 mod broken;
 mod full;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use self::place::{Place, everywhere, files_in};
 use super::*;
 
-/// Bytes that repeat nowhere near, so that a piece in the wrong place shows.
+/// Returns pseudo-random bytes, so that a misplaced piece shows.
 fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ length as u64;
     let mut bytes = Vec::with_capacity(length + 8);
@@ -53,7 +53,7 @@ async fn is_absent(store: &Store, key: ObjectKey) -> bool {
     matches!(store.read(key, None).await, Err(StoreError::NotFound))
 }
 
-/// Waits for what a drop does on another thread.
+/// Waits until `holds`, for effects of a drop on another thread.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..1_000 {
         if holds() {
@@ -207,7 +207,7 @@ async fn what_is_dropped_is_gone() {
         let mut staging = place.store.stage();
         staging.write(b"little").await.unwrap();
         drop(staging);
-        // While a piece is on its way to the disk.
+        // Dropped while a piece is being written.
         let mut staging = place.store.stage();
         staging.write(&pattern(3 * PIECE_BYTES)).await.unwrap();
         assert!(!gone());
@@ -261,7 +261,7 @@ async fn an_upload_goes_on_where_it_was_suspended() {
         let key = ObjectKey::new();
         place.store.publish(staged, key).await.unwrap();
         assert!(read(&place.store, key, None).await == bytes);
-        // What was published may have to be taken back; then the upload is still whole.
+        // If the object has to be deleted again, the upload is still complete.
         let length = bytes.len() as u64;
         assert_eq!(place.store.resume(id, length).await.unwrap().size(), length);
         place.store.delete(&[key]).await.unwrap();
@@ -283,7 +283,7 @@ async fn what_a_crash_left_behind_the_recorded_end_is_cut_off() {
         let mut staging = place.store.stage_named(id).await.unwrap();
         staging.write(&bytes[..15_000]).await.unwrap();
         staging.suspend().await.unwrap();
-        // 3,000 bytes were recorded.
+        // Only 3,000 bytes were recorded.
         let mut staging = place.store.resume(id, 3_000).await.unwrap();
         assert_eq!(staging.head(), &bytes[..3_000]);
         staging.write(&bytes[3_000..]).await.unwrap();
@@ -291,7 +291,7 @@ async fn what_a_crash_left_behind_the_recorded_end_is_cut_off() {
         assert_eq!(staged.sha256(), <[u8; 32]>::from(Sha256::digest(&bytes)));
         assert_eq!(staged.head(), &bytes[..HEAD_BYTES]);
         drop(staged);
-        // More was recorded than there is: the file can't be the one that was meant.
+        // More bytes were recorded than the file has.
         let longer = place.store.resume(id, 20_001).await;
         assert!(matches!(longer, Err(StoreError::Other(_))));
         assert!(place.store.stage_named(id).await.is_err());
@@ -307,7 +307,7 @@ async fn a_file_to_be_resumed_stays_until_it_is_discarded() {
         staging.write(b"some").await.unwrap();
         let offset = staging.suspend().await.unwrap();
         drop(place.store.resume(id, offset).await.unwrap());
-        // A finished one that was not published can be finished again.
+        // A finished file that was not published can be finished again.
         let staging = place.store.resume(id, offset).await.unwrap();
         drop(staging.finish().await.unwrap());
         assert_eq!(place.store.sweep_staging(Effect::Deletes).await.unwrap(), 0);

@@ -1,4 +1,4 @@
-//! The ledger, and uploads that can be resumed.
+//! The ledger of objects, and resumable uploads.
 
 use mysql_async::prelude::Queryable;
 use origin::clock::now;
@@ -25,7 +25,7 @@ async fn what_is_due_is_told_until_it_is_settled() {
     let mut due = table.mark_due(now(), 10).await.unwrap();
     due.sort_unstable();
     assert_eq!(due, [late, later]);
-    // What is not doomed does not go.
+    // Unmarked keys are not removed.
     table.remove_marked(&[late, never]).await.unwrap();
     assert_eq!(table.mark_due(now(), 10).await.unwrap(), [later]);
     let many: Vec<_> = (0..1_201).map(|_| ObjectKey::new()).collect();
@@ -51,7 +51,7 @@ async fn an_upload_that_a_sweeper_overtook_fails_whole() {
         let found = table.lookup(&path(&project, "", name)).await;
         assert_eq!(found.unwrap(), None);
     }
-    // Nothing that was not announced is ever named.
+    // A file can't name an object that was not announced.
     let unannounced = upload(&project, "", vec![item("c")]);
     let refused = table.write(&unannounced).await;
     assert!(matches!(refused, Err(WriteError::Swept)));
@@ -62,7 +62,7 @@ async fn a_sweeper_waits_for_a_transaction_that_is_naming_what_is_due() {
     let (table, project) = library("media-naming").await;
     let files = upload(&project, "", vec![item("a")]);
     table.announce(&keys(&files), 1).await.unwrap();
-    // Holds the write up after it took the object out of the ledger: its row waits for this one.
+    // Blocks the write after it has removed the object from the ledger: its INSERT waits for this uncommitted row.
     let mut root = Server::shared().root().await;
     root.query_drop("BEGIN").await.unwrap();
     let holding = "INSERT INTO selkie.media (project, folder, name, kind, private, object, mime, size, \

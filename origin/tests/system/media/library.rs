@@ -1,4 +1,4 @@
-//! The order of things, over a real store: what is left behind when a step fails, and what a sweep finds.
+//! Publication over a real store: what remains when a step fails, and what a sweep finds.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -24,7 +24,6 @@ use tempfile::TempDir;
 use super::path;
 use crate::server::{Installation, Server, shared};
 
-/// A library over a store of the test's own.
 struct Shelf {
     library: Library,
     project: ProjectName,
@@ -32,7 +31,7 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// In the shared server.
+    /// Uses the shared server.
     async fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (_, installation, system) = shared().await;
@@ -78,7 +77,7 @@ impl Shelf {
         }
     }
 
-    /// The objects in the store.
+    /// Returns the objects in the store.
     async fn stored(&self) -> Vec<ObjectKey> {
         let listed = self.library.store().list();
         let mut keys: Vec<_> = listed.try_filter_map(async |listed| Ok(listed.key)).try_collect().await.unwrap();
@@ -86,7 +85,7 @@ impl Shelf {
         keys
     }
 
-    /// The objects that the rows of these names name.
+    /// Returns the objects that files of these names name.
     async fn named(&self, names: &[&str]) -> Vec<ObjectKey> {
         let mut keys = Vec::new();
         for name in names {
@@ -172,7 +171,7 @@ async fn a_store_that_fails_leaves_no_row_and_no_object() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_caller_who_leaves_has_begun_goes_on_to_its_end() {
     let shelf = Shelf::new().await;
-    // Holds the transaction up until the caller has left.
+    // Blocks the transaction until the caller has been cancelled.
     let mut root = Server::shared().root().await;
     root.query_drop("BEGIN").await.unwrap();
     let hold = "SELECT 1 FROM selkie.projects WHERE name = ? FOR UPDATE";
@@ -211,7 +210,7 @@ async fn no_upload_hides_the_whole_library() {
     assert!(shelf.stored().await.is_empty());
 }
 
-/// On a server of its own: the ledger is one for all projects, and a sweep of everything takes all of it.
+/// On a server of its own, since a sweep affects the ledger of all projects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     const HOUR: Duration = Duration::from_secs(3_600);
@@ -224,11 +223,11 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     let (library, store) = (&shelf.library, shelf.library.store());
     let kept = shelf.upload(Existing::Stays, &[("a", b"some"), ("b", b"more")]).await;
     library.publish(kept).await.unwrap();
-    // Announced and published, and then a crash; one of them long ago.
+    // Announced and published before a crash, one of them long ago.
     let (lately, long_ago) = (ObjectKey::new(), ObjectKey::new());
     library.table().announce(&[lately], now() + 4 * 3_600).await.unwrap();
     library.table().announce(&[long_ago], now() - 1).await.unwrap();
-    // Never announced: from a backup, say.
+    // Never announced, for example restored from a backup.
     let many: Vec<_> = (0..1_100).map(|_| ObjectKey::new()).collect();
     for key in many.iter().chain([&lately, &long_ago]) {
         store.put(*key, Bytes::from_static(b"left over")).await.unwrap();
@@ -237,7 +236,7 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     std::fs::write(&stranger, "not ours").unwrap();
     std::fs::write(shelf.directory.path().join("staging/crashed"), "part").unwrap();
 
-    // Announced, and never stored.
+    // Announced, but never stored.
     let never = [ObjectKey::new()];
     library.table().announce(&never, now() - 1).await.unwrap();
 
@@ -273,7 +272,8 @@ fn terms(grace: Duration, effect: Effect, share_max: u8) -> SweepTerms {
     SweepTerms { effect, grace, share_max }
 }
 
-/// A store of which nearly all is named by no row, then another's, then nobody's: nothing is deleted.
+/// Sweeps a store of which nearly all objects have no row, then another installation's, then an unmarked one: nothing
+/// is deleted.
 async fn refuses_to_sweep(shelf: &Shelf) {
     let (library, store) = (&shelf.library, shelf.library.store());
     let stored = shelf.stored().await;

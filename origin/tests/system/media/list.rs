@@ -1,5 +1,3 @@
-//! Listing.
-
 use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::operation::media::{MediaField, MediaList};

@@ -1,5 +1,3 @@
-//! Writing, replacing, finding and deleting rows.
-
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 use origin::database::media::{TableError, WriteError};
@@ -33,7 +31,7 @@ async fn what_is_written_is_found_by_path_and_by_id() {
     let (_, other) = library("media-other").await;
     assert_eq!(table.get(&other, first.id).await.unwrap(), None);
     assert_eq!(table.delete(&other, first.id).await.unwrap(), None);
-    // All of it is out of the ledger.
+    // All objects have left the ledger.
     assert!(table.mark_for_deletion(&keys(&files)).await.unwrap().is_empty());
 }
 
@@ -76,12 +74,12 @@ async fn a_taken_name_refuses_the_whole_upload() {
     }
     let found = table.lookup(&path(&project, "f", "b")).await.unwrap();
     assert_eq!(found.as_ref(), before.rows.first());
-    // What was announced is in the ledger still.
-    let mut doomed = table.mark_for_deletion(&keys(&second)).await.unwrap();
+    // The announced objects are still in the ledger.
+    let mut marked = table.mark_for_deletion(&keys(&second)).await.unwrap();
     let mut announced = keys(&second);
-    doomed.sort_unstable();
+    marked.sort_unstable();
     announced.sort_unstable();
-    assert_eq!(doomed, announced);
+    assert_eq!(marked, announced);
     let names: Vec<_> = second.items.iter().map(|item| item.name.clone()).collect();
     let taken = table.taken(&project, &second.folder, &names).await.unwrap();
     assert_eq!(taken.as_ref(), Some(&names[1]));
@@ -104,8 +102,8 @@ async fn replacing_keeps_the_id_and_dooms_the_old_objects() {
     assert_eq!(table.get(&project, old.id).await.unwrap().as_ref(), Some(new));
     let gone: Vec<_> = old.objects().collect();
     assert_eq!(after.replaced, gone);
-    let named = table.known(&gone).await.unwrap();
-    assert_eq!(named, gone.iter().copied().collect());
+    let known = table.known(&gone).await.unwrap();
+    assert_eq!(known, gone.iter().copied().collect());
     table.remove_marked(&gone).await.unwrap();
     assert!(table.known(&gone).await.unwrap().is_empty());
 }
@@ -119,7 +117,7 @@ async fn of_many_writers_of_one_name_exactly_one_wins() {
             .map(|_| {
                 let files = upload(&project, "", vec![item("own name"), picture(&name)]);
                 let mut files = files;
-                // Two names each, in either order, one of which all have.
+                // Two names each, in either order; one name is common to all.
                 files.items[0] = item(&format!("{round} {}", keys(&files)[0]));
                 let table = table.clone();
                 tokio::spawn(async move { (put(&table, &files).await, files) })
@@ -131,8 +129,8 @@ async fn of_many_writers_of_one_name_exactly_one_wins() {
             match outcome {
                 Ok(written) => won.push(written),
                 Err(WriteError::Exists { .. }) => {
-                    let doomed = table.mark_for_deletion(&keys(&files)).await.unwrap();
-                    assert_eq!(doomed.len(), 3);
+                    let marked = table.mark_for_deletion(&keys(&files)).await.unwrap();
+                    assert_eq!(marked.len(), 3);
                 }
                 Err(other) => panic!("{other}"),
             }
@@ -174,12 +172,12 @@ async fn writers_that_replace_all_succeed_and_leave_one_row() {
             live.push(row.unwrap().original.key);
         }
         assert_eq!(replaced.len(), 21);
-        // Each object is either named or doomed, and none is both.
-        let mut doomed = table.mark_for_deletion(&all).await.unwrap();
+        // Each object is either named by a file or marked for deletion.
+        let mut marked = table.mark_for_deletion(&all).await.unwrap();
         replaced.sort_unstable();
-        doomed.sort_unstable();
-        assert_eq!(doomed, replaced);
-        assert!(live.iter().all(|key| all.contains(key) && !doomed.contains(key)));
+        marked.sort_unstable();
+        assert_eq!(marked, replaced);
+        assert!(live.iter().all(|key| all.contains(key) && !marked.contains(key)));
     }
 }
 
@@ -225,7 +223,7 @@ async fn a_private_folder_hides_what_is_in_it_and_what_comes_later() {
     alone.items[0].visibility = Visibility::Private;
     let rows = put(&table, &alone).await.unwrap().rows;
     assert_eq!((rows[0].private, rows[1].private), (true, false));
-    // Replacing shows nobody what was hidden.
+    // Replacing a private file keeps it private.
     let mut again = upload(&project, "o", vec![item("a"), item("b")]);
     again.existing = Existing::IsReplaced;
     let rows = put(&table, &again).await.unwrap().rows;

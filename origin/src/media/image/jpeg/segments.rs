@@ -1,6 +1,5 @@
-//! The structure of a JPEG file: what decoding takes of it, where that lies, and the memory that it will need.
-//!
-//! Reads segment by segment up to the end marker. Must not know libjpeg-turbo.
+//! Reads the structure of a JPEG file: the parts that decoding needs, and the memory for it. Must not know
+//! libjpeg-turbo.
 
 use super::super::{ImageFault, Size, colour};
 use std::collections::BTreeMap;
@@ -8,34 +7,34 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::ops::Range;
 
-/// Segments before the first scan: more are no metadata.
+/// The maximum number of segments before the first scan.
 const SEGMENTS_MAX_COUNT: usize = 4096;
 
-/// Bytes of tables and headers before the first scan. Encoders write a few KB.
+/// The maximum size of tables and headers before the first scan. Encoders write a few KB.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
-/// Bytes of a block's coefficients in memory: 64 of 16 bits.
+/// The memory for a block's coefficients: 64 of 16 bits.
 const BLOCK_BYTES: u64 = 128;
 
-/// A JPEG up to its end marker.
+/// The structure of a JPEG up to its end marker.
 pub(super) struct Segments {
     pub(super) size: Size,
-    /// The segments before the first scan's data that decoding takes.
+    /// The segments before the first scan's data that decoding needs.
     pub(super) head: Vec<u8>,
-    /// Where the rest lies in the file, the end marker included.
+    /// The rest of the file, up to and including the end marker.
     pub(super) scans: Range<u64>,
-    /// Bytes of the coefficients that are held until the last scan: none if there is one scan.
+    /// The memory for coefficients that are kept until the last scan; 0 if one scan has all of them.
     pub(super) coefficient_bytes: u64,
-    /// Such a picture can't be decoded at a fraction of its size.
+    /// A lossless JPEG can't be decoded at a fraction of its size.
     pub(super) lossless: bool,
-    /// Inks are stored as light.
+    /// Whether the file has Adobe's marker, so that CMYK is stored inverted.
     pub(super) adobe: bool,
     pub(super) exif: Option<Vec<u8>>,
     pub(super) icc: Option<Vec<u8>>,
 }
 
 impl Segments {
-    /// Bytes of the data that is decoded.
+    /// Returns the number of bytes that are decoded.
     pub(super) fn data_bytes(&self) -> u64 {
         self.head.len() as u64 + (self.scans.end - self.scans.start)
     }
@@ -57,10 +56,10 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
             0xD9 => return Err(ImageFault::Corrupt),
             // Markers without content.
             0x01 | 0xD0..=0xD8 => {}
-            // Frames, tables, restart interval, scan: what decoding takes.
+            // What decoding needs: frames, tables, restart interval, scan.
             0xC0..=0xCF | 0xDA | 0xDB | 0xDD => {
                 let content = segment(reader)?;
-                put(&mut tables, marker, &content);
+                append_segment(&mut tables, marker, &content);
                 if tables.len() > HEAD_MAX_BYTES {
                     return Err(ImageFault::Corrupt);
                 }
@@ -78,7 +77,7 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
                         icc: profile.finish(),
                     });
                 }
-                // Three markers among those of frames are of tables.
+                // Three of the numbers in the range of frames are tables.
                 if marker < 0xD0 && !matches!(marker, 0xC4 | 0xC8 | 0xCC) {
                     frame = Some(Frame::read(marker, &content)?);
                 }
@@ -103,7 +102,7 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
     Err(ImageFault::Corrupt)
 }
 
-/// Where the data from here to the end marker lies.
+/// Returns the position of the data from here to the end marker.
 fn scans(reader: &mut BufReader<File>) -> Result<Range<u64>, ImageFault> {
     let start = reader.stream_position()?;
     loop {
@@ -115,7 +114,7 @@ fn scans(reader: &mut BufReader<File>) -> Result<Range<u64>, ImageFault> {
     }
 }
 
-/// Returns the byte behind the next `FF` that is neither `FF` nor 0. Passes over what lies before it, as libjpeg does.
+/// Skips to the next marker, as libjpeg does, and returns the byte after its `FF`.
 fn next_marker(reader: &mut BufReader<File>) -> Result<u8, ImageFault> {
     let mut byte = [0];
     loop {
@@ -131,7 +130,7 @@ fn next_marker(reader: &mut BufReader<File>) -> Result<u8, ImageFault> {
     }
 }
 
-/// The bytes of a segment's content, which follow its length.
+/// Returns the length of a segment's content in bytes.
 fn length(reader: &mut BufReader<File>) -> Result<u16, ImageFault> {
     let mut length = [0; 2];
     reader.read_exact(&mut length)?;
@@ -149,18 +148,17 @@ fn skip(reader: &mut BufReader<File>) -> Result<(), ImageFault> {
     Ok(reader.seek_relative(i64::from(length))?)
 }
 
-/// Appends a segment, of which the content is no longer than it was when it was read.
-fn put(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
+/// Appends a segment. `content` must be shorter than 65,534 bytes.
+fn append_segment(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
     to.extend([0xFF, marker]);
     to.extend((content.len() as u16 + 2).to_be_bytes());
     to.extend(content);
 }
 
-/// The header of the picture.
 struct Frame {
     marker: u8,
     size: Size,
-    /// The sampling factors of each component, across and down: 1 to 4.
+    /// The horizontal and vertical sampling factors of each component: 1 to 4.
     components: Vec<(u8, u8)>,
 }
 
@@ -189,8 +187,8 @@ impl Frame {
         matches!(self.marker, 0xC3 | 0xC7 | 0xCB | 0xCF)
     }
 
-    /// All coefficients are held if one scan does not tell all of them: so of a progressive picture, and of one with a
-    /// scan for each component.
+    /// Returns the memory for coefficients. They are kept if the first scan does not have all of them: in progressive
+    /// pictures, and in those with one scan for each component.
     fn coefficient_bytes(&self, first_scan: &[u8]) -> u64 {
         let is_progressive = matches!(self.marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
         let in_first_scan = first_scan.first().copied().map_or(0, usize::from);
@@ -207,12 +205,12 @@ impl Frame {
         u64::from(units_across) * u64::from(units_down) * blocks.sum::<u64>() * BLOCK_BYTES
     }
 
-    /// What a decoder reads before the first scan's data. Of metadata, only what tells which colours the components are, in
-    /// the form that libjpeg has no doubts about.
+    /// Returns what the decoder reads before the first scan's data. Its only metadata are the JFIF and Adobe markers,
+    /// which tell the colour space, in a form that libjpeg never misreads.
     fn head(&self, jfif: bool, adobe: Option<u8>, tables: &[u8]) -> Vec<u8> {
         let mut head = vec![0xFF, 0xD8];
         if jfif {
-            put(&mut head, 0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
+            append_segment(&mut head, 0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
         }
         if let Some(transform) = adobe {
             let transform = match (transform, self.components.len()) {
@@ -220,14 +218,14 @@ impl Frame {
                 (_, 4) => 2,
                 _ => 1,
             };
-            put(&mut head, 0xEE, &[b'A', b'd', b'o', b'b', b'e', 0, 100, 0, 0, 0, 0, transform]);
+            append_segment(&mut head, 0xEE, &[b'A', b'd', b'o', b'b', b'e', 0, 100, 0, 0, 0, 0, transform]);
         }
         head.extend(tables);
         head
     }
 }
 
-/// A colour profile, which comes in numbered parts.
+/// An ICC profile, which is stored in numbered parts.
 #[derive(Default)]
 struct Profile {
     parts: BTreeMap<u8, Vec<u8>>,
@@ -235,7 +233,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// Adds a part. The first one of a number counts.
+    /// Adds a part, unless it is a duplicate or the profile becomes too large.
     fn add(&mut self, content: &[u8]) {
         let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
             return;

@@ -1,4 +1,4 @@
-//! Cut, corrupted and hostile files: refused, soon, in bounded memory, never with a panic.
+//! Truncated, corrupted and hostile files are refused quickly, in bounded memory, without a panic.
 
 use super::samples::{Jpeg, encoded, gif, one_of_each, photo, pierced, with_chunk, with_segment};
 use super::{ImageFault, examined};
@@ -29,7 +29,7 @@ fn files_cut_anywhere_are_refused() {
     }
 }
 
-/// Numbers that are the same in every run.
+/// A random generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -47,13 +47,13 @@ fn files_with_flipped_bits_never_panic() {
     for (name, bytes) in one_of_each() {
         for _ in 0..30 {
             let mut broken = bytes.clone();
-            // The header is where sizes and offsets are.
+            // Half of the changes hit the header, which has sizes and offsets.
             let within = if random.below(2) == 0 { 400 } else { u64::MAX };
             for _ in 0..=random.below(4) {
                 let at = random.below((broken.len() as u64).min(within)) as usize;
                 broken[at] ^= 1 << random.below(8);
             }
-            // A bit may make it a variant that is not decoded.
+            // A changed bit may give a variant that is not decoded.
             if let Ok(Some(thumbnail)) = examined(&broken).map(|picture| picture.thumbnail) {
                 assert!(thumbnail.width <= 256 && thumbnail.height <= 256, "{name}");
             }
@@ -98,7 +98,7 @@ fn what_libjpeg_only_warns_of_is_no_fault() {
 fn a_jpeg_of_which_data_is_missing_or_unreadable_is_refused() {
     let whole = Jpeg::default().encode(&photo(300, 200));
     let middle = whole.len() / 2;
-    // Data is gone; the end marker comes too early.
+    // In one file data is missing, in the other the end marker comes too early.
     let holed = [&whole[..middle], &whole[middle + 700..]].concat();
     let ended = [&whole[..middle], &[0xFF, 0xD9]].concat();
     for (name, bytes) in [("holed", holed), ("ended", ended)] {
@@ -122,7 +122,7 @@ fn claims_of_size_are_refused_from_the_header() {
     let gif = gif(&[pierced(8, 8)], (60_000, 60_000), (0, 0));
     too_large(&gif, "gif");
 
-    // A PNG of nothing but a header, with the right sum.
+    // A PNG of nothing but a header, with a valid checksum.
     let png = png_header(60_000, 60_000);
     too_large(&png, "png");
     too_large(&png_header(70_000, 10), "png");
@@ -147,7 +147,7 @@ fn png_header(width: u32, height: u32) -> Vec<u8> {
 
 #[test]
 fn a_png_that_inflates_to_more_than_it_says_is_refused_without_inflating_it() {
-    // 64 MB of zeros behind a picture of 16 by 16.
+    // 64 MB of zeros after a picture of 16 × 16 pixels.
     let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..1024 {
         deflated.write_all(&[0; 65_536]).expect("deflated");
@@ -160,10 +160,10 @@ fn a_png_that_inflates_to_more_than_it_says_is_refused_without_inflating_it() {
         let mut writer = encoder.write_header().expect("a header");
         writer.write_chunk(png::chunk::IDAT, &data).expect("a chunk");
     }
-    // Decoders do not look at what follows the last row: what counts is that this ends, and holds nothing.
+    // Decoders ignore what follows the last row; the test is that decoding ends and needs no memory for it.
     let result = examined(&bytes);
     assert!(result.is_ok_and(|picture| picture.width == 16));
-    // A profile that inflates without end.
+    // A profile that inflates to a huge size.
     let plain = encoded(&DynamicImage::ImageRgb8(photo(16, 16)), image::ImageFormat::Png);
     let mut profile = b"bomb\0\0".to_vec();
     profile.extend(&data);
@@ -173,7 +173,7 @@ fn a_png_that_inflates_to_more_than_it_says_is_refused_without_inflating_it() {
 
 #[test]
 fn a_tiff_of_absurd_strips_is_refused() {
-    // Offsets and lengths at the end of 32 bits, and a directory that claims to be all of them.
+    // Offsets and lengths near the maximum of 32 bits, and a directory that claims as many entries.
     let tiff = encoded(&DynamicImage::ImageRgb8(photo(64, 64)), image::ImageFormat::Tiff);
     for tag in [256_u16, 257, 273, 279] {
         let mut broken = tiff.clone();
@@ -193,7 +193,7 @@ fn a_jpeg_of_thousands_of_scans_is_refused() {
     let jpeg = Jpeg { progressive: true, ..Jpeg::default() }.encode(&photo(300, 200));
     let scans: Vec<usize> =
         jpeg.windows(2).enumerate().filter(|(_, pair)| *pair == [0xFF, 0xDA]).map(|(at, _)| at).collect();
-    // The last scan once more, and once more: it refines what is fine already.
+    // The last scan again and again: it refines coefficients that are complete already.
     let (last, end) = (*scans.last().expect("a scan"), jpeg.len() - 2);
     let mut bomb = jpeg[..end].to_vec();
     for _ in 0..5_000 {

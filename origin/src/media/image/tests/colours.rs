@@ -1,12 +1,10 @@
-//! Profiles and inks become sRGB.
-
 use super::samples::{Jpeg, encoded, photo, png, webp, with_segment};
 use super::{difference, examined, shown};
 use image::{DynamicImage, RgbaImage};
 use moxcms::ColorProfile;
 use turbojpeg::{PixelFormat, Subsamp};
 
-/// A profile in which green is red, red is blue and blue is green: nobody can take its colours for sRGB's.
+/// A profile with exchanged primaries, so that ignoring it shows.
 fn swapped() -> Vec<u8> {
     let mut profile = ColorProfile::new_srgb();
     let (red, green, blue) = (profile.red_colorant, profile.green_colorant, profile.blue_colorant);
@@ -27,7 +25,7 @@ fn swap(image: &RgbaImage) -> RgbaImage {
 }
 
 fn icc_segment(jpeg: &[u8], profile: &[u8]) -> Vec<u8> {
-    // In two parts, the second one first in the file.
+    // In two parts, stored in reverse order.
     let (first, second) = profile.split_at(profile.len() / 2);
     let part = |number: u8, content: &[u8]| {
         let mut segment = b"ICC_PROFILE\0".to_vec();
@@ -49,7 +47,7 @@ fn a_profile_changes_the_colours_in_every_format_that_has_it() {
         icc_segment(&Jpeg { subsamp: Subsamp::None, ..Jpeg::default() }.encode(&photo), &profile),
         webp(&plain, None, Some(profile.clone())),
         {
-            // The `png` crate writes a profile from its information only.
+            // The `png` crate writes a profile only from `Info`.
             let mut info = png::Info::with_size(200, 150);
             info.color_type = png::ColorType::Rgb;
             info.bit_depth = png::BitDepth::Eight;
@@ -77,7 +75,7 @@ fn a_wide_gamut_is_brought_into_srgb() {
         let shown = shown(&examined(&icc_segment(&jpeg, &profile)).expect("a picture"));
         shown.get_pixel(32, 32).0
     };
-    // As CSS Color 4 converts color(display-p3 …) to sRGB.
+    // As CSS Color 4 converts `color(display-p3 …)` to sRGB.
     let [red, green, blue, _] = colour([180, 120, 60]);
     assert!(red.abs_diff(188) < 4 && green.abs_diff(118) < 4 && blue.abs_diff(47) < 5, "{red} {green} {blue}");
     let [red, green, blue, _] = colour([128, 128, 128]);
@@ -109,7 +107,7 @@ fn a_profile_of_greys_is_applied() {
 
 #[test]
 fn inks_become_light_whichever_way_they_are_stored() {
-    // Three patches: pure cyan, half black, and no ink at all.
+    // Three patches: pure cyan, half black, no ink.
     let patch = |x: u32| match x / 80 {
         0 => [255, 0, 0, 0],
         1 => [0, 0, 0, 128],
@@ -118,7 +116,7 @@ fn inks_become_light_whichever_way_they_are_stored() {
     let inks: Vec<u8> = (0..60).flat_map(|_| (0..240).flat_map(patch)).collect();
     let light: Vec<u8> = inks.iter().map(|ink| 255 - ink).collect();
     let jpeg = Jpeg { subsamp: Subsamp::None, ..Jpeg::default() };
-    // The encoder marks it as Adobe's, who store light.
+    // The encoder writes Adobe's marker, with which CMYK is stored inverted.
     let adobe = jpeg.encode_raw(&light, (240, 60), PixelFormat::CMYK);
     assert!(adobe.windows(5).any(|word| word == b"Adobe"));
     let shown = shown(&examined(&adobe).expect("a picture"));

@@ -1,11 +1,9 @@
-//! Every format and pixel layout: size, thumbnail, and that it shows what the picture shows.
-
 use super::samples::{self, Jpeg, encoded, gif, photo, pierced, png, webp};
 use super::{difference, examined, shown};
 use image::{DynamicImage, ImageFormat, RgbaImage};
 use turbojpeg::Subsamp;
 
-/// What a thumbnail of a photo should be, by another filter of another library.
+/// A thumbnail of a photo, made with another library's filter.
 fn expected(width: u32, height: u32, small: (u32, u32)) -> RgbaImage {
     DynamicImage::ImageRgb8(photo(width, height))
         .resize_exact(small.0, small.1, image::imageops::FilterType::Lanczos3)
@@ -80,7 +78,7 @@ fn pngs_of_every_depth_are_read() {
 #[test]
 fn a_palette_and_its_transparent_colours_are_resolved() {
     use png::{BitDepth, ColorType};
-    // Four quarters: red, green, blue, and a colour that is transparent. Two bits each.
+    // Four quarters of two bits a pixel: red, green, blue, and a transparent colour.
     let row = |left: u8, right: u8| {
         let mut row = vec![left * 0b0101_0101; 10];
         row.extend(vec![right * 0b0101_0101; 10]);
@@ -106,7 +104,7 @@ fn a_palette_and_its_transparent_colours_are_resolved() {
 
 #[test]
 fn an_interlaced_png_shows_the_same() {
-    // As `image` encodes it, drawn in the seven passes of Adam7.
+    // The plain file is the reference for the interlaced one, which has the seven passes of Adam7.
     let photo = DynamicImage::ImageRgb8(photo(90, 70));
     let plain = examined(&encoded(&photo, ImageFormat::Png)).expect("a picture");
     let interlaced = include_bytes!("../../../../tests/fixtures/interlaced.png");
@@ -138,7 +136,7 @@ fn transparency_makes_a_webp_and_none_a_jpeg() {
 
 #[test]
 fn what_shines_through_does_not_stain_the_edges() {
-    // White, and transparent pixels that are black underneath, in stripes finer than the thumbnail's pixels.
+    // White stripes, and transparent ones that are black underneath, finer than the thumbnail's pixels.
     let striped = RgbaImage::from_fn(1024, 1024, |x, _| image::Rgba(if x % 3 == 0 { [0, 0, 0, 0] } else { [255; 4] }));
     let bytes = encoded(&DynamicImage::ImageRgba8(striped), ImageFormat::Png);
     let shown = shown(&examined(&bytes).expect("a picture"));

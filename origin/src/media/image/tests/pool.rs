@@ -1,5 +1,3 @@
-//! The pool: many at once, an end to its queue, and nothing that one picture does to another.
-
 use super::super::pool::{Budget, MediaPool, PoolSize, Queue};
 use super::samples::{Jpeg, encoded, photo};
 use super::{ImageFault, Limits};

@@ -1,10 +1,10 @@
-//! Pictures to encode, and encoders for what `image` itself does not write.
+//! Sample pictures, and encoders for what `image` does not write.
 
 use image::{DynamicImage, ExtendedColorType, ImageEncoder, RgbImage, RgbaImage};
 use std::io::Cursor;
 use turbojpeg::{Compressor, PixelFormat, Subsamp};
 
-/// Something like a photograph: slopes, edges and some grain, and no two corners alike.
+/// Makes something like a photograph, with four different corners.
 pub(super) fn photo(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {
         let (u, v) = (f64::from(x) / f64::from(width), f64::from(y) / f64::from(height));
@@ -16,7 +16,7 @@ pub(super) fn photo(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// The same with a transparent disc.
+/// Makes a photo with a transparent disc.
 pub(super) fn pierced(width: u32, height: u32) -> RgbaImage {
     let photo = DynamicImage::ImageRgb8(photo(width, height)).into_rgba8();
     RgbaImage::from_fn(width, height, |x, y| {
@@ -65,7 +65,7 @@ impl Jpeg {
     }
 }
 
-/// Puts a segment behind a JPEG's first mark.
+/// Inserts a segment after a JPEG's first marker.
 pub(super) fn with_segment(jpeg: &[u8], marker: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len() + 2).expect("a segment");
     let mut made = jpeg[..2].to_vec();
@@ -76,7 +76,7 @@ pub(super) fn with_segment(jpeg: &[u8], marker: u8, content: &[u8]) -> Vec<u8> {
     made
 }
 
-/// EXIF with nothing but an orientation, as it stands in PNG and WebP.
+/// Makes EXIF with an orientation only, as PNG and WebP store it.
 pub(super) fn exif(orientation: u8) -> Vec<u8> {
     let mut block = b"MM\0*\0\0\0\x08\0\x01".to_vec();
     block.extend([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0]);
@@ -84,14 +84,14 @@ pub(super) fn exif(orientation: u8) -> Vec<u8> {
     block
 }
 
-/// As `image` writes it.
+/// Encodes with `image`.
 pub(super) fn encoded(image: &DynamicImage, format: image::ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, format).expect("encoded");
     bytes.into_inner()
 }
 
-/// One chunk more behind a PNG's header.
+/// Inserts a chunk after a PNG's header.
 pub(super) fn with_chunk(png: &[u8], kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     const HEADER_END: usize = 8 + 25;
     let mut made = png[..HEADER_END].to_vec();
@@ -110,7 +110,6 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A PNG of any colour type and depth.
 pub(super) fn png(
     (width, height): (u32, u32),
     colour: png::ColorType,
@@ -129,7 +128,7 @@ pub(super) fn png(
     bytes
 }
 
-/// A GIF of frames that each fill the screen, in a palette of 6 × 6 × 6 colours; index 255 is transparent.
+/// Makes a GIF of frames that fill the screen, with a palette of 6 × 6 × 6 colours and the transparent index 255.
 pub(super) fn gif(frames: &[RgbaImage], screen: (u16, u16), at: (u16, u16)) -> Vec<u8> {
     let palette: Vec<u8> = (0..216_u16)
         .flat_map(|index| [index / 36, index / 6 % 6, index % 6].map(|step| (step * 51) as u8))
@@ -162,7 +161,7 @@ pub(super) fn gif(frames: &[RgbaImage], screen: (u16, u16), at: (u16, u16)) -> V
     bytes
 }
 
-/// A WebP without loss, with metadata.
+/// Makes a lossless WebP with metadata.
 pub(super) fn webp(image: &DynamicImage, exif: Option<Vec<u8>>, icc: Option<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut bytes);
@@ -181,7 +180,6 @@ pub(super) fn webp(image: &DynamicImage, exif: Option<Vec<u8>>, icc: Option<Vec<
     bytes
 }
 
-/// A TIFF, compressed.
 pub(super) fn tiff(image: &RgbImage, compression: tiff::encoder::Compression) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     tiff::encoder::TiffEncoder::new(&mut bytes)
@@ -192,7 +190,6 @@ pub(super) fn tiff(image: &RgbImage, compression: tiff::encoder::Compression) ->
     bytes.into_inner()
 }
 
-/// An animated WebP of two frames.
 pub(super) fn animated_webp(frames: [&RgbaImage; 2]) -> Vec<u8> {
     let (width, height) = frames[0].dimensions();
     let mut encoder = webpx::AnimationEncoder::new(width, height).expect("an encoder");
@@ -204,7 +201,7 @@ pub(super) fn animated_webp(frames: [&RgbaImage; 2]) -> Vec<u8> {
     encoder.finish(200).expect("an animation")
 }
 
-/// A file of each format, of the size 300 × 200, by its name.
+/// Returns the name and bytes of a file of each format, of 300 × 200 pixels.
 pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
     let photo = photo(300, 200);
     let plain = DynamicImage::ImageRgb8(photo.clone());

@@ -1,4 +1,4 @@
-//! The eight orientations, in every format that has them, compared pixel by pixel.
+//! All eight orientations in every format that has them, compared pixel by pixel.
 
 use super::samples::{Jpeg, encoded, exif, photo, webp, with_chunk, with_segment};
 use super::{difference, examined, shown};
@@ -59,7 +59,7 @@ fn a_thumbnail_holds_no_metadata() {
     }
 }
 
-/// A TIFF of one strip, by hand, since the encoder writes no orientation.
+/// Makes a TIFF of one strip by hand, since the encoder can't write an orientation.
 fn tiff(image: &image::RgbImage, orientation: u8) -> Vec<u8> {
     let pixels = image.as_raw();
     let mut bytes = b"II*\0".to_vec();
@@ -68,7 +68,7 @@ fn tiff(image: &image::RgbImage, orientation: u8) -> Vec<u8> {
     let entries: [(u16, u16, u32, u32); 10] = [
         (256, 4, 1, image.width()),
         (257, 4, 1, image.height()),
-        // Three numbers do not fit into an entry: they stand behind the directory.
+        // Three numbers don't fit into an entry, so they follow the directory.
         (258, 3, 3, 8 + pixels.len() as u32 + 2 + 10 * 12 + 4),
         (259, 3, 1, 1),
         (262, 3, 1, 2),

@@ -1,10 +1,10 @@
-//! Variants of TIFF, ICO and AVIF: right, or accepted without a thumbnail; never garbled.
+//! Variants of TIFF, ICO and AVIF are decoded correctly or accepted without a thumbnail.
 
 use super::samples::encoded;
 use super::{Picture, examined, shown};
 use image::{DynamicImage, ImageFormat, Rgba, RgbaImage};
 
-/// A little-endian TIFF: its tags, and its data. It is one strip unless the tags say where the strips are.
+/// Makes a little-endian TIFF, of one strip unless the tags name strips.
 fn tiff(tags: &[(u16, &[u16])], data: &[u8]) -> Vec<u8> {
     let mut tags: Vec<(u16, Vec<u32>)> =
         tags.iter().map(|(tag, values)| (*tag, values.iter().copied().map(u32::from).collect())).collect();
@@ -44,13 +44,13 @@ fn tiff(tags: &[(u16, &[u16])], data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Numbers and values.
+/// Tag numbers with their values.
 type Tags<'t> = Vec<(u16, &'t [u16])>;
 
 const WIDTH: u16 = 64;
 const HEIGHT: u16 = 48;
 
-/// Tags of a picture of 64 × 48 pixels without compression.
+/// Tags of an uncompressed picture of 64 × 48 pixels.
 fn picture_of<'t>(bits: &'t [u16], colours: &'t [u16], samples: &'t [u16]) -> Tags<'t> {
     vec![(256, &[WIDTH]), (257, &[HEIGHT]), (258, bits), (259, &[1]), (262, colours), (277, samples), (278, &[HEIGHT])]
 }
@@ -90,7 +90,7 @@ fn valid_tiffs_that_no_decoder_here_reads_are_accepted_without_a_thumbnail() {
     for (name, tags, data) in cases {
         let file = tiff(&tags, data);
         is_without_thumbnail(name, &file);
-        // A strip that goes beyond the file's end.
+        // A strip that extends beyond the file's end.
         let strip = file.windows(2).rposition(|pair| pair == 279_u16.to_le_bytes());
         let mut cut = file.clone();
         let length = strip.expect("the tag") + 8;
@@ -126,7 +126,7 @@ fn a_tiff_turned_by_a_quarter_has_its_size_as_it_is_shown_without_a_thumbnail_to
 
 #[test]
 fn samples_without_a_meaning_are_left_out() {
-    // Red on the left, blue on the right, and a fourth sample of stripes.
+    // Red on the left, blue on the right, and stripes in the fourth sample.
     let data: Vec<u8> = (0..usize::from(WIDTH) * usize::from(HEIGHT))
         .flat_map(|at| {
             let is_left = at % usize::from(WIDTH) < 32;
@@ -142,7 +142,7 @@ fn samples_without_a_meaning_are_left_out() {
     }
 }
 
-/// An icon of these pictures: sides, bits, data.
+/// Makes an icon of pictures given by side, bits and data.
 fn icon(pictures: &[(u8, u16, Vec<u8>)]) -> Vec<u8> {
     let mut file = vec![0, 0, 1, 0, pictures.len() as u8, 0];
     let mut at = 6 + 16 * pictures.len();
@@ -157,7 +157,7 @@ fn icon(pictures: &[(u8, u16, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// The picture of an icon, of one colour in 32 bits, with a mask of one bit a pixel.
+/// Makes a picture for an icon: one colour of 32 bits, with a mask of one bit a pixel.
 fn bitmap(side: u8, [red, green, blue, opacity]: [u8; 4], mask: u8) -> Vec<u8> {
     let sides = usize::from(side);
     let mut data = 40_u32.to_le_bytes().to_vec();
@@ -189,7 +189,8 @@ fn the_largest_picture_of_an_icon_is_shown_in_whatever_order_they_stand() {
         let plain = RgbaImage::from_pixel(side, side, Rgba([9, 9, 9, 255]));
         encoded(&DynamicImage::ImageRgba8(plain), ImageFormat::Png)
     };
-    // As directories of icons say it, the larger one has fewer bits, none, or a wrong size of the right order.
+    // As in real icons, the directory's entry of the larger picture has fewer bits, none, or a wrong size in the right
+    // order.
     let pictures = [
         (16, 32, bitmap(16, [1, 2, 3, 255], 0)),
         (48, 8, bitmap(48, [1, 2, 3, 255], 0)),
@@ -219,7 +220,7 @@ fn an_avif_is_as_large_as_its_primary_item() {
         content.extend(height.to_be_bytes());
         boxed(b"ispe", &content)
     };
-    // Properties 1 to 4; a gain map of the first size, turned, and the picture of the third.
+    // Properties 1 to 4: a gain map has the first size, rotated, and the picture the third.
     let properties = [extent(4000, 3000), boxed(b"irot", &[1]), extent(48, 32), extent(8, 8)].concat();
     let short = [0, 0, 0, 0, 0, 0, 0, 2, 0, 7, 2, 1, 0x82, 0, 9, 1, 3];
     let long = [1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7, 2, 0, 1, 0x80, 2, 0, 0, 0, 9, 1, 0, 3];

@@ -1,4 +1,4 @@
-//! Buckets that are gone, fail, hang or are full: the right failure within a bounded time, and nothing half stored.
+//! Buckets that are missing, fail, hang or are full: the right error in bounded time, and no partial object.
 
 use hyper::StatusCode;
 
@@ -9,7 +9,7 @@ use crate::config::{Addressing, BucketAddress};
 
 const MIB: usize = 1024 * 1024;
 
-/// Every call of the store that asks the bucket, with its failure.
+/// Calls every method that contacts the bucket, and returns its error.
 async fn failures(place: &Place) -> Vec<(&'static str, StoreError)> {
     let store = &place.store;
     let key = ObjectKey::new();
@@ -134,7 +134,7 @@ async fn a_bucket_that_is_not_there_is_no_missing_object() {
     std::fs::remove_dir(service.bucket()).unwrap();
     let failure = place.store.check().await.unwrap_err();
     assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
-    // This service makes a bucket where one is missing; others answer so to every call.
+    // This service creates missing buckets; others answer all calls like this.
     let body = "<Error><Code>NoSuchBucket</Code></Error>";
     service.be(Mood::Refuses(StatusCode::NOT_FOUND, body));
     for (call, failure) in failures(&place).await {

@@ -1,11 +1,11 @@
-//! Disks without room: the kernel says so, and nothing half written stays.
+//! Full disks give the right error and leave no partial file.
 
 use std::process::Command;
 
 use super::place::directory;
 use super::*;
 
-/// The kernel's own full device, in the place of a staged file.
+/// Writes to `/dev/full` in place of a staged file.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_as_one() {
     let place = directory();
@@ -21,8 +21,7 @@ async fn a_full_disk_is_told_as_one() {
     assert!(!format!("{problem:?}").contains('/'), "{problem:?}");
 }
 
-/// Runs the test below in a process of its own, whose files may not grow beyond a megabyte: root has no disk quota, but
-/// that limit.
+/// Runs `in_a_small_room` in a process whose files may not grow beyond 1 MB. A quota would not apply to root.
 #[test]
 fn where_files_may_not_grow_nothing_half_written_stays() {
     let script = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";
@@ -72,7 +71,7 @@ async fn in_a_small_room() {
     let listed: Vec<Listed> = store.list().try_collect().await.unwrap();
     assert!(listed.is_empty(), "{listed:?}");
 
-    // What was recorded of an upload that may be resumed outlives the fault.
+    // Recorded bytes of a resumable upload survive the error.
     let id = Uuid::now_v7();
     let mut staging = store.stage_named(id).await.unwrap();
     staging.write(&bytes[..1_000]).await.unwrap();
@@ -86,7 +85,7 @@ async fn in_a_small_room() {
     let expected = <[u8; 32]>::from(Sha256::digest(&bytes[..2_000]));
     assert_eq!(staged.sha256(), expected);
 
-    // And what fits still goes in.
+    // A file that fits is still accepted.
     let small = published(store, &bytes[..100_000]).await;
     assert!(read(store, small, None).await == bytes[..100_000]);
 }

@@ -1,5 +1,3 @@
-//! The stores that the tests run on.
-
 use std::path::{Path, PathBuf};
 
 use super::super::bucket::{Bucket, Timeouts};
@@ -7,17 +5,16 @@ use super::super::*;
 use super::service::{ACCESS_KEY, BUCKET, SECRET_KEY, Service};
 use crate::config::{Addressing, BucketAddress, endpoint};
 
-/// A store, and where its files really are.
+/// A store and the paths of its files.
 pub(super) struct Place {
     pub(super) store: Store,
-    /// Where files arrive.
     pub(super) staging: PathBuf,
-    /// What `objects/…` is within.
+    /// The directory that contains `objects/`.
     pub(super) objects: PathBuf,
     _directory: tempfile::TempDir,
 }
 
-/// What tests wait for a service that is broken.
+/// Short timeouts for tests with a broken service.
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_millis(500),
     answer: Duration::from_millis(1_000),
@@ -49,7 +46,7 @@ pub(super) fn address(service: &Service, prefix: &str) -> BucketAddress {
     }
 }
 
-/// A store over a bucket as the configuration gives it.
+/// Makes a store on a bucket as the configuration does.
 pub(super) fn bucket(service: &Service, prefix: &str) -> Place {
     let address = StoreAddress::Bucket(Box::new(address(service, prefix)));
     let directory = tempfile::tempdir().unwrap();
@@ -57,7 +54,7 @@ pub(super) fn bucket(service: &Service, prefix: &str) -> Place {
     place(store, directory, service.bucket().join(prefix))
 }
 
-/// The same, with little patience.
+/// Makes a store on a bucket with short timeouts.
 pub(super) fn impatient_bucket(service: &Service) -> Place {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Bucket::open(&address(service, ""), TIMEOUTS).unwrap();
@@ -70,7 +67,7 @@ fn place(store: Store, directory: tempfile::TempDir, objects: PathBuf) -> Place 
     Place { store, staging: directory.path().join("staging"), objects, _directory: directory }
 }
 
-/// Runs a test on a directory, on a whole bucket, and on a folder of a bucket.
+/// Runs a test on a directory, on a bucket, and on a folder of a bucket.
 pub(super) async fn everywhere(test: impl AsyncFn(&Place)) {
     test(&directory()).await;
     let service = Service::start().await;
@@ -79,7 +76,7 @@ pub(super) async fn everywhere(test: impl AsyncFn(&Place)) {
     test(&bucket(&service, "some/folder")).await;
 }
 
-/// The files of a folder and of the folders in it that belong to a process: not locks, nor what is kept to be resumed.
+/// Returns the files below a folder, without lock files and resumable uploads.
 pub(super) fn files_in(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

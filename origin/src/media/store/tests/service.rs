@@ -1,4 +1,4 @@
-//! An S3 service on a port of this machine: real HTTP, real signatures, files in a directory. It can be told to break.
+//! An S3 service on a local port, with real HTTP and signatures, and files in a directory. It can be told to fail.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,18 +22,16 @@ pub(super) const BUCKET: &str = "media";
 pub(super) const ACCESS_KEY: &str = "AKIDTESTONLY";
 pub(super) const SECRET_KEY: &str = "secret-of-the-tests";
 
-/// How the service behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mood {
-    /// As it should.
     Well,
-    /// Answers everything with this.
+    /// Answers every request with this status and body.
     Refuses(StatusCode, &'static str),
-    /// Takes requests and says nothing.
+    /// Accepts requests and never answers.
     Silent,
-    /// Refuses the part of this number, and takes all others.
+    /// Refuses only the part of this number.
     RefusesPart(u8),
-    /// Says nothing when an upload is to be completed.
+    /// Does not answer the request that completes an upload.
     SilentAtTheEnd,
 }
 
@@ -65,7 +63,7 @@ impl Service {
         format!("http://{}", self.address)
     }
 
-    /// The directory that the bucket is.
+    /// The directory of the bucket.
     pub(super) fn bucket(&self) -> PathBuf {
         self.root.path().join(BUCKET)
     }
@@ -74,12 +72,12 @@ impl Service {
         *self.mood.lock().unwrap() = mood;
     }
 
-    /// The requests so far: method and query.
+    /// The requests so far, as method and query.
     pub(super) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// What lies in the bucket and beside it: also the parts of uploads that were not completed.
+    /// All files of the bucket and beside it, including the parts of incomplete uploads.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.path().to_owned()];
@@ -96,7 +94,6 @@ impl Service {
         files
     }
 
-    /// Closes the port.
     pub(super) async fn stop(&mut self) {
         self.running.abort();
         let _ = (&mut self.running).await;
@@ -110,7 +107,7 @@ impl Drop for Service {
 }
 
 async fn serve(listener: TcpListener, s3: S3Service, mood: Arc<Mutex<Mood>>, seen: Arc<Mutex<Vec<String>>>) {
-    // Ends with this task, and all connections with it.
+    // Dropped with this task, which closes all connections.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let (socket, _) = listener.accept().await.unwrap();
