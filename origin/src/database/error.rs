@@ -7,16 +7,13 @@ use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DbError {
-    /// MariaDB refused with this error number.
     #[error("MariaDB refused with {0}")]
     Refused(u16, Refusal),
     /// Connecting failed, the connection broke, or the driver failed otherwise.
     #[error("the connection to MariaDB failed")]
     Unavailable(Box<str>),
-    /// Too many requests wait for a connection.
     #[error("too many requests wait for a connection")]
     Overloaded,
-    /// The statement ran for too long and was killed.
     #[error("the statement ran for too long")]
     Timeout,
     /// The default schema of a statement does not exist for this account.
@@ -102,7 +99,6 @@ impl DbError {
         }
     }
 
-    /// Returns whether the connection or MariaDB itself is gone.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
@@ -153,7 +149,6 @@ impl DbError {
         }
     }
 
-    /// Returns whether a lock was not granted in time.
     #[must_use]
     pub fn is_lock_timeout(&self) -> bool {
         self.errno() == Some(1205)

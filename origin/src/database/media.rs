@@ -62,7 +62,6 @@ pub struct MediaTable {
     connect_timeout: Duration,
 }
 
-/// A connection pool, and the projects' shares of its connections.
 #[derive(Clone, Debug)]
 struct Connections {
     pool: Pool,

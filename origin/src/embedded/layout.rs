@@ -19,7 +19,6 @@ use sha2::{Digest, Sha256};
 /// The maximum length of a Unix socket's path: `sun_path` has 108 bytes with its NUL.
 const SOCKET_PATH_MAX_BYTES: usize = 107;
 
-/// The length of the digest that distinguishes data directories.
 const DIGEST_BYTES: usize = 8;
 
 #[derive(Debug, Clone)]

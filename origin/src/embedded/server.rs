@@ -20,7 +20,6 @@ use super::layout::Layout;
 use crate::files::{create_private, private_directory, remove_directory, remove_file};
 use crate::process::{self, LastSignal};
 
-/// The limit for creating a data directory.
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
 
 /// The limit for a start, which replays the log after a crash.
@@ -32,7 +31,6 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// How long the MariaDB of a killed process may take to stop.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// The limit for reading MariaDB's greeting.
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
 
 /// The interval between two checks whether MariaDB answers.

@@ -13,13 +13,11 @@ use super::server::{self, Server};
 /// The wait before the first restart, doubled for each further one.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
-/// The maximum wait before a restart.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// After running this long, the next wait is [`BACKOFF_FIRST`] again.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 
-/// Whether the private MariaDB answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     Up,

@@ -31,10 +31,8 @@ use shared::limits::{
 use std::fs::File;
 use std::path::Path;
 
-/// Limits of pictures and thumbnails.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The maximum number of pixels of a picture.
     pub pixels: u64,
     /// The maximum width and height of a picture, in pixels.
     pub edge: u32,
@@ -64,7 +62,6 @@ pub struct Picture {
     pub thumbnail: Option<Thumbnail>,
 }
 
-/// Decodes one picture on this thread.
 pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Picture, ImageFault> {
     let opened = open(path, format, limits)?;
     let budget = Budget::new(limits.memory_bytes);
@@ -75,7 +72,6 @@ pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Pict
 /// A picture whose header was read and is within the limits.
 struct Opened {
     size: Size,
-    /// The maximum memory for decoding.
     memory_bytes: u64,
     edge: u32,
     decode: Decode,
@@ -88,7 +84,6 @@ struct Size {
     height: u32,
 }
 
-/// How a picture is decoded.
 enum Decode {
     /// Decodes all pixels, into a picture at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
@@ -96,7 +91,6 @@ enum Decode {
     Shown(Size),
 }
 
-/// What a format's header tells.
 struct Header {
     size: Size,
     memory_bytes: u64,

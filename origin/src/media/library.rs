@@ -49,7 +49,6 @@ pub struct Library {
 }
 
 impl Library {
-    /// Uses a store, and the table that records its files.
     #[must_use]
     pub fn new(store: Store, table: MediaTable) -> Self {
         Self {

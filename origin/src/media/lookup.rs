@@ -24,7 +24,6 @@ const PATHS_MAX_COUNT: usize = 10_000;
 /// The limit for a look-up, including the wait for the same look-up by another request.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The cache of look-ups.
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
     /// The number of calls of `forget_project`, for each project that has had one.

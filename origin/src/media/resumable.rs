@@ -28,29 +28,23 @@ use crate::database::media::{MediaTable, TableError, UploadRow};
 /// How long a request that may interrupt another one waits for the upload's lock.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause between two attempts to get the lock.
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// The maximum number of uploads in one batch of the sweep.
 const SWEPT_MAX_COUNT: usize = 500;
 
 /// Files without a row are removed when they are older than any upload can be by this.
 const ORPHAN_GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// Limits of resumable uploads.
 #[derive(Clone, Debug)]
 pub struct UploadTerms {
-    /// The maximum size of one upload.
     pub max_bytes: u64,
     /// How long an upload may go without receiving bytes before it expires.
     pub lifetime: Duration,
-    /// The media types that may be uploaded.
     pub types: MediaTypes,
 }
 
-/// The resumable uploads. Clones share everything.
 #[derive(Clone, Debug)]
 pub struct ResumableUploads {
     store: Store,
@@ -74,7 +68,6 @@ impl ResumableUploads {
         Self { store, table, terms: Arc::new(terms), running: Running::default() }
     }
 
-    /// The maximum size of one upload.
     #[must_use]
     pub fn max_bytes(&self) -> u64 {
         self.terms.max_bytes

@@ -14,7 +14,6 @@ use std::fmt;
 /// The label under which the signing key is derived from the installation's secret.
 const LABEL: &str = "media:signatures";
 
-/// Signs and verifies URLs of private files.
 #[derive(Clone)]
 pub struct Signer {
     key: [u8; 32],

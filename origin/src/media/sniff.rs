@@ -26,7 +26,6 @@ pub enum ImageFormat {
     Gif,
     WebP,
     Bmp,
-    /// TIFF and BigTIFF.
     Tiff,
     Ico,
     /// Only measured, not decoded.
@@ -52,7 +51,6 @@ impl ImageFormat {
     }
 }
 
-/// What a file's first bytes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sniffed {
     pub mime: &'static str,

@@ -36,7 +36,6 @@ use crate::config::StoreAddress;
 use crate::database::media::ObjectKey;
 use crate::files::remove_file;
 
-/// The limit for [`Store::check`].
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The bytes of an object in pieces. After an error in the stream, the object is incomplete.
@@ -57,7 +56,6 @@ pub struct Listed {
     pub modified: SystemTime,
 }
 
-/// Whether a sweep deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The sweep only counts what it would delete.

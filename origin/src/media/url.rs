@@ -18,7 +18,6 @@ pub fn version(sha256: &[u8; 32]) -> String {
     version
 }
 
-/// Makes URLs of files below one base URL.
 #[derive(Clone, Debug)]
 pub struct Links {
     base: Option<BaseUrl>,

@@ -107,7 +107,6 @@ impl Server {
         self.connect("root", "").await.unwrap()
     }
 
-    /// Runs statements as the administrator.
     pub(crate) async fn sql(&self, statements: &[&str]) {
         let mut root = self.root().await;
         for statement in statements {
@@ -151,7 +150,6 @@ pub(crate) async fn shared() -> (&'static Server, &'static Installation, System)
     (server, installation, system)
 }
 
-/// Returns MariaDB's error number.
 pub(crate) fn errno<T: std::fmt::Debug>(outcome: mysql_async::Result<T>) -> u16 {
     match outcome.unwrap_err() {
         mysql_async::Error::Server(error) => error.code,

@@ -45,7 +45,6 @@ const READ_WRITE: &[&str] = &[
     "DELETE HISTORY",
 ];
 
-/// The privileges of a read key's account.
 const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
 
 /// `ER_NONEXISTING_GRANT`
@@ -256,7 +255,6 @@ impl Admin {
         Ok(())
     }
 
-    /// Revokes all privileges on one database from a project's accounts.
     pub async fn revoke_database(&self, project: &ProjectName, database: &DatabaseName) -> Result<(), AdminError> {
         let pattern = exact(database);
         let accounts = self.accounts().await?;

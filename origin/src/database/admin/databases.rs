@@ -13,7 +13,6 @@ const EXISTS: u16 = 1007;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Created {
     New,
-    /// The database existed, and was not changed.
     Existing,
 }
 

@@ -4,13 +4,10 @@ use crate::database::ask::UnexpectedType;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// Connecting failed, or the connection broke.
     #[error("MariaDB can't be reached: {0}")]
     Unreachable(String),
-    /// MariaDB refused the admin account's login.
     #[error("MariaDB refuses the admin account \"{user}\": {message}")]
     Login { user: String, message: String },
-    /// A connection or a statement took too long.
     #[error("MariaDB did not answer in time")]
     TimedOut,
     /// Another origin or command held the installation's lock for too long.
@@ -19,10 +16,8 @@ pub enum AdminError {
     /// A deadlock or lock timeout. The statement was rolled back.
     #[error("another transaction changed the same rows: {0}")]
     Contended(String),
-    /// The admin account lacks a privilege.
     #[error("the admin account \"{user}\" may not do this: {message}")]
     Denied { user: String, message: String },
-    /// MariaDB refused for another reason.
     #[error("MariaDB refused: {message} ({errno})")]
     Refused { errno: u16, message: String },
     #[error("the system schema has version {found}, this program knows {known}: it was written by a newer selkie")]

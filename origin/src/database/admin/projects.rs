@@ -49,7 +49,6 @@ impl FromStr for Drops {
     }
 }
 
-/// A database that is recorded for a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseRow {
     pub name: DatabaseName,

@@ -16,7 +16,6 @@ pub enum TableError {
     /// Another transaction is changing the same rows. This one was rolled back.
     #[error("another transaction is changing the same rows")]
     Contended,
-    /// MariaDB refused for another reason.
     #[error("MariaDB refused: {message} ({errno})")]
     Refused { errno: u16, message: String },
     /// A column, named here, holds a value that this program never writes.

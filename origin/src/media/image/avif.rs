@@ -39,7 +39,6 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
     Ok(Header { size, memory_bytes: META_MAX_BYTES, decode: Decode::Shown(size) })
 }
 
-/// The header of a box.
 struct BoxHead {
     kind: [u8; 4],
     /// The number of bytes before the content.

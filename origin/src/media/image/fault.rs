@@ -12,13 +12,11 @@ pub enum ImageFault {
     /// The file ends before the picture.
     #[error("it is cut short")]
     Cut,
-    /// The file's structure is broken.
     #[error("its data is corrupted")]
     Corrupt,
     /// A valid variant of the format that no decoder here reads.
     #[error("it is of a variant that can't be decoded here")]
     Unsupported,
-    /// The picture exceeds the maximum size.
     #[error("it measures {width} × {height} pixels")]
     TooLarge { width: u32, height: u32 },
     #[error("its file has {0} bytes, the maximum is {IMAGE_FILE_MAX_BYTES}")]
@@ -28,10 +26,8 @@ pub enum ImageFault {
     /// The picture exceeds a limit that no encoder reaches, such as scans of a JPEG or bytes of metadata.
     #[error("it is more complex than any image needs to be")]
     TooCostly,
-    /// Decoding exceeded [`IMAGE_DECODE_MAX_SECONDS`].
     #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]
     TooSlow,
-    /// The queue, or the project's share of it, is full.
     #[error("too many images wait to be decoded")]
     Refused(Refused),
     /// The picture waited longer than [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).

@@ -28,9 +28,7 @@ pub struct PoolSize {
     pub images: usize,
     /// The maximum number of waiting and decoding pictures of one project.
     pub project_images: usize,
-    /// How long a picture may wait.
     pub wait_max: Duration,
-    /// How long a picture may be decoded.
     pub decode_max: Duration,
 }
 

@@ -29,7 +29,6 @@ pub(super) struct Raster {
     pub(super) covered: (f64, f64),
     pub(super) layout: Layout,
     pub(super) pixels: Vec<u8>,
-    /// The profile of the colours.
     pub(super) icc: Option<Vec<u8>>,
     pub(super) orientation: Orientation,
 }

@@ -27,7 +27,6 @@ pub(super) struct Shrinker {
 enum Sums {
     /// The factor is 1, so there is nothing to sum.
     None,
-    /// Sums of bytes.
     Plain(Vec<u16>),
     /// Sums of opacity, and of colours multiplied by opacity.
     Weighted(Vec<u32>),

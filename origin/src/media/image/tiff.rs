@@ -12,7 +12,6 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-/// The number of the compression JPEG.
 const JPEG: u16 = 7;
 
 /// The memory for a JPEG-compressed strip or tile, as a multiple of its decoded samples.

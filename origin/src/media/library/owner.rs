@@ -8,7 +8,6 @@ use shared::error::{ErrorCode, Problem};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
     Own,
-    /// The store has no mark.
     Unmarked,
     Another,
 }

@@ -26,7 +26,6 @@ pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 /// Objects of one upload that are stored concurrently: a bucket takes tens of milliseconds for each.
 const OBJECTS_AT_ONCE: usize = 4;
 
-/// Examined files to be published together.
 #[derive(Debug)]
 pub struct Publication {
     pub project: ProjectName,

@@ -20,7 +20,6 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// The maximum number of objects in one request to the store and in one statement.
 const SWEPT_AT_ONCE: usize = 500;
 
-/// The maximum number of batches in one sweep.
 const BATCHES_MAX_COUNT: usize = 1_000;
 
 /// Up to this number of orphans, the share of orphans does not matter: a small store may have mostly orphans.
@@ -36,11 +35,9 @@ pub struct Swept {
     pub orphans: u64,
     /// Files in the store that are no objects of this program. They are never deleted.
     pub strangers: u64,
-    /// All objects that were found in the store.
     pub objects: u64,
 }
 
-/// The terms of a sweep of the whole store.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
     pub effect: Effect,
@@ -51,7 +48,6 @@ pub struct SweepTerms {
     pub share_max: u8,
 }
 
-/// Why a sweep ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     #[error(transparent)]

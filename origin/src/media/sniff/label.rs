@@ -103,7 +103,6 @@ pub fn runs_in_browser(mime: &str) -> bool {
 
 const SUPPORTED_IMAGES: &str = "An image is JPEG, PNG, GIF, WebP, BMP, TIFF, ICO or AVIF";
 
-/// Checks that the file is of the upload's kind.
 fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(), Problem> {
     let fits = match (kind, sniffed) {
         (MediaKind::File, _) => true,

@@ -4,7 +4,6 @@
 use super::Sniffed;
 use shared::media::MediaKind;
 
-/// The tags by which browsers recognise HTML.
 const HTML_TAGS: [&str; 18] = [
     "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p",
     "meta", "img", "link",

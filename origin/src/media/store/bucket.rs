@@ -43,14 +43,12 @@ const HEADS_AT_ONCE: usize = 8;
 /// Time limits of requests to the service, and how often they are retried.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
-    /// The limit for opening a connection.
     pub(super) connect: Duration,
     /// For the head of a response since the request began, and between two pieces of its body. A part must be sent
     /// within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
     pub(super) answer: Duration,
     /// Time since the first attempt after which no further one is made.
     pub(super) retry: Duration,
-    /// The maximum number of attempts after the first.
     pub(super) retries_max: usize,
 }
 
@@ -211,7 +209,6 @@ impl Bucket {
         permit.map_err(|closed| StoreError::Other(Box::new(closed)))
     }
 
-    /// Stores bytes as an object in one request.
     pub(super) async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         let put = self.service.put(&self.path(key), bytes.into()).await;
         put.map(drop).map_err(|error| self.store_error(&error))
@@ -240,7 +237,6 @@ impl Bucket {
         }
     }
 
-    /// Deletes objects, if they exist.
     pub(super) async fn delete(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(*key))).collect();
         let paths = futures_util::stream::iter(paths).boxed();
@@ -251,7 +247,6 @@ impl Bucket {
         Ok(())
     }
 
-    /// Returns those of `keys` whose objects exist.
     pub(super) async fn existing(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, StoreError> {
         let mut existing = Vec::new();
         for keys in keys.chunks(HEADS_AT_ONCE) {
@@ -303,7 +298,6 @@ impl Bucket {
         Path::from(format!("{}{OWNER}", self.prefix))
     }
 
-    /// Lists all files in the folder of objects.
     pub(super) fn list(&self) -> Listing {
         let bucket = self.clone();
         let found = self.service.list(Some(&self.folder()));
@@ -347,7 +341,6 @@ fn endpoint(address: &BucketAddress) -> Option<String> {
     })
 }
 
-/// Reads a staged file part by part.
 struct Parts {
     file: File,
     left: u64,

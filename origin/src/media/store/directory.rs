@@ -25,7 +25,6 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory, if necessary.
     pub(super) fn open(root: PathBuf) -> io::Result<Self> {
         private_directory(&root.join(FOLDER))?;
         Ok(Self { root })
@@ -72,7 +71,6 @@ impl Directory {
         }))
     }
 
-    /// Deletes objects, if they exist.
     pub(super) fn delete(&self, keys: &[ObjectKey]) -> io::Result<()> {
         let mut folders = std::collections::BTreeSet::new();
         for key in keys {
@@ -83,7 +81,6 @@ impl Directory {
         folders.iter().filter(|folder| folder.exists()).try_for_each(|folder| sync_directory(folder))
     }
 
-    /// Returns those of `keys` whose objects exist.
     pub(super) fn existing(&self, keys: &[ObjectKey]) -> io::Result<Vec<ObjectKey>> {
         let mut existing = Vec::new();
         for key in keys {
@@ -94,7 +91,6 @@ impl Directory {
         Ok(existing)
     }
 
-    /// The path of the owner mark.
     pub(super) fn owner(&self) -> PathBuf {
         self.root.join(OWNER)
     }

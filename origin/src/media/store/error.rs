@@ -11,7 +11,6 @@ pub type Cause = Box<dyn Error + Send + Sync + 'static>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such object, or no such staged file.
     #[error("there is no such object in the store")]
     NotFound,
     /// The disk, quota or bucket is full, or the file may not grow further.
@@ -49,7 +48,6 @@ impl StoreError {
         chain(self)
     }
 
-    /// Returns the problem for the response, with the cause for the log.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {

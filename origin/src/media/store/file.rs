@@ -24,7 +24,6 @@ enum Lifetime {
     Gone,
 }
 
-/// A file under a temporary name.
 #[derive(Debug)]
 pub(super) struct StagedFile {
     path: PathBuf,
@@ -193,7 +192,6 @@ fn hash_of(path: &Path) -> io::Result<Sha256> {
     }
 }
 
-/// Syncs a directory's entries to the disk.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

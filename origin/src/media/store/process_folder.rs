@@ -13,7 +13,6 @@ use uuid::Uuid;
 use super::Effect;
 use crate::files::{private_directory, remove_directory, remove_file};
 
-/// The extension of lock files.
 const LOCK: &str = "lock";
 
 /// How often creating a folder is tried, since a sweeping process may remove its lock file before it is locked.

@@ -40,12 +40,10 @@ pub(super) fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && !chain(error).contains("NoSuchBucket")
 }
 
-/// Returns whether the range begins beyond the object's end.
 pub(super) fn is_beyond_the_end(error: &object_store::Error) -> bool {
     status(&chain(error)) == Some(416)
 }
 
-/// Returns whether the service does not support the operation.
 pub(super) fn is_not_implemented(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotImplemented { .. }) || status(&chain(error)) == Some(501)
 }
@@ -55,7 +53,6 @@ fn status(text: &str) -> Option<u16> {
     rest.get(..3)?.parse().ok()
 }
 
-/// Returns whether the connection failed.
 fn is_connection_error(error: &object_store::Error) -> bool {
     let mut link: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = link {

@@ -61,7 +61,6 @@ impl Staging {
         }
     }
 
-    /// The number of bytes written so far.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -197,7 +196,6 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// The path on the local disk.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.file.as_deref().map_or(Path::new(""), StagedFile::path)
@@ -236,7 +234,6 @@ impl Drop for Staged {
 /// The folder of resumable uploads within the staging folder.
 const KEPT: &str = "tus";
 
-/// The folder of staged files.
 #[derive(Debug)]
 pub(super) struct StagingFolder {
     path: PathBuf,
@@ -256,7 +253,6 @@ impl StagingFolder {
         process_folder::sweep(&self.path, KEPT, effect)
     }
 
-    /// The folder of resumable files.
     pub(super) fn kept(&self) -> PathBuf {
         self.path.join(KEPT)
     }

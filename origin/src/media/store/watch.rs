@@ -5,10 +5,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long an answer is cached.
 const CHECK_TTL: Duration = Duration::from_secs(1);
 
-/// Checks a store's health.
 #[derive(Debug)]
 pub struct Watch {
     store: Store,

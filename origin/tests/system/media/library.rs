@@ -31,7 +31,6 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// Uses the shared server.
     async fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (_, installation, system) = shared().await;
@@ -77,7 +76,6 @@ impl Shelf {
         }
     }
 
-    /// Returns the objects in the store.
     async fn stored(&self) -> Vec<ObjectKey> {
         let listed = self.library.store().list();
         let mut keys: Vec<_> = listed.try_filter_map(async |listed| Ok(listed.key)).try_collect().await.unwrap();

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Privileges by database pattern.
 pub type DatabaseRights = BTreeMap<String, BTreeSet<String>>;
 
-/// The rights of an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountState {
     /// The stored password hash; `None` if the admin account may not read it.

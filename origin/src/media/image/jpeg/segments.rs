@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::ops::Range;
 
-/// The maximum number of segments before the first scan.
 const SEGMENTS_MAX_COUNT: usize = 4096;
 
 /// The maximum size of tables and headers before the first scan. Encoders write a few KB.
@@ -34,7 +33,6 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Returns the number of bytes that are decoded.
     pub(super) fn data_bytes(&self) -> u64 {
         self.head.len() as u64 + (self.scans.end - self.scans.start)
     }
@@ -130,7 +128,6 @@ fn next_marker(reader: &mut BufReader<File>) -> Result<u8, ImageFault> {
     }
 }
 
-/// Returns the length of a segment's content in bytes.
 fn length(reader: &mut BufReader<File>) -> Result<u16, ImageFault> {
     let mut length = [0; 2];
     reader.read_exact(&mut length)?;

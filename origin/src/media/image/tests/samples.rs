@@ -84,7 +84,6 @@ pub(super) fn exif(orientation: u8) -> Vec<u8> {
     block
 }
 
-/// Encodes with `image`.
 pub(super) fn encoded(image: &DynamicImage, format: image::ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, format).expect("encoded");

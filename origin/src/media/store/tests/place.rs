@@ -54,7 +54,6 @@ pub(super) fn bucket(service: &Service, prefix: &str) -> Place {
     place(store, directory, service.bucket().join(prefix))
 }
 
-/// Makes a store on a bucket with short timeouts.
 pub(super) fn impatient_bucket(service: &Service) -> Place {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Bucket::open(&address(service, ""), TIMEOUTS).unwrap();

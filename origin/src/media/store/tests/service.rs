@@ -63,7 +63,6 @@ impl Service {
         format!("http://{}", self.address)
     }
 
-    /// The directory of the bucket.
     pub(super) fn bucket(&self) -> PathBuf {
         self.root.path().join(BUCKET)
     }
