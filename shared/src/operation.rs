@@ -1,8 +1,6 @@
-//! A request, parsed: [`RequestHead`] → [`Pending`] → [`Operation`].
-//!
-//! Parsing has two steps, because policy is decided between them: the head names the action, and only
-//! a caller who may do it has its body read. An `Operation` holds no unchecked identifier; whether its
-//! names exist is not known yet.
+//! Parses a request in two steps: [`RequestHead`] → [`Pending`] → [`Operation`].
+//! The head tells the action, so that the body is read only for callers who may do it. All identifiers of an
+//! `Operation` are valid names; whether they exist is not checked here.
 
 pub mod batch;
 pub mod field;
@@ -32,16 +30,13 @@ use std::borrow::Cow;
 use tus::TusCall;
 use write::{Delete, Insert, Update};
 
-/// A table of a database, as named by the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TablePath {
-    /// The database.
     pub database: DatabaseName,
-    /// The table or view.
     pub table: TableName,
 }
 
-/// The `{id}` of a path. Its meaning depends on the table's key, which the catalogue knows.
+/// The `{id}` of a path. Its meaning depends on the table's key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordId {
     whole: String,
@@ -49,8 +44,8 @@ pub struct RecordId {
 }
 
 impl RecordId {
-    /// Decodes a path segment: the commas that stand for themselves separate the parts of a composite
-    /// key; an encoded one (`%2C`) belongs to its part.
+    /// Decodes a path segment. Plain commas separate the parts of a composite key; an encoded one (`%2C`) belongs to
+    /// its part.
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
@@ -59,14 +54,14 @@ impl RecordId {
         Ok(Self { whole: route::decode_segment(segment)?.into_owned(), parts })
     }
 
-    /// The id of a key of one field.
+    /// Returns the id for a key of one field.
     #[must_use]
     pub fn whole(&self) -> &str {
         &self.whole
     }
 
-    /// The parts of a key of so many fields; `None` if the id has fewer or more. An id that was encoded
-    /// as a whole, commas included, is parted at them where that gives as many parts as are wanted.
+    /// Returns the parts for a key of `wanted` fields; `None` if the id has another number of them. An id whose commas
+    /// are all encoded is split at them too.
     #[must_use]
     pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
         let parts: Vec<&str> = match self.parts.as_slice() {
@@ -77,46 +72,36 @@ impl RecordId {
     }
 }
 
-/// Everything a caller can ask of tables and SQL, completely parsed.
+/// A completely parsed request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Records of a table.
     Read(Read),
-    /// One record.
     ReadOne(ReadOne),
-    /// New records.
     Insert(Insert),
-    /// Changes to records.
     Update(Update),
-    /// Records to delete.
     Delete(Delete),
-    /// A table's methods and fields.
     Describe(TablePath),
-    /// One SQL statement.
     Sql(SqlCall),
-    /// Several of the above on records, as one.
     Batch(Batch),
-    /// Something of the media library.
     Media(MediaCall),
-    /// Something of an upload that can be resumed.
     Tus(TusCall),
 }
 
-/// What a request's body is to its operation.
+/// How an operation uses the request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
-    /// Nothing.
+    /// The operation has no body.
     None,
-    /// A JSON text, which [`Pending::finish`] reads whole.
+    /// JSON, which [`Pending::finish`] parses.
     Json,
-    /// Files, which are read as they arrive: [`Pending::finish`] does without.
+    /// Files, parsed as they arrive; [`Pending::finish`] does not need them.
     Upload,
-    /// Bytes of one file, which are kept as they arrive: [`Pending::finish`] does without.
+    /// Bytes of one file, stored as they arrive; [`Pending::finish`] does not need them.
     Bytes,
 }
 
 impl Operation {
-    /// The table it is about; SQL and a batch's operations name their own.
+    /// Returns the operation's table; `None` for SQL, batches and media.
     #[must_use]
     pub fn table(&self) -> Option<&TablePath> {
         match self {
@@ -130,7 +115,7 @@ impl Operation {
         }
     }
 
-    /// The tables that a read joins to it.
+    /// Returns the tables that a read joins.
     #[must_use]
     pub fn joins(&self) -> &[Join] {
         match self {
@@ -140,7 +125,7 @@ impl Operation {
         }
     }
 
-    /// What it turned out to want, now that its body is known, beyond what its head said.
+    /// Returns the action that the body asks for, beyond that of the head; `None` if there is none.
     #[must_use]
     pub fn further_action(&self) -> Option<Action> {
         match self {
@@ -151,21 +136,21 @@ impl Operation {
         }
     }
 
-    /// Whether running it twice is as good as once, because it changes nothing.
+    /// Returns whether the operation changes nothing, so that it may be run twice.
     #[must_use]
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_) | Self::ReadOne(_) | Self::Describe(_))
     }
 }
 
-/// A request whose head is parsed and whose body is still to come.
+/// A request whose head is parsed, but not its body.
 #[derive(Clone, Debug)]
 pub struct Pending {
     action: Action,
     step: Step,
-    /// Why the body can't be read, if the head says so already: reported after the policy was checked.
+    /// Why the body can't be read, as far as the head tells. Reported after the access was checked.
     unreadable: Option<Problem>,
-    /// What the key of the request may do: everything until [`Pending::permit`] says otherwise.
+    /// The access of the request's key: full until [`Pending::permit`] sets it.
     access: Access,
 }
 
@@ -196,20 +181,19 @@ impl Step {
 }
 
 impl Pending {
-    /// What the caller wants to do, for the policy.
+    /// Returns the action that the head asks for.
     #[must_use]
     pub fn action(&self) -> Action {
         self.action
     }
 
-    /// What becomes of the body.
     #[must_use]
     pub fn body(&self) -> BodyUse {
         self.step.body()
     }
 
-    /// Checks that the policy allows the action to a key of this access, then the body's type. What the body asks for
-    /// beyond the action is checked by [`Pending::finish`].
+    /// Checks that a key of this access may do the action, then the body's type. [`Pending::finish`] checks what the
+    /// body asks for beyond the action.
     ///
     /// # Errors
     /// `full_access_required`, `unsupported_media_type`.
@@ -220,7 +204,7 @@ impl Pending {
         Ok(self)
     }
 
-    /// Checks that the body, if the operation has one, is of a type that is read.
+    /// Checks that the type of the body, if the operation has one, is supported.
     ///
     /// # Errors
     /// `unsupported_media_type`.
@@ -228,12 +212,11 @@ impl Pending {
         self.unreadable.clone().map_or(Ok(()), Err)
     }
 
-    /// Parses the body. An operation without one ignores it.
+    /// Parses the body. An operation without a body ignores it.
     ///
     /// # Errors
-    /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`,
-    /// `invalid_identifier` or `unknown_field`, naming the thing at fault; `full_access_required` if the body asks for
-    /// more than the key may do.
+    /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`, `invalid_identifier` or
+    /// `unknown_field`; `full_access_required` if the body asks for more than the key may do.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
@@ -254,7 +237,7 @@ impl Pending {
     }
 }
 
-/// Understands a request's head: its route, method, options and content type.
+/// Parses a request's head: its route, method, options and content type.
 ///
 /// # Errors
 /// `uri_too_long`, `route_not_found`, `method_not_allowed`,
@@ -320,7 +303,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     Ok(Pending { action, step, unreadable, access: Access::Full })
 }
 
-/// Checks that the headers announce a body of the form that an operation takes.
+/// Checks that the body's type and encoding, by its headers, fit the operation.
 fn check_content(head: &RequestHead<'_>, body: BodyUse) -> Result<(), Problem> {
     match body {
         BodyUse::None => return Ok(()),
@@ -331,7 +314,7 @@ fn check_content(head: &RequestHead<'_>, body: BodyUse) -> Result<(), Problem> {
     expect_plain(head)
 }
 
-/// Options of a resource whose values are texts, however they begin.
+/// Returns the options of a resource whose values are never JSON.
 fn texts(resource: &Resource) -> &'static [&'static str] {
     match resource {
         Resource::Library => MediaList::TEXTS,
@@ -339,7 +322,7 @@ fn texts(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
-/// What is asked of the media library.
+/// Parses a request to the media library.
 fn in_library(method: &str, resource: Resource, pairs: options::Options) -> Result<(Action, Step), Problem> {
     let media = |call| ready(Operation::Media(call));
     if let (Resource::Library, "GET" | "HEAD") = (&resource, method) {
@@ -355,7 +338,7 @@ fn in_library(method: &str, resource: Resource, pairs: options::Options) -> Resu
     })
 }
 
-/// What is asked of uploads that can be resumed.
+/// Returns the action and step of a request to resumable uploads.
 fn resumable(call: TusCall) -> (Action, Step) {
     let action = match &call {
         TusCall::Describe => Action::DescribeUploads,
@@ -369,9 +352,8 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// Only an insert happens once by its key, and no write is made under a condition: accepted in silence,
-/// either would promise what is not kept. Nobody relies on a condition of a read, but a write under one
-/// that nobody checks may undo somebody's work.
+/// Refuses an `Idempotency-Key` on anything but an insert, and conditions on writes: ignoring them would break a
+/// promise, such as to overwrite nobody's changes.
 fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
     let inserts = action == Action::Insert;
@@ -389,7 +371,7 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Pro
     }
 }
 
-/// A missing type is taken for JSON; another one is refused.
+/// Accepts JSON or no content type.
 fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
     let Some(essence) = other_than_json(content_type) else {
         return Ok(());
@@ -401,7 +383,7 @@ fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
     .with_hint("Send Content-Type: application/json."))
 }
 
-/// Bodies are read as they are: one that is compressed is no broken JSON, and its sender is told so.
+/// Refuses a compressed body, which would otherwise be reported as broken JSON.
 fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     match head.content_encoding {
         None | Some("" | "identity") => Ok(()),
@@ -413,7 +395,7 @@ fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     }
 }
 
-/// The type without its parameters, if one is named and it is not JSON.
+/// Returns the media type without its parameters; `None` if it is missing or JSON.
 pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
     let essence = content_type?.split(';').next().unwrap_or_default().trim();
     let is_json = essence.is_empty()

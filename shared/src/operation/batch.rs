@@ -1,7 +1,6 @@
-//! Several operations on records, which happen as one: `{"operations": [{method, path, body?}, …]}`.
-//!
-//! Each is read by the parsers of single requests, so that it means the same in a batch as alone. What
-//! a batch adds is the [`Reference`] to the id that an earlier operation's insert gives.
+//! Several operations on records in one transaction: `{"operations": [{method, path, body?}, …]}`.
+//! Each is parsed as a single request, and has the same meaning. In addition it may contain a [`Reference`] to the id
+//! that an earlier insert generates.
 
 mod reference;
 
@@ -18,14 +17,14 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Cow;
 
-/// Operations that happen together or not at all.
+/// Operations that run in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     steps: Vec<Step>,
 }
 
 impl Batch {
-    /// The operations, in order; at least one.
+    /// In order; at least one.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
@@ -52,29 +51,29 @@ impl Batch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     operation: Operation,
-    /// How it was written, if it refers to others.
+    /// The request's text, if it contains references.
     template: Option<Request>,
     references: Vec<Reference>,
 }
 
 impl Step {
-    /// The operation as far as it is known before the batch runs: a placeholder stands for each id that
-    /// it refers to. Always one on records.
+    /// Returns the operation with placeholders for the ids that it refers to.
     #[must_use]
     pub fn operation(&self) -> &Operation {
         &self.operation
     }
 
-    /// What it refers to: inserts that come before it.
+    /// Returns the references to inserts before this operation.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
-    /// The operation itself. `id` gives the JSON text of each id that it refers to.
+    /// Returns the operation with all references replaced. `id` returns the JSON text of the id that a reference stands
+    /// for.
     ///
     /// # Errors
-    /// What `id` gave; or the ids do not fit where they stand.
+    /// Those of `id`; or an id does not fit where it is used.
     pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, Operation>, Problem> {
         match &self.template {
             None => Ok(Cow::Borrowed(&self.operation)),
@@ -93,7 +92,7 @@ impl Step {
         Ok(Self { operation, template: (!references.is_empty()).then_some(request), references })
     }
 
-    /// The insert that it is, if it is one.
+    /// Returns the insert; `None` for another operation.
     fn insert(&self) -> Option<&Insert> {
         match &self.operation {
             Operation::Insert(insert) => Some(insert),
@@ -101,7 +100,7 @@ impl Step {
         }
     }
 
-    /// How many records it inserts as a list.
+    /// Returns the number of records of a `batchData` insert; `None` for any other operation.
     fn batch_rows(&self) -> Option<usize> {
         match &self.insert()?.rows {
             Rows::One(_) => None,
@@ -110,16 +109,15 @@ impl Step {
     }
 }
 
-/// An operation as it was written.
+/// An operation's request, as written.
 #[derive(Clone, Debug, PartialEq)]
 struct Request {
     method: Box<str>,
-    /// From `/api/v1/` on, with its query.
+    /// From `/api/v1/`, with its query.
     path: Box<str>,
     body: Option<Value>,
 }
 
-/// What every path of records begins with.
 const RECORDS: &str = "/api/v1/crud/";
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
@@ -149,7 +147,7 @@ impl Request {
         Ok(Self { method: method.ok_or_else(|| missing("method"))?, path: path.ok_or_else(|| missing("path"))?, body })
     }
 
-    /// Parses it as a request of its own, once `fill` has given what it refers to.
+    /// Parses the operation, with its references replaced by `fill`.
     fn operation(&self, fill: &mut Fill<'_>) -> Result<Operation, Problem> {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -201,7 +199,7 @@ fn known_method(text: &str) -> Result<Box<str>, Problem> {
     })
 }
 
-/// The path as a single request has it; one that begins without `/` leaves out what all begin with.
+/// Returns the full path; one without a leading `/` is relative to [`RECORDS`].
 fn full_path(text: &str) -> Result<Box<str>, Problem> {
     if !text.starts_with('/') {
         return Ok([RECORDS, text].concat().into());
@@ -212,7 +210,7 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
     }
 }
 
-/// The list of payloads has no place for what an envelope tells beside its payload.
+/// Refuses options whose results stand beside an envelope's payload, since a batch's answer is a list of payloads.
 fn refuse_what_is_not_answered(operation: &Operation) -> Result<(), Problem> {
     match operation {
         Operation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
@@ -231,7 +229,7 @@ fn not_on_records() -> Problem {
         .with_hint("Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.")
 }
 
-/// The items of `operations`, counted and weighed before any of them is taken apart.
+/// Returns the items of `operations`. Checks their number before parsing them.
 fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
     let mut members = json::body_members(bytes)?;
     let list = match members.pop() {

@@ -1,13 +1,12 @@
-//! A field as callers name it: bare, or of a table.
-//!
-//! What a name means depends on the tables that a read joins, which the origin's plan knows: a bare
-//! name with a dot may be a field of that name, or a field of a table.
+//! A field as callers name it: `field` or `table.field`.
+//! A name with a dot is ambiguous: the origin's plan, which knows the joined tables, decides whether it includes a
+//! table.
 
 use crate::error::Problem;
 use crate::ident::{FieldName, TableName};
 use std::fmt;
 
-/// A field, bare or of a table that is named by its name or alias.
+/// A field, perhaps with the name or alias of its table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldRef {
     table: Option<TableName>,
@@ -15,16 +14,15 @@ pub struct FieldRef {
 }
 
 impl FieldRef {
-    /// A field of a table.
     #[must_use]
     pub fn of(table: TableName, field: FieldName) -> Self {
         Self { table: Some(table), field }
     }
 
-    /// Reads `name` or `table.name`.
+    /// Parses `name` or `table.name`.
     ///
     /// # Errors
-    /// `invalid_identifier` if it can be neither.
+    /// `invalid_identifier` if the text is neither.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let bare = FieldName::parse(text);
         match (bare, split(text).next()) {
@@ -35,19 +33,19 @@ impl FieldRef {
         }
     }
 
-    /// The table, if it is named beside the field.
+    /// Returns the table, if the field was written with one.
     #[must_use]
     pub fn table(&self) -> Option<&TableName> {
         self.table.as_ref()
     }
 
-    /// The field's name; of a bare one with a dot, all of it.
+    /// Returns the field's name; if it was written without a table, including its dots.
     #[must_use]
     pub fn field(&self) -> &FieldName {
         &self.field
     }
 
-    /// How a bare name with dots may be read as a table and its field.
+    /// Returns the ways to read a name with dots as a table and its field; none if the table is already known.
     pub fn readings(&self) -> impl Iterator<Item = (TableName, FieldName)> + '_ {
         let bare = self.table.is_none().then_some(self.field.as_str());
         bare.into_iter().flat_map(split)

@@ -1,7 +1,6 @@
-//! Conditions: the `query` of a read, the `updateKeyValues` and `deleteKeyValues` of writes.
-//!
-//! Both become one [`Condition`]. Fields are checked names; values are as written, since only the
-//! catalogue knows what type they must have. `parse` tells how they are spelled.
+//! Conditions: the `query` of a read, and the `updateKeyValues` and `deleteKeyValues` of writes.
+//! Fields are checked names; values are as written, since only the catalogue knows their types. `parse` knows the
+//! syntax.
 
 mod operator;
 mod parse;
@@ -16,7 +15,7 @@ use std::mem::discriminant;
 
 pub(in crate::operation) use parse::joiner;
 
-/// Refuses conditions of too many parts by their text, before any of it is taken apart.
+/// Refuses conditions with too many values, before they are parsed.
 pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Problem> {
     match conditions {
         Value::Object(text) | Value::List(text) if json::commas(text) > CONDITION_COMMAS_MAX_COUNT => {
@@ -30,89 +29,71 @@ pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Probl
 /// A condition on a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
-    /// A test of one field.
     Test(FieldRef, Test),
-    /// All must hold; of none, it holds.
+    /// All must hold; true if empty.
     All(Vec<Condition>),
-    /// One must hold; of none, it does not.
+    /// At least one must hold; false if empty.
     Any(Vec<Condition>),
-    /// It must not hold.
     Not(Box<Condition>),
 }
 
-/// A test of one field's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// Compared to one value.
     Compare(Comparison, Value),
-    /// One of these.
+    /// Equal to one of the values.
     In(Vec<Value>),
-    /// Between two values, both included.
+    /// Between two values, inclusive.
     Between(Value, Value),
-    /// NULL.
     IsNull,
-    /// An SQL pattern with `%` and `_`.
+    /// SQL's LIKE, with `%` and `_`.
     Like(Value),
-    /// A regular expression (PCRE).
     Regexp(Value),
-    /// Literal text at this place.
+    /// Contains literal text at this position.
     Text(Place, String),
     /// Full-text search in this field alone.
     Match(MatchMode, String),
 }
 
-/// How two values compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
-    /// `=`
     Equal,
-    /// `<>`
     NotEqual,
-    /// `>`
     Greater,
-    /// `>=`
     GreaterOrEqual,
-    /// `<`
     Less,
-    /// `<=`
     LessOrEqual,
     /// `<=>`: equal, or both NULL.
     NullSafeEqual,
 }
 
-/// Where literal text must stand.
+/// Where literal text must occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// Anywhere.
     Within,
-    /// At the start.
     Start,
-    /// At the end.
     End,
 }
 
-/// How a full-text term is read.
+/// How a full-text search term is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchMode {
-    /// As natural language.
+    /// Natural language.
     Natural,
     /// With the boolean operators `+ - * " "`.
     Boolean,
-    /// As natural language, then once more with the words of what was found.
+    /// Natural language with query expansion: searches again with words of the best matches.
     Expansion,
 }
 
 /// How conditions are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Joiner {
-    /// All must hold.
     #[default]
     And,
-    /// One must hold.
     Or,
 }
 
-/// The order of conditions has no meaning.
+/// Ignores the order of conditions.
 impl Hash for Condition {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);
@@ -124,7 +105,7 @@ impl Hash for Condition {
     }
 }
 
-/// The order of the values of a list has no meaning.
+/// Ignores the order of a list's values.
 impl Hash for Test {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);

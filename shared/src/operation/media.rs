@@ -1,6 +1,4 @@
-//! What is asked of the media library, but for the bytes: listing, one file, deleting, signing.
-//!
-//! Uploads stream: [`crate::upload`] reads their bodies.
+//! Requests to the media library except file bytes: list, describe, sign and delete. [`crate::upload`] parses uploads.
 
 use super::options::{self, Options};
 use super::read::Direction;
@@ -12,15 +10,14 @@ use crate::limits::{MEDIA_LIST_MAX_ITEMS, ORDER_MAX_STEPS, SIGNED_URL_MAX_SECOND
 use crate::media::{FolderPath, MediaKind, MediaName};
 use std::fmt;
 
-/// The id of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MediaId(u64);
 
 impl MediaId {
-    /// Reads a path segment or a word.
+    /// Parses a path segment or an argument.
     ///
     /// # Errors
-    /// `media_not_found`: what is no number is no file's id.
+    /// `media_not_found` if the text is no number.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
@@ -29,18 +26,16 @@ impl MediaId {
         }
     }
 
-    /// The answer for an id that no file has.
     fn not_found(text: &str) -> Problem {
         Problem::new(ErrorCode::MediaNotFound, format!("There is no file with the id {}.", shown(text)))
     }
 
-    /// The same, for an id that is a number.
+    /// Returns the `media_not_found` problem of this id.
     #[must_use]
     pub fn unknown(self) -> Problem {
         Self::not_found(&self.0.to_string())
     }
 
-    /// The number.
     #[must_use]
     pub fn get(self) -> u64 {
         self.0
@@ -59,60 +54,51 @@ impl fmt::Display for MediaId {
     }
 }
 
-/// What is asked of the library.
+/// A request to the media library.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaCall {
-    /// Files are being uploaded: their bytes are still to come.
+    /// Upload files, whose bytes are still to come.
     Upload,
-    /// A list of files.
     List(MediaList),
-    /// One file, but not its bytes.
+    /// Read a file's metadata.
     Describe(MediaId),
-    /// A URL that is valid for a while.
+    /// Create a signed URL.
     Sign(MediaId, SignedFor),
-    /// A file that goes.
     Delete(MediaId),
 }
 
-/// Which files are listed, and how.
+/// The options of a listing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaList {
-    /// Of exactly this folder.
+    /// Only files directly in this folder.
     pub folder: Option<FolderPath>,
-    /// Of this type.
+    /// Only files of this type.
     pub kind: Option<MediaKind>,
-    /// Of exactly this name.
+    /// Only files of exactly this name.
     pub name: Option<MediaName>,
-    /// Steps of the order; the newest first if there are none.
+    /// Steps of the order; empty for newest first.
     pub order: Vec<(MediaField, Direction)>,
-    /// The part that is wanted.
     pub span: Span,
-    /// Whether all that fit are counted.
+    /// Whether to count all matching files.
     pub count: bool,
 }
 
-/// What a list can be ordered by.
+/// A field by which a listing can be sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaField {
-    /// The id: the order of the first upload.
+    /// The order of the first uploads.
     Id,
-    /// The name.
     Name,
-    /// The folder.
     Folder,
-    /// The type.
     Kind,
-    /// Bytes.
+    /// In bytes.
     Size,
-    /// The media type.
     Mime,
-    /// Pixels across.
+    /// In pixels.
     Width,
-    /// Pixels down.
+    /// In pixels.
     Height,
-    /// Whether it is private.
     Private,
-    /// When it was uploaded.
     CreatedAt,
 }
 
@@ -182,7 +168,7 @@ fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str, Problem> {
     }
 }
 
-/// A fault of a name, told as one of an option.
+/// Reports an invalid name as an invalid option.
 fn of_option<T>(parsed: Result<T, Problem>) -> Result<T, Problem> {
     parsed.map_err(|problem| options::invalid(problem.message().to_owned()))
 }
@@ -201,14 +187,14 @@ fn order(value: &Value) -> Result<Vec<(MediaField, Direction)>, Problem> {
     steps.iter().map(|step| Ok((MediaField::parse(step.field.field().as_str())?, step.direction))).collect()
 }
 
-/// For how long a URL is signed.
+/// How long a signed URL is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedFor {
     seconds: u64,
 }
 
 impl SignedFor {
-    /// Reads `{"expiresIn": seconds}`.
+    /// Parses `{"expiresIn": seconds}`.
     pub(super) fn from_body(body: &[u8]) -> Result<Self, Problem> {
         let mut seconds = None;
         for (name, value) in json::body_members(body)? {
@@ -233,10 +219,10 @@ impl SignedFor {
         })
     }
 
-    /// So many seconds.
+    /// Creates a validity of 1 to [`SIGNED_URL_MAX_SECONDS`] seconds.
     ///
     /// # Errors
-    /// `invalid_body` if they are none, or more than a week.
+    /// `invalid_body` if out of range.
     pub fn new(seconds: u64) -> Result<Self, Problem> {
         if (1..=SIGNED_URL_MAX_SECONDS).contains(&seconds) {
             return Ok(Self { seconds });
@@ -244,7 +230,6 @@ impl SignedFor {
         Err(invalid_body(format!("A URL is signed for 1 to {SIGNED_URL_MAX_SECONDS} seconds.")))
     }
 
-    /// The seconds.
     #[must_use]
     pub fn seconds(self) -> u64 {
         self.seconds

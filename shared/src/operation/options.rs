@@ -1,6 +1,5 @@
-//! Options of a read or a delete, however they were spelled: as query parameters (words, comma lists,
-//! JSON, bracket form) or as members of a JSON body. All become `(name, Value)` here; what a name
-//! means is not known here.
+//! Options of a request, from query parameters (words, comma lists, JSON, bracket form) or members of a JSON body, as
+//! `(name, Value)`. Knows no option's meaning.
 
 mod brackets;
 
@@ -14,10 +13,10 @@ use brackets::Brackets;
 use std::borrow::Cow;
 use std::collections::BinaryHeap;
 
-/// Options in the order given; no name stands twice.
+/// In the order given, with distinct names.
 pub(super) type Options = Vec<(String, Value)>;
 
-/// Takes a query string apart. The values of the options named in `texts` are texts, however they begin.
+/// Parses a query string. Options named in `texts` are never parsed as JSON.
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
     let mut plain: Options = Vec::new();
     let mut brackets = Brackets::default();
@@ -52,12 +51,12 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
     Ok(plain)
 }
 
-/// The options of a POST twin's body.
+/// Parses the options in the body of the POST alternative of a read.
 pub(super) fn members(body: &[u8]) -> Result<Options, Problem> {
     Ok(json::body_members(body)?.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
 }
 
-/// For requests that take no options.
+/// Refuses options for requests that take none.
 pub(super) fn none(options: &Options) -> Result<(), Problem> {
     match options.first() {
         None => Ok(()),
@@ -65,7 +64,7 @@ pub(super) fn none(options: &Options) -> Result<(), Problem> {
     }
 }
 
-/// The answer to an option that does not exist here.
+/// Returns the problem of an unknown option.
 pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     let problem = Problem::new(ErrorCode::InvalidQueryOption, format!("There is no option {} here.", shown(name)));
     match crate::error::nearest(name, known.iter().copied()) {
@@ -75,10 +74,10 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// Bytes of a number that is shown in a message; a longer one is only "a number".
+/// Longer numbers are shown as "a number" in messages.
 const NUMBER_SHOWN_MAX_BYTES: usize = 40;
 
-/// An option of the wrong form.
+/// Returns the problem of an option with a wrong value.
 pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
     let got = match got {
         Value::Text(text) => shown(text),
@@ -101,7 +100,7 @@ fn decode_part(text: &str) -> Result<String, Problem> {
     })
 }
 
-/// `[…`, `{…` and `"…` are JSON; everything else is the word itself.
+/// Parses text that begins with `[`, `{` or `"` as JSON; any other is the value itself.
 fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
     if !text.trim_start().starts_with(['[', '{', '"']) {
         return Ok(Value::Text(text.into()));
@@ -118,21 +117,21 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
         .map_err(|problem| Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned()))
 }
 
-/// A whole number of zero or more.
+/// Parses a whole number from 0 to `i64::MAX`.
 pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     let digits = match value {
         Value::Number(text) | Value::Text(text) => text,
         other => return Err(wrong(name, "a whole number", other)),
     };
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // MariaDB counts rows in 63 bits where it matters.
+    // MariaDB counts rows in 63 bits in some places.
     match digits.parse::<u64>() {
         Ok(number) if plain && i64::try_from(number).is_ok() => Ok(number),
         _ => Err(wrong(name, "a whole number of zero or more", value)),
     }
 }
 
-/// `true` or `false`; PHP writes 1 and 0.
+/// Parses `true`, `false`, 1 or 0, which PHP writes.
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Bool(flag) => Ok(*flag),
@@ -144,12 +143,12 @@ pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     }
 }
 
-/// An option of the wrong form, or one that does not go with another.
+/// Returns the problem of an invalid option, or one that conflicts with another.
 pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// A list's parts, spelled as a JSON list, as a comma list of words, or as one part alone.
+/// Parses a list written as JSON, as comma-separated words, or as one item alone.
 pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Value>, Problem> {
     let parts = match value {
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
@@ -169,7 +168,7 @@ pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Val
     Ok(parts)
 }
 
-/// Fields by name: a JSON list or a comma list, no field twice.
+/// Parses a list of distinct field names, as JSON or comma-separated.
 pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem> {
     const EXPECTED: &str = "a list of field names";
     let parts = parts(name, value, EXPECTED)?;
@@ -183,15 +182,15 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
     }
 }
 
-/// An item that stands more than once, if there is one. Thousands of items are compared as they lie
-/// sorted: each with each would take as long as a hundred requests.
+/// Returns an item that occurs more than once; `None` if all are distinct. Sorts, since comparing all pairs of
+/// thousands of items would be slow.
 pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
-    // A heap sorts as well, and adds less to a worker's size.
+    // A heap adds less code to the worker than a sort.
     let sorted = items.iter().collect::<BinaryHeap<&T>>().into_sorted_vec();
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// One field: its name, or `{tableName, fieldName}`.
+/// Parses a field: a name, or `{tableName, fieldName}`.
 pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRef, Problem> {
     let text = match value {
         Value::Text(text) => return FieldRef::parse(text),
@@ -216,7 +215,7 @@ pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRe
     }
 }
 
-/// An option's object has a part that it does not know.
+/// Returns the problem of an unknown key in an option's object.
 pub(super) fn unknown_part(name: &str, part: &str, known: &[&str]) -> Problem {
     let problem = invalid(format!("The option {name} has no part {}.", shown(part)));
     match crate::error::nearest(part, known.iter().copied()) {
@@ -225,17 +224,17 @@ pub(super) fn unknown_part(name: &str, part: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// An option's object lacks a part.
+/// Returns the problem of a missing key in an option's object.
 pub(super) fn missing_part(name: &str, part: &str) -> Problem {
     invalid(format!("The option {name} needs {part}."))
 }
 
-/// The items of an option's list; of one longer than `most`, one more than that.
+/// Parses the items of an option's list; of a list longer than `most` only `most` + 1 items.
 pub(super) fn items(name: &str, text: &str, most: usize) -> Result<Vec<Value>, Problem> {
     json::items(text, most).map_err(|fault| invalid_part(name, &fault))
 }
 
-/// The members of an option's object.
+/// Parses the members of an option's object.
 pub(super) fn object<'a>(name: &str, text: &'a str) -> Result<Vec<(Cow<'a, str>, Value)>, Problem> {
     json::members(text).map_err(|fault| invalid_part(name, &fault))
 }

@@ -1,4 +1,4 @@
-//! Reads: which records, of which tables, which fields, in what order.
+//! Reads: tables, fields, conditions, order and page.
 
 pub mod join;
 pub mod order;
@@ -20,87 +20,70 @@ pub use order::{Direction, Order};
 pub use search::Search;
 pub use select::Selection;
 
-/// Records of a table, and of those joined to it.
+/// A read of records of a table and those joined to it.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Read {
-    /// The table.
     pub table: TablePath,
-    /// The tables joined to it, in order.
+    /// The joined tables, in order.
     pub joins: Vec<Join>,
-    /// Which of its fields.
     pub select: Selection,
-    /// Which of the records; `None` is all.
+    /// `None`: all records.
     pub filter: Option<Condition>,
-    /// The words that they must hold.
+    /// The full-text search.
     pub search: Option<Search>,
-    /// The fields by which records are put together.
+    /// The fields of `GROUP BY`.
     pub group: Vec<FieldRef>,
-    /// Whether equal rows come out once.
     pub rows: Rows,
-    /// In what order; empty is by score, by key, or MariaDB's own.
+    /// Empty: by search score, by key, or unordered.
     pub order: Vec<Order>,
-    /// Which stretch of them.
     pub window: Window,
-    /// Whether their number without paging is asked for.
     pub count: Count,
-    /// What is answered.
     pub answer: Answer,
-    /// In what form.
     pub format: Format,
 }
 
-/// One record by its key.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct ReadOne {
-    /// The table.
     pub table: TablePath,
-    /// The key's value.
+    /// The value of the key.
     pub id: RecordId,
-    /// The tables joined to it, in order.
+    /// The joined tables, in order.
     pub joins: Vec<Join>,
-    /// Which of its fields.
     pub select: Selection,
-    /// What is answered.
     pub answer: Answer,
-    /// In what form.
     pub format: Format,
 }
 
-/// Whether equal rows come out once.
+/// Whether equal rows are returned once or each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rows {
-    /// Every row.
     All,
-    /// Of equal rows one.
     Distinct,
 }
 
-/// Whether the number of records without paging is asked for.
+/// Whether the total number of records, without paging, is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Count {
-    /// No.
     None,
-    /// The exact number.
     Exact,
 }
 
-/// What is answered.
+/// What a read returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// Records.
     Records,
-    /// How MariaDB would find them.
+    /// MariaDB's plan (`explain`).
     Explanation,
 }
 
-/// A stretch of the records.
+/// A page of the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Window {
-    /// How many at most; `None` is all.
+    /// `None`: all.
     pub limit: Option<u64>,
-    /// How many are skipped first.
+    /// Records to skip.
     pub offset: u64,
-    /// The token of the page before.
+    /// The cursor of the page before.
     pub after: Option<Box<str>>,
 }
 
@@ -146,7 +129,7 @@ impl ReadOne {
     }
 }
 
-/// Options by name, each still as it was spelled.
+/// Options by name, not yet parsed.
 #[derive(Default)]
 struct Draft {
     limit: Option<Value>,
@@ -256,7 +239,7 @@ impl Draft {
         Ok(Window { limit, offset, after })
     }
 
-    /// A `null` in a body is a first page, as a loop over `next` sends it.
+    /// Returns the cursor; `None` also for `null` in a body, which a loop over `next` sends first.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
         match &self.after {
             None | Some(Value::Null) => Ok(None),
@@ -286,7 +269,7 @@ impl Draft {
     }
 }
 
-/// A flag that is off unless it is given.
+/// Parses a boolean option that is false if missing.
 fn flag(name: &str, value: Option<&Value>) -> Result<bool, Problem> {
     value.map_or(Ok(false), |value| options::flag(name, value))
 }

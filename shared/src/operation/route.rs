@@ -1,4 +1,4 @@
-//! From a path and a method to the resource they address.
+//! From a path and a method to a resource.
 
 use super::media::MediaId;
 use super::tus::{self, TusId};
@@ -10,7 +10,7 @@ use crate::request::{RequestHead, check_url_length};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// What a path addresses; the method is known to fit.
+/// A resource; its method was checked.
 #[derive(Debug)]
 pub(super) enum Resource {
     /// `/api/v1/crud/{db}/{table}`
@@ -50,7 +50,7 @@ const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
-/// Finds the resource and checks the method.
+/// Finds the resource of a request and checks the method.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
     let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head))?;
@@ -84,7 +84,7 @@ fn below_table(head: &RequestHead<'_>, table: TablePath, last: Option<&str>) -> 
     match (last, method) {
         (None, _) => allow(method, TABLE_METHODS).map(|()| Resource::Table(table)),
         (Some("_schema"), _) => allow(method, "GET, HEAD").map(|()| Resource::Schema(table)),
-        // Only POST: a record may well have the key "query".
+        // Only POST, since a record may have the key "query".
         (Some("query"), "POST") => Ok(Resource::Query(table)),
         (Some(""), _) => Err(not_found(head)),
         (Some(id), _) => {
@@ -101,8 +101,7 @@ fn table_path(database: &str, table: &str) -> Result<TablePath, Problem> {
     })
 }
 
-/// Decodes one path segment strictly: a `%` that encodes nothing, or bytes that are no UTF-8, are
-/// refused instead of guessed at.
+/// Percent-decodes a path segment, and refuses an invalid `%` or bytes that are not UTF-8.
 pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
     decode(segment).map_err(|fault| {
         Problem::new(
@@ -113,7 +112,7 @@ pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
     })
 }
 
-/// Strict percent-decoding; `Err` says what is wrong with the text.
+/// Percent-decodes a text. The error is the rest of a sentence about the text.
 pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
     let bytes = text.as_bytes();
     if memchr::memchr(b'%', bytes).is_none() {
@@ -129,7 +128,7 @@ pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
 }
 
 fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
-    // By one character: looking for two takes as long as all else that a path needs.
+    // Splitting at one character: splitting at two would take as long as the rest of the route.
     let mut allowed = methods.split(',').map(str::trim_ascii_start);
     if allowed.any(|allowed| allowed == method) {
         return Ok(());
@@ -142,7 +141,6 @@ fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
     .with_allow(methods))
 }
 
-/// The answer to a path that leads nowhere.
 fn not_found(head: &RequestHead<'_>) -> Problem {
     Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", crate::ident::shown(head.path)))
         .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")

@@ -1,4 +1,4 @@
-//! Raw SQL: one statement of the caller's own.
+//! A caller's own SQL statement.
 
 use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
@@ -6,16 +6,13 @@ use crate::ident::{DatabaseName, shown};
 use crate::json::{self, Value};
 use crate::limits::SQL_PARAMS_MAX_COUNT;
 
-/// One statement with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SqlCall {
-    /// The text, as the caller wrote it.
     pub query: String,
-    /// The default schema; `None` is the project's only one.
+    /// The default schema; `None` if the project has only one.
     pub database: Option<DatabaseName>,
-    /// What the `?` stand for.
+    /// The values of the `?`.
     pub params: Vec<Value>,
-    /// In what form its rows are answered.
     pub format: Format,
 }
 
@@ -58,7 +55,7 @@ impl SqlCall {
     }
 }
 
-/// Refuses a list or an object as a parameter: MariaDB would compare with its text.
+/// Refuses a list or an object as a parameter: MariaDB would use its text.
 fn is_scalar((at, param): (usize, &Value)) -> Result<(), Problem> {
     let hint = match param {
         Value::List(_) => "A list needs a ? for each of its values: IN (?, ?) with \"params\": [1, 2].",

@@ -1,5 +1,3 @@
-//! What requests mean, told by example.
-
 use super::*;
 use crate::limits::QUERY_MAX_PAIRS;
 use filter::{Comparison, Condition, Test};
@@ -246,7 +244,7 @@ fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
     assert_eq!(query(format!("{{\"selectFields\":[{}]}}", names.join(","))), ErrorCode::InvalidQueryOption);
     let steps = vec!["{\"field\":\"id\"}"; 65].join(",");
     assert_eq!(query(format!("{{\"order\":[{steps}]}}")), ErrorCode::InvalidQueryOption);
-    // Each list alone is short enough.
+    // Each list by itself is short enough.
     let ones = vec!["1"; 10_000].join(",");
     let conditions: Vec<_> = (0..11).map(|at| format!("\"f{at}\":[{ones}]")).collect();
     assert_eq!(query(format!("{{\"query\":{{{}}}}}", conditions.join(","))), ErrorCode::InvalidFilter);

@@ -1,8 +1,5 @@
-//! Uploads that can be resumed: what the headers of tus 1.0 ask for.
-//!
-//! Core, creation (with the first bytes, if a caller likes), termination and expiration; the other extensions
-//! are refused by name, because a caller who uses one believes that it holds. Knows no byte of a file and no
-//! upload that exists.
+//! Resumable uploads: parses the headers of tus 1.0 (core, creation with first bytes, termination, expiration).
+//! Other extensions are refused, because their callers would rely on them. Knows neither bytes nor existing uploads.
 
 mod metadata;
 #[cfg(test)]
@@ -16,22 +13,22 @@ use crate::request::{RequestHead, TusHeaders};
 use std::fmt;
 use uuid::Uuid;
 
-/// Where uploads are made.
+/// The path at which uploads are created.
 pub const PATH: &str = "/api/v1/media/tus";
-/// The version of the protocol.
+/// The protocol version.
 pub const VERSION: &str = "1.0.0";
-/// What of it is here beside its core.
+/// The supported extensions.
 pub const EXTENSIONS: &str = "creation,creation-with-upload,termination,expiration";
-/// The type of a body that holds bytes of a file.
+/// The content type of file bytes.
 pub const BYTES_TYPE: &str = "application/offset+octet-stream";
 
-/// Whether a path is an upload's, or the one where they are made.
+/// Returns whether a path is [`PATH`] or that of an upload.
 #[must_use]
 pub fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The headers that the protocol wants on every answer from its paths, whatever the answer is.
+/// Returns the headers that tus requires on all responses of its paths.
 pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
     let here = is_at(path);
     let spoken = here.then_some(("tus-resumable", VERSION));
@@ -39,7 +36,7 @@ pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static
     [spoken, known].into_iter().flatten()
 }
 
-/// Returns the request's method: a POST may stand for another one, where proxies know only the old ones.
+/// Returns the request's method, or the one that a POST names in `X-HTTP-Method-Override`.
 pub(super) fn method<'a>(head: &RequestHead<'a>) -> &'a str {
     match (head.method, head.tus.method) {
         ("POST", Some(method)) => method,
@@ -66,15 +63,15 @@ impl TusHeaders<'_> {
     }
 }
 
-/// The id of an upload: not to be guessed, and no file's id.
+/// The id of an upload, which can't be guessed and is not that of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TusId(Uuid);
 
 impl TusId {
-    /// Reads a path segment.
+    /// Parses a path segment.
     ///
     /// # Errors
-    /// `media_not_found`: what is no UUID is no upload's id.
+    /// `media_not_found` if the text is no UUID.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let is_plain = text.len() == uuid::fmt::Hyphenated::LENGTH;
         match Uuid::try_parse(text) {
@@ -83,19 +80,18 @@ impl TusId {
         }
     }
 
-    /// The answer for an upload that is not there: it never was, has expired, or is another project's.
+    /// Returns the problem of an upload that doesn't exist, has expired, or belongs to another project.
     #[must_use]
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())
     }
 
-    /// The UUID.
     #[must_use]
     pub fn get(self) -> Uuid {
         self.0
     }
 
-    /// The path of its URL.
+    /// Returns the path of the upload's URL.
     #[must_use]
     pub fn to_url_path(self) -> String {
         format!("{PATH}/{self}")
@@ -114,50 +110,43 @@ impl fmt::Display for TusId {
     }
 }
 
-/// What is asked of uploads that can be resumed.
+/// A tus request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TusCall {
-    /// What of the protocol is here.
     Describe,
-    /// A new upload.
     Create(Box<TusNew>),
-    /// How far an upload is.
+    /// Read the offset of an upload.
     Status(TusId),
-    /// Bytes of an upload.
+    /// Append bytes to an upload.
     Append {
-        /// The upload.
         id: TusId,
-        /// Where the bytes belong.
+        /// Where the bytes begin.
         offset: u64,
     },
-    /// An upload that is given up.
     Terminate(TusId),
 }
 
-/// An upload to be.
+/// A new upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TusNew {
-    /// Bytes that it will have.
+    /// In bytes.
     pub length: u64,
-    /// What it will be.
     pub file: TusFile,
-    /// The `Upload-Metadata` as sent: every answer to HEAD repeats it.
+    /// `Upload-Metadata` as sent; answers to HEAD repeat it.
     pub metadata: Box<str>,
-    /// Whether the request's body holds its first bytes.
     pub first_bytes: FirstBytes,
 }
 
-/// Whether the bytes of an upload begin with the request that makes it.
+/// Whether the request that creates an upload contains its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstBytes {
-    /// In its body.
     Here,
-    /// In requests to come.
+    /// They come in later requests.
     Later,
 }
 
 impl TusCall {
-    /// What the head asks of the path where uploads are made.
+    /// Parses a request to [`PATH`].
     pub(super) fn of_uploads(head: &RequestHead<'_>) -> Result<Self, Problem> {
         if head.method == "OPTIONS" {
             return Ok(Self::Describe);
@@ -176,7 +165,7 @@ impl TusCall {
         })))
     }
 
-    /// What the head asks of one upload.
+    /// Parses a request to an upload.
     pub(super) fn of_upload(head: &RequestHead<'_>, id: TusId) -> Result<Self, Problem> {
         let method = method(head);
         if method == "OPTIONS" {
@@ -190,7 +179,7 @@ impl TusCall {
         })
     }
 
-    /// Whether the request's body is bytes of a file.
+    /// Returns whether the request's body is bytes of the file.
     pub(super) fn takes_bytes(&self) -> bool {
         match self {
             Self::Create(new) => new.first_bytes == FirstBytes::Here,
@@ -200,7 +189,7 @@ impl TusCall {
     }
 }
 
-/// Bytes come under one type alone, so that nobody takes a form for a part of a file.
+/// Checks the content type of file bytes, so that a form is not stored as a part of a file.
 pub(super) fn expect_bytes(head: &RequestHead<'_>) -> Result<(), Problem> {
     if holds_bytes(head) {
         return Ok(());
@@ -215,7 +204,7 @@ fn holds_bytes(head: &RequestHead<'_>) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(BYTES_TYPE))
 }
 
-/// Returns the protocol's headers, once the version and the extensions that they ask for are checked.
+/// Returns the tus headers after checking version and extensions.
 fn headers<'a>(head: &RequestHead<'a>) -> Result<TusHeaders<'a>, Problem> {
     head.tus.check_version()?;
     head.tus.refuse_extensions()?;

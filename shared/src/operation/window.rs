@@ -1,20 +1,19 @@
-//! `limit`, `page` and `offset`: which part of a list is wanted.
+//! `limit`, `page` and `offset`: the page of a list.
 
 use super::options;
 use crate::error::Problem;
 use crate::json::Value;
 
-/// A part of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// How many at most; `None` is all.
+    /// `None`: all.
     pub limit: Option<u64>,
-    /// How many are skipped first.
+    /// Records to skip.
     pub offset: u64,
 }
 
 impl Span {
-    /// Reads the three options.
+    /// Parses the three options; `page` becomes an offset.
     pub(super) fn parse(limit: Option<&Value>, page: Option<&Value>, offset: Option<&Value>) -> Result<Self, Problem> {
         let number =
             |name: &str, value: Option<&Value>| value.map(|value| options::whole_number(name, value)).transpose();

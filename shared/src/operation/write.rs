@@ -1,4 +1,4 @@
-//! Writes: records to insert, change and delete.
+//! Writes: inserts, updates and deletes.
 
 mod delete;
 mod insert_head;
@@ -20,32 +20,29 @@ use key_values::{FOR_UPDATE, KeyValues};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// New records. Every row has as many cells as there are fields; `None` is the column's default.
+/// An insert. All rows have a cell for each field; `None` is the column's default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
-    /// The table.
     pub table: TablePath,
-    /// The fields that any of the rows names.
+    /// All fields that the rows name.
     pub fields: Vec<FieldName>,
-    /// The rows, in order.
     pub rows: Rows,
-    /// What becomes of rows whose key is taken.
+    /// What happens to rows that violate a unique key.
     pub on_conflict: OnConflict,
-    /// That it happens once, if the caller asked for it.
+    /// Set if the insert is idempotent.
     pub once: Option<Once>,
 }
 
-/// The rows of an insert, and with them the form of its answer.
+/// The rows of an insert, whose form also decides that of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// One record; answered by its id.
+    /// One record; the answer is its id.
     One(Vec<Option<Value>>),
-    /// A batch; answered by the list of ids.
+    /// `batchData`; the answer is a list of ids.
     Batch(Vec<Vec<Option<Value>>>),
 }
 
 impl Rows {
-    /// The rows, whatever their form.
     #[must_use]
     pub fn as_slice(&self) -> &[Vec<Option<Value>>] {
         match self {
@@ -101,7 +98,7 @@ impl Insert {
     }
 }
 
-/// Rows with different keys, brought under one list of fields.
+/// Rows with different keys, collected under one list of fields.
 #[derive(Default)]
 struct RowTable {
     fields: Vec<FieldName>,
@@ -152,21 +149,18 @@ impl RowTable {
     }
 }
 
-/// Changes to records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
-    /// The table.
     pub table: TablePath,
-    /// Which records.
     pub target: Target,
-    /// The fields that change; at least one.
+    /// The fields to change; at least one.
     pub fields: Vec<FieldName>,
-    /// Their new values, in the same order.
+    /// The new values, in the order of `fields`.
     pub values: Vec<Value>,
 }
 
 impl Update {
-    /// The change of one record: the body is its new values.
+    /// Parses the update of one record: the body has its new values.
     pub(super) fn from_body(table: TablePath, id: RecordId, bytes: &[u8]) -> Result<Self, Problem> {
         let (fields, values) = columns(json::body_members(bytes)?)?;
         if fields.is_empty() {
@@ -175,7 +169,7 @@ impl Update {
         Ok(Self { table, target: Target::Record(id), fields, values })
     }
 
-    /// The same change of all records that satisfy conditions: both stand in the body.
+    /// Parses the update of all records that match conditions, which are in the body with the new values.
     pub(super) fn many_from_body(table: TablePath, bytes: &[u8]) -> Result<Self, Problem> {
         let mut data = None;
         let mut conditions = Vec::new();
@@ -198,7 +192,7 @@ impl Update {
     }
 }
 
-/// The new values of an update of many records.
+/// Parses the new values of an update of many records.
 fn data_of(data: Option<Value>) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {
     let Some(data) = data else {
         return Err(body("The body has no data: no field to change.".to_owned()));
@@ -227,7 +221,7 @@ fn columns<'a>(
     Ok((fields, values))
 }
 
-/// A body's key that no column can have is an unknown field, like one that this table has not.
+/// Parses a field name. One that no column can have is an unknown field.
 fn field(name: &str) -> Result<FieldName, Problem> {
     FieldName::parse(name).map_err(|problem| {
         Problem::new(ErrorCode::UnknownField, format!("There is no field {}. {}", shown(name), problem.message()))

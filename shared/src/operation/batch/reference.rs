@@ -1,8 +1,6 @@
-//! References to ids that do not exist yet: where they may stand, how they are spelled, and what takes
-//! their place.
-//!
-//! They are replaced in the text of an operation before its parser sees it: no parser knows of them,
-//! and an id that came this way is bound and checked like one that the caller wrote.
+//! References to the ids of earlier inserts in a batch: where they are allowed, and how they are written and replaced.
+//! They are replaced in an operation's text before it is parsed, so that the id is checked and bound like one that the
+//! caller wrote.
 
 use super::{Step, invalid};
 use crate::error::Problem;
@@ -12,32 +10,29 @@ use crate::policy::Action;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
 
-/// The id that an insert of the same batch gives.
+/// A reference to the id of a record that an earlier insert of the batch generates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The insert's place in the batch.
+    /// The index of the insert in the batch.
     pub operation: usize,
-    /// Which of its records, if it inserts a list of them.
+    /// The index of the record, if the insert has a list of records.
     pub row: Option<usize>,
-    /// Where the id is to stand.
     pub place: Place,
 }
 
-/// Where an id is to stand.
+/// Where an id is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// As a value in a body.
     Value,
-    /// As the whole `{id}` of a path.
     Id,
-    /// As one part of an `{id}` of several.
+    /// As one part of a composite `{id}`.
     Part,
 }
 
-/// Gives the JSON text of the id that a reference stands for.
+/// Returns the JSON text of the id that a reference stands for.
 pub type Fill<'a> = dyn FnMut(Reference) -> Result<String, Problem> + 'a;
 
-/// What stands for an id until there is one, so that everything around it can be checked.
+/// Stands for an unknown id while a batch is parsed.
 pub(super) const PLACEHOLDER: &str = "\"0\"";
 
 const KEY: &str = "$ref";
@@ -45,7 +40,7 @@ const SPELLINGS: &str = "Write {\"$ref\": 0} for the id of operation 0, {\"$ref\
      record; in a path $ref:0 or $ref:0:2.";
 
 impl Reference {
-    /// Whether it names an insert before it, and one record of it.
+    /// Checks that the reference names an earlier insert, and one record of it.
     pub(super) fn check(self, earlier: &[Step]) -> Result<(), Problem> {
         let target = self.operation;
         let Some(step) = earlier.get(target) else {
@@ -71,7 +66,7 @@ impl Reference {
         }
     }
 
-    /// What an object says, if it is a reference: any that has the key `$ref`.
+    /// Parses an object as a reference; `None` if it has no key `$ref`.
     fn of(members: &[(Cow<'_, str>, Value)]) -> Result<Option<Self>, Problem> {
         if !members.iter().any(|(name, _)| name == KEY) {
             return Ok(None);
@@ -92,8 +87,8 @@ impl Reference {
         Ok(operation.map(|operation| Self { operation, row, place }))
     }
 
-    /// What a part of a path's `{id}` says, if it is a reference: any that begins with `$ref`. A record
-    /// that is really called so is reached with an encoded `$`.
+    /// Parses a part of a path's `{id}` as a reference; `None` if it does not begin with `$ref`. For a record whose key
+    /// really begins so, callers encode the `$`.
     fn spelled(part: &str, place: Place) -> Result<Option<Self>, Problem> {
         let Some(rest) = part.strip_prefix(KEY) else {
             return Ok(None);
@@ -120,12 +115,12 @@ fn malformed(part: &str) -> Problem {
     invalid(format!("The reference can't be read at {}.", shown(part))).with_hint(SPELLINGS)
 }
 
-/// What of an id is encoded in a path: also `_`, lest the record `_schema` be taken for the schema. The
-/// commas of a whole id separate its parts.
+/// Characters of an id that are encoded in a path: also `_`, so that the id `_schema` is not the route. The commas of a
+/// whole id separate its parts.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
-/// The path `/api/v1/crud/{db}/{table}/{id}` with the references of its `{id}` replaced.
+/// Replaces the references in the `{id}` of a path `/api/v1/crud/{db}/{table}/{id}`.
 pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     let Some((at, id)) = path
         .rsplit_once('/')
@@ -148,7 +143,7 @@ pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, 
     Ok(Cow::Owned([&path[..at], &parts.join(",")].concat()))
 }
 
-/// Parts of a path with an `{id}`, the empty one before the first `/` included.
+/// Number of segments of a path with an `{id}`, including the empty one before the first `/`.
 const ID_SEGMENT: usize = 7;
 
 fn segment(json: &str, place: Place) -> String {
@@ -163,8 +158,8 @@ fn segment(json: &str, place: Place) -> String {
     utf8_percent_encode(&text, encoded).to_string()
 }
 
-/// The text of a body with its references replaced: where a field's value stands in what is stored, and
-/// anywhere in conditions. `path` is the operation's.
+/// Replaces the references in a body: as values of fields to store, and anywhere in conditions. `path` is the
+/// operation's path.
 pub(super) fn in_body<'a>(
     action: Action,
     path: &str,
@@ -174,11 +169,11 @@ pub(super) fn in_body<'a>(
     let Value::Object(text) = body else {
         return Ok(body.to_json());
     };
-    // A key may be written with escapes; most bodies have neither, and are not taken apart here.
+    // A key may be written with escapes. Most bodies contain neither.
     if !text.contains("\"$ref\"") && !text.contains("\\u") {
         return Ok(Cow::Borrowed(text));
     }
-    // What can't be taken apart is left to the operation's own parser to refuse.
+    // The operation's own parser will refuse a body that can't be parsed.
     let Ok(members) = json::members(text) else {
         return Ok(Cow::Borrowed(text));
     };
@@ -196,7 +191,7 @@ pub(super) fn in_body<'a>(
     .map(Cow::Owned)
 }
 
-/// An object, member by member.
+/// Replaces references in an object, member by member.
 fn object<'v>(
     members: &'v [(Cow<'_, str>, Value)],
     mut replace: impl FnMut(&str, &'v Value) -> Result<Cow<'v, str>, Problem>,
@@ -214,7 +209,7 @@ fn object<'v>(
     Ok(out)
 }
 
-/// A list, item by item.
+/// Replaces references in a list, item by item.
 fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) -> Result<String, Problem> {
     let Ok(items) = json::items(text, usize::MAX) else {
         return Ok(text.to_owned());
@@ -230,7 +225,7 @@ fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) 
     Ok(out)
 }
 
-/// A field's value: the value itself may be a reference, what is inside of it may not.
+/// Replaces a field's value if it is a reference; a reference inside it is not replaced.
 fn stored<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     if let Value::Object(text) = value
         && let Ok(members) = json::members(text)
@@ -241,7 +236,7 @@ fn stored<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Pro
     Ok(value.to_json())
 }
 
-/// Rows of `batchData`.
+/// Replaces references in the rows of `batchData`.
 fn rows<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     let Value::List(text) = value else {
         return Ok(value.to_json());
@@ -249,7 +244,7 @@ fn rows<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Probl
     list(text, |item| row(item, fill)).map(Cow::Owned)
 }
 
-/// An object of fields to store.
+/// Replaces references in an object of fields to store.
 fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
     match value {
         Value::Object(text) => match json::members(text) {
@@ -260,7 +255,7 @@ fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
     }
 }
 
-/// A map of fields to conditions: its keys are the caller's fields, whatever they are called.
+/// Replaces references in conditions by field. Its keys are field names, even `$ref`.
 fn conditions<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     match value {
         Value::Object(text) => match json::members(text) {
@@ -271,7 +266,7 @@ fn conditions<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>,
     }
 }
 
-/// A part of conditions, at any depth.
+/// Replaces references in a part of conditions, at any depth.
 fn anywhere<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     match value {
         Value::Object(text) => {

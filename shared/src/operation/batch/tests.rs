@@ -1,5 +1,3 @@
-//! What batches mean, told by example.
-
 mod references;
 
 use super::*;
@@ -61,7 +59,7 @@ fn an_operation_means_the_same_in_a_batch_as_alone() {
     }
 }
 
-/// Operations that are refused, and how.
+/// Operations that are refused, with their errors.
 const FAULTY: &[(&str, ErrorCode)] = &[
     ("5", ErrorCode::InvalidBody),
     ("{}", ErrorCode::InvalidBody),
@@ -131,7 +129,7 @@ fn a_batch_holds_a_thousand_operations_and_no_more() {
 
 #[test]
 fn small_operations_that_would_take_gigabytes_together_are_refused() {
-    // Rows that name a field each: 900 of them have 810,000 cells, in 12 KB.
+    // Rows that each name a new field: 900 of them have 810,000 cells, in 12 KB.
     let rows: Vec<String> = (0..900).map(|at| format!(r#"{{"f{at}": 1}}"#)).collect();
     let wide = format!(r#"{{"method": "POST", "path": "a/b", "body": {{"batchData": [{}]}}}}"#, rows.join(","));
     assert!(of(&[&wide, &wide]).is_ok());

@@ -1,11 +1,11 @@
-//! The names of operators: one table.
+//! The names of operators.
 
 use super::parse::invalid;
 use super::{Comparison, MatchMode, Place};
 use crate::error::{Problem, nearest};
 use crate::ident::shown;
 
-/// An operator as callers name it. The word "not" in front of one is a flag of its own.
+/// An operator, without its negation.
 #[derive(Clone, Copy)]
 pub(super) enum Operator {
     Compare(Comparison),
@@ -18,7 +18,7 @@ pub(super) enum Operator {
     Match(MatchMode),
 }
 
-/// Every name of an operator, upper-case: the operator, and whether it is negated.
+/// All names in upper case, their operators, and whether they negate.
 const OPERATORS: &[(&str, Operator, bool)] = {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, NullSafeEqual};
     use Operator::{Between, Compare, In, IsNull, Like, Match, Regexp, Text};
@@ -64,7 +64,7 @@ pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
     OPERATORS.iter().find(|(name, ..)| *name == folded).map(|(_, operator, negated)| (*operator, *negated)).ok_or_else(
         || {
             let near = match folded.as_str() {
-                // Nearest to `<=>` and `<=`, by letters; meant are these.
+                // The most similar names would be `<=>` and `<=`.
                 "=>" => Some(">="),
                 "=<" => Some("<="),
                 _ => nearest(&folded, OPERATORS.iter().map(|(name, ..)| *name)),

@@ -1,4 +1,4 @@
-//! How conditions are spelled: operators by name, operands as scalars or lists, nested groups.
+//! The syntax of conditions: named operators, scalar or list operands, nested groups.
 
 use super::operator::{Operator, operator};
 use super::{Comparison, Condition, Joiner, Test};
@@ -20,7 +20,7 @@ impl Joiner {
     }
 }
 
-/// `AND` or `OR`, any case.
+/// Parses `AND` or `OR` in any case.
 pub(in crate::operation) fn joiner(name: &str, value: &Value) -> Result<Joiner, Problem> {
     match value {
         Value::Text(word) if word.eq_ignore_ascii_case("AND") => Ok(Joiner::And),
@@ -33,13 +33,13 @@ pub(super) fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidFilter, message)
 }
 
-/// Counts conditions while they are read, so that no request holds too many.
+/// Parses conditions and counts them, to enforce the limit.
 struct Reader {
     count: usize,
 }
 
 impl Condition {
-    /// Reads the option `query`; `None` if it holds no condition.
+    /// Parses the option `query`; `None` if it has no condition.
     pub(in crate::operation) fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
         let Value::Object(text) = query else {
             return Err(invalid(format!("The option query must be an object of conditions, not {}.", query.kind())));
@@ -48,7 +48,7 @@ impl Condition {
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
-    /// Reads a list such as `deleteKeyValues`, by its name; it holds at least one condition.
+    /// Parses a list such as `deleteKeyValues`, which must not be empty.
     pub(in crate::operation) fn from_key_values(name: &str, list: &Value, joiner: Joiner) -> Result<Self, Problem> {
         let expected = format!("{name} must be a list of {{key, value, operator?}}");
         let Value::List(text) = list else {
@@ -75,7 +75,7 @@ impl Condition {
     }
 }
 
-/// How a condition compares with what looks like a condition itself.
+/// Hint for a value that was taken for a condition.
 const AS_VALUE: &str = "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
 
 fn too_many() -> Problem {
@@ -184,7 +184,7 @@ impl Reader {
     }
 }
 
-/// `{key, value, operator?}` of the list of this name.
+/// Parses an item `{key, value, operator?}` of a list.
 fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
     let members = json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
     let (mut key, mut value) = (None, None);
@@ -230,7 +230,7 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
 fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Bool(flag) => Ok(*flag),
-        // In bracket form all is text, and PHP writes 1 and 0.
+        // In bracket form all values are text, and PHP writes 1 and 0.
         Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
         Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
         other => {
@@ -247,7 +247,7 @@ fn negate(condition: Condition, negated: bool) -> Condition {
     }
 }
 
-/// Tests of one field that still lack it: one, or several of a list operand, joined.
+/// Tests whose field is not yet known: one, or several joined ones from a list operand.
 enum Tests {
     One(Test),
     Not(Test),
@@ -255,7 +255,7 @@ enum Tests {
 }
 
 impl Tests {
-    /// The condition on a field; a negated operator negates each of several tests.
+    /// Returns the condition on a field. If the operator is negated, each of several tests is.
     fn of(self, field: FieldRef, negated: bool) -> Condition {
         match self {
             Self::One(test) => negate(Condition::Test(field, test), negated),
@@ -267,7 +267,7 @@ impl Tests {
     }
 }
 
-/// Gives an operator its operand.
+/// Applies an operator to its operand.
 fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result<Tests, Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     if let Value::List(text) = &value {

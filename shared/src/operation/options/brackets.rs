@@ -1,5 +1,5 @@
-//! Bracket form, `a[b]=c`, `a[]=x`, `a[0]=x`, as axios, qs and PHP's `http_build_query` write objects and lists: parts
-//! grow into a tree, and the tree is read as JSON. What an option means is not known here.
+//! Bracket form, `a[b]=c`, `a[]=x`, `a[0]=x`, as axios, qs and PHP's `http_build_query` write objects and lists. Builds
+//! a tree of the parameters and converts it to JSON. Knows no option's meaning.
 
 use super::{Options, repeated};
 use crate::error::{ErrorCode, Problem};
@@ -7,13 +7,13 @@ use crate::ident::shown;
 use crate::json::Value;
 use crate::limits::JSON_NESTING_MAX_LEVELS;
 
-/// The options that are written in brackets, in the order in which each began.
+/// The options in bracket form, in order of their first parameters.
 #[derive(Default)]
 pub(super) struct Brackets(Vec<(String, Node)>);
 
 impl Brackets {
-    /// Takes a parameter if its name is in bracket form, and says whether it is. One without `=` is null: qs writes
-    /// null so with `strictNullHandling`, and nobody writes empty text so.
+    /// Adds a parameter and returns `true`, or returns `false` if its name is not in bracket form. One without `=` is
+    /// null, as qs writes it with `strictNullHandling`.
     pub(super) fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, Problem> {
         let Some((root, path)) = split(name) else {
             return Ok(false);
@@ -36,7 +36,7 @@ impl Brackets {
     }
 }
 
-/// Why a part does not fit the tree.
+/// Why a parameter does not fit the tree.
 enum Fault {
     Repeated,
     Unnumbered,
@@ -50,7 +50,7 @@ fn unnumbered(name: &str) -> Problem {
     .with_hint("Number the objects: name[0][key]=…&name[1][key]=… (in qs: arrayFormat indices).")
 }
 
-/// `a[b][c]` → (`a`, [`b`, `c`]); `None` if it is no bracket form.
+/// Splits `a[b][c]` into `a` and [`b`, `c`]; `None` if the name is not in bracket form.
 fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     let (root, rest) = name.split_once('[')?;
     let inner = rest.strip_suffix(']')?;
@@ -59,9 +59,8 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     sound.then_some((root, path))
 }
 
-/// A tree grown from bracket forms. A level whose keys are empty or count 0, 1, 2 … is a list.
+/// A node of the tree. A map whose keys are empty or 0, 1, 2, … is a list.
 enum Node {
-    /// A text, or null.
     Leaf(Option<String>),
     Map(Vec<(String, Node)>),
 }
@@ -71,12 +70,12 @@ impl Node {
         let (Self::Map(members), Some((key, rest))) = (self, path.split_first()) else {
             return Err(Fault::Repeated);
         };
-        // `a[]=x&a[]=y` appends; any other key stands once.
+        // `a[]=x&a[]=y` appends; any other key must occur once.
         let key = if key.is_empty() {
             if let Some(inner) = rest.first()
                 && !members.iter().all(|(_, member)| member.has(inner))
             {
-                // `a[][b]=x&a[][c]=y` may be one object or two; a repeated `b` can only be of the next.
+                // `a[][b]=x&a[][c]=y` may be one object or two; only a repeated `b` surely begins the next.
                 return Err(Fault::Unnumbered);
             }
             members.len().to_string()
@@ -141,7 +140,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The index of a list's item, as clients write it: digits without a sign or a leading zero.
+/// Parses a list index: digits without a sign or a leading zero.
 fn index(name: &str) -> Option<usize> {
     let index: usize = name.parse().ok()?;
     (index.to_string() == name).then_some(index)
@@ -160,7 +159,7 @@ mod tests {
     use super::super::pairs;
     use crate::json::Value;
 
-    /// The options of a query string as one JSON text, or the refusal.
+    /// Returns the options of a query string as text, or the problem.
     fn read(query: &str) -> String {
         match pairs(Some(query), &[]) {
             Ok(options) => {

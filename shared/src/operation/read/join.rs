@@ -1,4 +1,4 @@
-//! `join`: records of other tables beside those of the root.
+//! `join`: other tables to read together with the main one.
 
 use super::select::{Selection, selection};
 use crate::error::{Problem, nearest};
@@ -11,29 +11,24 @@ use crate::operation::filter::{Joiner, joiner};
 use crate::operation::options;
 use std::hash::{Hash, Hasher};
 
-/// A joined table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Join {
-    /// The table, of the same database as the root.
+    /// A table of the same database as the main table.
     pub table: TableName,
-    /// The name it goes by in this read, if not its own.
+    /// Its alias in this read.
     pub alias: Option<TableName>,
-    /// Which records stay that have no partner.
     pub kind: JoinKind,
-    /// What partners have in common; at least one.
+    /// The join conditions; at least one.
     pub matches: Vec<Match>,
-    /// Whether all of these must hold, or one.
+    /// Whether all conditions must hold, or one.
     pub joiner: Joiner,
-    /// Which of its fields come out.
     pub select: Selection,
-    /// How they come out.
     pub form: JoinForm,
 }
 
-/// Which records stay that have no partner.
+/// Which records without a match are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinKind {
-    /// None.
     Inner,
     /// Those of the tables before.
     Left,
@@ -41,34 +36,32 @@ pub enum JoinKind {
     Right,
 }
 
-/// How a joined table's fields come out.
+/// How a joined table's fields are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinForm {
-    /// Beside the root's.
+    /// Beside the main table's fields.
     Flat,
-    /// In an object under the table's name.
+    /// In an object named after the table or its alias.
     Nested,
 }
 
-/// What a record and its partner have in common.
+/// One join condition.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Match {
-    /// A field: bare, of the root.
+    /// Without a table: a field of the main table.
     pub source: FieldRef,
-    /// What it equals.
     pub target: Target,
 }
 
-/// What the source of a match equals.
+/// What the source field must equal.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Target {
-    /// A field: bare, of the joined table.
+    /// Without a table: a field of the joined table.
     Field(FieldRef),
-    /// A value.
     Literal(Value),
 }
 
-/// The order of the matches has no meaning.
+/// Ignores the order of the conditions.
 impl Hash for Join {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { table, alias, kind, matches, joiner, select, form } = self;
@@ -78,7 +71,7 @@ impl Hash for Join {
     }
 }
 
-/// The four kinds of the interface, and other names of theirs.
+/// All names of the join types.
 const KINDS: [(&str, JoinKind); 9] = [
     ("INNER JOIN", JoinKind::Inner),
     ("JOIN", JoinKind::Inner),
@@ -94,7 +87,7 @@ const KINDS: [(&str, JoinKind); 9] = [
 const PARTS: [&str; 8] = ["tableName", "alias", "joinType", "match", "operator", "selectFields", "omitFields", "nest"];
 const MATCH_PARTS: [&str; 3] = ["source", "target", "targetLiteral"];
 
-/// Reads the option: a list, or one join alone.
+/// Parses the option: a list of joins, or a single one.
 pub(super) fn joins(value: &Value) -> Result<Vec<Join>, Problem> {
     const EXPECTED: &str = "a list of {tableName, joinType, match, …}";
     let items = match value {
@@ -152,7 +145,7 @@ fn join(text: &str) -> Result<Join, Problem> {
     })
 }
 
-/// Whether a list names nothing: the joined table is there to be matched, and shows no field.
+/// Returns whether the value is an empty list: the joined table is only matched, and none of its fields returned.
 fn is_empty(value: &Value) -> bool {
     matches!(value, Value::List(text) if text.get(1..).is_some_and(|rest| rest.trim_start().starts_with(']')))
 }

@@ -7,27 +7,21 @@ use crate::limits::ORDER_MAX_STEPS;
 use crate::operation::field::FieldRef;
 use crate::operation::options;
 
-/// One step of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
-    /// The field: one that comes out, by its name there, or one of a table.
+    /// A returned field, by its name or alias, or a field of a table.
     pub field: FieldRef,
-    /// Its direction.
     pub direction: Direction,
 }
 
-/// A direction of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Smallest first.
     Ascending,
-    /// Largest first.
     Descending,
 }
 
 const PARTS: [&str; 3] = ["field", "strategy", "tableName"];
 
-/// Reads the option.
 pub(in crate::operation) fn orders(value: &Value) -> Result<Vec<Order>, Problem> {
     match value {
         Value::Object(text) => Ok(vec![order(text)?]),
@@ -80,7 +74,7 @@ fn order(text: &str) -> Result<Order, Problem> {
     Ok(Order { field: of_table(table, field)?, direction })
 }
 
-/// A field beside a table's name.
+/// Combines `tableName` and a field, of which only one may name the table.
 pub(super) fn of_table(table: Option<TableName>, field: FieldRef) -> Result<FieldRef, Problem> {
     match (table, field.table()) {
         (None, _) => Ok(field),

@@ -1,4 +1,4 @@
-//! `fullTextSearch`: records that hold the words of a term, the best ones first.
+//! `fullTextSearch`: finds records by words, best matches first.
 
 use crate::error::Problem;
 use crate::fingerprint::unordered;
@@ -9,20 +9,17 @@ use crate::operation::filter::MatchMode;
 use crate::operation::options;
 use std::hash::{Hash, Hasher};
 
-/// A full-text search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// The fields, of one table, which one FULLTEXT index holds together.
+    /// Fields of one table that together have a FULLTEXT index.
     pub fields: Vec<FieldRef>,
-    /// What is looked for.
     pub term: String,
-    /// How the term is read.
     pub mode: MatchMode,
-    /// The name under which each record's score comes out.
+    /// The name under which each record's score is returned.
     pub score_alias: Option<FieldName>,
 }
 
-/// The order of the fields has no meaning.
+/// Ignores the order of the fields.
 impl Hash for Search {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { fields, term, mode, score_alias } = self;
@@ -33,7 +30,6 @@ impl Hash for Search {
 
 const PARTS: [&str; 4] = ["fields", "searchTerm", "mode", "scoreAlias"];
 
-/// Reads the option.
 pub(super) fn search(value: &Value) -> Result<Search, Problem> {
     let Value::Object(text) = value else {
         return Err(options::wrong("fullTextSearch", "an object {fields, searchTerm, mode?, scoreAlias?}", value));

@@ -1,4 +1,4 @@
-//! `selectFields` and `omitFields`: which fields come out, under which names, aggregated or not.
+//! `selectFields` and `omitFields`: which fields and aggregates are returned, and under which names.
 
 use super::order::of_table;
 use crate::error::{Problem, nearest};
@@ -10,19 +10,18 @@ use crate::operation::options;
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
-/// Which fields come out.
+/// The fields that a read returns.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// All, in the table's order.
+    /// All fields, in the table's order.
     #[default]
     All,
-    /// These, in this order.
+    /// These fields, in this order.
     Only(Vec<Selected>),
-    /// All but these.
     Except(Vec<FieldRef>),
 }
 
-/// The order of what is left out has no meaning.
+/// Ignores the order of omitted fields.
 impl Hash for Selection {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);
@@ -34,44 +33,34 @@ impl Hash for Selection {
     }
 }
 
-/// One thing that comes out.
+/// One returned value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selected {
-    /// What it is.
     pub what: What,
-    /// The name it comes out under, if not its own.
+    /// `None`: its own name.
     pub alias: Option<FieldName>,
 }
 
-/// A field, or what is computed from all of its group's records.
+/// A field, or an aggregate over the records of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum What {
-    /// A field's value.
     Field(FieldRef),
-    /// An aggregate over a field.
     Aggregate(Aggregate, FieldRef),
-    /// The number of records.
     CountAll,
 }
 
-/// What is computed from the values of a field; NULL is never counted.
+/// An aggregate function over a field's values, which ignores NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aggregate {
-    /// How many values.
     Count,
-    /// How many different values.
     CountDistinct,
-    /// Their sum.
     Sum,
-    /// Their mean.
     Avg,
-    /// The smallest.
     Min,
-    /// The largest.
     Max,
 }
 
-/// Every aggregate by its name.
+/// All aggregates by name.
 const AGGREGATES: [(&str, Aggregate); 6] = [
     ("COUNT", Aggregate::Count),
     ("COUNT_DISTINCT", Aggregate::CountDistinct),
@@ -82,10 +71,10 @@ const AGGREGATES: [(&str, Aggregate); 6] = [
 ];
 
 const PARTS: [&str; 4] = ["fieldName", "tableName", "alias", "aggregate"];
-/// What a count of records is counted of.
+/// The field name that counts records.
 const EVERYTHING: &str = "*";
 
-/// Reads the two options, of which only one may be given; `name` is that of the option they stand in.
+/// Parses the two options, of which only one may be given.
 pub(super) fn selection(select: Option<&Value>, omit: Option<&Value>) -> Result<Selection, Problem> {
     match (select, omit) {
         (Some(_), Some(_)) => Err(options::invalid("The options selectFields and omitFields exclude each other.")),
@@ -164,7 +153,7 @@ fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
 }
 
 impl Aggregate {
-    /// The name under which it comes out, before the field's, if it is given none.
+    /// Returns the prefix that makes the default name of a field's aggregate.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {

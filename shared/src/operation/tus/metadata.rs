@@ -1,7 +1,5 @@
-//! `Upload-Metadata`: what a resumable upload's file will be.
-//!
-//! Clients name things in their own ways, and add what is of use to themselves alone: of several names for one
-//! thing the first in these lists counts, and a key that means nothing here is passed over.
+//! `Upload-Metadata`: name, folder, type and visibility of a resumable upload's file.
+//! Clients use several names for some keys: the first in each list here counts. Unknown keys are ignored.
 
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
@@ -11,7 +9,7 @@ use crate::upload::{Existing, Label, Visibility, flag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Pictures that are decoded. A caller who names only the type of another one has not asked for a thumbnail.
+/// Types that count as images if only the type is given: those that are decoded for thumbnails.
 const PICTURES: [&str; 11] = [
     "image/jpeg",
     "image/png",
@@ -26,28 +24,23 @@ const PICTURES: [&str; 11] = [
     "image/avif",
 ];
 
-/// What an upload will be once its last byte is there.
+/// The file that an upload becomes when complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TusFile {
-    /// What it is to be called.
     pub name: MediaName,
-    /// Where it goes.
     pub folder: FolderPath,
-    /// What it is to be taken for.
     pub kind: MediaKind,
-    /// What it is said to be.
+    /// The declared type.
     pub label: Option<Label>,
-    /// What becomes of a file that has its name.
     pub existing: Existing,
-    /// Who may read it.
     pub visibility: Visibility,
 }
 
 impl TusFile {
-    /// Reads the header: pairs of a key and a value in base64, with commas between them.
+    /// Parses the header: comma-separated pairs of a key and a base64 value.
     ///
     /// # Errors
-    /// `invalid_body`, naming the key at fault.
+    /// `invalid_body`.
     pub fn from_metadata(header: &str) -> Result<Self, Problem> {
         let pairs = Pairs::read(header)?;
         let Some(name) = pairs.text(&["filename", "name"])? else {
@@ -80,7 +73,7 @@ impl TusFile {
     }
 }
 
-/// The pairs, their values decoded.
+/// Keys with their decoded values.
 struct Pairs<'a>(Vec<(&'a str, Vec<u8>)>);
 
 impl<'a> Pairs<'a> {
@@ -92,7 +85,7 @@ impl<'a> Pairs<'a> {
             )));
         }
         let mut pairs: Vec<(&str, Vec<u8>)> = Vec::new();
-        // No metadata at all is none, but a comma stands between two pairs.
+        // An empty header has no pairs; an empty pair between commas is an error.
         for pair in header.split(',').filter(|_| !header.trim().is_empty()) {
             let pair = pair.trim_matches(' ');
             let (key, value) = pair.split_once(' ').unwrap_or((pair, ""));
@@ -111,7 +104,7 @@ impl<'a> Pairs<'a> {
         Ok(Self(pairs))
     }
 
-    /// The value of the first of these keys that has one.
+    /// Returns the value of the first of these keys that has one; `None` if none has.
     fn text(&self, keys: &[&str]) -> Result<Option<String>, Problem> {
         let value = |key: &&str| {
             let found = self.0.iter().find(|(known, _)| known == key);
@@ -125,7 +118,7 @@ impl<'a> Pairs<'a> {
         Ok(Some(text))
     }
 
-    /// Whether something is asked for. The protocol lets a key without a value stand for itself.
+    /// Parses a boolean. A key without a value is true.
     fn switch(&self, key: &str) -> Result<bool, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
         let word = match found {

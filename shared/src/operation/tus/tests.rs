@@ -1,5 +1,3 @@
-//! What the protocol's requests are taken for.
-
 use super::*;
 use crate::key::Access;
 use crate::media::{FolderPath, MediaKind};

@@ -1,4 +1,4 @@
-//! Deletes: one record by its id, or all that satisfy conditions.
+//! Deletes: one record by its id, or all that match conditions.
 
 use super::body;
 use super::key_values::{FOR_DELETE, KeyValues};
@@ -9,25 +9,20 @@ use crate::operation::filter::Condition;
 use crate::operation::options::{self, Options};
 use crate::operation::{RecordId, TablePath};
 
-/// Records to delete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
-    /// The table.
     pub table: TablePath,
-    /// Which records.
     pub target: Target,
 }
 
-/// Which records an update or a delete means: never all by omission.
+/// The records that an update or a delete changes: never all by omission.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// The one with this id.
     Record(RecordId),
-    /// Those that satisfy this.
     Matching(Condition),
 }
 
-/// What the head of a delete already says.
+/// The parts of a delete that its head contains.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct DeleteHead {
     id: Option<RecordId>,

@@ -1,23 +1,22 @@
-//! What the head of an insert already says.
+//! The parts of an insert that its head contains.
 
 use super::once::IdempotencyKey;
 use crate::error::Problem;
 use crate::json::Value;
 use crate::operation::options::{self, Options};
 
-/// What becomes of a row when a unique key already holds one of its values.
+/// What happens to a row that violates a unique key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
-    /// The insert fails, and nothing is inserted.
+    /// The whole insert fails.
     #[default]
     Refuse,
-    /// The record that is there takes the row's values.
+    /// The existing record is updated with the row's values.
     Update,
-    /// The record that is there stays as it is, and the row is left out.
+    /// The existing record is kept, and the row skipped.
     Ignore,
 }
 
-/// The options of an insert, and its `Idempotency-Key`.
 #[derive(Clone, Debug, Default)]
 pub(in crate::operation) struct InsertHead {
     pub(super) on_conflict: OnConflict,

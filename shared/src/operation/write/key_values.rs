@@ -1,26 +1,23 @@
-//! Lists of `{key, value, operator?}` that say which records a write means, with the word that joins
-//! them. An update and a delete differ only in what theirs are called.
+//! The lists of `{key, value, operator?}`, with their joiner, that select the records of a write. Updates and deletes
+//! use different names for them.
 
 use crate::error::Problem;
 use crate::json::Value;
 use crate::operation::filter::{self, Condition, Joiner};
 
-/// What a list and its joiner are called.
+/// The names of a list and its joiner.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// The list.
     pub(super) list: &'static str,
-    /// `AND` or `OR` between its items.
+    /// The option that is `AND` or `OR`.
     pub(super) joiner: &'static str,
 }
 
-/// Those of an update.
 pub(super) const FOR_UPDATE: Names = Names { list: "updateKeyValues", joiner: "updateKeyValuesOperator" };
 
-/// Those of a delete.
 pub(super) const FOR_DELETE: Names = Names { list: "deleteKeyValues", joiner: "deleteKeyValuesOperator" };
 
-/// The list and its joiner, wherever they stood.
+/// A list and its joiner, from the body or the URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyValues {
     list: Option<Value>,
@@ -28,7 +25,7 @@ pub(super) struct KeyValues {
 }
 
 impl KeyValues {
-    /// Takes them from members or options of which nothing else may be among them.
+    /// Takes the list and its joiner from members or options, and refuses any other.
     pub(super) fn collect(
         names: &Names,
         members: impl IntoIterator<Item = (String, Value)>,
@@ -47,12 +44,11 @@ impl KeyValues {
         Ok(collected)
     }
 
-    /// Whether neither was given.
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_none() && self.joiner.is_none()
     }
 
-    /// What they mean; `None` without a list.
+    /// Parses the conditions; `None` without a list.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
         let joiner = match &self.joiner {
             Some(value) => filter::joiner(names.joiner, value)?,

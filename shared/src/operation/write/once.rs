@@ -1,5 +1,4 @@
-//! Inserts that happen once, however often they are sent: the `Idempotency-Key`, and what makes two
-//! requests the same.
+//! Idempotent inserts: the `Idempotency-Key`, and the fingerprint that makes two requests the same.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::IDEMPOTENCY_KEY_MAX_BYTES;
@@ -8,21 +7,20 @@ use crate::operation::write::OnConflict;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// A SHA-256.
 pub type Hash = [u8; 32];
 
 /// The value of an `Idempotency-Key`: a string of structured fields (RFC 8941, section 3.3.3), or visible ASCII
-/// characters without its quotes. `"k"` and `k` are the same key.
+/// characters without quotes. `"k"` and `k` are the same key.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::operation) struct IdempotencyKey {
     key: String,
-    /// What the header said, if that is not the key itself.
+    /// The header's value, if it differs from the key.
     quoted: Option<Box<str>>,
 }
 
 impl IdempotencyKey {
     pub(in crate::operation) fn parse(text: &str) -> Result<Self, Problem> {
-        // White space around a header's value is no part of it (RFC 9110, section 5.5).
+        // White space around a header's value is not part of it (RFC 9110, section 5.5).
         let text = text.trim_matches([' ', '\t']);
         let read = match text.strip_prefix('"') {
             Some(rest) => string(rest).ok_or("is no string in double quotes"),
@@ -46,8 +44,8 @@ impl IdempotencyKey {
     }
 }
 
-/// The content of a string of structured fields whose first quote was read: printable ASCII, in which `\"` and `\\`
-/// are escaped.
+/// Parses a string of structured fields after its first quote: printable ASCII, with the escapes `\"` and `\\`. `None`
+/// if malformed.
 fn string(rest: &str) -> Option<String> {
     let mut content = String::with_capacity(rest.len());
     let mut chars = rest.chars();
@@ -67,7 +65,7 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// Says that an insert happens once, and which one it is.
+/// The identity of an idempotent insert.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Once {
     key: Hash,
@@ -83,7 +81,7 @@ impl Once {
             OnConflict::Ignore => "ignore",
         };
         let mut fingerprint = Sha256::new();
-        // Names hold no NUL.
+        // Names contain no NUL.
         for part in [table.database.as_str(), table.table.as_str(), option] {
             fingerprint.update(part.as_bytes());
             fingerprint.update([0]);
@@ -96,19 +94,19 @@ impl Once {
         }
     }
 
-    /// What the key is known by.
+    /// SHA-256 of the key.
     #[must_use]
     pub fn key(&self) -> &Hash {
         &self.key
     }
 
-    /// The hash that earlier builds knew the key by, if it was another one: they hashed the quotes too.
+    /// Returns the hash that earlier versions used for the key, if it differs: they hashed the quotes too.
     #[must_use]
     pub fn former_key(&self) -> Option<&Hash> {
         self.former_key.as_ref()
     }
 
-    /// What the request is known by: table, options and body, byte by byte.
+    /// SHA-256 of the request: table, options and body.
     #[must_use]
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint

@@ -1,5 +1,3 @@
-//! What references mean, told by example.
-
 use super::{AUTHOR, TAGS, alone, of};
 use crate::error::ErrorCode;
 use crate::json::Value;
@@ -8,7 +6,7 @@ use crate::operation::batch::{Place, Reference, invalid};
 use crate::operation::filter::{Comparison, Condition, Test};
 use crate::operation::write::Target;
 
-/// The operations with these ids in place of all references.
+/// Parses the operations and replaces their references by these ids.
 fn resolved(operations: &[&str], ids: &[&str]) -> Vec<Operation> {
     let batch = of(operations).unwrap();
     let mut id = |reference: Reference| Ok(ids[reference.operation + reference.row.unwrap_or(0)].to_owned());
