@@ -2,6 +2,7 @@
 
 mod batch;
 pub mod body;
+mod compression;
 pub mod cross_origin;
 mod etag;
 mod files;

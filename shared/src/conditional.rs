@@ -76,10 +76,11 @@ fn read(date: &str) -> Option<HttpDate> {
     date.trim().parse().ok()
 }
 
-/// Returns whether an `If-None-Match` names `tag` (with its quotes): by `*`, or in a list, weak or strong. Parsing
-/// stops at the first malformed tag.
+/// Returns whether an `If-None-Match` names `tag`, the value of an `ETag`: by `*`, or in a list. Weak and strong tags are
+/// equal here (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag.
 #[must_use]
 pub fn names(if_none_match: &str, tag: &str) -> bool {
+    let tag = tag.strip_prefix("W/").unwrap_or(tag);
     if_none_match.trim() == "*" || tags(if_none_match).any(|(listed, _)| listed == tag)
 }
 
@@ -202,5 +203,31 @@ mod tests {
             assert_eq!(read(date), read("Sun, 06 Nov 1994 08:49:37 GMT"), "{date}");
         }
         assert_eq!(read("yesterday"), None);
+    }
+
+    #[test]
+    fn a_tag_is_found_in_lists_weak_or_strong() {
+        for (header, expected) in [
+            ("*".to_owned(), true),
+            (" * ".to_owned(), true),
+            (TAG.to_owned(), true),
+            (format!("W/{TAG}"), true),
+            (format!("\"a\", {TAG}"), true),
+            (format!("\"a\",W/\"b\" ,\t{TAG},\"c\""), true),
+            (format!("\"a,b\", {TAG}"), true),
+            (format!(", ,{TAG}"), true),
+            (String::new(), false),
+            ("\"a\"".to_owned(), false),
+            ("\"*\"".to_owned(), false),
+            ("\"".to_owned(), false),
+            ("W/".to_owned(), false),
+            (TAG.trim_matches('"').to_owned(), false),
+            (format!("nonsense, {TAG}"), false),
+            (format!("w/{TAG}"), false),
+            (format!("\"x{}", &TAG[1..]), false),
+        ] {
+            assert_eq!(names(&header, TAG), expected, "{header}");
+            assert_eq!(names(&header, &format!("W/{TAG}")), expected, "{header}");
+        }
     }
 }

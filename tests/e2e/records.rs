@@ -3,6 +3,7 @@
 mod address;
 mod asking;
 mod batches;
+mod compression;
 mod conflict;
 mod counting;
 mod delete;
@@ -36,6 +37,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let groups = [
         address::cases(),
         batches::cases(),
+        compression::cases(),
         conflict::cases(),
         counting::cases(),
         delete::cases(),

@@ -20,9 +20,10 @@ const FORWARDED_HOST: &str = "x-forwarded-host";
 /// Tells the origin the scheme of the caller's URL.
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
-/// Request headers that are not forwarded: those of the connection (RFC 9110, 7.6.1), those that the runtime writes, and
-/// those by which a caller could pass for another one.
-pub const NOT_FORWARDED: [&str; 20] = [
+/// Request headers that are not forwarded as they came: those of the connection (RFC 9110, 7.6.1), those that the host
+/// writes, and those by which a caller could pass for another one.
+pub const NOT_FORWARDED: [&str; 21] = [
+    "accept-encoding",
     "connection",
     "keep-alive",
     "proxy-authenticate",

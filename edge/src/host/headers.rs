@@ -28,6 +28,18 @@ pub(crate) fn seen_address(request: &Request) -> Option<String> {
     Reflect::get(&platform, &"clientIp".into()).ok()?.as_string()
 }
 
+/// Returns the codings in which the caller takes an answer. The platform replaces the header by what it can recode, and
+/// keeps the caller's own value. Without the header the runtime would ask for codings of its own.
+pub(crate) fn accepted_codings(request: &Request, head: &Head) -> String {
+    let platforms = head.headers.get("accept-encoding");
+    let callers = platforms.and_then(|_| {
+        let platform = Reflect::get(request, &"cf".into()).ok()?;
+        Reflect::get(&platform, &"clientAcceptEncoding".into()).ok()?.as_string()
+    });
+    let accepted = callers.or_else(|| platforms.map(str::to_owned));
+    accepted.filter(|accepted| !accepted.is_empty()).unwrap_or_else(|| "identity".to_owned())
+}
+
 /// Returns the head of a request to an origin. Cloudflare's own cache must not answer it: it would do so under another
 /// request's id.
 pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result<RequestInit, JsValue> {

@@ -256,7 +256,9 @@ impl Attempts<'_> {
             None => headers::seen_address(request),
             Some(_) => None,
         };
-        let sent = core::forwarded(head, incoming, access, seen.as_deref());
+        let accepted = headers::accepted_codings(request, head);
+        let mut sent = core::forwarded(head, incoming, access, seen.as_deref());
+        sent.push(("accept-encoding", &accepted));
         let init = headers::request_init(&incoming.method, &sent).map_err(|error| self.forwarding.refused(&error))?;
         if !body.is_undefined() {
             init.set_body(body);

@@ -1,8 +1,6 @@
-//! Tags of answers, of single records and of files, and whether a caller's list names them (RFC 9110,
-//! sections 8.8.3, 13.1.1 and 13.1.2).
+//! Tags of answers, of single records and of files (RFC 9110, section 8.8.3).
 
 use axum::http::HeaderValue;
-use shared::conditional;
 use twox_hash::XxHash3_128;
 use uuid::Uuid;
 
@@ -30,12 +28,6 @@ impl ETag {
         HeaderValue::try_from(self.0).ok()
     }
 
-    /// Whether an `If-None-Match` names it: by `*`, or in a list, weak or strong. What is no list of
-    /// tags names nothing.
-    pub(super) fn is_named_by(&self, if_none_match: &str) -> bool {
-        conditional::names(if_none_match, &self.0)
-    }
-
     /// The tag in its quotes.
     pub(super) fn as_str(&self) -> &str {
         &self.0
@@ -58,32 +50,5 @@ mod tests {
     fn the_tag_of_a_file_is_its_version() {
         let tag = ETag::of_sha256(&[0xab; 32]);
         assert_eq!(tag.as_str(), format!("\"{}\"", "ab".repeat(16)));
-    }
-
-    #[test]
-    fn a_tag_is_found_in_lists_weak_or_strong() {
-        let tag = ETag::of(b"record");
-        let own = tag.0.clone();
-        for (header, expected) in [
-            ("*".to_owned(), true),
-            (" * ".to_owned(), true),
-            (own.clone(), true),
-            (format!("W/{own}"), true),
-            (format!("\"a\", {own}"), true),
-            (format!("\"a\",W/\"b\" ,\t{own},\"c\""), true),
-            (format!("\"a,b\", {own}"), true),
-            (format!(", ,{own}"), true),
-            (String::new(), false),
-            ("\"a\"".to_owned(), false),
-            ("\"*\"".to_owned(), false),
-            ("\"".to_owned(), false),
-            ("W/".to_owned(), false),
-            (own.trim_matches('"').to_owned(), false),
-            (format!("nonsense, {own}"), false),
-            (format!("w/{own}"), false),
-            (format!("\"x{}", &own[1..]), false),
-        ] {
-            assert_eq!(tag.is_named_by(&header), expected, "{header}");
-        }
     }
 }

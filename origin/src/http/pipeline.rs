@@ -1,11 +1,12 @@
 //! The flow of every request to `/api/v1`: `admission::admit`, then the body, then the operation's handler. For operations on
-//! records that is `records::run`: `Tables::load`, `plan::build`, `sql`, `database::execute`, `respond`.
+//! records that is `records::run`: `Tables::load`, `plan::build`, `sql`, `database::execute`, `respond`. The answer is
+//! compressed last.
 
 use super::body::{self, Held};
-use super::records::{Extent, Terms};
+use super::records::Extent;
 use super::request_log::RequestRecord;
-use super::respond::Failed;
-use super::{batch, media, records, sql, tus};
+use super::respond::{self, Failed};
+use super::{batch, compression, media, records, sql, tus};
 use crate::app::App;
 use axum::Extension;
 use axum::body::Body;
@@ -52,19 +53,18 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
         BodyUse::None | BodyUse::Upload | BodyUse::Bytes => Held::default(),
     };
     let operation = pending.finish(held.bytes())?;
-    let terms = Terms {
-        extent: if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole },
-        if_none_match: head.if_none_match,
-    };
-    match operation {
+    let extent = if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole };
+    let response = match operation {
         // Boxed, so that the record's way does not carry room for theirs.
         Operation::Sql(call) => Box::pin(sql::run(app, &principal, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
         Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
         Operation::Tus(call) => Box::pin(tus::run(app, &principal, call, parts, content)).await,
         Operation::Describe(table) => Box::pin(records::describe(app, &principal, &table)).await,
-        operation => records::run(app, &principal, operation, terms, record).await,
-    }
+        operation => records::run(app, &principal, operation, extent, record).await,
+    };
+    let response = compression::compress(parts, response?).await;
+    Ok(respond::unless_known(response, head.if_none_match))
 }
 
 /// Reads the head of a request.

@@ -26,15 +26,6 @@ pub(super) use describe::describe;
 pub(super) use read::{not_found, several};
 pub(super) use tables::{Schema, Tables};
 
-/// What a caller wants of a read's answer, beside what the operation says.
-#[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
-    /// How much of it.
-    pub(super) extent: Extent,
-    /// The tags of what the caller has already.
-    pub(super) if_none_match: Option<&'a str>,
-}
-
 /// How much of an answer is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -50,10 +41,10 @@ pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
     operation: Operation,
-    terms: Terms<'_>,
+    extent: Extent,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let attempt = Attempt { app, principal, operation: &operation, terms, record };
+    let attempt = Attempt { app, principal, operation: &operation, extent, record };
     let tables = attempt.tables(Schema::Cached).await?;
     match attempt.once(&tables).await {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
@@ -100,7 +91,7 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     operation: &'a Operation,
-    terms: Terms<'a>,
+    extent: Extent,
     record: &'a RequestRecord,
 }
 

@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
+use shared::conditional;
 use shared::envelope;
 use shared::error::Problem;
 use shared::format::Format;
@@ -45,13 +46,10 @@ pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// 200 with one record, or 304 if the client has it already. Caches may store it, but must revalidate it each time.
-pub(super) fn record(body: Vec<u8>, format: Format, if_none_match: Option<&str>) -> Response {
+/// 200 with one record. Caches may store it, but must revalidate it each time.
+pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     let tag = ETag::of(&body);
-    let mut response = match if_none_match {
-        Some(known) if tag.is_named_by(known) => not_modified(),
-        _ => with_type(Body::from(body), format.content_type()),
-    };
+    let mut response = with_type(Body::from(body), format.content_type());
     let headers = response.headers_mut();
     headers.extend(tag.into_header().map(|tag| (header::ETAG, tag)));
     depends_on_accept(headers, "private, no-cache");
@@ -67,12 +65,18 @@ pub(super) fn list(mut response: Response) -> Response {
 fn depends_on_accept(headers: &mut HeaderMap, cache_control: &'static str) {
     let kept = HeaderValue::from_static(cache_control);
     headers.insert(header::CACHE_CONTROL, kept);
-    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
 }
 
-fn not_modified() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NOT_MODIFIED;
+/// Returns the answer, or 304 without its body if the client's list has its tag.
+pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) -> Response {
+    let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
+    if if_none_match.zip(tag).is_some_and(|(list, tag)| conditional::names(list, tag)) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.body_mut() = Body::empty();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+        response.headers_mut().remove(header::CONTENT_ENCODING);
+    }
     response
 }
 

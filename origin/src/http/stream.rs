@@ -44,11 +44,13 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     // The head and what is ready go out before anything can cut the answer short.
     let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
     let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(taken));
-    Body::from_stream(pieces.map(move |piece| {
+    let pieces = pieces.map(move |piece| {
         let _streaming = &guard;
         // An error here ends the connection without the answer's end: it never reads as whole.
         piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
-    }))
+    });
+    // Fused, since compression polls a body once more after its end.
+    Body::from_stream(pieces.fuse())
 }
 
 /// Passes chunks on until their end, or until the terms end the stream. Runs in a task of its own, since the body is not

@@ -203,6 +203,13 @@ async fn only_whole_and_short_successes_are_kept(_: Host) {
         }
         assert_eq!(kept.asked(), if is_kept { 2 } else { 3 }, "{rest}");
     }
+    // What is kept is not compressed, also if its caller takes a coding.
+    kept.db.behind("UPDATE t SET s = REPEAT('x', 5000) WHERE id = 2");
+    for is_kept in [false, true] {
+        let answer = kept.old("t/2?selectFields=s").header("accept-encoding", "zstd").send().await;
+        assert_eq!(answer.payload()["s"], "x".repeat(5_000));
+        assert_eq!(age(&answer).is_some_and(|_| kept.asked() == 0), is_kept, "{answer}");
+    }
     // A tag that the caller holds is answered with 304, from the cache and from the origin alike.
     let record = kept.old("t/1?selectFields=v").send().await;
     let tag = record.header("etag").expect("a tag").to_owned();

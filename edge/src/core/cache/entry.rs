@@ -113,7 +113,8 @@ impl Lookup {
         let is_file = self.file().is_some();
         let headers = head.headers.iter().filter(|(name, _)| match is_file {
             true => *name == "traceparent" || Some(*name) == client_address,
-            false => *name != "if-none-match",
+            // The cache holds answers without a coding.
+            false => !matches!(*name, "if-none-match" | "accept-encoding"),
         });
         head.headers = headers.chain(known_tag.map(|tag| ("if-none-match", tag))).collect();
         if is_file {

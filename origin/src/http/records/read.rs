@@ -29,7 +29,7 @@ impl Attempt<'_> {
             Operation::Read(read) => {
                 let counting = counting(&select, read, scope);
                 let (mut select, page) = self.paged(select, read, scope)?;
-                if self.terms.extent == Extent::Head {
+                if self.extent == Extent::Head {
                     // The first row tells all that a head can tell.
                     select.limit = Some(select.limit.unwrap_or(1).min(1));
                 }
@@ -40,7 +40,7 @@ impl Attempt<'_> {
                         layout,
                         format: read.format,
                         page,
-                        counting: counting.filter(|_| self.terms.extent == Extent::Whole),
+                        counting: counting.filter(|_| self.extent == Extent::Whole),
                     })),
                 })
             }
@@ -86,7 +86,7 @@ impl Attempt<'_> {
         let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
         let lease = self.lease().await?;
         let found = run::one(lease, statement, layout, format, effect, limit, progress).await?;
-        self.found(found, format)
+        answer(found, format)
     }
 
     pub(super) async fn by_key(&self, read: &SelectByKey) -> Result<Response, Failure> {
@@ -94,15 +94,7 @@ impl Attempt<'_> {
         let progress = self.record.progress();
         let coalescer = &self.app.coalescer;
         let found = coalescer.select_by_key(account, read, progress).await?;
-        self.found(found, read.format())
-    }
-
-    fn found(&self, found: Found, format: Format) -> Result<Response, Failure> {
-        match found {
-            Found::One(body) => Ok(respond::record(body, format, self.terms.if_none_match)),
-            Found::Nothing => Err(not_found().into()),
-            Found::Several => Err(several().into()),
-        }
+        answer(found, read.format())
     }
 
     pub(super) async fn many(&self, reading: Box<Reading>, effect: run::SessionEffect) -> Result<Response, Failure> {
@@ -110,7 +102,7 @@ impl Attempt<'_> {
         let progress = Arc::clone(self.record.progress());
         let content_type = reading.format.content_type();
         let chunks = run::many(self.lease().await?, reading, effect, limit, progress);
-        let answer = match self.terms.extent {
+        let answer = match self.extent {
             Extent::Head => respond::chunks_head(chunks, content_type).await?,
             Extent::Whole => {
                 let begin = || self.record.stream(self.principal);
@@ -136,6 +128,14 @@ impl Attempt<'_> {
         let unreadable =
             |error: serde_json::Error| Problem::internal("MariaDB's plan can't be shown.", error.to_string());
         Ok(respond::payload(&json.map_err(unreadable)?))
+    }
+}
+
+fn answer(found: Found, format: Format) -> Result<Response, Failure> {
+    match found {
+        Found::One(body) => Ok(respond::record(body, format)),
+        Found::Nothing => Err(not_found().into()),
+        Found::Several => Err(several().into()),
     }
 }
 

@@ -1,0 +1,60 @@
+//! Compresses answers of the API by tower-http, in the coding that the client prefers. Files, errors and heads are sent as
+//! they are.
+//!
+//! Not a layer of the router: a layer boxes the body of every answer, also of the many that are not compressed.
+
+use axum::body::{Body, HttpBody as _};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, Request, Version};
+use axum::response::Response;
+use shared::format::Format;
+use std::convert::Infallible;
+use std::future::ready;
+use tower::{Service as _, service_fn};
+use tower_http::CompressionLevel;
+use tower_http::compression::Compression;
+use tower_http::compression::predicate::SizeAbove;
+
+/// Bytes of an answer below which compression saves less than it costs: it fits into one packet anyway.
+const COMPRESSED_MIN_BYTES: u64 = 1_024;
+
+/// Returns the answer in the coding that the request prefers, if it is long enough. A stream is compressed as it is sent:
+/// whenever no further row is ready, the client gets what there is.
+pub(super) async fn compress(request: &Parts, response: Response) -> Response {
+    match request.headers.get(ACCEPT_ENCODING) {
+        Some(accepted) if accepted != "identity" && may_be_compressed(request, &response) => {
+            Box::pin(encode(accepted.clone(), response)).await
+        }
+        _ => response,
+    }
+}
+
+fn may_be_compressed(request: &Parts, response: &Response) -> bool {
+    let is_long = response.body().size_hint().exact().is_none_or(|bytes| bytes >= COMPRESSED_MIN_BYTES);
+    let is_form = |found: &HeaderValue| {
+        [Format::Envelope, Format::Csv, Format::NdJson].iter().any(|form| found == form.content_type())
+    };
+    // A client of HTTP/1.0 could not tell the end of a compressed answer from a broken connection.
+    is_long
+        && response.headers().get(CONTENT_TYPE).is_some_and(is_form)
+        && request.method != Method::HEAD
+        && request.version > Version::HTTP_10
+}
+
+async fn encode(accepted: HeaderValue, mut response: Response) -> Response {
+    let mut request = Request::new(());
+    request.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    let answer = service_fn(move |_| ready(Ok::<_, Infallible>(std::mem::take(&mut response))));
+    // At the fastest level: a higher one takes more of the processor than the rows took.
+    let mut compression = Compression::new(answer).quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(0));
+    let Ok(mut response) = compression.call(request).await;
+    // Each coding has bytes of its own, so that one tag of all is weak (RFC 9110, section 8.8.3.3).
+    if response.headers().contains_key(CONTENT_ENCODING)
+        && let Some(tag) = response.headers_mut().get_mut(ETAG)
+        && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())
+    {
+        *tag = weak;
+    }
+    response.map(Body::new)
+}
