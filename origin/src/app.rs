@@ -1,4 +1,6 @@
-//! What every request needs, put together once at the start.
+//! What every request needs, put together once at the start. Must not know HTTP.
+
+mod stream_slots;
 
 use crate::config::{BaseUrl, Config};
 use crate::database::admin::Admin;
@@ -7,10 +9,6 @@ use crate::database::idempotency;
 use crate::database::schema_cache::Catalog;
 use crate::database::{PoolSettings, Pools};
 use crate::embedded::Health;
-use crate::http::StreamSlots;
-use crate::http::body;
-use crate::http::cross_origin::CrossOrigin;
-use crate::http::origin_access::OriginAccess;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::resumable::{ResumableUploads, UploadTerms};
@@ -21,6 +19,7 @@ use crate::query::cursor::PageTokens;
 use crate::rates::Rates;
 use crate::shares::Shares;
 use crate::system::System;
+use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, KeyRegistry};
 use crate::system::projects::{ProjectError, Projects};
 use shared::ident::{DatabaseName, ProjectName, TableName};
@@ -32,11 +31,18 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use stream_slots::StreamSlots;
+
 /// How often idle connections are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How often receipts that are too old are looked for.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// Bytes of all JSON bodies in memory at once, beyond what a body may have uncounted: sixteen of the largest, each of
+/// which is parsed and bound in three or four copies. Keeps some hundred clients with a large body each from filling the
+/// memory together.
+pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// The service's parts.
 #[derive(Debug)]
@@ -57,12 +63,10 @@ pub struct App {
     pub public_url: Option<BaseUrl>,
     /// Signatures of private files' URLs.
     pub signer: Signer,
-    /// Who may call the origin.
-    pub access: OriginAccess,
+    /// What the edge proves itself by.
+    pub edge_secret: EdgeSecret,
     /// How often each key calls.
     pub rates: Rates,
-    /// Which web pages may read answers.
-    pub cors: CrossOrigin,
     /// Bounds of one request.
     pub bounds: Bounds,
     /// Bytes of the JSON bodies that are held.
@@ -140,9 +144,8 @@ impl App {
             public_url: config.public_url.clone(),
             signer: system.signer.clone(),
             metrics: Metrics::new(),
-            access: OriginAccess::new(config.access, config.trusted_networks.clone(), system.edge_secret.clone()),
+            edge_secret: system.edge_secret.clone(),
             rates: Rates::new(config.rate_limit),
-            cors: CrossOrigin::new(config.cors_origins.clone()),
             bounds: Bounds {
                 body_max_bytes: config.json_body_max_bytes,
                 body_timeout: config.body_read_timeout,
@@ -151,7 +154,7 @@ impl App {
                 upload: UploadLimits { body_bytes: config.upload_max_bytes, items: config.upload_max_items },
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
-            bodies: body::held_shares(config.json_body_max_bytes),
+            bodies: body_memory(config.json_body_max_bytes),
             streams: StreamSlots::new(settings, config.stream_timeout),
             resumable: ResumableUploads::new(store.clone(), table, terms),
             stored: Watch::new(store),
@@ -208,6 +211,14 @@ impl App {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         healthy && self.admin.key_changes().await.is_ok()
     }
+}
+
+/// Returns the memory for JSON bodies: [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more, and half of that for one
+/// project.
+#[must_use]
+pub fn body_memory(body_max_bytes: usize) -> Shares {
+    let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
+    Shares::new(whole, whole / 2)
 }
 
 /// Deletes receipts that are too old, again and again until `stop`. Several origins may do so at once.

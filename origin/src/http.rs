@@ -1,16 +1,16 @@
 //! The HTTP server. `router` lists the routes; `pipeline` shows how an API request is handled.
 
 mod batch;
-pub mod body;
+mod body;
 mod compression;
-pub mod cross_origin;
+mod cross_origin;
 mod etag;
 mod files;
 mod health;
 mod idempotency;
 mod links;
 pub mod media;
-pub mod origin_access;
+mod origin_access;
 mod pipeline;
 mod records;
 mod request_log;
@@ -23,17 +23,18 @@ mod stream;
 mod tus;
 mod unparsed;
 
-pub use stream::StreamSlots;
-
 use crate::app::App;
+use crate::config::Config;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{AsHeaderName, CONTENT_LENGTH, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
+use cross_origin::CrossOrigin;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
+use origin_access::OriginAccess;
 use request_log::RequestRecord;
 use shared::error::Problem;
 use shared::media::FilePath;
@@ -47,48 +48,80 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// Handles a request: assigns the id, adds the headers that all responses have, and logs it. `peer` is the address at
-/// the other end of the connection.
-pub(crate) async fn entry(app: Arc<App>, mut router: Router, request: Request<Incoming>, peer: IpAddr) -> Response {
-    // Most requests have no body and need no box for it.
-    let mut request = request.map(|body| match body.is_end_stream() {
-        true => Body::empty(),
-        false => Body::new(body),
-    });
-    resolve_path(&mut request);
-    join_values(request.headers_mut());
-    let record = Arc::new(RequestRecord::begin(Arc::clone(&app), &request));
-    let origin = header(request.headers(), ORIGIN).map(str::to_owned);
-    let path = request.uri().path();
-    let is_file = path.starts_with(FilePath::PREFIX);
-    let upload = protocol::is_at(path).then(|| path.to_owned());
-    let wants_body = request.method() != Method::HEAD;
-    let allowed = app.access.check(&mut request, peer);
-    let outcome = match allowed.and_then(|()| check(&request)) {
-        Ok(()) => match app.cors.preflight(&request) {
-            Some(preflight) => Ok(preflight),
-            None => {
-                request.extensions_mut().insert(Arc::clone(&record));
-                let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
-                answered.map_or_else(|panic| Err(panicked(&*panic)), of_router)
-            }
-        },
-        Err(problem) => {
-            let (parts, content) = request.into_parts();
-            body::drain(content, &parts.headers).await;
-            Err(problem)
+/// What answers requests: the routes, and what every request passes before and after them.
+pub(crate) struct HttpService {
+    app: Arc<App>,
+    router: Router,
+    access: OriginAccess,
+    cors: CrossOrigin,
+}
+
+impl HttpService {
+    fn new(app: Arc<App>, config: &Config) -> Self {
+        let secret = app.edge_secret.clone();
+        Self {
+            router: router::router(Arc::clone(&app)),
+            access: OriginAccess::new(config.access, config.trusted_networks.clone(), secret),
+            cors: CrossOrigin::new(config.cors_origins.clone()),
+            app,
         }
-    };
-    let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
-    if !wants_body {
-        response = respond::head(response);
     }
-    if let Some(path) = upload {
-        tus::mark(&path, &mut response);
+
+    /// Handles a request: assigns the id, adds the headers that all responses have, and logs it. `peer` is the address at
+    /// the other end of the connection.
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
+        // Most requests have no body and need no box for it.
+        let mut request = request.map(|body| match body.is_end_stream() {
+            true => Body::empty(),
+            false => Body::new(body),
+        });
+        resolve_path(&mut request);
+        join_values(request.headers_mut());
+        let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
+        let origin = header(request.headers(), ORIGIN).map(str::to_owned);
+        let path = request.uri().path();
+        let is_file = path.starts_with(FilePath::PREFIX);
+        let upload = protocol::is_at(path).then(|| path.to_owned());
+        let wants_body = request.method() != Method::HEAD;
+        let allowed = self.access.check(&mut request, peer);
+        let outcome = match allowed.and_then(|()| check(&request)) {
+            Ok(()) => match self.cors.preflight(&request) {
+                Some(preflight) => Ok(preflight),
+                None => {
+                    request.extensions_mut().insert(Arc::clone(&record));
+                    let mut router = self.router.clone();
+                    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+                    answered.map_or_else(|panic| Err(panicked(&*panic)), of_router)
+                }
+            },
+            Err(problem) => {
+                let (parts, content) = request.into_parts();
+                body::drain(content, &parts.headers).await;
+                Err(problem)
+            }
+        };
+        let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
+        if !wants_body {
+            response = respond::head(response);
+        }
+        if let Some(path) = upload {
+            tus::mark(&path, &mut response);
+        }
+        security::mark(&mut response, is_file);
+        self.cors.mark(response.headers_mut(), origin.as_deref());
+        record.finish(response)
     }
-    security::mark(&mut response, is_file);
-    app.cors.mark(response.headers_mut(), origin.as_deref());
-    record.finish(response)
+
+    /// Returns the response to a request that could not be parsed; it is counted and logged like any other.
+    fn unparsed(&self, problem: &Problem) -> Response {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
+        let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
+        let mut response = respond::problem(problem, record.id());
+        security::mark(&mut response, false);
+        self.cors.mark(response.headers_mut(), None);
+        record.finish(response)
+    }
 }
 
 /// Returns the router's response, or the problem that a handler reported.
@@ -112,17 +145,6 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
         "Something went wrong in the service itself.",
         format!("a panic: {}", text.unwrap_or("of unknown kind")),
     )
-}
-
-/// Returns the response to a request that could not be parsed; it is counted and logged like any other.
-pub(crate) fn unparsed(app: &Arc<App>, problem: &Problem) -> Response {
-    let mut request = Request::new(Body::empty());
-    *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
-    let record = Arc::new(RequestRecord::begin(Arc::clone(app), &request));
-    let mut response = respond::problem(problem, record.id());
-    security::mark(&mut response, false);
-    app.cors.mark(response.headers_mut(), None);
-    record.finish(response)
 }
 
 /// Resolves dot segments, as the edge's runtime does. Leaves the path as it is if the result is no valid URL.
@@ -176,7 +198,7 @@ fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn future_bytes<F: Future>(_: impl FnOnce(Arc<App>, Router, Request<Incoming>, IpAddr) -> F) -> usize {
+    fn future_bytes<F: Future>(_: impl FnOnce(Arc<HttpService>, Request<Incoming>, IpAddr) -> F) -> usize {
         size_of::<F>()
     }
 
@@ -197,7 +219,7 @@ mod tests {
     /// Each request allocates this future and hyper copies it: CONTRIBUTING.md, "Futures".
     #[test]
     fn the_future_of_an_answer_stays_small() {
-        let bytes = future_bytes(entry);
+        let bytes = future_bytes(HttpService::answer);
         assert!(bytes <= 6 * 1024, "{bytes} bytes");
     }
 }

@@ -13,30 +13,18 @@ use shared::limits::BODY_MIN_BYTES_PER_SECOND;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes of all JSON bodies in memory at once, beyond the first [`FREE_BYTES`] of each: sixteen of the largest, each of
-/// which is parsed and bound in three or four copies. Keeps some hundred clients with a large body each from filling the
-/// memory together.
-const HELD_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Bytes of a body that are not counted, so that a request for one record is never refused.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// The memory for JSON bodies: [`HELD_MAX_BYTES`] or two of the largest bodies, whichever is more, and half of that for one
-/// project.
-#[must_use]
-pub fn held_shares(body_max_bytes: usize) -> Shares {
-    let whole = HELD_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
-    Shares::new(whole, whole / 2)
-}
-
 /// A body in memory, counted until it is dropped.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct CountedBody {
     guard: Option<Guard>,
     counted: usize,
     bytes: Bytes,
 }
 
-impl Held {
+impl CountedBody {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -64,13 +52,13 @@ pub(super) async fn read(
     bounds: Bounds,
     shares: &Shares,
     project: &ProjectName,
-) -> Result<Held, Problem> {
+) -> Result<CountedBody, Problem> {
     let announced = headers.get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > bounds.body_max_bytes)) {
         return Err(body_too_large(bounds.body_max_bytes));
     }
     let mut reader = BodyReader::new(body, bounds.body_timeout);
-    let mut held = Held::default();
+    let mut held = CountedBody::default();
     let mut whole = BytesMut::new();
     while let Some(data) = reader.next().await? {
         let length = whole.len() + data.len();
@@ -208,20 +196,21 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::{BODIES_MAX_BYTES, body_memory};
 
     #[test]
     fn a_project_holds_half_of_the_bytes_of_large_bodies_and_small_ones_always() {
-        let shares = held_shares(16 * 1024 * 1024);
+        let shares = body_memory(16 * 1024 * 1024);
         let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
-        let share = HELD_MAX_BYTES / 2;
-        let mut large = Held::default();
+        let share = BODIES_MAX_BYTES / 2;
+        let mut large = CountedBody::default();
         large.grow(FREE_BYTES + 1, &shares, &one).unwrap();
         large.grow(FREE_BYTES + share, &shares, &one).unwrap();
-        let mut another = Held::default();
+        let mut another = CountedBody::default();
         another.grow(FREE_BYTES, &shares, &one).unwrap();
         let refused = another.grow(FREE_BYTES + 1, &shares, &one).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::RateLimited);
-        let mut others = Held::default();
+        let mut others = CountedBody::default();
         others.grow(FREE_BYTES + share, &shares, &other).unwrap();
         drop(large);
         another.grow(FREE_BYTES + share, &shares, &one).unwrap();
@@ -230,9 +219,9 @@ mod tests {
     #[test]
     fn the_largest_body_fits_into_a_share() {
         let largest = 1 << 30;
-        let shares = held_shares(largest);
+        let shares = body_memory(largest);
         let project = ProjectName::parse("one").unwrap();
-        assert!(Held::default().grow(largest, &shares, &project).is_ok());
+        assert!(CountedBody::default().grow(largest, &shares, &project).is_ok());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use shared::cors::{self, CorsOrigins};
 
 /// The rules, and the headers that follow from them.
 #[derive(Clone, Debug)]
-pub struct CrossOrigin {
+pub(super) struct CrossOrigin {
     origins: CorsOrigins,
     /// For a caller that names no origin; for all, if any origin is allowed.
     common: Vec<(HeaderName, HeaderValue)>,
@@ -20,7 +20,7 @@ pub struct CrossOrigin {
 impl CrossOrigin {
     /// Prepares the rules.
     #[must_use]
-    pub fn new(origins: CorsOrigins) -> Self {
+    pub(super) fn new(origins: CorsOrigins) -> Self {
         Self { common: headers(&origins, None).collect(), any: origins == CorsOrigins::any(), origins }
     }
 

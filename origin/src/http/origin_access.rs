@@ -25,7 +25,7 @@ const EDGE_SECRET: HeaderName = HeaderName::from_static(EDGE_SECRET_HEADER);
 
 /// Decides who may call the origin.
 #[derive(Clone, Debug)]
-pub struct OriginAccess {
+pub(super) struct OriginAccess {
     config: AccessConfig,
     networks: Vec<IpNet>,
     secret: EdgeSecret,
@@ -34,7 +34,7 @@ pub struct OriginAccess {
 impl OriginAccess {
     /// Access by these rules.
     #[must_use]
-    pub fn new(config: AccessConfig, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
+    pub(super) fn new(config: AccessConfig, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
         Self { config, networks, secret }
     }
 

@@ -2,7 +2,7 @@
 //! records that is `records::run`: `Tables::load`, `plan::build`, `sql`, `database::execute`, `respond`. The answer is
 //! compressed last.
 
-use super::body::{self, Held};
+use super::body::{self, CountedBody};
 use super::records::Extent;
 use super::request_log::RequestRecord;
 use super::respond::{self, Failed};
@@ -45,14 +45,14 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
         Ok(principal)
     });
     let (principal, pending) = admitted.await?;
-    let held = match pending.body() {
+    let body = match pending.body() {
         BodyUse::Json => {
             let (shares, project) = (&app.bodies, principal.project());
             body::read(content, &parts.headers, app.bounds, shares, project).await?
         }
-        BodyUse::None | BodyUse::Upload | BodyUse::Bytes => Held::default(),
+        BodyUse::None | BodyUse::Upload | BodyUse::Bytes => CountedBody::default(),
     };
-    let operation = pending.finish(held.bytes())?;
+    let operation = pending.finish(body.bytes())?;
     let extent = if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole };
     let response = match operation {
         // Boxed, so that the record's way does not carry room for theirs.

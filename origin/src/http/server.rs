@@ -1,6 +1,6 @@
 //! Connections: accepted, served as HTTP/1.1 or HTTP/2 (h2c), drained at the end.
 
-use super::router;
+use super::HttpService;
 use super::unparsed::{Exchange, Told, Watched};
 use crate::app::App;
 use crate::config::Config;
@@ -36,7 +36,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The listener is broken.
 pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: &CancellationToken) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
-    let router = router::router(Arc::clone(&app));
+    let http = Arc::new(HttpService::new(app, config));
     let graceful = GracefulShutdown::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -52,7 +52,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
             () = stop.cancelled() => break,
         };
         prepare(&stream);
-        let (app, router, builder) = (Arc::clone(&app), router.clone(), Arc::clone(&builder));
+        let (http, builder) = (Arc::clone(&http), Arc::clone(&builder));
         let (watcher, stop) = (graceful.watcher(), stop.clone());
         tokio::spawn(async move {
             let protocol = tokio::select! {
@@ -65,13 +65,13 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
                 None => return,
             };
             let service = {
-                let (app, exchange) = (Arc::clone(&app), exchange.clone());
+                let (http, exchange) = (Arc::clone(&http), exchange.clone());
                 service_fn(move |request| {
                     let exchange = exchange.clone();
                     if let Some(exchange) = &exchange {
                         exchange.begin();
                     }
-                    let answered = super::entry(Arc::clone(&app), router.clone(), request, peer.ip());
+                    let answered = Arc::clone(&http).answer(request, peer.ip());
                     let told = |response: Response| response.map(|body| Told::new(body, exchange));
                     // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
                     Box::pin(answered.map(|response| Ok::<_, Infallible>(told(response))))
@@ -83,7 +83,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
                 tracing::debug!(%error, "a connection ended early");
             }
             if let Some(refused) = exchange.and_then(|exchange| exchange.take_refused()) {
-                let response = super::unparsed(&app, &refused.problem());
+                let response = http.unparsed(&refused.problem());
                 refused.answer(response).await;
             }
         });

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use std::error::Error;
 use std::pin::pin;
-pub use terms::StreamSlots;
 pub(super) use terms::Terms;
 use tokio::sync::mpsc;
 

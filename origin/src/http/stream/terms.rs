@@ -2,45 +2,12 @@
 
 use crate::app::App;
 use crate::clock::now;
-use crate::database::PoolSettings;
-use crate::shares::{Guard, Shares};
+use crate::shares::Guard;
 use shared::error::Problem;
-use shared::key::{Access, Principal};
+use shared::key::Principal;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The slots of streamed answers. Each holds a connection to MariaDB for as long as its client reads, so that a
-/// project may use half of the connections of each of its accounts for streams, and all projects half of all.
-#[derive(Debug)]
-pub struct StreamSlots {
-    full: Shares,
-    read: Shares,
-    timeout: Duration,
-}
-
-impl StreamSlots {
-    /// Slots for streams over these pools, each of which lasts at most `timeout`.
-    #[must_use]
-    pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
-        let half = |count: usize| (count / 2).max(1) as u64;
-        let shares = || Shares::new(half(pools.total), half(pools.size));
-        Self { full: shares(), read: shares(), timeout }
-    }
-
-    /// The slots of read keys; full keys have as many.
-    #[must_use]
-    pub fn shares(&self) -> &Shares {
-        &self.read
-    }
-
-    fn of(&self, access: Access) -> &Shares {
-        match access {
-            Access::Full => &self.full,
-            Access::Read => &self.read,
-        }
-    }
-}
 
 /// What ends a stream before its last byte.
 pub(in crate::http) struct Terms {
@@ -68,7 +35,7 @@ impl Terms {
         let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
         let lifetime =
             principal.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
-        let total = tokio::time::sleep(app.streams.timeout.min(lifetime));
+        let total = tokio::time::sleep(app.streams.timeout().min(lifetime));
         let revoked = Arc::clone(&app.keys).ended(principal.key_id(), since);
         Ok(Self {
             write_timeout: app.bounds.write_timeout,

@@ -1,11 +1,11 @@
 //! Checks that the table of shared resources in docs/limits.md is complete and agrees with the code.
 
+use crate::app::{StreamSlots, body_memory};
 use crate::config::find_setting;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
 use crate::database::schema_cache::{self, connections};
 use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
-use crate::http::{StreamSlots, body};
 use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
 use crate::shares::Shares;
 use shared::limits::{
@@ -61,7 +61,7 @@ fn counted(resource: &'static str, shares: &Shares) -> Expected {
 fn of_records() -> Vec<Expected> {
     let pool = settings();
     let streams = StreamSlots::new(pool, Duration::ZERO);
-    let bodies = body::held_shares(default_of("json_body_max_bytes"));
+    let bodies = body_memory(default_of("json_body_max_bytes"));
     vec![
         row("connections for statements", written(pool.total), written(pool.size)),
         row("requests that wait for those", written(pool.queue * QUEUES_OF_ALL), written(pool.queue)),
