@@ -22,4 +22,5 @@ pub use headers::{
 pub use incoming_request::{BodyLength, IncomingRequest};
 pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database};
 pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
-pub use request_log::{Outcome, RequestLog};
+pub use request_log::Outcome;
+pub use shared::request_log::RequestLog;

@@ -36,11 +36,11 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     let started = Date::now();
     let head = headers::of_request(&request);
     let incoming = IncomingRequest::read(&head, || new_request_id(started as u64))?;
-    let mut request_log = RequestLog::begin(&incoming.method);
+    let request_log = RequestLog::begin(&incoming.method);
     let gateway = gateway(&env);
     let mut forwarding = Forwarding::new(&request, &head, &incoming);
     let replied = match &gateway {
-        Ok(gateway) => match decide(gateway, &head, &incoming, started, &mut request_log) {
+        Ok(gateway) => match decide(gateway, &head, &incoming, started, &request_log) {
             Ok(decision) => {
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
@@ -78,7 +78,7 @@ fn decide(
     head: &Head,
     incoming: &IncomingRequest,
     started: f64,
-    request_log: &mut RequestLog,
+    request_log: &RequestLog,
 ) -> std::result::Result<Decision, Problem> {
     head.check()?;
     gateway.decide(incoming, (started / 1000.0) as u64, request_log)

@@ -31,5 +31,6 @@ pub mod range;
 pub mod rate;
 pub mod request;
 pub mod request_id;
+pub mod request_log;
 pub mod security;
 pub mod upload;

@@ -5,7 +5,6 @@ use super::cache::{Cache, Cacheable};
 use super::failed_attempt::Repeat;
 use super::incoming_request::{BodyLength, IncomingRequest};
 use super::origin_health::Origins;
-use super::request_log::RequestLog;
 use crate::config::Config;
 use futures_util::FutureExt as _;
 use shared::admission::{admit, check_body_length};
@@ -17,6 +16,7 @@ use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
+use shared::request_log::RequestLog;
 use shared::upload::UploadLimits;
 use std::cell::{RefCell, RefMut};
 
@@ -100,7 +100,7 @@ impl Gateway {
     ///
     /// # Errors
     /// Whatever the shared parsers, the key and the policy refuse, and `body_too_large`.
-    pub fn decide(&self, request: &IncomingRequest, now: u64, log: &mut RequestLog) -> Result<Decision, Problem> {
+    pub fn decide(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {
         let requested_method = request.access_control_request_method.as_deref();
         if is_preflight(&request.method, request.origin.as_deref(), requested_method) {
             log.route("preflight");
@@ -145,7 +145,7 @@ impl Gateway {
         self.config.access.check_page(origin, principal.access())
     }
 
-    fn admit(&self, request: &IncomingRequest, now: u64, log: &mut RequestLog) -> Result<Decision, Problem> {
+    fn admit(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {
         let head = request.head();
         let admitted = admit(&head, async |action| {
             log.action(action);

@@ -22,7 +22,7 @@ thread_local! {
 /// Logs an answered request.
 pub(crate) fn answered(config: Option<&Config>, id: &RequestId, request_log: &RequestLog, outcome: &Outcome) {
     if config.is_none_or(|config| config.logs_requests) {
-        console_log!("{}", request_log.line(id, outcome));
+        console_log!("{}", outcome.line(id, request_log));
     }
     DATASET.with(|dataset| {
         if let Some(Some(dataset)) = dataset.get()

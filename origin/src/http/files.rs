@@ -43,7 +43,7 @@ pub(super) async fn answer(
     Extension(record): Extension<Arc<RequestRecord>>,
     request: Request,
 ) -> Result<Response, Failed> {
-    record.route("/media/{project}/{path}");
+    record.log().route("/media/{project}/{path}");
     let (parts, content) = request.into_parts();
     let outcome = find(&app, &parts, &record).await;
     if outcome.is_err() {
@@ -134,7 +134,7 @@ impl Call<'_> {
         match (file, admitted) {
             (Some(file), Some((access, caller))) => {
                 if let Some(caller) = caller {
-                    record.caller(caller);
+                    record.log().caller(caller);
                 }
                 Ok((file, access))
             }

@@ -17,7 +17,7 @@ pub(super) const METRICS: &str = "/metrics";
 
 /// `GET /healthz`: the process answers.
 pub(super) async fn alive(Extension(record): Extension<Arc<RequestRecord>>) -> Response {
-    record.route(HEALTHZ);
+    record.log().route(HEALTHZ);
     respond::payload(br#"{"status":"ok"}"#)
 }
 
@@ -26,7 +26,7 @@ pub(super) async fn ready(
     State(app): State<Arc<App>>,
     Extension(record): Extension<Arc<RequestRecord>>,
 ) -> Result<Response, Failed> {
-    record.route(READYZ);
+    record.log().route(READYZ);
     let (database, storage) = tokio::join!(app.is_ready(), app.stored.answers());
     if !database {
         let message = "The database does not answer.";
@@ -41,14 +41,14 @@ pub(super) async fn ready(
 
 /// `GET /metrics`: for Prometheus.
 pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Extension<Arc<RequestRecord>>) -> Response {
-    record.route(METRICS);
+    record.log().route(METRICS);
     respond::text(app.metrics.text(app.readings().await))
 }
 
 /// The answer to other methods than `GET` and `HEAD`.
 pub(super) async fn only_read(Extension(record): Extension<Arc<RequestRecord>>, uri: Uri) -> Failed {
     let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
-    record.route(here.unwrap_or("none"));
+    record.log().route(here.unwrap_or("none"));
     let message = "Only GET and HEAD are allowed here.";
     Problem::new(ErrorCode::MethodNotAllowed, message).with_allow("GET, HEAD").into()
 }

@@ -17,7 +17,6 @@ use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{BodyUse, Operation};
-use shared::policy::Action;
 use shared::request::RequestHead;
 use std::sync::Arc;
 
@@ -38,9 +37,9 @@ pub(super) async fn answer(
 async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &RequestRecord) -> Result<Response, Problem> {
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
-        record.route(action.map_or("none", Action::route));
+        record.log().action(action);
         let principal = app.keys.authenticate(head.authorization).await?;
-        record.caller(Arc::clone(&principal));
+        record.log().caller(Arc::clone(&principal));
         record.count(&principal)?;
         Ok(principal)
     });

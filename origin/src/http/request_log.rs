@@ -14,9 +14,9 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use shared::error::Problem;
 use shared::key::Principal;
-use shared::policy::method_label;
 use shared::rate::Allowance;
 use shared::request_id::{self, RequestId};
+use shared::request_log::RequestLog;
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,9 +34,7 @@ const TIMING_BYTES: usize = 48;
 pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
-    method: &'static str,
-    route: OnceLock<&'static str>,
-    caller: OnceLock<Arc<Principal>>,
+    log: RequestLog,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
     started: Instant,
@@ -48,9 +46,7 @@ impl RequestRecord {
         Self {
             app,
             id: incoming.and_then(RequestId::from_incoming).unwrap_or_else(fresh_id),
-            method: method_label(request.method().as_str()),
-            route: OnceLock::new(),
-            caller: OnceLock::new(),
+            log: RequestLog::begin(request.method().as_str()),
             allowance: OnceLock::new(),
             progress: Arc::default(),
             started: Instant::now(),
@@ -61,9 +57,9 @@ impl RequestRecord {
         self.id.as_str()
     }
 
-    /// Records whose key the request carries, once it is verified.
-    pub(super) fn caller(&self, principal: Arc<Principal>) {
-        self.caller.get_or_init(|| principal);
+    /// Returns what the handler adds to: the route, and the verified key.
+    pub(super) fn log(&self) -> &RequestLog {
+        &self.log
     }
 
     /// Counts the request of a verified key against its rate limit.
@@ -79,11 +75,6 @@ impl RequestRecord {
             self.allowance.get_or_init(|| allowance);
         }
         Ok(())
-    }
-
-    /// Records the route, which is one of few.
-    pub(super) fn route(&self, route: &'static str) {
-        self.route.get_or_init(|| route);
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
@@ -121,7 +112,7 @@ impl RequestRecord {
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
         match response.body().size_hint().exact() {
             Some(bytes) => {
-                self.log(status, bytes, Ending::Whole);
+                self.write(status, bytes, Ending::Whole);
                 response
             }
             None => response.map(|body| {
@@ -141,23 +132,21 @@ impl RequestRecord {
         text
     }
 
-    fn log(&self, status: u16, bytes: u64, ending: Ending) {
+    fn write(&self, status: u16, bytes: u64, ending: Ending) {
         let total = self.started.elapsed();
         let (rows, db_micros) = (self.progress.rows(), self.progress.db_micros());
-        let route = self.route.get().copied().unwrap_or("none");
-        let labels = RequestLabels { method: self.method, route, status };
+        let (method, route) = (self.log.method(), self.log.route_name());
+        let labels = RequestLabels { method, route, status };
         self.app.metrics.request(labels, total, rows);
-        let caller = self.caller.get();
-        let mut key = Uuid::encode_buffer();
-        let key = caller.map(|caller| &*caller.key_id().hyphenated().encode_lower(&mut key));
-        let project = caller.map(|caller| caller.project().as_str());
+        let mut text = Uuid::encode_buffer();
+        let key = self.log.key().map(|key| &*key.hyphenated().encode_lower(&mut text));
         tracing::info!(
             id = self.id.as_str(),
-            method = self.method,
+            method,
             route,
             status,
             key,
-            project,
+            project = self.log.project(),
             rows,
             bytes,
             cut = (ending == Ending::Cut).then_some(true),
@@ -240,6 +229,6 @@ impl HttpBody for Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.record.log(self.status, self.bytes, self.ending);
+        self.record.write(self.status, self.bytes, self.ending);
     }
 }

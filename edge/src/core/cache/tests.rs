@@ -156,8 +156,8 @@ fn read_key(project: &str) -> Option<String> {
 }
 
 fn decide(gateway: &Gateway, call: &IncomingRequest) -> Decision {
-    let mut record = RequestLog::begin(&call.method);
-    gateway.decide(call, NOW, &mut record).unwrap()
+    let record = RequestLog::begin(&call.method);
+    gateway.decide(call, NOW, &record).unwrap()
 }
 
 /// What is looked for, if the cache may answer.

@@ -76,7 +76,7 @@ pub(in crate::core) fn call(method: &str, url: &str, key: Option<String>) -> Inc
 }
 
 fn decide(gateway: &Gateway, call: &IncomingRequest, now: u64) -> Result<Decision, Problem> {
-    gateway.decide(call, now, &mut RequestLog::begin(&call.method))
+    gateway.decide(call, now, &RequestLog::begin(&call.method))
 }
 
 fn code(call: &IncomingRequest) -> &'static str {
@@ -227,7 +227,7 @@ fn a_file_of_a_version_is_looked_for_in_the_cache_first() {
     let version = "0123456789abcdef0123456789abcdef";
     let of = |method, path: &str, query: &str| {
         let file = call(method, &format!("{path}?v={version}{query}"), None);
-        gateway().decide(&file, NOW, &mut RequestLog::begin(method))
+        gateway().decide(&file, NOW, &RequestLog::begin(method))
     };
     for method in ["GET", "HEAD"] {
         let decision = of(method, "/media/default/a.png", "");
@@ -366,12 +366,12 @@ fn only_an_answer_of_selkies_own_is_passed_on() {
 fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
     let gateway = gateway();
     let line = |call: &IncomingRequest, status, origin_ms| {
-        let mut record = RequestLog::begin(&call.method);
-        if let Err(problem) = gateway.decide(call, NOW, &mut record) {
+        let record = RequestLog::begin(&call.method);
+        if let Err(problem) = gateway.decide(call, NOW, &record) {
             record.refused(&problem);
         }
         let outcome = Outcome { status, total_ms: 12.7, origin_ms };
-        record.line(&call.request_id, &outcome)
+        outcome.line(&call.request_id, &record)
     };
     let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";
     let read = line(&call("GET", path, Some(key(Access::Read))), 200, Some(9.2));
