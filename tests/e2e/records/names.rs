@@ -173,7 +173,7 @@ async fn field_names_count_in_any_case_as_in_mariadb(host: Host) {
     match answer.code().as_str() {
         "ok" => assert_eq!(answer.payload()[0].as_object().unwrap().len(), 1, "{answer}"),
         _ => {
-            assert!(answer.refused(ErrorCode::UnknownField)["hint"].as_str().is_some_and(|hint| hint.contains("Name")))
+            assert!(answer.refused(ErrorCode::UnknownField)["hint"].as_str().is_some_and(|hint| hint.contains("Name")));
         }
     }
 }

@@ -134,7 +134,7 @@ fn a_png_that_says_it_is_srgb_keeps_its_colours() {
     let photo = photo(200, 150);
     let plain = DynamicImage::ImageRgb8(photo.clone());
     let bytes = png((200, 150), png::ColorType::Rgb, png::BitDepth::Eight, photo.as_raw(), |encoder| {
-        encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual)
+        encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
     });
     let one = shown(&examined(&bytes).expect("a picture"));
     let other = shown(&examined(&encoded(&plain, image::ImageFormat::Png)).expect("a picture"));
