@@ -10,12 +10,12 @@ use axum::http::request::Parts;
 #[must_use]
 pub(super) fn links(app: &App, request: &Parts) -> Links {
     let configured = app.public_url.clone();
-    Links::new(configured.or_else(|| told(request)))
+    Links::new(configured.or_else(|| base_of(request)))
 }
 
 /// Returns the base that a proxy's headers name, else the host that was asked; `None` without either, or if they are no
 /// scheme and host: URLs are then paths. A caller that sends false headers affects only its own answer.
-fn told(request: &Parts) -> Option<BaseUrl> {
+fn base_of(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;
         // The nearest to the caller stands first.
@@ -37,7 +37,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let parts = request.body(()).unwrap().into_parts().0;
-        told(&parts).map(|base| base.as_str().to_owned())
+        base_of(&parts).map(|base| base.as_str().to_owned())
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 const OPEN_PATH: &str = "/healthz";
 
 /// Headers in which a proxy describes the request that it got.
-const TOLD: [HeaderName; 4] = [
+const FORWARDING_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("forwarded"),
     HeaderName::from_static("x-forwarded-for"),
     HeaderName::from_static("x-forwarded-host"),
@@ -49,9 +49,9 @@ impl OriginAccess {
         let is_known = self.is_edge(headers) || self.trusts(peer);
         headers.remove(EDGE_SECRET);
         // Where no caller in particular is trusted, all are: the headers affect only the answer to the same request.
-        let believes = is_known || (self.config == AccessConfig::Open && self.networks.is_empty());
-        if !believes {
-            for name in TOLD {
+        let trusts_headers = is_known || (self.config == AccessConfig::Open && self.networks.is_empty());
+        if !trusts_headers {
+            for name in FORWARDING_HEADERS {
                 headers.remove(name);
             }
         }

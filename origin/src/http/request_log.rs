@@ -116,7 +116,7 @@ impl RequestRecord {
                 response
             }
             None => response.map(|body| {
-                Body::new(Watched { body, bytes: 0, announced, ending: Ending::Cut, status, record: self })
+                Body::new(LoggedBody { body, bytes: 0, announced, ending: Ending::Cut, status, record: self })
             }),
         }
     }
@@ -194,7 +194,7 @@ enum Ending {
 }
 
 /// A streamed body that is counted as it passes.
-struct Watched {
+struct LoggedBody {
     body: Body,
     bytes: u64,
     /// The Content-Length: after so many bytes hyper does not poll for the end.
@@ -204,7 +204,7 @@ struct Watched {
     record: Arc<RequestRecord>,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for LoggedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -227,7 +227,7 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for LoggedBody {
     fn drop(&mut self) {
         self.record.write(self.status, self.bytes, self.ending);
     }

@@ -1,7 +1,7 @@
 //! Connections: accepted, served as HTTP/1.1 or HTTP/2 (h2c), drained at the end.
 
 use super::HttpService;
-use super::unparsed::{Exchange, Told, Watched};
+use super::unparsed::{Exchange, ExchangeBody, ExchangeStream};
 use crate::app::App;
 use crate::config::Config;
 use axum::response::Response;
@@ -72,12 +72,12 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
                         exchange.begin();
                     }
                     let answered = Arc::clone(&http).answer(request, peer.ip());
-                    let told = |response: Response| response.map(|body| Told::new(body, exchange));
+                    let watched = |response: Response| response.map(|body| ExchangeBody::new(body, exchange));
                     // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
-                    Box::pin(answered.map(|response| Ok::<_, Infallible>(told(response))))
+                    Box::pin(answered.map(|response| Ok::<_, Infallible>(watched(response))))
                 })
             };
-            let stream = TokioIo::new(Watched::new(stream, exchange.clone()));
+            let stream = TokioIo::new(ExchangeStream::new(stream, exchange.clone()));
             let connection = builder.serve_connection(stream, service);
             if let Err(error) = watcher.watch(connection.into_owned()).await {
                 tracing::debug!(%error, "a connection ended early");
@@ -126,7 +126,7 @@ enum Protocol {
 /// ever, and some thousands of silent connections leave no file descriptor to anybody else. `None` if there are none in
 /// time.
 async fn protocol(stream: &TcpStream) -> Option<Protocol> {
-    let told = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
+    let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
         loop {
             match stream.peek(&mut head).await {
@@ -139,7 +139,7 @@ async fn protocol(stream: &TcpStream) -> Option<Protocol> {
             }
         }
     });
-    told.await.ok().flatten()
+    protocol.await.ok().flatten()
 }
 
 fn prepare(stream: &TcpStream) {

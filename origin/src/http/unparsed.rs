@@ -105,7 +105,7 @@ async fn bytes(response: Response) -> Vec<u8> {
 
 /// A connection whose writes are watched.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct ExchangeStream {
     /// None once it was handed over.
     stream: Option<TcpStream>,
     /// None for HTTP/2, where nothing is watched.
@@ -114,7 +114,7 @@ pub(super) struct Watched {
     refused: Option<u16>,
 }
 
-impl Watched {
+impl ExchangeStream {
     pub(super) fn new(stream: TcpStream, exchange: Option<Arc<Exchange>>) -> Self {
         Self { stream: Some(stream), exchange, refused: None }
     }
@@ -142,7 +142,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for ExchangeStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -152,7 +152,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for ExchangeStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.is_refusal(bytes) {
             return Poll::Ready(Ok(bytes.len()));
@@ -200,18 +200,18 @@ impl AsyncWrite for Watched {
 
 /// An answer's body, which tells when all of it is in hyper's buffer.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ExchangeBody {
     body: Body,
     exchange: Option<Arc<Exchange>>,
 }
 
-impl Told {
+impl ExchangeBody {
     pub(super) fn new(body: Body, exchange: Option<Arc<Exchange>>) -> Self {
         Self { body, exchange }
     }
 }
 
-impl HttpBody for Told {
+impl HttpBody for ExchangeBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -231,7 +231,7 @@ impl HttpBody for Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for ExchangeBody {
     fn drop(&mut self) {
         if let Some(exchange) = &self.exchange {
             exchange.phase.store(BUFFERED, Ordering::Relaxed);
