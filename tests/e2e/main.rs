@@ -78,7 +78,10 @@ use libtest_mimic::{Arguments, run};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Cases wait for time-outs, processes and the disk more than they compute.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(2 * cores);
     let scratch = match scratch::directory() {
         Ok(directory) => directory,
         Err(error) => {
