@@ -162,7 +162,7 @@ mod tests {
         let expected =
             [("retry-after", "13"), ("ratelimit-policy", "\"key\";q=2;w=60"), ("ratelimit", "\"key\";r=0;t=13")];
         assert_eq!(headers, expected.map(|(name, value)| (name, value.to_owned())));
-        assert_eq!(problem.message(), "This key may make 2 requests in 60 seconds, and has made them.");
+        assert_eq!(problem.message(), "This key has used up its limit of 2 requests in 60 seconds.");
     }
 
     #[test]

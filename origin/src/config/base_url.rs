@@ -1,3 +1,5 @@
+//! The base of file URLs in answers (setting `public_url`).
+
 /// The URL at which callers reach the service: scheme, host and port, without a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Box<str>);

@@ -1,3 +1,5 @@
+//! The configuration: which source overrides which, and the messages of what is refused.
+
 use super::*;
 
 fn sources(file: &str) -> (tempfile::TempDir, Sources) {

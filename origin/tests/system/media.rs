@@ -1,3 +1,5 @@
+//! The media tables: names, races, folders, listing, and the table of objects to delete.
+
 mod ledger;
 mod library;
 mod list;

@@ -1,3 +1,5 @@
+//! The system schema's versions.
+
 use mysql_async::prelude::Queryable;
 use origin::database::admin::{AdminError, SCHEMA_VERSION};
 use origin::system::SystemError;

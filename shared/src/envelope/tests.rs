@@ -1,3 +1,5 @@
+//! Rows, objects and the parts of the envelope behind the payload.
+
 use super::*;
 
 fn text(bytes: Vec<u8>) -> String {

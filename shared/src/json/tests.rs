@@ -1,3 +1,5 @@
+//! Texts, limits and messages.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Forged tokens, rotation of signing keys, and expiry.
+
 use super::*;
 use crate::limits::SIGNING_KEYS_MAX_COUNT;
 use base64::Engine as _;

@@ -1,3 +1,5 @@
+//! How requests become operations.
+
 use super::*;
 use crate::limits::QUERY_MAX_PAIRS;
 use filter::{Comparison, Condition, Test};

@@ -1,3 +1,5 @@
+//! Fills a database with the demo's tables and rows.
+
 use mysql_async::prelude::Queryable;
 use shared::ident::DatabaseName;
 

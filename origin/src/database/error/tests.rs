@@ -1,3 +1,5 @@
+//! MariaDB's errors, and the problems that callers get for them.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Decoded pixels with their size, layout and colour profile.
+
 use super::Size;
 use ::image::metadata::Orientation;
 

@@ -1,3 +1,5 @@
+//! Lists of files.
+
 use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::operation::media::{MediaField, MediaList};

@@ -1,3 +1,5 @@
+//! Writing, replacing, finding and deleting rows of files.
+
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 use origin::database::media::{TableError, WriteError};

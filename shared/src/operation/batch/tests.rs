@@ -1,3 +1,5 @@
+//! How batches are parsed.
+
 mod references;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! How tus' requests are parsed.
+
 use super::*;
 use crate::key::Access;
 use crate::media::{FolderPath, MediaKind};

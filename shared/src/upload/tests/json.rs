@@ -1,3 +1,5 @@
+//! Uploads as JSON, in both shapes.
+
 use super::{json, read_pieces, refused};
 use crate::error::ErrorCode::{InvalidBody, InvalidJson, InvalidMedia};
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_MAX_ITEMS, UPLOAD_TEXT_MAX_BYTES};
@@ -96,8 +98,8 @@ fn what_is_no_base64_is_refused_with_its_place() {
         ("=", "a padding ="),
         ("Y=Q=", "a padding ="),
         ("YQ==YQ==", "it holds Y"),
-        ("YR==", "more than a byte can hold"),
-        ("YWJ", "more than a byte can hold"),
+        ("YR==", "unused bits that are set"),
+        ("YWJ", "unused bits that are set"),
         ("YW*j", "it holds *"),
         ("YWé", "it holds 0xc3"),
         ("YW\\u00e9", "a character that base64 does not have"),

@@ -1,3 +1,5 @@
+//! Uploads as multipart forms.
+
 use super::{Read, read};
 use crate::error::ErrorCode::{self, InvalidBody, InvalidMedia};
 use crate::upload::{Existing, Label, Shape, Visibility};

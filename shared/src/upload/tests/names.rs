@@ -1,3 +1,5 @@
+//! File names and labels of the second JSON shape.
+
 use crate::upload::label::Label;
 use crate::upload::name::compose;
 

@@ -1,3 +1,5 @@
+//! Colour profiles and CMYK become sRGB.
+
 use super::samples::{Jpeg, encoded, photo, png, webp, with_segment};
 use super::{difference, examined, shown};
 use image::{DynamicImage, RgbaImage};

@@ -1,3 +1,5 @@
+//! Every format and pixel layout: size, thumbnail, and that the thumbnail shows the picture.
+
 use super::samples::{self, Jpeg, encoded, gif, photo, pierced, png, webp};
 use super::{difference, examined, shown};
 use image::{DynamicImage, ImageFormat, RgbaImage};

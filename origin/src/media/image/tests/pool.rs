@@ -1,3 +1,5 @@
+//! The pool of image threads: parallel jobs, a full queue, and one picture that harms no other.
+
 use super::super::pool::{Budget, MediaPool, PoolSize, Queue};
 use super::samples::{Jpeg, encoded, photo};
 use super::{ImageFault, Limits};

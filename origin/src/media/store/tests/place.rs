@@ -1,3 +1,5 @@
+//! The stores that the tests run on.
+
 use std::path::{Path, PathBuf};
 
 use super::super::bucket::{Bucket, Timeouts};

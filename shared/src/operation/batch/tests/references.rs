@@ -1,3 +1,5 @@
+//! How references to earlier operations of a batch are parsed.
+
 use super::{AUTHOR, TAGS, alone, of};
 use crate::error::ErrorCode;
 use crate::json::Value;
