@@ -20,7 +20,7 @@ use std::time::Duration;
 /// answers by itself.
 const ORIGIN_TIMEOUT_DEFAULT_MS: u32 = 35_000;
 
-/// Milliseconds for which an origin may give no sign of life: ten times a way around the world and back.
+/// Milliseconds for which an origin may be silent: ten round trips around the world.
 const ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS: u32 = 2_000;
 
 /// The longest that can be asked for, in milliseconds: an hour.
@@ -29,7 +29,7 @@ const ORIGIN_TIMEOUT_MAX_MS: u32 = 3_600_000;
 /// What `UPLOAD_MAX_BYTES` may be: what the origin's `upload_max_bytes` may be.
 const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 
-/// Seconds for which a public file is given without asking the origin whether it is still there.
+/// Seconds for which a cached public file is served without a revalidation.
 const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
 
 /// What `MEDIA_REVALIDATE_SECONDS` may be: an hour is long for a file that was deleted.
@@ -38,14 +38,14 @@ const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// What `READ_CACHE_MAX_SECONDS` may be, in seconds: up to a day.
 const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 
-/// Everything that the worker is told.
+/// The worker's configuration.
 #[derive(Debug)]
 pub struct Config {
     /// The origins, in the order of their listing; at least one.
     pub origins: Vec<Origin>,
     /// How long to wait for the head of an origin's answer, whichever of them gives it.
     pub origin_timeout: Duration,
-    /// How long an origin may give no sign of life.
+    /// How long an origin may be silent before its health is checked.
     pub origin_connect_timeout: Duration,
     /// The installation's public keys.
     pub keys: KeySet,

@@ -5,7 +5,6 @@ mod answer;
 pub mod cache;
 mod failed_attempt;
 mod gateway;
-mod head;
 mod headers;
 mod incoming_request;
 mod origin_answer;
@@ -15,9 +14,9 @@ mod request_log;
 pub use answer::Answer;
 pub use failed_attempt::{FailedAttempt, FailureCause, Repeat};
 pub use gateway::{BodyPlan, Decision, Gateway};
-pub use head::{Head, Headers};
 pub use headers::{
-    Change, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, answer_changes, forwarded, may_be_of_connection, server_timing,
+    Change, Head, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, answer_changes, forwarded,
+    may_be_of_connection, server_timing,
 };
 pub use incoming_request::{BodyLength, IncomingRequest};
 pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database};

@@ -42,7 +42,7 @@ impl Reply {
 /// Tells the runtime that nobody reads the body of an answer.
 fn discard(response: &Response) {
     if let Some(body) = response.body() {
-        // Nothing is left to be done if even that fails.
+        // A stream that can't be cancelled needs no cancelling.
         let _ = body.cancel();
     }
 }

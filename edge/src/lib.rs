@@ -1,5 +1,5 @@
-//! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope. This file is the walk of
-//! a request: read its head, decide, answer or ask an origin, dress the answer, log it.
+//! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope. This file is the flow of
+//! a request: read its head, decide, answer or ask an origin, add the common headers, log it.
 //!
 //! [`core`] decides and is tested natively; only this file and `host` know the worker's API.
 
@@ -45,7 +45,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
                     Either::Left((replied, _)) => replied,
-                    // Nobody gets it. The request to the origin is dropped with the rest.
+                    // Nobody gets the answer. The request to the origin is dropped with the rest.
                     Either::Right(_) => return Ok(Response::new()?),
                 }
             }
@@ -64,7 +64,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
         Outcome { status: reply.status(), total_ms: Date::now() - started, origin_ms: forwarding.origin_ms() };
     let config = gateway.as_deref().ok().map(Gateway::config);
     let length = reply.length();
-    let response = dress(reply, &incoming, config, &outcome)?;
+    let response = add_common_headers(reply, &incoming, config, &outcome)?;
     let response = match forwarding.unread() {
         Some(rest) => body::answer_early(response, length, rest, &context)?,
         None => response,
@@ -112,7 +112,12 @@ async fn reply(
 }
 
 /// Adds the headers that every answer has.
-fn dress(reply: Reply, incoming: &IncomingRequest, config: Option<&Config>, outcome: &Outcome) -> Result<Response> {
+fn add_common_headers(
+    reply: Reply,
+    incoming: &IncomingRequest,
+    config: Option<&Config>,
+    outcome: &Outcome,
+) -> Result<Response> {
     let cors = config.map(|config| &config.cors);
     let changes = |headers: &Headers| answer_changes(headers, incoming, cors, outcome);
     Ok(match reply {

@@ -41,7 +41,7 @@ impl fmt::Debug for EdgeSecret {
 /// Who may call, and how often. By default nothing is limited or trusted.
 #[derive(Debug, Default)]
 pub struct AccessConfig {
-    /// The limit that the binding enforces, as callers are told it. Without it, there is none.
+    /// The limit that the binding enforces, as error messages name it; `None` without the binding.
     pub rate_limit: Option<RateLimit>,
     /// The secret for the origin, if it asks for one.
     pub edge_secret: Option<EdgeSecret>,

@@ -1,8 +1,7 @@
 //! Answers that the edge makes itself. The headers that every answer has (request id, timing, cross-origin) are added
 //! where an answer leaves.
 
-use super::head::Headers;
-use super::headers::Change;
+use super::headers::{Change, Headers};
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
 use shared::request_id::RequestId;

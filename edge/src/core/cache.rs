@@ -19,10 +19,10 @@ pub use accepted_age::{AcceptedAge, Freshness};
 pub use entry::{FetchOutcome, Served, ServedBody, range_header};
 use lookup::Subject;
 pub use lookup::{Cacheable, Lookup, PublicFile};
-pub use single_flight::{Lead, Moment, Turn, pauses};
+pub use single_flight::{Flight, Lead, Moment, pauses};
 
 use super::answer::Answer;
-use super::head::Headers;
+use super::headers::Headers;
 use crate::config::Config;
 use recent::Recent;
 use shared::fingerprint::Fingerprint;
@@ -194,12 +194,12 @@ impl Cache {
 
     /// Decides which request asks the origin for what a lookup at that moment did not find.
     #[must_use]
-    pub fn turn(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Turn {
+    pub fn join(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Flight {
         if self.is_purged(lookup, now_ms) {
-            return Turn::Alone;
+            return Flight::Alone;
         }
         let accepted = self.is_accepted(lookup, now_ms);
-        SingleFlight::take(&self.single_flight, lookup.version, lookup.key_id(), accepted, looked, now_ms)
+        SingleFlight::join(&self.single_flight, lookup.version, lookup.key_id(), accepted, looked, now_ms)
     }
 
     /// Whether a request is still to be waited for.

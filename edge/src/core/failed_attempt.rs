@@ -31,7 +31,7 @@ pub enum FailureCause {
 /// An attempt that gave no answer to pass on.
 #[derive(Debug)]
 pub struct FailedAttempt {
-    /// What the caller is told.
+    /// The problem that the caller gets.
     pub problem: Problem,
     /// What made it fail.
     pub cause: FailureCause,
@@ -76,7 +76,7 @@ impl FailedAttempt {
     /// An answer of that status that is not Selkie's own.
     #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
-        // Cloudflare's own: it found no way to the origin, or could not connect. Not 522, which it also answers when an
+        // Cloudflare's own: it found no route to the origin, or could not connect. Not 522, which it also answers when an
         // open connection falls silent.
         let is_unsent = matches!(status, 521 | 523 | 525 | 526 | 530);
         let cause = match status {
@@ -110,7 +110,7 @@ impl FailedAttempt {
         !self.problem.code().retryable()
     }
 
-    /// What the caller is told, if no other origin is asked.
+    /// Returns the problem that the caller gets if no other origin is asked.
     #[must_use]
     pub fn problem(self, repeat: Repeat) -> Problem {
         if repeat == Repeat::Always || self.is_unsent || self.is_of_caller() {

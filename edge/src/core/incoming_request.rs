@@ -1,6 +1,6 @@
 //! An incoming request as far as it is decided about: the parts of its head, and the length of its body.
 
-use super::head::Head;
+use super::headers::Head;
 use shared::operation::tus;
 use shared::request::{self, RequestHead};
 use shared::request_id::{self, RequestId};

@@ -52,7 +52,7 @@ pub enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// What the caller is told.
+    /// Returns the problem that the caller gets.
     #[must_use]
     pub fn problem(self) -> Problem {
         match self {

@@ -65,7 +65,7 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// Its place in the list, counted from 1: what the log and `/healthz` call it.
+    /// Its number in the list, counted from 1: what the log and `/healthz` call it.
     #[must_use]
     pub fn number(self) -> usize {
         self.index + 1

@@ -129,7 +129,7 @@ pub(crate) fn answer_early(
         let draining = select(draining, Delay::from(DRAIN_TIMEOUT));
         let (written, _) = futures_util::future::join(written, draining).await;
         if written.is_ok() {
-            // A caller who left needs no end.
+            // The client may have disconnected.
             let _ = JsFuture::from(writable.close()).await;
         }
     });

@@ -4,7 +4,7 @@
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, body, cache, discard, headers, log};
 use crate::core::cache::{
-    Cache, Cacheable, FetchOutcome, Freshness, Lead, Lookup, Moment, REVALIDATION_TIMEOUT, Served, ServedBody, Turn,
+    Cache, Cacheable, FetchOutcome, Flight, Freshness, Lead, Lookup, Moment, REVALIDATION_TIMEOUT, Served, ServedBody,
     pauses, range_header,
 };
 use crate::core::{Gateway, Head, Headers, IncomingRequest, NoAnswer, Repeat};
@@ -135,14 +135,14 @@ impl Cached<'_> {
             if !is_expired && (has_waited || !is_shared) {
                 break;
             }
-            match self.cache.turn(&self.lookup, looked, now_ms()) {
-                Turn::Lead(lead) => {
+            match self.cache.join(&self.lookup, looked, now_ms()) {
+                Flight::Lead(lead) => {
                     let known_tag = self.lookup.file().filter(|_| is_expired).map(|file| file.tag.as_str());
-                    let (told, telling) = oneshot::channel();
+                    let (sender, receiver) = oneshot::channel();
                     // Those who wait must not suffer from a client that disconnects.
-                    self.context.wait_until(self.fetch(known_tag).run(lead, told));
+                    self.context.wait_until(self.fetch(known_tag).run(lead, sender));
                     let (fetched, origin_ms) =
-                        telling.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
+                        receiver.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
                     match fetched {
                         Ok(Fetched::Held(entry)) => {
                             forwarding.set_origin_ms(origin_ms);
@@ -161,7 +161,7 @@ impl Cached<'_> {
                         }
                     }
                 }
-                Turn::Wait => {
+                Flight::Wait => {
                     for pause in pauses() {
                         Delay::from(pause).await;
                         if !self.cache.is_in_flight(&self.lookup, now_ms()) {
@@ -170,8 +170,8 @@ impl Cached<'_> {
                     }
                     has_waited = true;
                 }
-                Turn::LookAgain => {}
-                Turn::Alone => break,
+                Flight::LookAgain => {}
+                Flight::Alone => break,
             }
         }
         Ok(None)
@@ -232,9 +232,9 @@ impl Cached<'_> {
 
     /// Fetches the entry for the cache alone, unless another request does.
     fn fetch_in_background(&self, looked: Moment) {
-        if let Turn::Lead(lead) = self.cache.turn(&self.lookup, looked, now_ms()) {
-            let (told, _) = oneshot::channel();
-            self.context.wait_until(self.fetch(None).run(lead, told));
+        if let Flight::Lead(lead) = self.cache.join(&self.lookup, looked, now_ms()) {
+            let (sender, _) = oneshot::channel();
+            self.context.wait_until(self.fetch(None).run(lead, sender));
         }
     }
 
@@ -269,9 +269,9 @@ struct Fetch {
 
 impl Fetch {
     /// Asks the origin, hands the answer over, and ends the lead when the answer is stored.
-    async fn run(self, lead: Lead, told: oneshot::Sender<Delivered<Fetched>>) {
+    async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
         // Without a working cache, a request for the cache alone would be in vain.
-        if told.is_canceled() && !cache::works().await {
+        if sender.is_canceled() && !cache::works().await {
             return;
         }
         let (asked_ms, cache) = (now_ms(), self.gateway.cache());
@@ -283,7 +283,7 @@ impl Fetch {
                     lead.unanswered(now_ms());
                 }
                 // Nobody may listen.
-                let _ = told.send((Err(problem), origin_ms));
+                let _ = sender.send((Err(problem), origin_ms));
                 return;
             }
         };
@@ -298,13 +298,13 @@ impl Fetch {
                 };
                 let copy = held.as_ref().ok().and_then(|bytes| of_bytes(bytes).ok());
                 let entry = held.and_then(|bytes| of_bytes(&bytes).map_err(|_| NoAnswer::Unreachable.problem()));
-                let _ = told.send((entry.map(Fetched::Held), origin_ms));
+                let _ = sender.send((entry.map(Fetched::Held), origin_ms));
                 if let Some(copy) = copy {
                     self.store(&copy, asked_ms, lead).await;
                 }
                 return;
             }
-            FetchOutcome::Streamed if told.is_canceled() && answer.status == 200 => {
+            FetchOutcome::Streamed if sender.is_canceled() && answer.status == 200 => {
                 lead.release_waiting(now_ms());
                 if let Ok(entry) = headers::answer(&entry, answer.response.body().as_ref()) {
                     self.store(&entry, asked_ms, lead).await;
@@ -315,17 +315,17 @@ impl Fetch {
             FetchOutcome::Streamed => drop(lead),
             FetchOutcome::Confirmed => {
                 cache.confirm(&self.lookup, asked_ms);
-                lead.kept();
+                lead.stored();
             }
             FetchOutcome::Unanswered => lead.unanswered(now_ms()),
             FetchOutcome::NotStored => {
                 if self.lookup.file().is_some() {
                     cache::remove([self.lookup.url().as_str()]).await;
                 }
-                lead.not_kept(now_ms());
+                lead.not_stored(now_ms());
             }
         }
-        let _ = told.send((Ok(Fetched::Passing(answer)), origin_ms));
+        let _ = sender.send((Ok(Fetched::Passing(answer)), origin_ms));
     }
 
     /// Stores an entry, unless its file was purged since the origin was asked.
@@ -336,12 +336,12 @@ impl Fetch {
             discard(entry);
         } else if !cache::put(&url, entry).await {
             discard(entry);
-            lead.not_kept(now_ms());
+            lead.not_stored(now_ms());
         } else if is_purged() {
             // While its bytes came.
             cache::remove([url.as_str()]).await;
         } else {
-            lead.kept();
+            lead.stored();
         }
     }
 

@@ -1,7 +1,8 @@
 //! Heads of requests and answers in as few calls of the runtime as possible: a whole head is read by three, and the head
 //! of a new request or answer is one piece of JSON. Must not know what any header means.
 
-use crate::core::{self, Answer, Change, Head, RequestHeaders};
+use crate::config::Region;
+use crate::core::{self, Answer, CallerLocation, Change, Head, RequestHeaders};
 use shared::envelope::write_string;
 use worker::js_sys::{Array, JSON, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
@@ -38,6 +39,16 @@ pub(crate) fn accepted_codings(request: &Request, head: &Head) -> String {
     });
     let accepted = callers.or_else(|| platforms.map(str::to_owned));
     accepted.filter(|accepted| !accepted.is_empty()).unwrap_or_else(|| "identity".to_owned())
+}
+
+/// Returns where the caller is, as far as the platform knows.
+pub(crate) fn caller_location(request: &Request) -> CallerLocation {
+    let platform = Reflect::get(request, &"cf".into()).unwrap_or(JsValue::UNDEFINED);
+    let property = |name: &str| {
+        let value = Reflect::get(&platform, &name.into()).ok()?;
+        Region::parse(&value.as_string()?)
+    };
+    [property("continent"), property("country")]
 }
 
 /// Returns the head of a request to an origin. Cloudflare's own cache must not answer it: it would do so under another

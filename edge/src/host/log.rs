@@ -49,7 +49,7 @@ pub(crate) fn bind(env: &Env) {
 }
 
 /// `index1` is the project, since samples are taken by it; blobs are labels, doubles are measures. In the
-/// order that docs/monitoring.md tells, which queries depend on: new ones go to the end.
+/// order that docs/monitoring.md documents, which queries depend on: new ones go to the end.
 fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
     let index = Array::of1(&request_log.project().unwrap_or("none").into());
     let blobs = Array::of3(

@@ -1,7 +1,6 @@
 //! Gets the answer to a request from the origins: one after the other as [`crate::core`] chooses them, with the
 //! time-outs and health checks of each attempt.
 
-mod exchange;
 mod health_check;
 
 use super::body::{self, BodyPipe, Unread};
@@ -10,20 +9,20 @@ use crate::core::{
     self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Head, IncomingRequest, NoAnswer,
     OriginHead, Pick, READINESS_PATH, Repeat, Tried,
 };
-use exchange::Exchange;
 use futures_util::future::{Either, LocalBoxFuture, select};
 use health_check::Health;
 use shared::error::Problem;
 use shared::operation::Pending;
 use shared::request_id;
 use std::cell::Cell;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::task::{self, Poll};
 use std::time::Duration;
 use worker::Delay;
 use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
-use worker::web_sys::{Request, RequestInit, Response};
+use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
 
 /// Origins to which one request is sent: a second one, if the first failed and a repetition does no harm.
 const ATTEMPTS_MAX: u32 = 2;
@@ -269,7 +268,7 @@ impl Attempts<'_> {
     /// Returns where the caller is, if any origin has a region.
     fn caller_location(&self) -> CallerLocation {
         match self.gateway.origins().have_regions() {
-            true => exchange::caller_location(self.forwarding.request),
+            true => headers::caller_location(self.forwarding.request),
             false => [None; 2],
         }
     }
@@ -408,6 +407,49 @@ impl Attempts<'_> {
     fn silence_max(&self, deadline: f64, started: f64) -> Duration {
         let silence_max = self.gateway.config().origin_connect_timeout;
         left(deadline.min(started + silence_max.as_millis() as f64))
+    }
+}
+
+/// A request in flight. If it is abortable, dropping it before its answer aborts it.
+struct Exchange {
+    answer: JsFuture,
+    controller: Option<AbortController>,
+}
+
+impl Exchange {
+    /// Sends a request that ends with the caller's.
+    fn start(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
+        let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
+        Ok(Self { answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)), controller: None })
+    }
+
+    /// Sends a request that can end earlier. An abort controller costs as much as a tenth of a request without one.
+    fn start_abortable(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
+        let controller = AbortController::new()?;
+        init.set_signal(Some(&controller.signal()));
+        let mut exchange = Self::start(url, init)?;
+        exchange.controller = Some(controller);
+        Ok(exchange)
+    }
+}
+
+impl Future for Exchange {
+    type Output = Result<Response, JsValue>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let answer = Pin::new(&mut self.answer).poll(context);
+        answer.map(|answer| {
+            self.controller = None;
+            answer.and_then(JsValue::dyn_into)
+        })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(controller) = &self.controller {
+            controller.abort();
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::{ASKED_AT, Lookup, Subject};
 use crate::core::answer::Answer;
-use crate::core::head::{Head, Headers};
-use crate::core::headers::Change;
+use crate::core::headers::{Change, Head, Headers};
 use crate::core::incoming_request::IncomingRequest;
 use httpdate::HttpDate;
 use shared::conditional::{self, Conditions, Validators, Verdict};

@@ -37,7 +37,7 @@ pub struct Moment(u64);
 
 /// What a request does that found no entry, or an expired one.
 #[derive(Debug)]
-pub enum Turn {
+pub enum Flight {
     /// Ask the origin for all that wait, and report the outcome.
     Lead(Lead),
     /// Wait while another request asks.
@@ -59,8 +59,8 @@ pub struct Lead {
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     InFlight { number: u64, key_id: Option<Uuid>, waited_until_ms: u64, until_ms: u64 },
-    Kept { at: Moment },
-    NotKept { until_ms: u64 },
+    Stored { at: Moment },
+    NotStored { until_ms: u64 },
     Unanswered { until_ms: u64 },
 }
 
@@ -88,34 +88,34 @@ impl SingleFlight {
     }
 
     /// `key_id` is that of the request's key, `accepted` tells whether it may have what another one fetches.
-    pub(super) fn take(
+    pub(super) fn join(
         this: &Rc<RefCell<Self>>,
         key: Fingerprint,
         key_id: Option<Uuid>,
         accepted: bool,
         looked: Moment,
         now_ms: u64,
-    ) -> Turn {
+    ) -> Flight {
         let single_flight = Rc::clone(this);
         let mut this = this.borrow_mut();
         match this.entries.get(&key) {
             Some(Entry::InFlight { key_id: leading, until_ms, .. }) if now_ms < *until_ms => {
                 let may_wait = this.is_shared(key, now_ms) && (accepted || *leading == key_id);
-                return if may_wait { Turn::Wait } else { Turn::Alone };
+                return if may_wait { Flight::Wait } else { Flight::Alone };
             }
-            Some(Entry::Kept { at }) if *at > looked => return Turn::LookAgain,
-            Some(Entry::NotKept { until_ms } | Entry::Unanswered { until_ms }) if now_ms < *until_ms => {
-                return Turn::Alone;
+            Some(Entry::Stored { at }) if *at > looked => return Flight::LookAgain,
+            Some(Entry::NotStored { until_ms } | Entry::Unanswered { until_ms }) if now_ms < *until_ms => {
+                return Flight::Alone;
             }
             _ => {}
         }
         if !this.has_room(key, now_ms) || this.leads(now_ms) >= LEADS_MAX_COUNT {
-            return Turn::Alone;
+            return Flight::Alone;
         }
         this.count += 1;
         let (number, until_ms) = (this.count, now_ms + LEAD_MAX_MS);
         this.entries.insert(key, Entry::InFlight { number, key_id, waited_until_ms: until_ms, until_ms });
-        Turn::Lead(Lead { single_flight, key, number })
+        Flight::Lead(Lead { single_flight, key, number })
     }
 
     fn leads(&self, now_ms: u64) -> usize {
@@ -151,18 +151,18 @@ impl Entry {
 
 impl Lead {
     /// Ends the lead: the entry is stored or confirmed, and lookups from now on find it.
-    pub fn kept(self) {
+    pub fn stored(self) {
         let at = {
             let mut single_flight = self.single_flight.borrow_mut();
             single_flight.count += 1;
             single_flight.moment()
         };
-        self.set(Some(Entry::Kept { at }));
+        self.set(Some(Entry::Stored { at }));
     }
 
     /// Ends the lead: the answer can't be stored.
-    pub fn not_kept(self, now_ms: u64) {
-        self.set(Some(Entry::NotKept { until_ms: now_ms + BACK_OFF_MS }));
+    pub fn not_stored(self, now_ms: u64) {
+        self.set(Some(Entry::NotStored { until_ms: now_ms + BACK_OFF_MS }));
     }
 
     /// Ends the lead: the origin could not confirm the entry.

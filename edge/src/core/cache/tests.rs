@@ -11,7 +11,7 @@ use shared::key::Access::{Full, Read};
 
 const POSTS: &str = "/api/v1/crud/demo/posts";
 
-fn wish(header: &str) -> Option<(u32, u32)> {
+fn read_age(header: &str) -> Option<(u32, u32)> {
     AcceptedAge::read(header, 60).map(|age| (age.fresh_seconds, age.stale_seconds))
 }
 
@@ -40,13 +40,13 @@ fn an_accepted_age_is_read_from_cache_control() {
         ("stale-while-revalidate=5", None),
         ("", None),
     ] {
-        assert_eq!(wish(header), expected, "{header}");
+        assert_eq!(read_age(header), expected, "{header}");
     }
 }
 
 #[test]
 fn an_answer_is_fresh_then_good_enough_then_too_old() {
-    let wish = AcceptedAge::read("max-age=5, stale-while-revalidate=10", 60).unwrap();
+    let accepted_age = AcceptedAge::read("max-age=5, stale-while-revalidate=10", 60).unwrap();
     for (age_ms, expected) in [
         (0, Freshness::Fresh),
         (5_000, Freshness::Fresh),
@@ -54,10 +54,13 @@ fn an_answer_is_fresh_then_good_enough_then_too_old() {
         (15_000, Freshness::Stale),
         (15_001, Freshness::Expired),
     ] {
-        assert_eq!(wish.judge(age_ms), expected, "{age_ms}");
+        assert_eq!(accepted_age.judge(age_ms), expected, "{age_ms}");
     }
-    let values = |wish: AcceptedAge| wish.headers().map(|(_, value)| value);
-    assert_eq!(values(wish), ["private, max-age=5, stale-while-revalidate=10", "Accept, Authorization, Cache-Control"]);
+    let values = |accepted_age: AcceptedAge| accepted_age.headers().map(|(_, value)| value);
+    assert_eq!(
+        values(accepted_age),
+        ["private, max-age=5, stale-while-revalidate=10", "Accept, Authorization, Cache-Control"]
+    );
     let plain = AcceptedAge::read("max-age=5", 60).unwrap();
     assert_eq!(plain.judge(5_001), Freshness::Expired);
     assert_eq!(values(plain)[0], "private, max-age=5");
@@ -65,7 +68,7 @@ fn an_answer_is_fresh_then_good_enough_then_too_old() {
 
 fn posts() -> (Gateway, Lookup) {
     let gateway = gateway();
-    let lookup = lookup(&gateway, &wishing("GET", POSTS, read_key("default")), "").unwrap();
+    let lookup = lookup(&gateway, &accepting("GET", POSTS, read_key("default")), "").unwrap();
     (gateway, lookup)
 }
 
@@ -124,7 +127,7 @@ fn an_entry_of_a_read_is_served_as_its_caller_accepts_it() {
     let entry: Headers = stored.into_iter().collect();
     let serve = |entry: &Headers, request: &str| {
         let head = Head { headers: headers(request), ..Head::default() };
-        let call = wishing("GET", POSTS, None);
+        let call = accepting("GET", POSTS, None);
         let served = lookup.serve(entry, &head, &call, Some(3_900)).unwrap().unwrap();
         (served.head.status, served.body, served.head)
     };
@@ -137,7 +140,7 @@ fn an_entry_of_a_read_is_served_as_its_caller_accepts_it() {
     assert_eq!((status, body), (304, ServedBody::None));
     assert_eq!((head.header("content-length"), head.header("vary").is_some()), (None, true));
     // One that is being stored.
-    let stored = lookup.serve(&entry, &Head::default(), &wishing("GET", POSTS, None), None);
+    let stored = lookup.serve(&entry, &Head::default(), &accepting("GET", POSTS, None), None);
     assert_eq!(stored.unwrap().unwrap().head.header("age"), Some("0"));
     // A list has no tag.
     assert_eq!(serve(&headers("content-length,2"), "if-none-match,*").0, 200);
@@ -147,7 +150,7 @@ fn gateway() -> Gateway {
     gateway_with(|config| config.read_cache_max_seconds = 60)
 }
 
-fn wishing(method: &str, url: &str, key: Option<String>) -> IncomingRequest {
+fn accepting(method: &str, url: &str, key: Option<String>) -> IncomingRequest {
     IncomingRequest { cache_control: Some("max-age=5".to_owned()), ..call(method, url, key) }
 }
 
@@ -172,7 +175,7 @@ fn lookup(gateway: &Gateway, call: &IncomingRequest, body: &str) -> Option<Looku
 fn query(body: &str) -> IncomingRequest {
     IncomingRequest {
         body: BodyLength::Known(body.len() as u64),
-        ..wishing("POST", &format!("{POSTS}/query"), read_key("default"))
+        ..accepting("POST", &format!("{POSTS}/query"), read_key("default"))
     }
 }
 
@@ -180,25 +183,25 @@ fn query(body: &str) -> IncomingRequest {
 fn only_reads_of_records_with_a_read_key_are_cached_and_only_if_asked() {
     let gateway = gateway();
     let read = || read_key("default");
-    let is_kept = |call: &IncomingRequest| lookup(&gateway, call, "{}").is_some();
-    assert!(is_kept(&wishing("GET", POSTS, read())));
-    assert!(is_kept(&wishing("GET", &format!("{POSTS}/1"), read())));
-    assert!(is_kept(&query("{}")));
+    let is_cacheable = |call: &IncomingRequest| lookup(&gateway, call, "{}").is_some();
+    assert!(is_cacheable(&accepting("GET", POSTS, read())));
+    assert!(is_cacheable(&accepting("GET", &format!("{POSTS}/1"), read())));
+    assert!(is_cacheable(&query("{}")));
     for call in [
         call("GET", POSTS, read()),
-        wishing("GET", POSTS, Some(key_of("default", Full))),
-        wishing("HEAD", POSTS, read()),
-        wishing("OPTIONS", POSTS, read()),
-        wishing("GET", &format!("{POSTS}/_schema"), read()),
-        wishing("GET", "/api/v1/media", read()),
-        wishing("GET", "/media/default/a.png", None),
-        wishing("GET", "/readyz", None),
-        wishing("POST", POSTS, Some(key_of("default", Full))),
-        wishing("POST", "/api/v1/sql", Some(key_of("default", Full))),
-        wishing("POST", "/api/v1/batch", Some(key_of("default", Full))),
+        accepting("GET", POSTS, Some(key_of("default", Full))),
+        accepting("HEAD", POSTS, read()),
+        accepting("OPTIONS", POSTS, read()),
+        accepting("GET", &format!("{POSTS}/_schema"), read()),
+        accepting("GET", "/api/v1/media", read()),
+        accepting("GET", "/media/default/a.png", None),
+        accepting("GET", "/readyz", None),
+        accepting("POST", POSTS, Some(key_of("default", Full))),
+        accepting("POST", "/api/v1/sql", Some(key_of("default", Full))),
+        accepting("POST", "/api/v1/batch", Some(key_of("default", Full))),
         IncomingRequest { body: BodyLength::Unknown, ..query("{}") },
     ] {
-        assert!(!is_kept(&call), "{} {}", call.method, call.path);
+        assert!(!is_cacheable(&call), "{} {}", call.method, call.path);
     }
     let explain = r#"{"explain": true}"#;
     let Decision::Cached(cacheable) = decide(&gateway, &query(explain)) else {
@@ -212,7 +215,7 @@ fn only_reads_of_records_with_a_read_key_are_cached_and_only_if_asked() {
 #[test]
 fn nothing_is_cached_unless_the_configuration_allows_it() {
     let gateway = gateway_with(|_| {});
-    let decision = decide(&gateway, &wishing("GET", POSTS, read_key("default")));
+    let decision = decide(&gateway, &accepting("GET", POSTS, read_key("default")));
     assert!(matches!(decision, Decision::Forward(_)));
 }
 
@@ -220,7 +223,7 @@ fn nothing_is_cached_unless_the_configuration_allows_it() {
 fn a_cache_key_is_made_of_project_installation_and_meaning() {
     let gateway = gateway();
     let key = |call: &IncomingRequest, body| lookup(&gateway, call, body).unwrap().key;
-    let get = |url: &str, project| key(&wishing("GET", url, read_key(project)), "");
+    let get = |url: &str, project| key(&accepting("GET", url, read_key(project)), "");
     let limited = get(&format!("{POSTS}?limit=1&distinct=false"), "default");
     assert_eq!(limited, get(&format!("{POSTS}?limit=1"), "default"));
     let body = r#"{"limit": 1}"#;
@@ -229,12 +232,12 @@ fn a_cache_key_is_made_of_project_installation_and_meaning() {
     assert_ne!(limited, get(&format!("{POSTS}?limit=2"), "default"));
     let csv = IncomingRequest {
         accept: Some("text/csv".to_owned()),
-        ..wishing("GET", &format!("{POSTS}?limit=1"), read_key("default"))
+        ..accepting("GET", &format!("{POSTS}?limit=1"), read_key("default"))
     };
     assert_ne!(limited, key(&csv, ""));
     let other_installation = Cache { installation: Fingerprint::of("another"), ..Cache::new(gateway.config()) };
     let Decision::Cached(cacheable) =
-        decide(&gateway, &wishing("GET", &format!("{POSTS}?limit=1"), read_key("default")))
+        decide(&gateway, &accepting("GET", &format!("{POSTS}?limit=1"), read_key("default")))
     else {
         panic!("a read that may be cached");
     };

@@ -23,15 +23,15 @@ fn three() -> Origins {
     origins("http://a,http://b;near=EU,http://c;near=AF|DE")
 }
 
-fn place(continent: &str, country: &str) -> CallerLocation {
+fn location(continent: &str, country: &str) -> CallerLocation {
     [Region::parse(continent), Region::parse(country)]
 }
 
 /// The numbers of all origins in the order in which one request would be sent to them.
-fn order(origins: &mut Origins, place: CallerLocation, now: u64) -> Vec<usize> {
+fn order(origins: &mut Origins, location: CallerLocation, now: u64) -> Vec<usize> {
     let mut tried = Tried::default();
     std::iter::from_fn(|| {
-        let pick = origins.choose(tried, place, now)?;
+        let pick = origins.choose(tried, location, now)?;
         tried.add(pick);
         Some(pick.number())
     })
@@ -54,14 +54,14 @@ fn described(origins: &Origins, now: u64) -> String {
 #[test]
 fn the_near_ones_come_first_and_then_the_order_of_the_list() {
     let mut origins = three();
-    for (place, expected) in [
+    for (location, expected) in [
         (NOWHERE, [1, 2, 3]),
-        (place("EU", "FR"), [2, 1, 3]),
-        (place("AF", "KE"), [3, 1, 2]),
-        (place("EU", "DE"), [2, 3, 1]),
-        (place("NA", "US"), [1, 2, 3]),
+        (location("EU", "FR"), [2, 1, 3]),
+        (location("AF", "KE"), [3, 1, 2]),
+        (location("EU", "DE"), [2, 3, 1]),
+        (location("NA", "US"), [1, 2, 3]),
     ] {
-        assert_eq!(order(&mut origins, place, NOW), expected, "{place:?}");
+        assert_eq!(order(&mut origins, location, NOW), expected, "{location:?}");
     }
     assert!(origins.have_regions());
     assert!(!super::tests::origins("http://a").have_regions());
@@ -73,9 +73,9 @@ fn one_that_failed_is_not_asked_while_it_cools_down_however_near_it_is() {
     fail(&mut origins, NOW);
     assert_eq!(order(&mut origins, NOWHERE, NOW), [2, 3]);
     assert_eq!(order(&mut origins, NOWHERE, NOW + 999), [2, 3]);
-    let near = origins.choose(Tried::default(), place("EU", "FR"), NOW).unwrap();
+    let near = origins.choose(Tried::default(), location("EU", "FR"), NOW).unwrap();
     origins.failed(near, NOW);
-    assert_eq!(order(&mut origins, place("EU", "FR"), NOW), [3]);
+    assert_eq!(order(&mut origins, location("EU", "FR"), NOW), [3]);
 }
 
 #[test]

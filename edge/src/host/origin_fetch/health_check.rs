@@ -1,8 +1,7 @@
 //! Health checks: whether an origin lives, and whether it can reach its database. What follows from one,
 //! [`crate::core`] decides.
 
-use super::exchange::Exchange;
-use super::{Attempts, OriginAnswer, discard, headers, now};
+use super::{Attempts, Exchange, OriginAnswer, discard, headers, now};
 use crate::core::{self, Form, HEALTH_PATH, Pick, Repeat};
 use futures_util::future::{Either, select};
 use shared::error::UNAVAILABLE_HEADER;

@@ -216,8 +216,8 @@ fn an_entry_lasts_for_its_time_and_longer_if_the_origin_confirms_it_or_does_not_
     let (cache, file) = (cache(), file());
     let freshness = |now_ms| cache.judge(&file, &entry(1_000), None, now_ms).map(|(_, freshness)| freshness);
     assert_eq!((freshness(61_000), freshness(61_001)), (Some(Freshness::Fresh), Some(Freshness::Expired)));
-    let lead = |now_ms| match cache.turn(&file, cache.moment(), now_ms) {
-        Turn::Lead(lead) => lead,
+    let lead = |now_ms| match cache.join(&file, cache.moment(), now_ms) {
+        Flight::Lead(lead) => lead,
         other => panic!("{other:?}"),
     };
     lead(61_001).unanswered(62_000);
@@ -243,8 +243,8 @@ fn an_entry_from_before_a_folder_became_private_does_not_count() {
     }
     assert_eq!(freshness(105_000), Some(Freshness::Fresh));
     // An origin that does not answer makes nothing of before count.
-    match cache.turn(&file, cache.moment(), 105_000) {
-        Turn::Lead(lead) => lead.unanswered(105_000),
+    match cache.join(&file, cache.moment(), 105_000) {
+        Flight::Lead(lead) => lead.unanswered(105_000),
         other => panic!("{other:?}"),
     }
     assert_eq!(freshness(100_000), Some(Freshness::Expired));
@@ -259,9 +259,9 @@ fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
     assert!(!cache.is_purged(&file, 0));
     cache.purge(file.file().unwrap().name.clone(), 10_000);
     assert!(cache.is_purged(&file, 9_000) && cache.is_purged(&file, 14_999) && !cache.is_purged(&file, 15_000));
-    assert!(matches!(cache.turn(&file, cache.moment(), 14_999), Turn::Alone));
+    assert!(matches!(cache.join(&file, cache.moment(), 14_999), Flight::Alone));
     assert_eq!(cache.judge(&file, &entry(14_999), None, 15_000), Some((1, Freshness::Expired)));
-    drop(cache.turn(&file, cache.moment(), 15_000));
+    drop(cache.join(&file, cache.moment(), 15_000));
     // Of more purges than are remembered, any may have been of this file.
     for n in 0..10_000 {
         cache.purge(name(n), 20_000);

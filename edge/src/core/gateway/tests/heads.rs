@@ -66,8 +66,8 @@ fn the_origin_is_told_who_asks_and_nothing_that_a_caller_made_up() {
     assert!(!unseen.contains("x-forwarded-for"), "{unseen}");
     let mut access = AccessConfig::default();
     access.client_address = Some("x-real-ip".to_owned());
-    let told = sent("x-real-ip,10.0.0.7", &access, Some("127.0.0.1:80"));
-    assert!(told.contains("x-forwarded-for: 10.0.0.7"), "{told}");
+    let address = sent("x-real-ip,10.0.0.7", &access, Some("127.0.0.1:80"));
+    assert!(address.contains("x-forwarded-for: 10.0.0.7"), "{address}");
 }
 
 fn owned(headers: &RequestHeaders<'_>) -> String {
