@@ -158,9 +158,9 @@ impl Gateway {
             .now_or_never()
             .ok_or_else(|| Problem::internal("The request could not be judged.", "admission waits"))?;
         let (principal, pending) = admitted?;
-        match self.cache.read(request, &principal, pending) {
-            Ok(read) => Ok(Decision::Cached(read)),
-            Err(pending) => self.plan(request, pending).map(Decision::Forward),
+        match self.cache.accepted_age(request, &principal, &pending) {
+            Some(accepted_age) => Ok(Decision::Cached(Cacheable::Read(principal, pending, accepted_age))),
+            None => self.plan(request, pending).map(Decision::Forward),
         }
     }
 

@@ -146,25 +146,22 @@ impl Cache {
         Some(Lookup { key, version, accepted_age: self.file_age, subject })
     }
 
-    /// Returns a read that the cache may answer, or the pending operation if it may not: only reads of records with a read
-    /// key, whose caller accepts an older answer, where the configuration allows it.
-    pub(in crate::core) fn read(
+    /// Returns how old the answer to a request may be; `None` if the cache may not answer: it may answer only reads of records
+    /// with a read key, whose caller accepts an older answer, where the configuration allows it.
+    pub(in crate::core) fn accepted_age(
         &self,
         call: &IncomingRequest,
         principal: &Principal,
-        pending: Pending,
-    ) -> Result<Cacheable, Pending> {
+        pending: &Pending,
+    ) -> Option<AcceptedAge> {
         let reads = match (pending.action(), call.body) {
             // Of a list, HEAD asks for less than is stored.
             (Action::Read | Action::ReadOne, _) => call.method == "GET",
             (Action::Query, BodyLength::Known(bytes)) => bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64,
             _ => false,
         };
+        let header = call.cache_control.as_deref()?;
         let may = reads && principal.access() == Access::Read;
-        let header = call.cache_control.as_deref().filter(|_| may);
-        match header.and_then(|header| AcceptedAge::read(header, self.read_max_seconds)) {
-            Some(accepted_age) => Ok(Cacheable::Read(principal.clone(), pending, accepted_age)),
-            None => Err(pending),
-        }
+        may.then(|| AcceptedAge::read(header, self.read_max_seconds)).flatten()
     }
 }
