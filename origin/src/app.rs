@@ -33,83 +33,63 @@ use tokio_util::task::TaskTracker;
 
 pub use stream_slots::StreamSlots;
 
-/// How often idle connections are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often receipts that are too old are looked for.
+/// How often expired receipts (stored answers of an `Idempotency-Key`) are deleted.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Bytes of all JSON bodies in memory at once, beyond what a body may have uncounted: sixteen of the largest, each of
-/// which is parsed and bound in three or four copies. Keeps some hundred clients with a large body each from filling the
-/// memory together.
+/// Maximum bytes of all JSON bodies in memory, beyond what each may hold uncounted: sixteen of the default maximum,
+/// each of which is parsed and bound in three or four copies.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
-/// The service's parts.
 #[derive(Debug)]
 pub struct App {
-    /// Who may call.
     pub keys: Arc<KeyRegistry>,
-    /// Connections.
     pub pools: Arc<Pools>,
-    /// Statements that requests share.
     pub coalescer: Arc<Coalescer>,
-    /// The schema.
     pub catalog: Arc<Catalog>,
-    /// Tokens of pages.
     pub pages: PageTokens,
-    /// What is counted.
     pub metrics: Metrics,
-    /// Where callers reach the service, if requests don't tell.
+    /// Base of the URLs in responses; if `None`, taken from each request's headers.
     pub public_url: Option<BaseUrl>,
-    /// Signatures of private files' URLs.
     pub signer: Signer,
-    /// What the edge proves itself by.
     pub edge_secret: EdgeSecret,
-    /// How often each key calls.
     pub rates: Rates,
-    /// Bounds of one request.
     pub bounds: Bounds,
-    /// Bytes of the JSON bodies that are held.
+    /// Bytes of large JSON bodies in memory.
     pub bodies: Shares,
-    /// The answers that are streamed.
     pub streams: StreamSlots,
-    /// Files of callers.
     pub library: Library,
-    /// What files go through before they are published.
     pub intake: Intake,
-    /// The uploads that can be resumed.
     pub resumable: ResumableUploads,
-    /// Whether their store answers.
+    /// Cached health check of the media store.
     pub stored: Watch,
-    /// The uploads that arrive or are examined.
+    /// Slots of uploads that are being received or examined.
     pub uploads: Shares,
     admin: Admin,
     projects: Projects,
     database: Option<watch::Receiver<Health>>,
 }
 
-/// Bounds of one request, as configured.
+/// Configured limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Bytes of a JSON body.
     pub body_max_bytes: usize,
-    /// How long a body may take to arrive.
+    /// Longest wait for the next bytes of a body.
     pub body_timeout: Duration,
-    /// How long a caller may leave an answer's bytes untaken.
+    /// Longest wait for a client to read the next bytes of a response.
     pub write_timeout: Duration,
-    /// Rows of one batch.
     pub batch_max_rows: usize,
-    /// What one upload may take.
     pub upload: UploadLimits,
-    /// Bytes of one packet, as MariaDB said at the start.
+    /// MariaDB's `max_allowed_packet`, read at the start.
     pub packet_max_bytes: usize,
 }
 
 impl App {
-    /// Puts the parts together over a prepared system.
+    /// Builds the app from the configuration and a prepared system.
     ///
     /// # Errors
-    /// The signing keys can't be read.
+    /// The signing keys or `max_allowed_packet` can't be read from MariaDB.
     pub async fn open(
         config: &Config,
         system: &System,
@@ -167,15 +147,15 @@ impl App {
         })
     }
 
-    /// The databases of a project that no key may drop, as they are recorded now.
+    /// Reads from MariaDB the project's databases that no key may drop.
     ///
     /// # Errors
-    /// MariaDB failed.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }
 
-    /// Starts what runs beside requests, until `stop`.
+    /// Starts the background tasks, which run until `stop`: watching keys, closing idle connections, deleting what has
+    /// expired.
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
@@ -196,7 +176,7 @@ impl App {
         });
     }
 
-    /// Reads the values that metrics do not keep themselves: pool gauges, schema loads, prepared XA transactions.
+    /// Reads the metrics that are counted elsewhere. Queries MariaDB for the number of prepared XA transactions.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = self.admin.prepared_xa().await;
         Readings {
@@ -206,22 +186,22 @@ impl App {
         }
     }
 
-    /// Whether MariaDB answers.
+    /// Returns whether MariaDB answers.
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         healthy && self.admin.key_changes().await.is_ok()
     }
 }
 
-/// Returns the memory for JSON bodies: [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more, and half of that for one
-/// project.
+/// Returns the limit of JSON bodies in memory: [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more,
+/// and half of that for one project.
 #[must_use]
 pub fn body_memory(body_max_bytes: usize) -> Shares {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
     Shares::new(whole, whole / 2)
 }
 
-/// Deletes receipts that are too old, again and again until `stop`. Several origins may do so at once.
+/// Deletes expired receipts at an interval until `stop`. Several origins may do so at once.
 async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
     loop {
@@ -230,7 +210,7 @@ async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
             _ = tick.tick() => {}
         }
         let sweep = async {
-            // Each takes a connection of its own: only where there is something to sweep.
+            // Each sweep takes a connection, so projects without a table of receipts are left out.
             for project in app.projects.with_table(TableName::RECEIPTS).await? {
                 if let Err(error) = idempotency::sweep(&app.pools, &project).await {
                     tracing::debug!(%error, %project, "receipts could not be swept");

@@ -48,7 +48,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// What answers requests: the routes, and what every request passes before and after them.
+/// Handles requests: applies what all routes have in common, and calls the router.
 pub(crate) struct HttpService {
     app: Arc<App>,
     router: Router,
@@ -70,7 +70,7 @@ impl HttpService {
     /// Handles a request: assigns the id, adds the headers that all responses have, and logs it. `peer` is the address at
     /// the other end of the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
-        // Most requests have no body and need no box for it.
+        // A request without a body, as most are, needs no allocation for it.
         let mut request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),
             false => Body::new(body),
@@ -124,7 +124,7 @@ impl HttpService {
     }
 }
 
-/// Returns the router's response, or the problem that a handler reported.
+/// Returns the router's response, or the problem that a handler attached as an extension.
 fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> {
     let mut response = answer.unwrap_or_else(|never| match never {});
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -137,7 +137,7 @@ fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> 
     Ok(response)
 }
 
-/// Returns the `internal` problem of a handler's panic, which affects no other request.
+/// Returns the `internal` problem for a panic of a handler.
 fn panicked(panic: &(dyn Any + Send)) -> Problem {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -188,7 +188,8 @@ fn join_values(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns a header's text; U+FFFD, which no valid value contains, if it is no text.
+/// Returns a header's value; `None` without the header, and U+FFFD, which no valid value contains, if the value is not
+/// visible ASCII.
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = headers.get(name)?;
     Some(value.to_str().unwrap_or("\u{fffd}"))

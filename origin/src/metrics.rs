@@ -1,4 +1,4 @@
-//! Counters and gauges, and their text for Prometheus.
+//! Counters and gauges, and their text in Prometheus' format.
 
 use crate::database::pool::PoolGauge;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -19,7 +19,7 @@ const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 pub struct RequestLabels {
     /// `OTHER` for an unknown method.
     pub method: &'static str,
-    /// The route's pattern.
+    /// The route's pattern, such as `/media/{project}/{path}`.
     pub route: &'static str,
     pub status: u16,
 }
@@ -122,7 +122,6 @@ impl Metrics {
         StreamGuard(self.streams.clone())
     }
 
-    /// Returns the metrics in Prometheus' text format.
     #[must_use]
     pub fn text(&self, readings: Readings) -> String {
         let pools = readings.pools;

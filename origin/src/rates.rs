@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 
-/// The token buckets of all keys; `None` without a limit.
+/// The token buckets of all keys; `None` if the configuration sets no rate limit.
 #[derive(Debug)]
 pub struct Rates(Option<Counted>);
 
@@ -35,10 +35,11 @@ impl Rates {
         Self(limit.and_then(Counted::new))
     }
 
-    /// Counts a request of a verified key. Returns the remaining allowance; `None` without a limit.
+    /// Counts a request of a verified key. Returns the remaining allowance; `None` if the configuration sets no rate
+    /// limit.
     ///
     /// # Errors
-    /// `rate_limited`.
+    /// `rate_limited`: the key's bucket is empty.
     pub fn count(&self, key: Uuid) -> Result<Option<Allowance>, Problem> {
         self.0.as_ref().map(|counted| counted.count(key)).transpose()
     }

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// A limit with a share per project. Clones share their counts.
+/// Clones share their counts.
 #[derive(Clone, Debug)]
 pub struct Shares {
     inner: Arc<Inner>,
@@ -152,7 +152,7 @@ impl Inner {
         self.given_back.notify_waiters();
     }
 
-    /// The counts are consistent at every step, so a poisoned lock can be used.
+    /// Locks the counts. They are consistent at every step, so a poisoned lock can be used.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

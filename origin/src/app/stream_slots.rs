@@ -1,12 +1,12 @@
-//! How many answers may be streamed at once.
+//! Limits how many responses may be streamed at once.
 
 use crate::database::PoolSettings;
 use crate::shares::Shares;
 use shared::key::Access;
 use std::time::Duration;
 
-/// The slots of streamed answers. Each holds a connection to MariaDB for as long as its client reads, so that a
-/// project may use half of the connections of each of its accounts for streams, and all projects half of all.
+/// Slots of streamed responses. Each stream holds a connection to MariaDB for as long as its client reads, so streams
+/// may use at most half of the connections of each account, and half of all.
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,
@@ -15,7 +15,7 @@ pub struct StreamSlots {
 }
 
 impl StreamSlots {
-    /// Slots for streams over these pools, each of which lasts at most `timeout`.
+    /// Creates the slots for these pools' sizes. `timeout` is the longest duration of a stream.
     #[must_use]
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
@@ -23,13 +23,13 @@ impl StreamSlots {
         Self { full: shares(), read: shares(), timeout }
     }
 
-    /// The slots of read keys; full keys have as many.
+    /// Returns the slots of read keys; full keys have as many of their own.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.read
     }
 
-    /// Returns how long a stream may last.
+    /// Returns the longest duration of a stream.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/batch`: several operations on records, in one transaction.
+//! `/api/v1/batch`: runs several operations on records in one transaction.
 
 mod ids;
 
@@ -21,8 +21,8 @@ use shared::operation::Operation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
 
-/// Runs a batch. One that the schema has changed behind, or that a deadlock rolled back, is tried once
-/// more as a whole.
+/// Runs a batch. Retries the whole batch once if the cached schema was stale or MariaDB rolled back because of a
+/// deadlock.
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
@@ -43,7 +43,8 @@ pub(super) async fn run(
     Ok(respond::payload(&payload))
 }
 
-/// What ends an attempt, and in which operation; in none, if all are done but for the commit.
+/// The failure of an attempt, and the index of the operation that failed; `None` if no single operation did, as in a
+/// failed commit.
 struct Fault {
     at: Option<usize>,
     failure: Failure,
@@ -80,13 +81,14 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     batch: &'a Batch,
-    /// Of each operation.
+    /// The tables of each operation, by its index.
     tables: Vec<Tables>,
     record: &'a RequestRecord,
 }
 
 impl Attempt<'_> {
-    /// Looks up the tables of all operations, and whether the ids that they refer to can be.
+    /// Loads the tables of all operations. Checks that writes can be rolled back and that references name an insert
+    /// that returns an id.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, Schema::Cached).await?;
@@ -100,13 +102,13 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Reads the tables of the operation that failed anew.
+    /// Reloads the schema of the failed operation's tables.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
             return Err(fault.into_problem(self.batch));
         };
         self.tables_of(at, Schema::Fresh).await?;
-        // Others may be about the same tables.
+        // Other operations may use the same tables.
         self.tables.clear();
         self.load().await
     }
@@ -127,7 +129,7 @@ impl Attempt<'_> {
         transaction.end(outcome).await
     }
 
-    /// Runs the operations one after the other: the list of their payloads.
+    /// Runs the operations in order and returns the JSON list of their payloads.
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut room = Room { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
@@ -144,7 +146,7 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Runs one operation: its payload.
+    /// Runs one operation and returns its payload.
     async fn step(
         &self,
         at: usize,
@@ -158,7 +160,7 @@ impl Attempt<'_> {
         let effect = tables.leave();
         let payload = match plan::build(&operation, &scope, self.app.bounds.batch_max_rows)? {
             Plan::Select(mut select) => {
-                // Nobody is told of a next page.
+                // Batches have no next page, so the row that would show one is not read.
                 select.keyset = None;
                 let layout = Arc::clone(&select.layout);
                 let statement = sql::select(select, &scope);
@@ -207,7 +209,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Refuses writes that MariaDB could not take back: all or nothing would be an empty promise.
+/// Refuses writes to a table whose engine can't roll back.
 fn refuse_what_stays(operation: &Operation, table: &Table) -> Result<(), Problem> {
     let traits = table.traits();
     if operation.is_read() || traits.inserts.transactional || traits.view {

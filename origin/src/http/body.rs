@@ -1,4 +1,4 @@
-//! JSON bodies, which are read whole within limits, and the pace at which any body must arrive.
+//! Reads JSON bodies whole, within limits, and enforces a minimum rate for every body.
 
 use crate::app::Bounds;
 use crate::shares::{Guard, Shares};
@@ -13,10 +13,10 @@ use shared::limits::BODY_MIN_BYTES_PER_SECOND;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes of a body that are not counted, so that a request for one record is never refused.
+/// Bytes of each body that are not counted, so that a small request is never refused for lack of memory.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// A body in memory, counted until it is dropped.
+/// A body in memory. Its bytes count against the shared limit until it is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,
@@ -29,7 +29,7 @@ impl CountedBody {
         &self.bytes
     }
 
-    /// Counts a body that has grown to `length`.
+    /// Counts the body's growth to `length` bytes.
     fn grow(&mut self, length: usize, shares: &Shares, project: &ProjectName) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
         if more == 0 {
@@ -45,7 +45,11 @@ impl CountedBody {
     }
 }
 
-/// Reads a JSON body.
+/// Reads a whole JSON body.
+///
+/// # Errors
+/// `body_too_large`; `rate_limited` or `overloaded` if large bodies use up the memory; the errors of
+/// [`BodyReader::next`].
 pub(super) async fn read(
     body: &mut Body,
     headers: &HeaderMap,
@@ -66,7 +70,7 @@ pub(super) async fn read(
             return Err(body_too_large(bounds.body_max_bytes));
         }
         held.grow(length, shares, project)?;
-        // Most bodies arrive in one piece, which is then not copied.
+        // A body that arrives in one piece, as most do, is not copied.
         if whole.is_empty() && reader.is_at_end() {
             held.bytes = data;
             return Ok(held);
@@ -77,22 +81,22 @@ pub(super) async fn read(
     Ok(held)
 }
 
-/// Reads a body piece by piece, from a client that neither pauses for too long nor sends too slowly.
+/// Reads a body chunk by chunk. Fails if the client pauses too long or sends too slowly.
 pub(super) struct BodyReader<'a> {
     body: &'a mut Body,
     pace: Pace,
 }
 
 impl<'a> BodyReader<'a> {
-    /// A reader that waits for each piece at most `pause_max`.
+    /// Creates a reader that waits at most `pause_max` for each chunk.
     pub(super) fn new(body: &'a mut Body, pause_max: Duration) -> Self {
         Self { body, pace: Pace::new(pause_max) }
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the body's end.
     ///
     /// # Errors
-    /// `invalid_body`: nothing came for `pause_max`, too little came in that time, or the body was cut.
+    /// `invalid_body`: nothing arrived for `pause_max`, the rate was below the minimum, or the connection ended early.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let mut began = Instant::now();
         loop {
@@ -106,7 +110,7 @@ impl<'a> BodyReader<'a> {
                 }
                 Some(Ok(frame)) => frame,
             };
-            // Trailers mean nothing here.
+            // Trailers are ignored.
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -121,13 +125,13 @@ impl<'a> BodyReader<'a> {
         }
     }
 
-    /// Whether the body has no further piece, as far as is known without waiting.
+    /// Returns whether the body is known to have no further chunk.
     fn is_at_end(&self) -> bool {
         self.body.is_end_stream()
     }
 }
 
-/// How fast a body arrives. Only the time spent waiting for its client counts.
+/// Measures a body's rate. Counts only the time spent waiting for the client.
 struct Pace {
     pause_max: Duration,
     waited: Duration,
@@ -139,7 +143,7 @@ impl Pace {
         Self { pause_max, waited: Duration::ZERO, bytes: 0 }
     }
 
-    /// Counts a piece that was waited for. The pace is judged whenever the waits add up to `pause_max`.
+    /// Counts a received chunk. Checks the rate whenever the waits add up to `pause_max`.
     fn count(&mut self, waited: Duration, bytes: usize) -> Result<(), Problem> {
         self.waited += waited;
         self.bytes += bytes as u64;
@@ -167,8 +171,8 @@ impl Pace {
     }
 }
 
-/// Bytes of a refused body that are still read, so that a client that is sending gets to read the answer; beyond, the
-/// connection is closed.
+/// Maximum bytes of a refused body that are still read, since a client may read the response only after it has sent the
+/// body. Beyond, the connection is closed.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// How long a refused body is read.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -189,7 +193,7 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
             }
         }
     });
-    // Whether it was read whole makes no difference to the answer.
+    // The response is the same if this timed out.
     let _ = taken.await;
 }
 
@@ -232,7 +236,7 @@ mod tests {
         for _ in 0..9_000 {
             steady.count(second, least).unwrap();
         }
-        // What came fast at first is no credit for later.
+        // A fast start does not offset a slow rest.
         steady.count(Duration::ZERO, 1 << 30).unwrap();
         let dripped = (1..100).find(|_| steady.count(second, 1).is_err());
         assert_eq!(dripped, Some(2 * 30));

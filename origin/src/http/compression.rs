@@ -1,7 +1,6 @@
-//! Compresses answers of the API by tower-http, in the coding that the client prefers. Files, errors and heads are sent as
-//! they are.
+//! Compresses API responses in the coding that the client prefers. Media, errors and HEAD responses stay uncompressed.
 //!
-//! Not a layer of the router: a layer boxes the body of every answer, also of the many that are not compressed.
+//! Not a layer of the router, since a layer boxes the body of every response, compressed or not.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG};
@@ -16,11 +15,11 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::SizeAbove;
 
-/// Bytes of an answer below which compression saves less than it costs: it fits into one packet anyway.
+/// Responses below this fit into one packet, so compressing them gains nothing.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
-/// Returns the answer in the coding that the request prefers, if it is long enough. A stream is compressed as it is sent:
-/// whenever no further row is ready, the client gets what there is.
+/// Compresses the response if the request accepts a coding and the response is long enough. A stream is flushed
+/// whenever no further row is ready.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
     match request.headers.get(ACCEPT_ENCODING) {
         Some(accepted) if accepted != "identity" && may_be_compressed(request, &response) => {
@@ -35,7 +34,7 @@ fn may_be_compressed(request: &Parts, response: &Response) -> bool {
     let is_form = |found: &HeaderValue| {
         [Format::Envelope, Format::Csv, Format::NdJson].iter().any(|form| found == form.content_type())
     };
-    // A client of HTTP/1.0 could not tell the end of a compressed answer from a broken connection.
+    // An HTTP/1.0 client can't tell the end of a compressed response from a broken connection.
     is_long
         && response.headers().get(CONTENT_TYPE).is_some_and(is_form)
         && request.method != Method::HEAD
@@ -46,10 +45,10 @@ async fn encode(accepted: HeaderValue, mut response: Response) -> Response {
     let mut request = Request::new(());
     request.headers_mut().insert(ACCEPT_ENCODING, accepted);
     let answer = service_fn(move |_| ready(Ok::<_, Infallible>(std::mem::take(&mut response))));
-    // At the fastest level: a higher one takes more of the processor than the rows took.
+    // Higher levels take more CPU time than reading the rows did.
     let mut compression = Compression::new(answer).quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(0));
     let Ok(mut response) = compression.call(request).await;
-    // Each coding has bytes of its own, so that one tag of all is weak (RFC 9110, section 8.8.3.3).
+    // The codings' bytes differ, so a tag that they share must be weak (RFC 9110, section 8.8.3.3).
     if response.headers().contains_key(CONTENT_ENCODING)
         && let Some(tag) = response.headers_mut().get_mut(ETAG)
         && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())

@@ -1,4 +1,4 @@
-//! CORS: answers to preflights, and the headers of every answer, built once where they are the same for all origins.
+//! CORS: preflight responses, and the headers of every response, which are built once if any origin is allowed.
 
 use super::header;
 use axum::body::Body;
@@ -8,23 +8,21 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use shared::cors::{self, CorsOrigins};
 
-/// The rules, and the headers that follow from them.
 #[derive(Clone, Debug)]
 pub(super) struct CrossOrigin {
     origins: CorsOrigins,
-    /// For a caller that names no origin; for all, if any origin is allowed.
+    /// Headers for requests without an `Origin`; for all requests if any origin is allowed.
     common: Vec<(HeaderName, HeaderValue)>,
     any: bool,
 }
 
 impl CrossOrigin {
-    /// Prepares the rules.
     #[must_use]
     pub(super) fn new(origins: CorsOrigins) -> Self {
         Self { common: headers(&origins, None).collect(), any: origins == CorsOrigins::any(), origins }
     }
 
-    /// Adds the headers to an answer.
+    /// Adds the CORS headers to a response.
     pub(super) fn mark(&self, headers_of_answer: &mut HeaderMap, origin: Option<&str>) {
         match origin {
             Some(origin) if !self.any => {
@@ -38,7 +36,7 @@ impl CrossOrigin {
         }
     }
 
-    /// The answer to a preflight, if this is one.
+    /// Returns the response to a preflight; `None` for any other request.
     pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
         let text = |name: HeaderName| header(request.headers(), name);
         let (origin, asked) = (text(ORIGIN), text(ACCESS_CONTROL_REQUEST_METHOD));

@@ -1,6 +1,6 @@
-//! `GET /media/{project}/{folder…}/{name}`: the bytes of files, streamed from the store.
+//! `GET /media/{project}/{folder…}/{name}`: streams media from the store.
 //!
-//! A file that its caller may not see is answered like one that is not there, after the same work.
+//! A private file without access is answered like a missing one, after the same work, so that timing reveals nothing.
 
 mod access;
 mod answer;
@@ -37,7 +37,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Answers a request for a file.
 pub(super) async fn answer(
     State(app): State<Arc<App>>,
     Extension(record): Extension<Arc<RequestRecord>>,
@@ -59,18 +58,18 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
         if let Some(response) = call.attempt(app, record).await? {
             return Ok(response);
         }
-        // Replaced or deleted since it was looked up. The table tells which.
+        // The file may have been replaced or deleted since its cached look-up, so look it up again.
         app.library.doubt(&call.path);
     }
-    // Not 404, which caches and callers would take for a deletion: the directory or the bucket may be gone for a while.
+    // Not 404, which caches and clients would take for a deletion: the directory or bucket may be unavailable for a
+    // while.
     tracing::error!("the store lacks an object that a row names");
     Err(Problem::new(ErrorCode::StorageUnavailable, "The file is known, but the store does not have its bytes now."))
 }
 
-/// How often a file is looked up whose object is gone by then: it may be replaced again and again.
+/// How often a file is looked up again because its object is missing: it may be replaced repeatedly.
 const LOOKUPS_MAX_COUNT: usize = 5;
 
-/// A request for a file.
 struct Call<'a> {
     path: FilePath,
     query: Query,
@@ -78,7 +77,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The answer; none if the object of the file that was found is not there.
+    /// Returns the response; `None` if the store lacks the object of the file that the look-up found.
     async fn attempt(&self, app: &App, record: &RequestRecord) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
@@ -115,8 +114,11 @@ impl Call<'_> {
         Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
     }
 
-    /// Lets a caller have a public file, or a private one for which something speaks. Where there is no file the same
-    /// is asked, so that the time tells no more than the answer.
+    /// Returns the file if it is public or the credentials give access to it. Checks the credentials also if there is
+    /// no file, so that timing does not reveal which private files exist.
+    ///
+    /// # Errors
+    /// `media_not_found` without the file or without access.
     async fn admit(
         &self,
         app: &App,
@@ -154,7 +156,7 @@ impl Call<'_> {
     }
 }
 
-/// 416, which tells how long the file is.
+/// Returns 416 with the file's size in `Content-Range`.
 fn beyond(size: u64, record: &RequestRecord) -> Response {
     let mut response = respond::problem(&range::beyond(size), record.id());
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
@@ -163,7 +165,7 @@ fn beyond(size: u64, record: &RequestRecord) -> Response {
     response
 }
 
-/// The bytes of a part as a body; none if the object is not there.
+/// Opens a part of an object as a body; `None` if the store lacks the object.
 async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Option<Body>, Problem> {
     let length = part.end - part.start;
     if length == 0 {
@@ -174,7 +176,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
         Err(StoreError::NotFound) => return Ok(None),
         Err(error) => return Err(error.into_problem()),
     };
-    // Read already: what is whole with it goes out in one piece.
+    // A part that arrives in one chunk is sent without streaming.
     let first = match pieces.next().await {
         Some(first) => first.map_err(StoreError::into_problem)?,
         None => Bytes::new(),
@@ -186,7 +188,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
     Ok(Some(stream::body([first], exactly(pieces, left), stream::Terms::of_file(app), app.metrics.stream())))
 }
 
-/// Why a file's bytes end before the last.
+/// Why the body of a file ends early.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]
@@ -195,7 +197,8 @@ enum Broken {
     Short,
 }
 
-/// The pieces, which must be so many bytes: an answer that lacks some must not end as if it were whole.
+/// Passes chunks on, and fails if they end before `length` bytes, so that a truncated body never ends as a complete
+/// one.
 fn exactly(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
     try_stream! {
         let mut left = length;

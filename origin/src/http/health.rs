@@ -1,4 +1,4 @@
-//! Handlers that tell whether the service lives, whether it can work, and what it counted.
+//! Liveness, readiness and metrics.
 
 use super::request_log::RequestRecord;
 use super::respond::{self, Failed};
@@ -10,18 +10,18 @@ use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 
-/// Where the handlers are, which also names them in logs and metrics.
+/// The paths, which also name the routes in logs and metrics.
 pub(super) const HEALTHZ: &str = "/healthz";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const METRICS: &str = "/metrics";
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: answers 200 whenever the process runs.
 pub(super) async fn alive(Extension(record): Extension<Arc<RequestRecord>>) -> Response {
     record.log().route(HEALTHZ);
     respond::payload(br#"{"status":"ok"}"#)
 }
 
-/// `GET /readyz`: MariaDB and the store of media answer too.
+/// `GET /readyz`: answers 200 if MariaDB and the media store answer.
 pub(super) async fn ready(
     State(app): State<Arc<App>>,
     Extension(record): Extension<Arc<RequestRecord>>,
@@ -39,13 +39,12 @@ pub(super) async fn ready(
     Ok(respond::payload(br#"{"status":"ready","database":"ok","storage":"ok"}"#))
 }
 
-/// `GET /metrics`: for Prometheus.
 pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Extension<Arc<RequestRecord>>) -> Response {
     record.log().route(METRICS);
     respond::text(app.metrics.text(app.readings().await))
 }
 
-/// The answer to other methods than `GET` and `HEAD`.
+/// Answers 405 to methods other than `GET` and `HEAD`.
 pub(super) async fn only_read(Extension(record): Extension<Arc<RequestRecord>>, uri: Uri) -> Failed {
     let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
     record.log().route(here.unwrap_or("none"));

@@ -1,5 +1,5 @@
-//! Inserts that happen once: with an `Idempotency-Key`, the first answer is kept in the transaction that
-//! inserts, and given again to whoever repeats the request.
+//! Safe retries of inserts (`Idempotency-Key`): the first response is stored in the insert's transaction, as a receipt,
+//! and replayed to repeated requests.
 
 use super::records::{self, Failure};
 use super::respond;
@@ -19,19 +19,18 @@ use shared::key::Principal;
 use shared::operation::write::Once;
 use std::time::Duration;
 
-/// How often a key is asked for, and how long is waited between. Another request that merely reads the
-/// receipt holds it for a moment; one that inserts holds it until it has ended.
+/// How often a key's receipt is claimed, and the pause between attempts. A request that reads the receipt locks it for
+/// a moment; one that inserts locks it until its transaction ends.
 const CLAIMS_MAX_COUNT: usize = 4;
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
-/// Marks an answer that was given before.
+/// Marks a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// An insert that happens once.
 pub(super) struct IdempotentInsert<'a> {
     pub(super) app: &'a App,
     pub(super) principal: &'a Principal,
-    /// The table's, where receipts are kept.
+    /// The database of the table, which also holds the receipts.
     pub(super) database: &'a DatabaseName,
     pub(super) once: &'a Once,
     pub(super) statements: Vec<Statement>,
@@ -41,7 +40,11 @@ pub(super) struct IdempotentInsert<'a> {
 }
 
 impl<'a> IdempotentInsert<'a> {
-    /// Inserts and keeps the answer, or gives the answer that is kept.
+    /// Inserts and stores the response, or replays the stored response.
+    ///
+    /// # Errors
+    /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: the first request still
+    /// runs.
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let (project, access) = (self.principal.project(), self.principal.access());
         let lease = &mut self.app.pools.lease(project, access).await?;
@@ -89,7 +92,6 @@ impl<'a> IdempotentInsert<'a> {
         Err(in_progress().into())
     }
 
-    /// Makes the table of receipts.
     async fn make(&self, lease: &mut Lease) -> Result<(), Failure> {
         let limit = self.app.pools.query_timeout();
         Ok(idempotency::make(lease, self.database, limit, self.progress).await?)
@@ -103,8 +105,8 @@ impl<'a> IdempotentInsert<'a> {
         Ok(Transaction::begin(lease, limit, self.progress).await?)
     }
 
-    /// Inserts, unless the key has a receipt of an earlier build, which hashed it otherwise. Such receipts are gone a day
-    /// after that build.
+    /// Inserts, unless an earlier build stored a receipt under its different hash of the key. Such receipts expire a
+    /// day after that build was replaced.
     async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let Some(key) = self.once.former_key() else {
             return self.insert(transaction).await;
@@ -120,7 +122,7 @@ impl<'a> IdempotentInsert<'a> {
         }
     }
 
-    /// The key is this transaction's: the insert and its receipt happen together.
+    /// Inserts and stores the receipt in the transaction that claimed the key.
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let outcome = self.insert_and_keep(&mut transaction).await;
         let payload = transaction.end(outcome).await?;

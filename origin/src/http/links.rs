@@ -1,4 +1,4 @@
-//! The base of the URLs in an answer: as configured, else as the request says.
+//! The base of the URLs in a response: the configured one, else derived from the request's headers.
 
 use crate::app::App;
 use crate::config::BaseUrl;
@@ -6,19 +6,18 @@ use crate::media::url::Links;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 
-/// The URLs for the answer to a request.
 #[must_use]
 pub(super) fn links(app: &App, request: &Parts) -> Links {
     let configured = app.public_url.clone();
     Links::new(configured.or_else(|| base_of(request)))
 }
 
-/// Returns the base that a proxy's headers name, else the host that was asked; `None` without either, or if they are no
-/// scheme and host: URLs are then paths. A caller that sends false headers affects only its own answer.
+/// Returns scheme and host from a proxy's headers, else the `Host` header; `None` (URLs are then paths) if neither is
+/// valid. A client that sends false headers affects only its own response.
 fn base_of(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;
-        // The nearest to the caller stands first.
+        // The first entry is from the proxy nearest to the client.
         Some(text.split(',').next().unwrap_or_default().trim())
     };
     let scheme = header("x-forwarded-proto").unwrap_or("http");

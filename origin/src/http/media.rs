@@ -1,4 +1,4 @@
-//! `/api/v1/media`: uploading, listing, one file, signing, deleting. How bytes are served is `files`'.
+//! `/api/v1/media`: uploads, lists, describes, signs and deletes media. `files` serves the bytes.
 
 pub(super) mod cache_purge;
 pub(super) mod payload;
@@ -25,7 +25,7 @@ use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
 use shared::upload::{Existing, Shape};
 use std::sync::Arc;
 
-/// Does what is asked of the library. Only an upload looks at the body.
+/// Runs a media operation. Only an upload reads the body.
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
@@ -43,7 +43,7 @@ pub(super) async fn run(
     }
 }
 
-/// Stages what arrives, examines it, publishes it: all files or none.
+/// Stages the files of an upload, examines them and publishes all of them or none.
 async fn upload(
     app: &Arc<App>,
     principal: &Principal,

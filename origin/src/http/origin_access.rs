@@ -1,7 +1,7 @@
-//! Who may call the origin at all, and whose forwarding headers count: the edge proves itself by a secret,
-//! others by the network that they call from.
+//! Decides who may call the origin and whose forwarding headers count: the edge, which proves its identity by a secret,
+//! and trusted networks.
 //!
-//! Knows neither keys nor what is asked for.
+//! Knows no keys and no operations.
 
 use crate::config::AccessConfig;
 use crate::system::edge_secret::EdgeSecret;
@@ -11,10 +11,10 @@ use shared::error::{ErrorCode, Problem};
 use shared::security::EDGE_SECRET_HEADER;
 use std::net::IpAddr;
 
-/// The one path that is open to everybody: whoever starts and watches processes asks it.
+/// The path that anybody may request: process supervisors check it.
 const OPEN_PATH: &str = "/healthz";
 
-/// Headers in which a proxy describes the request that it got.
+/// Headers in which a proxy describes the request that it received.
 const FORWARDING_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("forwarded"),
     HeaderName::from_static("x-forwarded-for"),
@@ -23,7 +23,6 @@ const FORWARDING_HEADERS: [HeaderName; 4] = [
 ];
 const EDGE_SECRET: HeaderName = HeaderName::from_static(EDGE_SECRET_HEADER);
 
-/// Decides who may call the origin.
 #[derive(Clone, Debug)]
 pub(super) struct OriginAccess {
     config: AccessConfig,
@@ -32,23 +31,22 @@ pub(super) struct OriginAccess {
 }
 
 impl OriginAccess {
-    /// Access by these rules.
     #[must_use]
     pub(super) fn new(config: AccessConfig, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
         Self { config, networks, secret }
     }
 
-    /// Checks who sent a request, and removes headers that must go no further: the secret, and forwarding headers of a
-    /// caller that is not trusted.
+    /// Checks who sent a request. Removes the edge's secret from its headers, and forwarding headers of an untrusted
+    /// peer.
     ///
     /// # Errors
-    /// `permission_denied`.
+    /// `permission_denied`: the peer is neither the edge nor in a trusted network, and access is restricted.
     pub(super) fn check<B>(&self, request: &mut Request<B>, peer: IpAddr) -> Result<(), Problem> {
         let is_open = request.uri().path() == OPEN_PATH;
         let headers = request.headers_mut();
         let is_known = self.is_edge(headers) || self.trusts(peer);
         headers.remove(EDGE_SECRET);
-        // Where no caller in particular is trusted, all are: the headers affect only the answer to the same request.
+        // If no particular caller is trusted, all are: the headers affect only the response to the same request.
         let trusts_headers = is_known || (self.config == AccessConfig::Open && self.networks.is_empty());
         if !trusts_headers {
             for name in FORWARDING_HEADERS {
@@ -77,7 +75,7 @@ impl OriginAccess {
     }
 
     fn trusts(&self, peer: IpAddr) -> bool {
-        // A socket for both families shows IPv4 callers as ::ffff:a.b.c.d.
+        // A dual-stack socket shows IPv4 peers as ::ffff:a.b.c.d.
         let peer = peer.to_canonical();
         self.networks.iter().any(|network| network.contains(&peer))
     }
@@ -99,7 +97,7 @@ mod tests {
         OriginAccess::new(config, networks, secret(1))
     }
 
-    /// Whether the caller may call, and whether its forwarding headers are left.
+    /// Returns whether the caller is admitted, and whether its forwarding headers are left.
     fn asked(access: &OriginAccess, path: &str, peer: &str, secrets: &[&str]) -> (bool, bool) {
         let mut request = Request::builder().uri(path).header("x-forwarded-host", "a.example");
         for secret in secrets {

@@ -1,6 +1,6 @@
-//! The flow of every request to `/api/v1`: `admission::admit`, then the body, then the operation's handler. For operations on
-//! records that is `records::run`: `Tables::load`, `plan::build`, `sql`, `database::execute`, `respond`. The answer is
-//! compressed last.
+//! The flow of every request to `/api/v1`: `admission::admit`, then the body, then the operation's handler, then
+//! compression. Operations on records go through `records::run`: `Tables::load`, `plan::build`, `sql`,
+//! `database::execute`, `respond`.
 
 use super::body::{self, CountedBody};
 use super::records::Extent;
@@ -20,7 +20,6 @@ use shared::operation::{BodyUse, Operation};
 use shared::request::RequestHead;
 use std::sync::Arc;
 
-/// Answers a request to the API.
 pub(super) async fn answer(
     State(app): State<Arc<App>>,
     Extension(record): Extension<Arc<RequestRecord>>,
@@ -54,7 +53,7 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
     let operation = pending.finish(body.bytes())?;
     let extent = if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole };
     let response = match operation {
-        // Boxed, so that the record's way does not carry room for theirs.
+        // Boxed, so that the future of record operations is not as large as theirs.
         Operation::Sql(call) => Box::pin(sql::run(app, &principal, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
         Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
@@ -66,14 +65,13 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
     Ok(respond::unless_known(response, head.if_none_match))
 }
 
-/// Reads the head of a request.
 fn head(parts: &Parts) -> RequestHead<'_> {
     let uri = &parts.uri;
     let headers = parts.headers.iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
     let mut head = RequestHead::read(parts.method.as_str(), uri.path(), uri.query(), headers);
     if parts.version <= Version::HTTP_10 {
-        // A client of HTTP/1.0 sees that an answer was cut only if the answer is JSON.
+        // Only JSON shows an HTTP/1.0 client that a response was truncated.
         head.accept = None;
     }
     head

@@ -1,4 +1,4 @@
-//! Operations on records: tables loaded, plan built, statement rendered, run, answered.
+//! Runs operations on records: loads the tables, builds the plan, renders the statement, runs it, encodes the response.
 
 mod describe;
 mod read;
@@ -26,17 +26,15 @@ pub(super) use describe::describe;
 pub(super) use read::{not_found, several};
 pub(super) use tables::{Schema, Tables};
 
-/// How much of an answer is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All of it.
     Whole,
-    /// Its head: whether there is an answer, and what it is like.
+    /// The head only (`HEAD`).
     Head,
 }
 
-/// Runs an operation on a table. One that MariaDB refuses because the schema has changed behind the
-/// cache, one that a deadlock rolled back, or a read whose connection turns out to be lost, is tried once more.
+/// Runs an operation on a table. Retries once if the cached schema was stale, MariaDB rolled back because of a
+/// deadlock, or the connection of a read was lost.
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
@@ -60,7 +58,6 @@ pub(super) async fn run(
     .map_err(|problem| search::name(problem, &operation))
 }
 
-/// What ends an attempt.
 pub(super) enum Failure {
     Problem(Problem),
     Database(DbError),
@@ -95,21 +92,18 @@ struct Attempt<'a> {
     record: &'a RequestRecord,
 }
 
-/// An operation, ready to run.
+/// An operation whose statements are rendered.
 enum Prepared {
-    /// One record.
     One(Statement, Arc<Layout>, Format),
-    /// One record by its key.
+    /// Can share its statement with other requests.
     ByKey(SelectByKey),
-    /// Many records.
     Many(Box<Reading>),
-    /// A statement, and the question how MariaDB would run it.
+    /// A read, and the statement that explains it.
     Explain(Statement, Statement),
-    /// A new record whose statement others may share.
+    /// Can share its statement with other requests.
     InsertOne(InsertOne),
-    /// New records.
     Insert(Vec<Statement>, Batch),
-    /// Records changed or deleted.
+    /// An update or delete.
     Change(Statement),
 }
 
@@ -155,7 +149,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// What says that an insert happens once.
+    /// Returns the `Idempotency-Key` of an insert; `None` without one or for another operation.
     fn once_only(&self) -> Option<&Once> {
         match self.operation {
             Operation::Insert(insert) => insert.once.as_ref(),
@@ -163,7 +157,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The operation, planned and rendered.
+    /// Plans and renders the operation.
     fn prepare(&self, tables: &Tables) -> Result<Prepared, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.app.bounds;
@@ -199,7 +193,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The payload of an insert: the new key, or the list of them.
+/// Returns the payload of an insert: the new key, or the list of new keys for a batch.
 pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
     match (batch, written.keys.as_slice()) {
         (Batch::Yes, keys) => {

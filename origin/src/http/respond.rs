@@ -1,4 +1,4 @@
-//! Answers: their bodies and the headers that all of them carry.
+//! Builds responses: bodies and common headers.
 
 use super::etag::ETag;
 use super::records::Failure;
@@ -16,7 +16,8 @@ use shared::envelope;
 use shared::error::Problem;
 use shared::format::Format;
 
-/// A problem on its way from a handler to where its envelope is written, which needs the request's id.
+/// A handler's problem, attached to the response as an extension. `HttpService` writes the envelope, which contains the
+/// request's id.
 pub(super) struct Failed(Problem);
 
 impl From<Problem> for Failed {
@@ -33,20 +34,20 @@ impl IntoResponse for Failed {
     }
 }
 
-/// Headers of an answer to a read, those that every answer gets among them: more make the map grow.
+/// Capacity of the header map: a read's headers and those of every response fit without reallocation.
 const USUAL_HEADERS: usize = 10;
 
-/// 200 with a JSON body that is an envelope already.
+/// Returns 200 with a complete envelope as the body.
 pub(super) fn json(envelope: Vec<u8>) -> Response {
     with_type(Body::from(envelope), "application/json")
 }
 
-/// 200 with this JSON text as the payload.
+/// Returns 200 with an envelope around this JSON payload.
 pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// 200 with one record. Caches may store it, but must revalidate it each time.
+/// Returns 200 with one record. Caches may store it, but must revalidate it each time.
 pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     let tag = ETag::of(&body);
     let mut response = with_type(Body::from(body), format.content_type());
@@ -56,7 +57,7 @@ pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     response
 }
 
-/// Marks the answer as a list of records, which has no validator and so is not cached.
+/// Marks the response as a list of records, which has no entity tag and must not be cached.
 pub(super) fn list(mut response: Response) -> Response {
     depends_on_accept(response.headers_mut(), "no-store");
     response
@@ -68,7 +69,7 @@ fn depends_on_accept(headers: &mut HeaderMap, cache_control: &'static str) {
     headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
 }
 
-/// Returns the answer, or 304 without its body if the client's list has its tag.
+/// Returns the response, or 304 without its body if `if_none_match` names its entity tag.
 pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) -> Response {
     let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
     if if_none_match.zip(tag).is_some_and(|(list, tag)| conditional::names(list, tag)) {
@@ -90,7 +91,7 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Returns the head of an answer that arrives in chunks. The first chunk decides its status; the others are not read.
+/// Returns the head of a response whose body arrives in chunks. Reads only the first chunk, which decides the status.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
@@ -98,7 +99,6 @@ pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) 
     Ok(with_type(Body::empty(), content_type))
 }
 
-/// 200 in Prometheus' text format.
 pub(super) fn text(text: String) -> Response {
     with_type(Body::from(text), "application/openmetrics-text; version=1.0.0; charset=utf-8")
 }
@@ -111,8 +111,7 @@ fn with_type(body: Body, content_type: &'static str) -> Response {
     response
 }
 
-/// A problem's envelope, status and headers. Its cause goes to the log, under the request id: every failure of a
-/// request passes here.
+/// Returns a problem's response. Logs the problem's cause under the request's id.
 pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     if let Some(cause) = problem.cause() {
         let code = problem.code().as_str();
@@ -128,8 +127,8 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     response
 }
 
-/// Returns an answer that arrives in chunks. The first chunk decides whether it is a success. One that is ready as a whole
-/// is sent with its length; any other is streamed, within the limits that `begin` returns.
+/// Returns a response whose body arrives in chunks; an error in the first chunk becomes the status. A body that is
+/// already complete is sent with its length; any other is streamed, within the limits that `begin` returns.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     content_type: &'static str,
@@ -139,10 +138,10 @@ pub(super) async fn chunks(
         Some(first) => first?,
         None => Bytes::new(),
     };
-    // The last chunk is followed by the end at once; before any other one MariaDB is asked again.
+    // The end follows the last chunk without waiting; any other chunk needs MariaDB.
     let ready = match chunks.next().now_or_never() {
         Some(None) => return Ok(with_type(Body::from(first), content_type)),
-        // Nothing was sent yet: the caller is told what happened.
+        // No byte was sent yet, so an error still becomes the status.
         Some(Some(second)) => Some(second?),
         None => None,
     };

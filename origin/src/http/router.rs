@@ -1,5 +1,5 @@
-//! The origin's routes. Everything below `/api/` is one of them: its paths are parsed by `shared::operation`, which the edge
-//! does too, and which tells `a,b` from `a%2Cb` in an id, and `POST …/query` from a record whose key is "query".
+//! The origin's routes. Paths below `/api/` are parsed by `shared::operation`, as at the edge, since axum's router
+//! can't tell `a,b` from `a%2Cb` in an id, or `POST …/query` from a record whose key is "query".
 
 use super::respond::Failed;
 use super::{files, health, pipeline};

@@ -1,4 +1,4 @@
-//! The headers that keep browsers from making more of an answer than it is, made ready once.
+//! Adds the security headers of `shared` to responses.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> =
     LazyLock::new(|| HEADERS.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))));
 
-/// Adds them to an answer. That of a file has its own, and they must not change what its caller keeps (304).
+/// Adds the security headers, except to a successful media response, which has its own: a 304 must not overwrite those
+/// in the client's cache.
 pub(super) fn mark(response: &mut Response, of_file: bool) {
     let status = response.status().as_u16();
     if of_file && status < 400 {

@@ -1,4 +1,4 @@
-//! Connections: accepted, served as HTTP/1.1 or HTTP/2 (h2c), drained at the end.
+//! Accepts connections, serves them as HTTP/1.1 or HTTP/2 (h2c), and drains them at a stop.
 
 use super::HttpService;
 use super::unparsed::{Exchange, ExchangeBody, ExchangeStream};
@@ -17,11 +17,10 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a request's head: the longest URL that HTTP libraries read, and its headers.
+/// Maximum bytes of a request's head: the longest URL that HTTP libraries accept, and the headers.
 const HEAD_MAX_BYTES: usize = 128 * 1024;
-/// Streams of one HTTP/2 connection.
 const H2_STREAMS_MAX: u32 = 256;
-/// What an HTTP/2 connection begins with (RFC 9113, section 3.4).
+/// The first bytes of an HTTP/2 connection (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a new connection may send nothing.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,10 +29,10 @@ const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// How long to wait before accepting again when the process has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `stop`, then lets what runs end, for as long as the configuration grants.
+/// Serves until `stop`, then waits until running requests end, for at most `shutdown_grace`.
 ///
 /// # Errors
-/// The listener is broken.
+/// The listener fails permanently.
 pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: &CancellationToken) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
     let http = Arc::new(HttpService::new(app, config));
@@ -73,7 +72,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
                     }
                     let answered = Arc::clone(&http).answer(request, peer.ip());
                     let watched = |response: Response| response.map(|body| ExchangeBody::new(body, exchange));
-                    // Boxed: hyper moves an answer's future several times, and keeps room for one in each connection.
+                    // Boxed: hyper moves a response's future several times and reserves its size in each connection.
                     Box::pin(answered.map(|response| Ok::<_, Infallible>(watched(response))))
                 })
             };
@@ -97,15 +96,15 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
 
 fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // No `pipeline_flush`: with it hyper buffers an answer without bound, for as long as its caller does
-    // not read.
+    // No `pipeline_flush`: it makes hyper buffer without bound while the client does not read.
     builder
         .http1()
         .timer(TokioTimer::new())
-        // hyper counts from the end of the last answer: this is how long a connection may idle, its next head included.
-        // Proxies keep theirs for a minute, and a request on one that ends just then is lost.
+        // hyper counts from the end of the last response, so this bounds a connection's idle time, its next head
+        // included. Longer than a proxy's, usually a minute, so that no request is sent on a connection that is being
+        // closed.
         .header_read_timeout(config.keep_alive_timeout)
-        // Small answers leave in one piece: the kernel takes that quicker than two.
+        // One buffer is faster than two for small responses.
         .writev(false)
         .max_buf_size(HEAD_MAX_BYTES);
     builder
@@ -122,9 +121,8 @@ enum Protocol {
     Http2,
 }
 
-/// Waits until the caller's first bytes tell HTTP/1 from HTTP/2: hyper itself would wait for them for
-/// ever, and some thousands of silent connections leave no file descriptor to anybody else. `None` if there are none in
-/// time.
+/// Waits until a connection's first bytes tell HTTP/1 from HTTP/2; `None` if it closes, fails or sends nothing in time.
+/// hyper would wait forever, and thousands of silent connections would use up the file descriptors.
 async fn protocol(stream: &TcpStream) -> Option<Protocol> {
     let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
@@ -143,13 +141,13 @@ async fn protocol(stream: &TcpStream) -> Option<Protocol> {
 }
 
 fn prepare(stream: &TcpStream) {
-    // Small answers must not wait for more to send.
+    // Small responses must not wait for more data.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
 }
 
-/// Whether accepting may work again later: the process, or the peer, ran short of something.
+/// Returns whether accepting may succeed later: the process or the peer lacks a resource for now.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, OutOfMemory, WouldBlock};
     const TOO_MANY_FILES: [i32; 2] = [23, 24];

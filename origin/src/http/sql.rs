@@ -1,4 +1,4 @@
-//! `/api/v1/sql`: the caller's own statement.
+//! `/api/v1/sql`: runs the caller's own statement.
 
 use super::records::Failure;
 use super::request_log::RequestRecord;
@@ -44,7 +44,7 @@ pub(super) async fn run(
             effects.session = Session::Stateful;
         }
     }
-    // Only the envelope can hold several results.
+    // Only the envelope supports several results.
     let format = match effects.results {
         Results::One => call.format,
         Results::Any => Format::Envelope,
@@ -61,7 +61,7 @@ pub(super) async fn run(
     let begin = || record.stream(principal);
     let answer = respond::chunks(chunks, format.content_type(), begin).await;
     answer.map_err(|failure| match failure {
-        // Of what reads and writes records, it says that a view's definer is gone: `DbError` tells so.
+        // Statements on records get this code only for a view whose definer no longer exists, which `DbError` reports.
         Failure::Database(error) if error.errno() == Some(ACCESS_DENIED) && effects.results == Results::Any => {
             Problem::new(
                 ErrorCode::PermissionDenied,
@@ -74,7 +74,7 @@ pub(super) async fn run(
     })
 }
 
-/// Refuses a statement that drops a database which was adopted, as far as its text tells.
+/// Refuses a statement that drops, or may drop, an adopted database, as far as its text shows.
 async fn refuse_drop(app: &Arc<App>, principal: &Principal, call: &SqlCall) -> Result<(), Problem> {
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());

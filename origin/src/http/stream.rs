@@ -1,5 +1,5 @@
-//! Bodies that are streamed: what is buffered for a slow client is bounded, and a client that reads nothing for too long
-//! loses the rest. [`Terms`] has what else ends a stream.
+//! Streams response bodies through a bounded buffer. A client that reads nothing for too long is cut off; [`Terms`] has
+//! the other limits.
 
 mod terms;
 
@@ -12,10 +12,9 @@ use std::pin::pin;
 pub(super) use terms::Terms;
 use tokio::sync::mpsc;
 
-/// Chunks that are buffered for a slow client, besides the one that is being made.
+/// Chunks that are buffered for a slow client, besides the one being produced.
 const CHUNKS_WAITING: usize = 1;
 
-/// Why an answer ends before its last byte.
 #[derive(Debug, thiserror::Error)]
 enum Cut<E: Error + 'static> {
     #[error(transparent)]
@@ -24,14 +23,14 @@ enum Cut<E: Error + 'static> {
     Over,
 }
 
-/// A chunk of an answer, or its regular end: a channel that merely closes is no end.
+/// A chunk of a body, or its regular end: if the channel closes without `End`, the body was cut.
 enum Piece<E: Error + 'static> {
     Chunk(Result<Bytes, Cut<E>>),
     End,
 }
 
-/// Returns a body of the chunks that are ready and of those to come. Where the terms end the stream, the client loses the
-/// rest, and the chunks' resources are freed. The guard lives as long as the body.
+/// Returns a body of the ready chunks and those to come. When the terms end the stream, the body fails and the chunks'
+/// resources are freed. The guard lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -40,20 +39,20 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
 ) -> Body {
     let (taker, taken) = mpsc::channel(CHUNKS_WAITING);
     tokio::spawn(hand_over(chunks, taker, terms));
-    // The head and what is ready go out before anything can cut the answer short.
+    // Sends the head and the ready chunks before anything can cut the body.
     let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
     let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(taken));
     let pieces = pieces.map(move |piece| {
         let _streaming = &guard;
-        // An error here ends the connection without the answer's end: it never reads as whole.
+        // An error closes the connection without the body's end, so the client sees that it is incomplete.
         piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
     });
-    // Fused, since compression polls a body once more after its end.
+    // Compression polls a body once more after its end.
     Body::from_stream(pieces.fuse())
 }
 
-/// Passes chunks on until their end, or until the terms end the stream. Runs in a task of its own, since the body is not
-/// polled while its client does not read.
+/// Sends chunks to the body until their end, or until the terms end the stream. Runs in a task of its own, since the
+/// body is not polled while its client does not read.
 async fn hand_over<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     taker: mpsc::Sender<Piece<E>>,

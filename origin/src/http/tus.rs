@@ -1,7 +1,7 @@
-//! `/api/v1/media/tus`: uploads that can be resumed, by tus 1.0.
+//! `/api/v1/media/tus`: resumable uploads (tus 1.0).
 //!
-//! What arrives is taken by a task of its own, so that a caller who leaves in the middle leaves nothing half done:
-//! what came is kept, and the last byte has made a file or has not.
+//! A body is received in a task of its own. If the client disconnects, the received bytes stay, and publishing the file
+//! is never interrupted.
 
 mod arrive;
 
@@ -32,12 +32,12 @@ const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 const TUS_VERSION: HeaderName = HeaderName::from_static("tus-version");
 const TUS_EXTENSION: HeaderName = HeaderName::from_static("tus-extension");
 const TUS_MAX_SIZE: HeaderName = HeaderName::from_static("tus-max-size");
-/// The id of the file that an upload has become.
+/// The id of the media file that a complete upload has become.
 const MEDIA_ID: HeaderName = HeaderName::from_static("selkie-media-id");
-/// Its URL.
+/// The URL of that file.
 const MEDIA_URL: HeaderName = HeaderName::from_static("selkie-media-url");
 
-/// Adds the headers that the protocol wants on every answer.
+/// Adds the headers that tus requires on every response.
 pub(super) fn mark(path: &str, response: &mut Response) {
     let status = response.status().as_u16();
     for (name, value) in tus::answer_headers(path, status) {
@@ -46,7 +46,6 @@ pub(super) fn mark(path: &str, response: &mut Response) {
     }
 }
 
-/// Does what is asked.
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
@@ -64,7 +63,6 @@ pub(super) async fn run(
     }
 }
 
-/// What answers need of the request.
 struct Asker<'a> {
     project: &'a ProjectName,
     links: Links,
@@ -93,7 +91,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut B
         match begun.await {
             Ok(outcome) => tell(&mut response, &outcome, asker),
             Err(problem) => {
-                // Its caller never learns where it is.
+                // The client never learns the upload's URL, so it can't resume.
                 if let Err(error) = terminate(app, asker.project, id).await {
                     tracing::debug!(%error, "an upload that failed at its beginning is left to expire");
                 }
@@ -112,7 +110,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut B
 
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
     let turn = app.resumable.take(asker.project, id, Manner::TakesOver).await?;
-    // A crash, or a store that failed, came between the last byte and the file.
+    // The upload is complete but has no file: the origin crashed or the store failed in between.
     let outcome =
         if turn.is_complete() { arrive(app, turn, &mut Body::empty()).await? } else { reached(app, &turn).await? };
     let mut response = empty(StatusCode::OK);
@@ -149,7 +147,7 @@ async fn terminate(app: &App, project: &ProjectName, id: TusId) -> Result<Respon
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// How far an upload is that nothing is added to.
+/// Returns the state of an upload to which the request adds nothing.
 async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
     let row = turn.row();
     let file = match turn.file() {
@@ -159,7 +157,7 @@ async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
     Ok(Outcome { row: row.clone(), offset: turn.offset(), file })
 }
 
-/// Takes a body, to its end or as far as it comes, whatever becomes of this request.
+/// Receives a body in a task that outlives this request.
 async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
     let task = tokio::spawn(arrive::run(Arc::clone(app), turn, body));
@@ -169,7 +167,7 @@ async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcom
             format!("the task of an upload failed: {error}"),
         )
     })?;
-    // What is left of a refused body is still to be drained.
+    // The rest of a refused body is drained later.
     *content = body;
     outcome
 }
@@ -180,7 +178,7 @@ fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
     expires(headers, &outcome.row);
     if let Some(file) = &outcome.file {
         name(headers, file, &asker.links);
-        // It may have replaced another, and made its folder private.
+        // The file may have replaced another and made its folder private.
         let made = tus::TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
         let private_in = private_in.then_some(asker.project);

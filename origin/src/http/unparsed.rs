@@ -1,7 +1,8 @@
-//! Requests whose head hyper refuses: hyper's own answer has no body, and the client gets the envelope of a problem instead. Of HTTP/1 only; HTTP/2 refuses by resetting a stream.
+//! Replaces hyper's responses to requests that it can't parse, which have no body, by a problem's envelope. HTTP/1
+//! only: HTTP/2 resets the stream.
 //!
-//! hyper lets nobody take part in that answer, so the connection's bytes are watched: what hyper writes while no request is
-//! in flight is such an answer. Knows no routes.
+//! hyper has no hook for these responses, so the connection's writes are watched: what hyper writes while no request is
+//! in flight is one of them. Knows no routes.
 
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
 use axum::body::{Body, HttpBody};
@@ -21,24 +22,23 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 
-/// No request is in flight, and all of the last answer is written.
+/// No request is in flight, and the last response is written.
 const IDLE: u8 = 0;
-/// A request is in flight.
 const IN_FLIGHT: u8 = 1;
-/// All of the answer is in hyper's buffer.
+/// The whole response is in hyper's buffer.
 const BUFFERED: u8 = 2;
 
-/// Where an answer's bytes have its status.
+/// The bytes of a response that hold its status code.
 const STATUS_AT: std::ops::Range<usize> = "HTTP/1.1 ".len().."HTTP/1.1 400".len();
 
-/// Where the requests of one HTTP/1 connection stand.
+/// The request phase of an HTTP/1 connection.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     phase: AtomicU8,
     refused: Mutex<Option<Refused>>,
 }
 
-/// A connection on which hyper refused a request, and was not heard.
+/// A connection on which hyper refused a request; hyper's response was not sent.
 #[derive(Debug)]
 pub(super) struct Refused {
     stream: TcpStream,
@@ -46,19 +46,19 @@ pub(super) struct Refused {
 }
 
 impl Exchange {
-    /// A request came, which will be answered.
+    /// Marks a request as in flight.
     pub(super) fn begin(&self) {
         self.phase.store(IN_FLIGHT, Ordering::Relaxed);
     }
 
-    /// The connection, if hyper refused a request on it and has ended.
+    /// Takes the connection after hyper has ended; `None` if hyper refused no request on it.
     pub(super) fn take_refused(&self) -> Option<Refused> {
         self.refused.lock().ok()?.take()
     }
 }
 
 impl Refused {
-    /// What the caller is told.
+    /// Returns the problem for hyper's status.
     pub(super) fn problem(&self) -> Problem {
         match self.status {
             414 => request::url_too_long(),
@@ -67,7 +67,8 @@ impl Refused {
         }
     }
 
-    /// Sends the answer, and takes for a while what the caller still sends, so that the answer gets to be read.
+    /// Sends the response, then reads and discards what the client still sends, since it may read the response only
+    /// after that.
     pub(super) async fn answer(mut self, response: Response) {
         let exchange = async {
             self.stream.write_all(&bytes(response).await).await?;
@@ -78,12 +79,12 @@ impl Refused {
             }
             Ok::<(), io::Error>(())
         };
-        // Whether the caller reads it or left makes no difference here.
+        // There is nobody to report a timeout or an error to.
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, exchange).await;
     }
 }
 
-/// An answer as it goes over an HTTP/1 connection that ends behind it.
+/// Formats a response as HTTP/1 text with `Connection: close`.
 async fn bytes(response: Response) -> Vec<u8> {
     let (mut parts, body) = response.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes);
@@ -103,14 +104,14 @@ async fn bytes(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// A connection whose writes are watched.
+/// A connection that withholds hyper's own responses.
 #[derive(Debug)]
 pub(super) struct ExchangeStream {
-    /// None once it was handed over.
+    /// `None` once [`Exchange`] has taken the stream.
     stream: Option<TcpStream>,
-    /// None for HTTP/2, where nothing is watched.
+    /// `None` for HTTP/2, whose writes are not watched.
     exchange: Option<Arc<Exchange>>,
-    /// The status of hyper's own answer, which is not sent.
+    /// The status of hyper's own response, which is not sent.
     refused: Option<u16>,
 }
 
@@ -119,7 +120,7 @@ impl ExchangeStream {
         Self { stream: Some(stream), exchange, refused: None }
     }
 
-    /// Takes note of what is about to be written; whether it is hyper's own answer.
+    /// Returns whether the bytes are hyper's own response, and records its status.
     fn is_refusal(&mut self, bytes: &[u8]) -> bool {
         if self.refused.is_some() {
             return true;
@@ -129,7 +130,7 @@ impl ExchangeStream {
             return false;
         }
         let status = bytes.get(STATUS_AT).and_then(|digits| StatusCode::from_bytes(digits).ok());
-        // Every answer of the service has its request's id: whatever the phase, none of them is lost.
+        // Every response of the service has a request id, so none of them is withheld, whatever the phase.
         let id = request_id::HEADER.as_bytes();
         let is_of_hyper = bytes.windows(id.len()).all(|part| part != id);
         self.refused = status.filter(|_| is_of_hyper).map(|status| status.as_u16());
@@ -198,7 +199,7 @@ impl AsyncWrite for ExchangeStream {
     }
 }
 
-/// An answer's body, which tells when all of it is in hyper's buffer.
+/// A response's body, which sets the phase to `BUFFERED` when hyper has taken all of it.
 #[derive(Debug)]
 pub(super) struct ExchangeBody {
     body: Body,

@@ -1,4 +1,4 @@
-//! The ids that a batch's inserts have given, kept for the operations that refer to them.
+//! Ids that inserts of a batch generated, for the operations that refer to them.
 
 use crate::database::run::Written;
 use crate::query::catalog::Table;
@@ -7,10 +7,9 @@ use shared::error::{ErrorCode, Problem};
 use shared::operation::batch::{Batch, Place, Reference};
 use std::collections::HashMap;
 
-/// What each insert that is referred to has given so far.
+/// The ids of each insert that another operation refers to, by the insert's index.
 pub(super) struct Ids(HashMap<usize, Given>);
 
-/// The JSON texts of an insert's ids.
 enum Given {
     Nothing,
     One(Vec<u8>),
@@ -18,13 +17,13 @@ enum Given {
 }
 
 impl Ids {
-    /// Of a batch that has not begun.
+    /// Creates an entry without ids for each insert that the batch refers to.
     pub(super) fn of(batch: &Batch) -> Self {
         let references = batch.steps().iter().flat_map(|step| step.references());
         Self(references.map(|reference| (reference.operation, Given::Nothing)).collect())
     }
 
-    /// Keeps what an insert gave, if it is referred to.
+    /// Stores the ids of the insert at index `at`, if an operation refers to it.
     pub(super) fn keep(&mut self, at: usize, batch: plan::Batch, payload: &[u8], written: Written) {
         if let Some(given) = self.0.get_mut(&at) {
             *given = match batch {
@@ -34,7 +33,10 @@ impl Ids {
         }
     }
 
-    /// The JSON text of an id.
+    /// Returns the JSON text of the id that a reference names.
+    ///
+    /// # Errors
+    /// `invalid_body`: the insert generated no such id.
     pub(super) fn get(&self, reference: Reference) -> Result<String, Problem> {
         let id = match (self.0.get(&reference.operation), reference.row) {
             (Some(Given::One(id)), None) => Some(id),
@@ -45,7 +47,8 @@ impl Ids {
     }
 }
 
-/// Refuses a reference to an id that can't be, or that can't stand where it is to stand.
+/// Refuses a reference to a table that generates no id, and a reference to a composite key inside a field's value or a
+/// part of a path.
 pub(super) fn check(reference: Reference, target: &Table) -> Result<(), Problem> {
     let counts = target.columns().iter().any(|column| column.auto_increment);
     match (target.key().len(), reference.place) {

@@ -1,4 +1,4 @@
-//! Who may read a private file: who has a key of its project, and who has a URL that such a one had signed.
+//! Access to private media: by a key of the project or by a signed URL.
 
 use super::query::Query;
 use crate::app::App;
@@ -9,30 +9,27 @@ use shared::key::Principal;
 use shared::media::FilePath;
 use std::sync::Arc;
 
-/// Why a file is given.
+/// What gave access to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It is everybody's.
+    /// The file is public.
     Public,
-    /// The caller has a key.
+    /// A key of the file's project.
     Key,
-    /// The URL is signed, for so many seconds more.
-    Signature {
-        /// At least one.
-        seconds_left: u64,
-    },
+    /// A signed URL that is valid for so many seconds more.
+    Signature { seconds_left: u64 },
 }
 
-/// What speaks for a caller.
 pub(super) struct Credentials<'a> {
     pub(super) query: &'a Query,
     pub(super) authorization: Option<&'a str>,
 }
 
-/// What gives the caller access to what is private at that path, whether or not there is something; and by whose key.
+/// Returns what gives access to private media at this path, whether or not a file exists there, and the key's
+/// principal. `None` without a valid signature or a valid key of the path's project.
 ///
 /// # Errors
-/// The key could not be looked up, or calls too often. A key that is no good, or another project's, is no access.
+/// The key could not be looked up, or is over its rate limit.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,

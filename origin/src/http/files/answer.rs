@@ -1,4 +1,4 @@
-//! The headers of a file's answer: what the bytes are, what a browser may do with them, how long they may be kept.
+//! Headers of media responses: content type and disposition, browser restrictions, caching.
 
 use super::super::etag::ETag;
 use super::access::Access;
@@ -15,14 +15,13 @@ use shared::media::{FilePath, Rendition};
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A page that is nothing but the file may show it, and run nothing: without scripts, forms, or the service's origin.
+/// Policy of a response opened as a page: it shows the file, without scripts, forms or the service's origin.
 const SHOWN_ONLY: &str = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
-/// The same for PDF, without the sandbox, in which browsers don't start their viewers. Those keep scripts of a PDF from
-/// the page's origin themselves.
+/// The policy of PDFs: without `sandbox`, in which browsers don't start their PDF viewers. The viewers isolate scripts
+/// of a PDF from the origin.
 const SHOWN_BY_VIEWER: &str = "default-src 'none'; img-src 'self'; object-src 'self'; style-src 'unsafe-inline'";
 
-/// One file's bytes as the answer to one request.
 pub(super) struct Served<'a> {
     pub(super) path: &'a FilePath,
     pub(super) query: &'a Query,
@@ -33,17 +32,16 @@ pub(super) struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// What conditions are judged by.
     pub(super) fn validators(&self) -> Validators<'_> {
         Validators { tag: self.tag.as_str(), modified: self.modified }
     }
 
-    /// 200 with everything.
+    /// Returns 200 with the whole object.
     pub(super) fn whole(&self, body: Body) -> Response {
         self.with_bytes(StatusCode::OK, self.object.size, body)
     }
 
-    /// 206 with a part, which is not empty.
+    /// Returns 206. `part` must not be empty.
     pub(super) fn part(&self, part: &Range<u64>, body: Body) -> Response {
         let mut response = self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
         let last = part.end.saturating_sub(1);
@@ -52,7 +50,6 @@ impl Served<'_> {
         response
     }
 
-    /// 304.
     pub(super) fn not_modified(&self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -76,13 +73,13 @@ impl Served<'_> {
             (header::CONTENT_SECURITY_POLICY, policy),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::ACCEPT_RANGES, "bytes"),
-            // Pages of any site may show a file, also those that isolate themselves.
+            // Pages of any site may embed a file, also pages with cross-origin isolation.
             (CROSS_ORIGIN_RESOURCE_POLICY, "cross-origin"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         if let Access::Signature { .. } = self.access {
-            // What a PDF links to must not learn the signature.
+            // Links in a PDF must not send the signature in `Referer`.
             let policy = HeaderValue::from_static("no-referrer");
             headers.insert(header::REFERRER_POLICY, policy);
         }
@@ -90,7 +87,7 @@ impl Served<'_> {
         response
     }
 
-    /// What a 304 has too.
+    /// Adds the headers that a 304 has too.
     fn validate(&self, headers: &mut HeaderMap) {
         headers.extend(self.tag.clone().into_header().map(|tag| (header::ETAG, tag)));
         set(headers, header::LAST_MODIFIED, &self.modified.to_string());
@@ -100,8 +97,8 @@ impl Served<'_> {
         }
     }
 
-    /// Bytes that the URL names by their hash never become others. A signed URL is kept for as long as it is valid, by
-    /// its caller alone.
+    /// Returns the caching rule. A URL with the current version names immutable bytes. A signed one may be cached by
+    /// its client alone, until it expires.
     fn cache_control(&self) -> String {
         let current = url::version(&self.object.sha256);
         let is_versioned = self.query.version.as_deref() == Some(current.as_str());
@@ -127,7 +124,7 @@ impl Served<'_> {
         }
     }
 
-    /// `photo-thumbnail.jpg` of `photo.png`.
+    /// Returns `photo-thumbnail.jpg` for `photo.png`.
     fn thumbnail_name(&self) -> String {
         let name = self.path.name.as_str();
         let stem = match self.path.name.extension() {
@@ -144,14 +141,14 @@ impl Served<'_> {
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// A time, given in seconds since 1970, as HTTP writes it.
+/// Converts seconds since 1970 into an HTTP date.
 pub(super) fn date(seconds: u64) -> HttpDate {
-    /// The last second of the year 9999: beyond, HTTP has no dates.
+    /// The end of the year 9999, the last that an HTTP date can express.
     const LAST: u64 = 253_402_300_799;
     HttpDate::from(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))
 }
 
-/// Sets a header to a text of ours, which is always one that a header can have.
+/// Sets a header. The service's own values are always valid.
 fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);

@@ -3,7 +3,7 @@
 use crate::media::sniff::may_be_shown;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What RFC 8187 lets stand plainly in `filename*`.
+/// Percent-encodes all but RFC 8187's `attr-char` in `filename*`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -18,28 +18,25 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'|')
     .remove(b'~');
 
-/// What a browser does with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
-    /// It shows it.
     Inline,
-    /// It saves it.
     Attachment,
 }
 
 impl Disposition {
-    /// What is right for a media type: only what is merely looked at, or listened to, is shown.
+    /// Returns `Inline` for media types that are safe to show in a browser.
     pub(super) fn of(mime: &str) -> Self {
         if may_be_shown(mime) { Self::Inline } else { Self::Attachment }
     }
 
-    /// The header for a file of that name.
+    /// Returns the header's value for a file with this name.
     pub(super) fn header(self, name: &str) -> String {
         let kind = match self {
             Self::Inline => "inline",
             Self::Attachment => "attachment",
         };
-        // What else is in the way of old clients: a percent sign some of them decode.
+        // Some old clients decode percent signs in `filename`, so a name with one is encoded too.
         let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%');
         if name.chars().all(plain) {
             return format!("{kind}; filename=\"{name}\"");
@@ -49,7 +46,7 @@ impl Disposition {
     }
 }
 
-/// A media type without its parameters, in lower case.
+/// Returns a media type without its parameters, in lower case.
 pub(super) fn essence(mime: &str) -> String {
     let essence = mime.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
@@ -107,7 +104,7 @@ mod tests {
             ("100%.txt", r#"inline; filename="100_.txt"; filename*=UTF-8''100%25.txt"#),
             ("写真 🦭.jpg", r#"inline; filename="__ _.jpg"; filename*=UTF-8''%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.jpg"#),
             ("é'(*).txt", r#"inline; filename="_'(*).txt"; filename*=UTF-8''%C3%A9%27%28%2A%29.txt"#),
-            // No name has one; a header would not survive it.
+            // File names have no line break, which would also end the header.
             ("a\r\nb", r#"inline; filename="a__b"; filename*=UTF-8''a%0D%0Ab"#),
         ] {
             assert_eq!(Disposition::Inline.header(name), header);

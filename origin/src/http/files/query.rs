@@ -1,16 +1,14 @@
-//! The options of a file's URL. What is unknown is ignored: people append words of their own, so that a cache takes
-//! the URL for another.
+//! The options of a media URL. Unknown options are ignored: clients append some to bypass caches.
 
 use shared::media::{MediaName, Rendition};
 use std::borrow::Cow;
 use url::form_urlencoded;
 
-/// What a URL says besides the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Query {
     /// `thumbnail=true`.
     pub(super) rendition: Rendition,
-    /// `v`: the version of the bytes that is meant.
+    /// `v`: the expected version of the bytes.
     pub(super) version: Option<String>,
     /// `download`.
     pub(super) saving: Saving,
@@ -18,20 +16,18 @@ pub(super) struct Query {
     pub(super) signature: Option<(u64, String)>,
 }
 
-/// Whether a browser is to save the file.
+/// Whether a browser saves the file, and under which name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Saving {
-    /// If it is nothing to be looked at.
+    /// By its media type.
     AsItIs,
-    /// In any case.
     Always,
-    /// In any case, and under this name.
     Named(MediaName),
 }
 
 impl Query {
-    /// Reads a query string. Of an option that stands twice, the first counts; a signature that stands twice, or beside
-    /// two ends, is none.
+    /// Parses a query string. The first of repeated options counts; a repeated `signature` or `expires` makes the
+    /// signature invalid.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let [mut thumbnail, mut version, mut download, mut expires, mut signature] = [const { None }; 5];
         let mut is_signed_twice = false;
@@ -66,7 +62,7 @@ impl Query {
     }
 }
 
-/// An option without a value is true.
+/// Returns whether an option is set; one without a value is.
 fn is_true(word: &str) -> bool {
     matches!(word, "" | "true" | "True" | "1")
 }
@@ -75,7 +71,7 @@ fn is_false(word: &str) -> bool {
     matches!(word, "false" | "False" | "0")
 }
 
-/// Reads the one spelling in which a URL is signed: digits, without a sign or leading zeros.
+/// Parses seconds as signed URLs write them: digits without sign or leading zeros.
 fn seconds(text: &str) -> Option<u64> {
     let seconds: u64 = text.parse().ok()?;
     (seconds.to_string() == text).then_some(seconds)

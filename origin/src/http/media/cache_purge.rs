@@ -1,5 +1,4 @@
-//! Lists the cache tags that the edge must purge because of a write, in a header of the answer to the edge. Other callers
-//! get no such header.
+//! Lists the cache tags that the edge must purge after a write, in a header that only requests of the edge ask for.
 
 use crate::database::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -7,8 +6,8 @@ use axum::response::Response;
 use shared::ident::ProjectName;
 use shared::media::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project};
 
-/// Adds the tags of files that were replaced or deleted, and of the project of which a folder became private, if the
-/// request's headers ask for them.
+/// Adds the tags of replaced or deleted files, and of the project `private_in`, in which a folder became private, if
+/// the request's headers ask for tags.
 pub(in crate::http) fn announce(
     response: &mut Response,
     request: &HeaderMap,

@@ -1,4 +1,4 @@
-//! What answers show of files.
+//! JSON payloads of media operations.
 
 use crate::database::media::MediaRow;
 use crate::media::url::{Links, Place};
@@ -8,7 +8,7 @@ use shared::error::Problem;
 use shared::media::MediaKind;
 use std::fmt::Write as _;
 
-/// A file as an upload is answered, in the shapes A and C.
+/// An uploaded file, for uploads in the shapes A and C.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Brief<'a> {
@@ -32,7 +32,7 @@ impl<'a> Brief<'a> {
     }
 }
 
-/// A file as an upload is answered in shape B.
+/// An uploaded file, for uploads in shape B.
 #[derive(Serialize)]
 pub(super) struct Urls {
     media_url: String,
@@ -46,7 +46,6 @@ impl Urls {
     }
 }
 
-/// Everything that is known of a file.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Whole<'a> {
@@ -81,7 +80,6 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// A signed URL.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Signed {
@@ -91,24 +89,22 @@ pub(super) struct Signed {
     pub(super) expires_at: String,
 }
 
-/// The payload's JSON text.
 pub(super) fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(payload)
         .map_err(|error| Problem::internal("The answer could not be written.", error.to_string()))
 }
 
-/// The URL of a file.
 pub(in crate::http) fn url(row: &MediaRow, links: &Links) -> String {
     links.file(place(row), &row.original.sha256)
 }
 
-/// The URL of its thumbnail, if it has one.
+/// Returns the URL of the file's thumbnail; `None` without a thumbnail.
 pub(super) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     let thumbnail = row.thumbnail.as_ref()?;
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }
 
-/// An image always says whether it has one; nothing else does.
+/// Returns the field of the thumbnail's URL: null for an image without a thumbnail, absent for other media.
 fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
     (row.kind == MediaKind::Image).then(|| thumbnail_url(row, links))
 }
@@ -117,7 +113,7 @@ fn place(row: &MediaRow) -> Place<'_> {
     Place { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
 }
 
-/// RFC 3339, at UTC: what `Date` reads.
+/// Formats seconds since 1970 as RFC 3339 in UTC, which JavaScript's `Date` parses.
 pub(super) fn time(seconds: u64) -> String {
     i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_default().to_string()
 }

@@ -1,7 +1,7 @@
-//! The body of an upload: read as it arrives, its files staged one after the other.
+//! Parses the body of an upload as it arrives and stages its files one after the other.
 //!
-//! Holds two pieces of one file and no more, however large the body. What arrived of an upload that is
-//! refused, or whose caller leaves, is dropped, and with it its staged files.
+//! Memory holds at most two chunks of one file. Staged files of an upload that is refused or whose client disconnects
+//! are dropped.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
@@ -12,21 +12,19 @@ use std::time::Duration;
 use crate::http::body::BodyReader;
 use crate::media::store::{Staged, Staging, Store};
 
-/// An upload that arrived whole: what it says, and the bytes of its items in their order.
+/// A complete upload: its form, and the staged files in the order of its items.
 pub(super) struct Received {
     pub(super) form: UploadForm,
     pub(super) files: Vec<Staged>,
 }
 
-/// What bounds the reading of an upload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) limits: UploadLimits,
-    /// How long its caller may pause.
+    /// Longest wait for the next bytes.
     pub(super) pause_max: Duration,
 }
 
-/// Reads an upload to its end.
 pub(super) async fn receive(
     content: &mut Body,
     headers: &HeaderMap,
@@ -50,7 +48,6 @@ pub(super) async fn receive(
     Ok(Received { form, files: files.staged })
 }
 
-/// The files that arrived, and the one that is arriving.
 struct Files<'a> {
     store: &'a Store,
     arriving: Option<Staging>,

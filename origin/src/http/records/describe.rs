@@ -1,4 +1,4 @@
-//! A table's methods and fields.
+//! Describes a table: its methods and fields.
 
 use crate::app::App;
 use crate::http::respond;
@@ -69,7 +69,7 @@ impl<'a> Field<'a> {
         Self {
             name: column.name.as_str(),
             type_text: &column.type_text,
-            // MariaDB calls it longtext.
+            // MariaDB's type of a JSON column is longtext.
             json_type: (column.kind == Kind::Json).then_some("json"),
             required: column.required(),
             nullable: column.nullable,

@@ -1,4 +1,4 @@
-//! Reads: prepared, run and answered.
+//! Prepares, runs and answers reads.
 
 use super::{Attempt, Extent, Failure, Prepared};
 use crate::database::run::{Counting, Found, Page, Reading};
@@ -30,7 +30,7 @@ impl Attempt<'_> {
                 let counting = counting(&select, read, scope);
                 let (mut select, page) = self.paged(select, read, scope)?;
                 if self.extent == Extent::Head {
-                    // The first row tells all that a head can tell.
+                    // The head depends on no row but the first.
                     select.limit = Some(select.limit.unwrap_or(1).min(1));
                 }
                 Ok(match read.answer {
@@ -55,7 +55,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// The read behind the page before, and what the next page needs.
+    /// Continues the read after its page token, if any, and returns what the next page's token needs; `None` if the
+    /// response has no next page.
     fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<Page>), Problem> {
         let Some(keyset) = select.keyset.clone() else {
             return Ok((select, None));
@@ -70,7 +71,7 @@ impl Attempt<'_> {
         let limit = select.limit.filter(|_| read.format.has_trailer());
         let page = limit.map(|limit| Page { limit, cells: keyset.cells().to_vec(), seal });
         if page.is_none() {
-            // Nobody is told of a next page, so no row more is needed to know of it.
+            // Without a next page, the row that would show one is not read.
             select.keyset = None;
         }
         Ok((select, page))
@@ -112,7 +113,7 @@ impl Attempt<'_> {
         Ok(respond::list(answer))
     }
 
-    /// The statement and MariaDB's own view of it, instead of its rows.
+    /// Answers with the statement and MariaDB's plan for it.
     pub(super) async fn explain(
         &self,
         statement: Statement,
@@ -139,12 +140,11 @@ fn answer(found: Found, format: Format) -> Result<Response, Failure> {
     }
 }
 
-/// There is no such record.
 pub(in crate::http) fn not_found() -> Problem {
     Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
 
-/// A record that its joins make several rows.
+/// Returns the problem of a single record that its joins turn into several rows.
 pub(in crate::http) fn several() -> Problem {
     Problem::new(
         ErrorCode::InvalidQueryOption,
@@ -153,7 +153,7 @@ pub(in crate::http) fn several() -> Problem {
     .with_hint("Read the table with the option query instead: its rows are a list.")
 }
 
-/// How the number of records without paging is found, if it is asked for.
+/// Returns how to count the records of all pages; `None` unless the request asks for the count.
 fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
     (read.count == Count::Exact).then(|| Counting {
         statement: sql::count(select.clone(), scope),
@@ -162,7 +162,6 @@ fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting>
     })
 }
 
-/// The answer of `explain`.
 #[derive(Serialize)]
 struct Explanation<'a> {
     sql: &'a str,

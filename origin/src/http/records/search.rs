@@ -1,4 +1,4 @@
-//! MariaDB's refusals of full-text searches: it does not say which search of a request it means.
+//! Explains MariaDB's errors of full-text searches, which don't say which search of a request failed.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -6,21 +6,21 @@ use shared::operation::Operation;
 use shared::operation::filter::{Condition, MatchMode, Test};
 use shared::operation::write::Target;
 
-/// `ER_PARSE_ERROR`, which InnoDB's parser of boolean searches gives too.
+/// `ER_PARSE_ERROR`, also reported by InnoDB's parser of boolean searches.
 const PARSE_ERROR: u16 = 1064;
 
-/// A full-text search of an operation.
 struct Search {
-    /// The code of a fault in it.
+    /// The error code for an invalid search.
     code: ErrorCode,
-    /// What it is, to begin a sentence.
+    /// The option or condition, as the beginning of a message.
     name: String,
-    /// The fields, as a hint lists them.
+    /// The searched fields, separated by commas.
     fields: String,
     mode: MatchMode,
 }
 
-/// Says which FULLTEXT index is missing, or which option or condition is no boolean search.
+/// Adds to a problem which FULLTEXT index is missing, or which option or condition is no valid boolean search. Returns
+/// other problems unchanged.
 pub(in crate::http) fn name(problem: Problem, operation: &Operation) -> Problem {
     match problem.code() {
         ErrorCode::FulltextIndexMissing => name_index(problem, operation),
@@ -43,7 +43,7 @@ fn name_index(problem: Problem, operation: &Operation) -> Problem {
     })
 }
 
-/// Our own statements parse: what does not is a boolean search.
+/// Rendered statements are valid SQL, so a parse error is that of a boolean search.
 fn name_term(problem: Problem, operation: &Operation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {
@@ -93,7 +93,7 @@ fn matching(target: &Target) -> Option<&Condition> {
     }
 }
 
-/// The searches that a condition holds.
+/// Appends the searches in a condition to `found`.
 fn collect(condition: &Condition, found: &mut Vec<Search>) {
     match condition {
         Condition::Test(field, Test::Match(mode, _)) => found.push(Search {

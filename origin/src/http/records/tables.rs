@@ -1,4 +1,4 @@
-//! The tables of an operation: its root, and those that it joins.
+//! Loads the schema of an operation's tables: its root and those that it joins.
 
 use crate::app::App;
 use crate::database::run::SessionEffect;
@@ -9,24 +9,22 @@ use shared::ident::ProjectName;
 use shared::operation::{Operation, TablePath};
 use std::sync::Arc;
 
-/// What the catalogue knows of them.
 #[derive(Debug)]
 pub(in crate::http) struct Tables {
     root: Arc<Table>,
     joined: Vec<Arc<Table>>,
 }
 
-/// Where it is taken from.
+/// Where the schema is read from.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::http) enum Schema {
-    /// What is remembered, if it is not too old.
+    /// The cache, unless the entry has expired.
     Cached,
-    /// MariaDB: what was remembered did not fit.
+    /// MariaDB, since the cached schema is stale.
     Fresh,
 }
 
 impl Tables {
-    /// Looks up the tables of an operation.
     pub(in crate::http) async fn load(
         app: &Arc<App>,
         project: &ProjectName,
@@ -49,17 +47,16 @@ impl Tables {
         Ok(Self { root, joined })
     }
 
-    /// The root.
     pub(in crate::http) fn root(&self) -> &Arc<Table> {
         &self.root
     }
 
-    /// What names mean among them.
+    /// Returns the scope in which the operation's column names are resolved.
     pub(in crate::http) fn scope<'a>(&'a self, operation: &'a Operation) -> Result<Scope<'a>, Problem> {
         Scope::joined(&self.root, operation.joins(), &self.joined)
     }
 
-    /// What using them may leave in the session.
+    /// Returns the effect that using the tables may have on the session.
     pub(in crate::http) fn leave(&self) -> SessionEffect {
         let all = [&self.root].into_iter().chain(&self.joined);
         all.map(|table| SessionEffect::of(table))

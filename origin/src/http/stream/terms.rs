@@ -1,4 +1,4 @@
-//! The limits of a streamed answer of records: a slot of its project, a total time, and a key that is not revoked.
+//! Limits of a streamed response of records: a slot of its project, a total time, a key that is not revoked.
 
 use crate::app::App;
 use crate::clock::now;
@@ -9,26 +9,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What ends a stream before its last byte.
 pub(in crate::http) struct Terms {
-    /// How long the client may read nothing.
+    /// Longest wait for the client to read.
     pub(super) write_timeout: Duration,
-    /// Resolves when the stream must end.
     pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Freed with the stream.
+    /// Released with the stream.
     pub(super) _slot: Option<Guard>,
 }
 
 impl Terms {
-    /// The limits of a file's stream, which holds nothing that other requests wait for.
+    /// Returns the limits of a media stream, which holds no database connection: only `write_timeout`.
     pub(in crate::http) fn of_file(app: &App) -> Self {
         Self { write_timeout: app.bounds.write_timeout, over: Box::pin(std::future::pending()), _slot: None }
     }
 
-    /// The limits of a stream of records for this key, which was verified after `since`.
+    /// Returns the limits of a stream of records for this key, and takes a slot. `since` is a time before the key was
+    /// verified, from which revocations count.
     ///
     /// # Errors
-    /// `rate_limited` if the project has its share of streams, `overloaded` if all projects have all of them.
+    /// `rate_limited` if the project uses its share of streams, `overloaded` if all projects together use all.
     pub(in crate::http) fn of_records(app: &App, principal: &Principal, since: Instant) -> Result<Self, Problem> {
         let shares = app.streams.of(principal.access());
         let slot = shares.try_take(principal.project(), 1);

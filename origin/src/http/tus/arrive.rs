@@ -1,6 +1,6 @@
-//! The bytes of an upload, from its caller to its file, and the file from there to the library.
+//! Appends a body to an upload, and publishes the upload as a media file once it is complete.
 //!
-//! Runs to its end even if nobody waits for it any more.
+//! Runs to its end even if the client disconnects.
 
 use crate::app::App;
 use crate::database::media::{MediaRow, UploadRow};
@@ -13,22 +13,21 @@ use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How far an upload is after a request.
+/// The state of an upload after a request.
 pub(super) struct Outcome {
     pub(super) row: UploadRow,
     pub(super) offset: u64,
-    /// The file that it has become, if that is still there.
+    /// The media file of a complete upload; `None` if incomplete, or if the file was deleted since.
     pub(super) file: Option<MediaRow>,
 }
 
-/// What became of a body.
 pub(super) struct Arrival {
     pub(super) outcome: Result<Outcome, Problem>,
-    /// What is left of it.
+    /// The unread rest of the body.
     pub(super) body: Body,
 }
 
-/// Takes a body, in an upload slot of its project. With the last byte the upload becomes a file.
+/// Receives a body, in an upload slot of its project. Publishes the upload if that completes it.
 pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arrival {
     let outcome = async {
         let slot = app.uploads.try_take(&turn.row().project, 1);
@@ -48,7 +47,7 @@ async fn take(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(
     turn.prolong().await?;
     let taken = pour(turn, body, pause_max).await;
     match taken {
-        // The file is read and written through when it is finished.
+        // Finishing the upload flushes it.
         Ok(()) if turn.is_complete() => return Ok(()),
         Err(ref problem) if problem.code() == ErrorCode::BodyTooLarge => {
             turn.take_back(began).await?;
@@ -57,7 +56,7 @@ async fn take(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(
         _ => {}
     }
     let flushed = turn.flush().await;
-    // The first fault is the one to tell.
+    // Report the first error.
     let prolonged = turn.prolong().await;
     taken.and(flushed).and(prolonged)
 }
@@ -78,15 +77,15 @@ async fn pour(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(
     }
 }
 
-/// Makes a file of a complete upload. One that is refused is gone; one that could not be stored for now can be finished
-/// later, by whoever asks how far it is.
+/// Publishes a complete upload. A refused upload is deleted; one that could not be stored for now is published by a
+/// later status request.
 async fn finish(app: &App, mut turn: Turn) -> Result<Outcome, Problem> {
     let offset = turn.offset();
     match publish(app, &mut turn).await {
         Ok(file) => Ok(Outcome { row: turn.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
-            // The name may be taken by this very upload, if an earlier answer of MariaDB was lost.
+            // The name may be taken by this upload itself, if an earlier response of MariaDB was lost.
             if let Some(id) = turn.refresh().await? {
                 let file = app.library.get(&turn.row().project, id).await?;
                 return Ok(Outcome { row: turn.end(id).await, offset, file });
