@@ -13,7 +13,7 @@ use origin::query::plan::scope::Scope;
 use origin::query::sql::Statement;
 use requests::{REQUESTS, joined, parse, plan, render, request, tables};
 use shared::limits::URL_MAX_BYTES;
-use shared::operation::{Operation, parse_head};
+use shared::operation::{RecordOperation, parse_head};
 use shared::request::RequestHead;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn main() {
     divan::main();
 }
 
-fn statements(operation: &Operation, tables: &[Arc<Table>]) -> Vec<Statement> {
+fn statements(operation: &RecordOperation, tables: &[Arc<Table>]) -> Vec<Statement> {
     let joined = joined(operation, tables);
     let scope = Scope::joined(&tables[0], operation.joins(), &joined).expect("sound joins");
     render(plan(operation, &scope), &scope)

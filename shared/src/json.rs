@@ -3,10 +3,12 @@
 //! that a value for a JSON column is never re-encoded.
 
 pub(crate) mod lexer;
+mod parts;
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::limits::{JSON_MEMBERS_MAX_COUNT, JSON_NESTING_MAX_LEVELS};
+pub(crate) use parts::Parts;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -43,6 +45,22 @@ impl Value {
         }
     }
 
+    /// Reads a JSON text that serde_json has checked.
+    ///
+    /// # Errors
+    /// serde_json's message of a string that holds half of a surrogate pair, which its check lets pass.
+    pub(crate) fn of(text: &str) -> Result<Self, serde_json::Error> {
+        Ok(match text.as_bytes() {
+            [b'[', ..] => Self::List(text.into()),
+            [b'{', ..] => Self::Object(text.into()),
+            [b'n', ..] => Self::Null,
+            [b't', ..] => Self::Bool(true),
+            [b'f', ..] => Self::Bool(false),
+            [b'"', ..] => Self::Text(string(text)?.into()),
+            _ => Self::Number(text.into()),
+        })
+    }
+
     #[must_use]
     pub fn to_json(&self) -> Cow<'_, str> {
         match self {
@@ -77,22 +95,23 @@ impl From<Borrowed<'_>> for Value {
 impl<'de> Deserialize<'de> for Borrowed<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?.get();
-        Ok(Self::Scalar(match text.as_bytes() {
-            [b'[', ..] => return Ok(Self::List(text)),
-            [b'{', ..] => return Ok(Self::Object(text)),
-            [b'n', ..] => Value::Null,
-            [b't', ..] => Value::Bool(true),
-            [b'f', ..] => Value::Bool(false),
-            // serde_json has checked the text: without a backslash, it is the string itself.
-            [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => {
-                Value::Text(text[1..text.len() - 1].into())
-            }
-            [b'"', ..] => {
-                let string = serde_json::from_str::<String>(text);
-                Value::Text(string.map_err(de::Error::custom)?.into())
-            }
-            _ => Value::Number(text.into()),
-        }))
+        match text.as_bytes() {
+            [b'[', ..] => Ok(Self::List(text)),
+            [b'{', ..] => Ok(Self::Object(text)),
+            _ => Value::of(text).map(Self::Scalar).map_err(de::Error::custom),
+        }
+    }
+}
+
+/// Returns the string of a JSON text that serde_json has checked.
+///
+/// # Errors
+/// serde_json's message, if the string holds half of a surrogate pair.
+pub(crate) fn string(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    match text.as_bytes() {
+        // Without a backslash, the text is the string.
+        [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => Ok((&text[1..text.len() - 1]).into()),
+        _ => serde_json::from_str::<String>(text).map(Cow::Owned),
     }
 }
 
@@ -164,10 +183,9 @@ pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Err
 
 /// Parses the items of a list, in order. Of a list with more than `most` items only `most` + 1 are returned, which the
 /// caller must refuse; all of a list of megabytes would take twenty times its text.
-pub fn items<'a, V: Deserialize<'a>>(text: &'a str, most: usize) -> Result<Vec<V>, serde_json::Error> {
+pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let of = PhantomData;
-    let items = Items { most, of }.deserialize(&mut deserializer)?;
+    let items = Items { most }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(items)
 }
@@ -258,24 +276,23 @@ fn is_repeated<'a, V>(members: &[(Cow<'a, str>, V)], seen: &mut HashSet<Cow<'a, 
     !seen.insert(Cow::Owned(key.to_owned()))
 }
 
-struct Items<V> {
+struct Items {
     most: usize,
-    of: PhantomData<V>,
 }
 
-impl<'de, V: Deserialize<'de>> DeserializeSeed<'de> for Items<V> {
-    type Value = Vec<V>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<V>, D::Error> {
+impl<'de> DeserializeSeed<'de> for Items {
+    type Value = Vec<Value>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Value>, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
-impl<'de, V: Deserialize<'de>> Visitor<'de> for Items<V> {
-    type Value = Vec<V>;
+impl<'de> Visitor<'de> for Items {
+    type Value = Vec<Value>;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<V>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Value>, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element()? {
             items.push(item);

@@ -74,17 +74,24 @@ impl RecordId {
 
 /// A completely parsed request.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "most requests are about records; a box would be an allocation for each")]
 pub enum Operation {
-    Read(Read),
-    ReadOne(ReadOne),
-    Insert(Insert),
-    Update(Update),
-    Delete(Delete),
+    Records(RecordOperation),
     Describe(TablePath),
     Sql(SqlCall),
     Batch(Batch),
     Media(MediaCall),
     Tus(TusCall),
+}
+
+/// What a caller can ask of a table's records: what the origin plans.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordOperation {
+    Read(Read),
+    ReadOne(ReadOne),
+    Insert(Insert),
+    Update(Update),
+    Delete(Delete),
 }
 
 /// How an operation uses the request's body.
@@ -100,18 +107,15 @@ pub enum BodyUse {
     Bytes,
 }
 
-impl Operation {
-    /// Returns the operation's table; `None` for SQL, batches and media.
+impl RecordOperation {
     #[must_use]
-    pub fn table(&self) -> Option<&TablePath> {
+    pub fn table(&self) -> &TablePath {
         match self {
-            Self::Read(read) => Some(&read.table),
-            Self::ReadOne(read) => Some(&read.table),
-            Self::Insert(insert) => Some(&insert.table),
-            Self::Update(update) => Some(&update.table),
-            Self::Delete(delete) => Some(&delete.table),
-            Self::Describe(table) => Some(table),
-            Self::Sql(_) | Self::Batch(_) | Self::Media(_) | Self::Tus(_) => None,
+            Self::Read(read) => &read.table,
+            Self::ReadOne(read) => &read.table,
+            Self::Insert(insert) => &insert.table,
+            Self::Update(update) => &update.table,
+            Self::Delete(delete) => &delete.table,
         }
     }
 
@@ -139,7 +143,7 @@ impl Operation {
     /// Returns whether the operation changes nothing, so that it may be run twice.
     #[must_use]
     pub fn is_read(&self) -> bool {
-        matches!(self, Self::Read(_) | Self::ReadOne(_) | Self::Describe(_))
+        matches!(self, Self::Read(_) | Self::ReadOne(_))
     }
 }
 
@@ -220,20 +224,20 @@ impl Pending {
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
-            Step::Ready(operation) => *operation,
-            Step::Query(table, format) => Operation::Read(Read::from_body(table, format, body)?),
-            Step::Insert(table, head) => Operation::Insert(Insert::from_body(table, head, body)?),
-            Step::Update(table, id) => Operation::Update(Update::from_body(table, id, body)?),
-            Step::UpdateMany(table) => Operation::Update(Update::many_from_body(table, body)?),
-            Step::Delete(table, head) => Operation::Delete(Delete::from_body(table, head, body)?),
-            Step::Sql(format) => Operation::Sql(SqlCall::from_body(format, body)?),
-            Step::Batch => Operation::Batch(Batch::from_body(body)?),
-            Step::Sign(id) => Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?)),
+            Step::Ready(operation) => return Ok(*operation),
+            Step::Sql(format) => return SqlCall::from_body(format, body).map(Operation::Sql),
+            Step::Batch => return Batch::from_body(body).map(Operation::Batch),
+            Step::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),
+            Step::Query(table, format) => RecordOperation::Read(Read::from_body(table, format, body)?),
+            Step::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, head, body)?),
+            Step::Update(table, id) => RecordOperation::Update(Update::from_body(table, id, body)?),
+            Step::UpdateMany(table) => RecordOperation::Update(Update::many_from_body(table, body)?),
+            Step::Delete(table, head) => RecordOperation::Delete(Delete::from_body(table, head, body)?),
         };
         if let Some(action) = operation.further_action() {
             permit(action, self.access)?;
         }
-        Ok(operation)
+        Ok(Operation::Records(operation))
     }
 }
 
@@ -248,8 +252,8 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let format = Format::from_accept(head.accept);
     let (action, step) = match (resource, head.method) {
         (Resource::Table(table), "GET" | "HEAD") => {
-            let operation = Operation::Read(Read::from_pairs(table, format, pairs)?);
-            (operation.further_action().unwrap_or(Action::Read), ready(operation))
+            let operation = RecordOperation::Read(Read::from_pairs(table, format, pairs)?);
+            (operation.further_action().unwrap_or(Action::Read), ready(Operation::Records(operation)))
         }
         (Resource::Table(table), "POST") => {
             (Action::Insert, Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?))
@@ -270,8 +274,8 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (Action::Query, Step::Query(table, format))
         }
         (Resource::Record(table, id), "GET" | "HEAD") => {
-            let operation = Operation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
-            (operation.further_action().unwrap_or(Action::ReadOne), ready(operation))
+            let operation = RecordOperation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
+            (operation.further_action().unwrap_or(Action::ReadOne), ready(Operation::Records(operation)))
         }
         (Resource::Record(table, id), "DELETE") => {
             (Action::Delete, Step::Delete(table, write::DeleteHead::from_pairs(Some(id), pairs)?))

@@ -14,8 +14,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use shared::key::Access;
-use shared::operation::parse_head;
 use shared::operation::tus::PATH as TUS;
+use shared::operation::{Operation, parse_head};
 use shared::policy::Action;
 use shared::request::RequestHead;
 use std::time::Duration;
@@ -152,8 +152,11 @@ impl Request {
         let head = RequestHead::read(self.method.as_str(), path, query, headers);
         let pending = parse_head(&head).unwrap_or_else(|problem| panic!("{head:?}: {problem}"));
         let action = pending.action();
-        let operation = pending.finish(self.body.as_deref().unwrap_or_default());
-        operation.unwrap_or_else(|problem| panic!("{head:?}: {problem}")).further_action().unwrap_or(action)
+        match pending.finish(self.body.as_deref().unwrap_or_default()) {
+            Ok(Operation::Records(operation)) => operation.further_action().unwrap_or(action),
+            Ok(_) => action,
+            Err(problem) => panic!("{head:?}: {problem}"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::pictures::{jpeg, png};
 use super::requests::{REQUESTS, joined, parse, plan, render, request, tables};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use origin::database::sample::{Prose, Sample};
+use origin::database::sample::{Prose, Sample, bound};
 use origin::media::image::{Limits, examine};
 use origin::media::sniff::ImageFormat;
 use origin::query::plan::scope::Scope;
@@ -42,6 +42,8 @@ pub(crate) fn operations() -> Vec<Operation> {
     for (name, ..) in REQUESTS {
         add(format!("render: {name}"), RENDERED, Box::new(|| rendering(name)));
     }
+    let thousand = || inserting(1_000);
+    add("altogether: a thousand inserts of five fields, bound".to_owned(), 10, Box::new(thousand));
     for format in [Format::Envelope, Format::NdJson, Format::Csv] {
         let prepare = move || encoding(Sample::posts(100, Prose::Plain), format);
         add(format!("encode: a hundred posts, {format:?}"), 10, Box::new(prepare));
@@ -71,7 +73,7 @@ fn parsing(name: &str) -> Work {
 }
 
 /// An operation and the names that it may use, for the rest of the process.
-fn scope(name: &str) -> (&'static shared::operation::Operation, &'static Scope<'static>) {
+fn scope(name: &str) -> (&'static shared::operation::RecordOperation, &'static Scope<'static>) {
     let (target, body) = request(name);
     let operation = &*Box::leak(Box::new(parse(target, body)));
     let tables = &*Box::leak(Box::new(tables()));
@@ -91,6 +93,19 @@ fn rendering(name: &str) -> Work {
     Box::new(move || {
         let plan = plans.pop().expect("one for each time");
         drop(black_box(render(plan, scope)));
+    })
+}
+
+/// A `batchData` of so many rows, from the bytes of its body to the driver's values.
+fn inserting(rows: usize) -> Work {
+    let row = r#"{"title":"A title of usual length","body":"Some words, as many as fit on a line of text.","views":0,"price":"12.50","created_at":"2026-11-20T08:36:16Z"}"#;
+    let body = format!("{{\"batchData\":[{}]}}", vec![row; rows].join(","));
+    let tables = tables();
+    Box::new(move || {
+        let operation = parse("POST /api/v1/crud/demo/posts", black_box(&body));
+        let scope = Scope::of(&tables[0]);
+        let statements = render(plan(&operation, &scope), &scope);
+        drop(black_box(statements.into_iter().map(bound).collect::<Vec<_>>()));
     })
 }
 

@@ -6,7 +6,7 @@ use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Plan};
 use origin::query::sql::{self, Statement};
 use shared::ident::{DatabaseName, FieldName, TableName};
-use shared::operation::{Operation, parse_head};
+use shared::operation::{Operation, RecordOperation, parse_head};
 use shared::request::RequestHead;
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> Arc<Table> {
     ))
 }
 
-pub(crate) fn parse(target: &str, body: &str) -> Operation {
+pub(crate) fn parse(target: &str, body: &str) -> RecordOperation {
     let (method, target) = target.split_once(' ').expect("a method");
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -126,24 +126,27 @@ pub(crate) fn parse(target: &str, body: &str) -> Operation {
     };
     let head = RequestHead { method, path, query, ..RequestHead::default() };
     let pending = parse_head(&head).expect("a sound head");
-    pending.finish(body.as_bytes()).expect("a sound body")
+    match pending.finish(body.as_bytes()).expect("a sound body") {
+        Operation::Records(operation) => operation,
+        _ => unreachable!("the requests are about records"),
+    }
 }
 
 /// The tables that an operation joins.
-pub(crate) fn joined(operation: &Operation, tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
+pub(crate) fn joined(operation: &RecordOperation, tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
     let named = operation.joins().iter();
     named.filter_map(|join| tables.iter().find(|table| *table.name() == join.table)).cloned().collect()
 }
 
-pub(crate) fn plan(operation: &Operation, scope: &Scope<'_>) -> Plan {
+pub(crate) fn plan<'a>(operation: &'a RecordOperation, scope: &Scope<'_>) -> Plan<'a> {
     plan::build(operation, scope, 10_000).expect("a plan")
 }
 
-pub(crate) fn render(plan: Plan, scope: &Scope<'_>) -> Vec<Statement> {
+pub(crate) fn render(plan: Plan<'_>, scope: &Scope<'_>) -> Vec<Statement> {
     match plan {
-        Plan::Select(plan) => vec![sql::select(plan, scope)],
+        Plan::Select(plan, _) | Plan::SelectOne(plan, _) => vec![sql::select(plan, scope)],
         Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],
-        Plan::Insert(plan) => sql::insert(plan, scope.root(), 16 * 1024 * 1024),
+        Plan::Insert(plan, _) => sql::insert(plan, scope.root(), 16 * 1024 * 1024),
         Plan::InsertOne(plan) => {
             let (shape, row) = plan.into_parts();
             vec![sql::insert_one(&shape, row)]

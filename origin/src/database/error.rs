@@ -1,8 +1,8 @@
 //! Errors of statements, and the problems that MariaDB's error numbers are answered with.
 
 use mysql_async::DriverError;
-use shared::error::{ErrorCode, Problem};
-use shared::ident::DatabaseName;
+use shared::error::{ErrorCode, Problem, nearest};
+use shared::ident::{DatabaseName, shown};
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -166,7 +166,7 @@ impl DbError {
             Self::Timeout => {
                 Problem::new(ErrorCode::QueryTimeout, "The statement ran for longer than allowed and was stopped.")
             }
-            Self::NoDatabase(name) => super::schema_cache::no_database(&name, &[]),
+            Self::NoDatabase(name) => no_database(&name, &[]),
             Self::ParamCount(required, given) => Problem::new(
                 ErrorCode::InvalidBody,
                 format!("The query has {required} placeholders, params has {given} values."),
@@ -372,6 +372,15 @@ fn ended(mut text: String) -> String {
 fn is_path(word: &str) -> bool {
     let bare = word.trim_start_matches(['\'', '"', '`', '(']);
     (bare.starts_with('/') || bare.starts_with("./")) && bare.len() > 2 && bare[1..].contains('/')
+}
+
+/// Returns the answer for a database that does not exist, or that is another project's; `others` are the databases that may be
+/// meant.
+#[must_use]
+pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
+    let near = nearest(name.as_str(), others.iter().map(String::as_str));
+    Problem::new(ErrorCode::DatabaseNotFound, format!("There is no database {}.", shown(name.as_str())))
+        .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ mod sweep;
 pub use self::sweep::sweep;
 use super::error::DbError;
 use super::pool::Lease;
-use super::run::{self, Progress, SessionEffect};
-use super::transaction::Transaction;
+use super::run::{Progress, SessionEffect};
+use super::transaction::{self, Transaction};
 use crate::query::sql::receipt;
 use mysql_async::Value;
 use shared::ident::DatabaseName;
@@ -55,7 +55,7 @@ pub async fn make(
     progress: &Progress,
 ) -> Result<(), DbError> {
     let statement = vec![receipt::create(database)];
-    let made = run::write(lease, statement, SessionEffect::Nothing, limit, progress).await;
+    let made = transaction::write(lease, statement, SessionEffect::Nothing, limit, progress).await;
     made.map(drop).map_err(of_receipts)
 }
 

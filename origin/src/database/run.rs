@@ -10,7 +10,6 @@ pub(super) use super::deadline::{within, within_since};
 use super::error::{DbError, is_duplicate};
 use super::json::Decoder;
 use super::pool::Lease;
-use super::transaction::Transaction;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::Param;
 use crate::query::sql::{DuplicateReport, Statement};
@@ -198,50 +197,6 @@ impl Written {
         self.keys.extend(next.keys);
         self.last_insert_id = next.last_insert_id;
     }
-}
-
-/// Runs writes: one as it is, several in one transaction.
-///
-/// # Errors
-/// What MariaDB or the connection gave; then nothing is written.
-pub async fn write(
-    lease: &mut Lease,
-    statements: Vec<Statement>,
-    effect: SessionEffect,
-    limit: Duration,
-    progress: &Progress,
-) -> Result<Written, DbError> {
-    let statement = match <[Statement; 1]>::try_from(statements) {
-        Ok([statement]) => statement,
-        // Boxed, so that a single statement does not carry room for it.
-        Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
-    };
-    let started = Instant::now();
-    lease.expect(effect);
-    let written = within(limit, write_one(lease, statement)).await;
-    progress.add_time(started);
-    lease.reset_if_dirty().await;
-    written.inspect(|written| progress.add_rows(written.affected))
-}
-
-/// Runs statements in one transaction.
-async fn transact(
-    lease: &mut Lease,
-    statements: Vec<Statement>,
-    effect: SessionEffect,
-    limit: Duration,
-    progress: &Progress,
-) -> Result<Written, DbError> {
-    let mut transaction = Transaction::begin(lease, limit, progress).await?;
-    let outcome = transaction.all(statements, effect).await;
-    transaction.end(outcome).await
-}
-
-/// Runs a statement that is a transaction by itself.
-async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, DbError> {
-    lease.begin();
-    let outcome = execute(lease.connection()?, statement).await;
-    ended(lease, outcome)
 }
 
 /// Runs a write and reads what it returns to its end.

@@ -1,10 +1,18 @@
 //! Rows as the driver gives them, without a database: what `benches/encoding.rs` measures with.
 
 use super::json::Decoder;
-use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, write_cells};
-use mysql_async::Value;
+use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, bind, write_cells};
+use crate::query::sql::Statement;
+use mysql_async::{Params, Value};
 use shared::envelope::{Encoder, Keys, Shape};
 use shared::format::Format;
+
+/// Returns a statement's text and its values as they go to the driver.
+#[must_use]
+pub fn bound(statement: Statement) -> (String, Params) {
+    let (text, params) = statement.into_parts();
+    (text, bind(params))
+}
 
 /// Rows of one shape.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ mod single_flight;
 
 use self::single_flight::SingleFlight;
 use super::charset_coverage::CharsetCoverages;
-use super::error::DbError;
+use super::error::{DbError, no_database};
 use super::pool::{Lease, PoolSettings, Pools};
 use super::schema_reader::{self, Found};
 use crate::query::catalog::Table;
@@ -392,14 +392,6 @@ fn no_table(path: &TablePath, others: &[String]) -> Problem {
         format!("The database {} has no table {}.", shown(path.database.as_str()), shown(path.table.as_str())),
     )
     .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
-}
-
-/// The same for a database of another project as for one that does not exist.
-#[must_use]
-pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
-    let near = nearest(name.as_str(), others.iter().map(String::as_str));
-    Problem::new(ErrorCode::DatabaseNotFound, format!("There is no database {}.", shown(name.as_str())))
-        .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
 }
 
 #[cfg(test)]

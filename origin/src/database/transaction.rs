@@ -42,7 +42,7 @@ enum Stage {
 
 /// How many rows and bytes the reads of a transaction may still give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct AnswerBudget {
     /// Rows.
     pub rows: usize,
     /// Bytes of JSON.
@@ -56,6 +56,50 @@ pub struct Rows {
     pub json: Vec<u8>,
     /// How many there are.
     pub count: usize,
+}
+
+/// Runs writes: one as it is, several in one transaction.
+///
+/// # Errors
+/// What MariaDB or the connection gave; then nothing is written.
+pub async fn write(
+    lease: &mut Lease,
+    statements: Vec<Statement>,
+    effect: SessionEffect,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Written, DbError> {
+    let statement = match <[Statement; 1]>::try_from(statements) {
+        Ok([statement]) => statement,
+        // Boxed, so that a single statement does not carry room for it.
+        Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
+    };
+    let started = Instant::now();
+    lease.expect(effect);
+    let written = within(limit, write_one(lease, statement)).await;
+    progress.add_time(started);
+    lease.reset_if_dirty().await;
+    written.inspect(|written| progress.add_rows(written.affected))
+}
+
+/// Runs statements in one transaction.
+async fn transact(
+    lease: &mut Lease,
+    statements: Vec<Statement>,
+    effect: SessionEffect,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Written, DbError> {
+    let mut transaction = Transaction::begin(lease, limit, progress).await?;
+    let outcome = transaction.all(statements, effect).await;
+    transaction.end(outcome).await
+}
+
+/// Runs a statement that is a transaction by itself.
+async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, DbError> {
+    lease.begin();
+    let outcome = run::execute(lease.connection()?, statement).await;
+    run::ended(lease, outcome)
 }
 
 impl<'a> Transaction<'a> {
@@ -109,7 +153,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// Runs a read and holds what it gives, which takes its part of the room. After an error there is
+    /// Runs a read and holds what it gives, which takes its part of the budget. After an error there is
     /// nothing to do but to roll back.
     ///
     /// # Errors
@@ -119,11 +163,11 @@ impl<'a> Transaction<'a> {
         statement: Statement,
         layout: &Layout,
         effect: SessionEffect,
-        room: &mut Room,
+        budget: &mut AnswerBudget,
     ) -> Result<Rows, DbError> {
         self.lease.expect(effect);
         let (started, left) = (Instant::now(), self.left());
-        let rows = within(left, self.collect(statement, layout, room)).await;
+        let rows = within(left, self.collect(statement, layout, budget)).await;
         let rows = self.heed(started, rows)?;
         self.rows += rows.count as u64;
         Ok(rows)
@@ -138,7 +182,12 @@ impl<'a> Transaction<'a> {
         self.heed(started, rows).map(|(first, _)| first)
     }
 
-    async fn collect(&mut self, statement: Statement, layout: &Layout, room: &mut Room) -> Result<Rows, DbError> {
+    async fn collect(
+        &mut self,
+        statement: Statement,
+        layout: &Layout,
+        budget: &mut AnswerBudget,
+    ) -> Result<Rows, DbError> {
         let (text, params) = statement.into_parts();
         let connection = self.lease.connection()?;
         let mut result = connection.run(&text, run::bind(params)).await?;
@@ -156,12 +205,12 @@ impl<'a> Transaction<'a> {
                 |at, out| decoders[at].write(run::value(&row, at), out),
             );
             rows.count += 1;
-            if rows.count > room.rows || rows.json.len() > room.bytes {
+            if rows.count > budget.rows || rows.json.len() > budget.bytes {
                 return Err(DbError::AnswerTooLarge);
             }
         }
-        room.rows -= rows.count;
-        room.bytes -= rows.json.len();
+        budget.rows -= rows.count;
+        budget.bytes -= rows.json.len();
         Ok(rows)
     }
 

@@ -7,9 +7,9 @@ use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::DbError;
-use crate::database::transaction::{Room, Transaction};
+use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::query::catalog::Table;
-use crate::query::plan::{self, Plan};
+use crate::query::plan::{self, InsertAnswer, Plan};
 use crate::query::sql;
 use axum::response::Response;
 use ids::Ids;
@@ -17,7 +17,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::key::Principal;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
-use shared::operation::Operation;
+use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
 
@@ -132,10 +132,10 @@ impl Attempt<'_> {
     /// Runs the operations in order and returns the JSON list of their payloads.
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Fault> {
         let mut ids = Ids::of(self.batch);
-        let mut room = Room { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
+        let mut budget = AnswerBudget { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
         let mut answer = vec![b'['];
         for at in 0..self.batch.steps().len() {
-            let done = self.step(at, transaction, &mut ids, &mut room).await;
+            let done = self.step(at, transaction, &mut ids, &mut budget).await;
             let payload = done.map_err(|failure| Fault { at: Some(at), failure })?;
             if at > 0 {
                 answer.push(b',');
@@ -152,29 +152,32 @@ impl Attempt<'_> {
         at: usize,
         transaction: &mut Transaction<'_>,
         ids: &mut Ids,
-        room: &mut Room,
+        budget: &mut AnswerBudget,
     ) -> Result<Vec<u8>, Failure> {
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
         let effect = tables.leave();
         let payload = match plan::build(&operation, &scope, self.app.bounds.batch_max_rows)? {
-            Plan::Select(mut select) => {
+            Plan::Select(mut select, _) => {
                 // Batches have no next page, so the row that would show one is not read.
-                select.keyset = None;
-                let layout = Arc::clone(&select.layout);
-                let statement = sql::select(select, &scope);
-                let rows = transaction.rows(statement, &layout, effect, room).await?;
-                return match (&*operation, rows.count) {
-                    (Operation::ReadOne(_), 0) => Err(records::not_found().into()),
-                    (Operation::ReadOne(_), 1) => Ok(rows.json),
-                    (Operation::ReadOne(_), _) => Err(records::several().into()),
-                    _ => Ok([&b"["[..], &rows.json, b"]"].concat()),
+                select.end_paging();
+                let layout = Arc::clone(select.layout());
+                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, budget).await?;
+                return Ok([&b"["[..], &rows.json, b"]"].concat());
+            }
+            Plan::SelectOne(select, _) => {
+                let layout = Arc::clone(select.layout());
+                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, budget).await?;
+                return match rows.count {
+                    0 => Err(records::not_found().into()),
+                    1 => Ok(rows.json),
+                    _ => Err(records::several().into()),
                 };
             }
             Plan::SelectByKey(read) => {
                 let statement = sql::select_by_key(read.shape(), read.key());
-                let rows = transaction.rows(statement, read.layout(), effect, room).await?;
+                let rows = transaction.rows(statement, read.layout(), effect, budget).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
                     _ => Ok(rows.json),
@@ -183,16 +186,16 @@ impl Attempt<'_> {
             Plan::InsertOne(insert) => {
                 let (shape, row) = insert.into_parts();
                 let written = transaction.execute(sql::insert_one(&shape, row), effect).await?;
-                let payload = records::ids(&written, plan::Batch::No);
-                ids.keep(at, plan::Batch::No, &payload, written);
+                let payload = records::ids(&written, InsertAnswer::Id);
+                ids.keep(at, InsertAnswer::Id, &payload, written);
                 payload
             }
-            Plan::Insert(insert) => {
-                let batch = insert.batch;
+            Plan::Insert(insert, _) => {
+                let answer = insert.answer();
                 let statements = sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
                 let written = transaction.all(statements, effect).await?;
-                let payload = records::ids(&written, batch);
-                ids.keep(at, batch, &payload, written);
+                let payload = records::ids(&written, answer);
+                ids.keep(at, answer, &payload, written);
                 payload
             }
             Plan::Update(update) => {
@@ -204,13 +207,13 @@ impl Attempt<'_> {
                 written.affected.to_string().into_bytes()
             }
         };
-        room.bytes = room.bytes.checked_sub(payload.len()).ok_or(DbError::AnswerTooLarge)?;
+        budget.bytes = budget.bytes.checked_sub(payload.len()).ok_or(DbError::AnswerTooLarge)?;
         Ok(payload)
     }
 }
 
 /// Refuses writes to a table whose engine can't roll back.
-fn refuse_what_stays(operation: &Operation, table: &Table) -> Result<(), Problem> {
+fn refuse_what_stays(operation: &RecordOperation, table: &Table) -> Result<(), Problem> {
     let traits = table.traits();
     if operation.is_read() || traits.inserts.transactional || traits.view {
         return Ok(());

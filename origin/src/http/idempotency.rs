@@ -9,7 +9,7 @@ use crate::database::idempotency::{self, Claim, Receipt};
 use crate::database::pool::Lease;
 use crate::database::run::{Progress, SessionEffect};
 use crate::database::transaction::Transaction;
-use crate::query::plan::Batch;
+use crate::query::plan::InsertAnswer;
 use crate::query::sql::Statement;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
@@ -34,7 +34,7 @@ pub(super) struct IdempotentInsert<'a> {
     pub(super) database: &'a DatabaseName,
     pub(super) once: &'a Once,
     pub(super) statements: Vec<Statement>,
-    pub(super) batch: Batch,
+    pub(super) answer: InsertAnswer,
     pub(super) effect: SessionEffect,
     pub(super) progress: &'a Progress,
 }
@@ -131,7 +131,7 @@ impl<'a> IdempotentInsert<'a> {
 
     async fn insert_and_keep(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
         let written = transaction.all(self.statements, self.effect).await?;
-        let payload = records::ids(&written, self.batch);
+        let payload = records::ids(&written, self.answer);
         idempotency::keep(transaction, self.database, self.once, &payload).await?;
         Ok(payload)
     }

@@ -59,7 +59,7 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
         Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
         Operation::Tus(call) => Box::pin(tus::run(app, &principal, call, parts, content)).await,
         Operation::Describe(table) => Box::pin(records::describe(app, &principal, &table)).await,
-        operation => records::run(app, &principal, operation, extent, record).await,
+        Operation::Records(operation) => records::run(app, &principal, &operation, extent, record).await,
     };
     let response = compression::compress(parts, response?).await;
     Ok(respond::unless_known(response, head.if_none_match))

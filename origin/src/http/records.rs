@@ -10,15 +10,15 @@ use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::run::Reading;
-use crate::database::{DbError, Lease, run};
+use crate::database::{DbError, Lease, run, transaction};
 use crate::query::catalog::Layout;
-use crate::query::plan::{self, Batch, InsertOne, Plan, SelectByKey};
+use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, SelectByKey};
 use crate::query::sql::{self, Statement};
 use axum::response::Response;
 use shared::error::Problem;
 use shared::format::Format;
 use shared::key::Principal;
-use shared::operation::Operation;
+use shared::operation::RecordOperation;
 use shared::operation::write::Once;
 use std::sync::Arc;
 
@@ -38,11 +38,11 @@ pub(super) enum Extent {
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
-    operation: Operation,
+    operation: &RecordOperation,
     extent: Extent,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let attempt = Attempt { app, principal, operation: &operation, extent, record };
+    let attempt = Attempt { app, principal, operation, extent, record };
     let tables = attempt.tables(Schema::Cached).await?;
     match attempt.once(&tables).await {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
@@ -55,7 +55,7 @@ pub(super) async fn run(
         outcome => outcome,
     }
     .map_err(Failure::into_problem)
-    .map_err(|problem| search::name(problem, &operation))
+    .map_err(|problem| search::name(problem, operation))
 }
 
 pub(super) enum Failure {
@@ -87,13 +87,13 @@ impl Failure {
 struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
-    operation: &'a Operation,
+    operation: &'a RecordOperation,
     extent: Extent,
     record: &'a RequestRecord,
 }
 
 /// An operation whose statements are rendered.
-enum Prepared {
+enum Prepared<'a> {
     One(Statement, Arc<Layout>, Format),
     /// Can share its statement with other requests.
     ByKey(SelectByKey),
@@ -102,12 +102,12 @@ enum Prepared {
     Explain(Statement, Statement),
     /// Can share its statement with other requests.
     InsertOne(InsertOne),
-    Insert(Vec<Statement>, Batch),
+    Insert(Vec<Statement>, InsertAnswer, Option<&'a Once>),
     /// An update or delete.
     Change(Statement),
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
     async fn tables(&self, schema: Schema) -> Result<Tables, Problem> {
         Tables::load(self.app, self.principal.project(), self.operation, schema).await
     }
@@ -121,9 +121,9 @@ impl Attempt<'_> {
             Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,
             Prepared::InsertOne(insert) => {
                 let written = Box::pin(self.insert_one(insert)).await?;
-                Ok(respond::payload(&ids(&written, Batch::No)))
+                Ok(respond::payload(&ids(&written, InsertAnswer::Id)))
             }
-            Prepared::Insert(statements, batch) => match self.once_only() {
+            Prepared::Insert(statements, answer, once) => match once {
                 Some(once) => {
                     let insert = IdempotentInsert {
                         app: self.app,
@@ -131,7 +131,7 @@ impl Attempt<'_> {
                         database: tables.root().database(),
                         once,
                         statements,
-                        batch,
+                        answer,
                         effect,
                         progress: self.record.progress(),
                     };
@@ -139,7 +139,7 @@ impl Attempt<'_> {
                 }
                 None => {
                     let written = self.write(statements, effect).await?;
-                    Ok(respond::payload(&ids(&written, batch)))
+                    Ok(respond::payload(&ids(&written, answer)))
                 }
             },
             Prepared::Change(statement) => {
@@ -149,25 +149,18 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the `Idempotency-Key` of an insert; `None` without one or for another operation.
-    fn once_only(&self) -> Option<&Once> {
-        match self.operation {
-            Operation::Insert(insert) => insert.once.as_ref(),
-            _ => None,
-        }
-    }
-
     /// Plans and renders the operation.
-    fn prepare(&self, tables: &Tables) -> Result<Prepared, Problem> {
+    fn prepare(&self, tables: &Tables) -> Result<Prepared<'a>, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.app.bounds;
         Ok(match plan::build(self.operation, &scope, bounds.batch_max_rows)? {
-            Plan::Select(select) => self.prepare_read(select, &scope)?,
+            Plan::Select(select, read) => self.prepare_read(select, read, &scope)?,
+            Plan::SelectOne(select, read) => read::prepare_one(select, read, &scope),
             Plan::SelectByKey(read) => Prepared::ByKey(read),
-            Plan::Insert(insert) => {
-                let batch = insert.batch;
+            Plan::Insert(insert, once) => {
+                let answer = insert.answer();
                 let statements = sql::insert(insert, scope.root(), bounds.packet_max_bytes);
-                Prepared::Insert(statements, batch)
+                Prepared::Insert(statements, answer, once)
             }
             Plan::InsertOne(insert) => Prepared::InsertOne(insert),
             Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
@@ -189,19 +182,19 @@ impl Attempt<'_> {
     async fn write(&self, statements: Vec<Statement>, effect: run::SessionEffect) -> Result<run::Written, Failure> {
         let mut lease = self.lease().await?;
         let limit = self.app.pools.query_timeout();
-        Ok(run::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
+        Ok(transaction::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
     }
 }
 
 /// Returns the payload of an insert: the new key, or the list of new keys for a batch.
-pub(super) fn ids(written: &run::Written, batch: Batch) -> Vec<u8> {
-    match (batch, written.keys.as_slice()) {
-        (Batch::Yes, keys) => {
+pub(super) fn ids(written: &run::Written, answer: InsertAnswer) -> Vec<u8> {
+    match (answer, written.keys.as_slice()) {
+        (InsertAnswer::Ids, keys) => {
             let list = keys.join(&b","[..]);
             [&b"["[..], &list, b"]"].concat()
         }
-        (Batch::No, [key, ..]) => key.clone(),
-        (Batch::No, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
-        (Batch::No, []) => b"null".to_vec(),
+        (InsertAnswer::Id, [key, ..]) => key.clone(),
+        (InsertAnswer::Id, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
+        (InsertAnswer::Id, []) => b"null".to_vec(),
     }
 }

@@ -5,7 +5,7 @@ use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::DbError;
-use crate::database::schema_cache::no_database;
+use crate::database::error::no_database;
 use crate::database::user_sql::{self, UserSql};
 use crate::query::sql;
 use crate::query::sql::session::{Results, Schema, Session, effects, names_any};

@@ -221,7 +221,7 @@ impl Table {
         &self.columns
     }
 
-    /// The places of the columns that `{id}` addresses; empty if it has no key.
+    /// Returns the indexes of the columns that `{id}` addresses; empty if the table has no key.
     #[must_use]
     pub fn key(&self) -> &[usize] {
         &self.key
@@ -237,8 +237,8 @@ impl Table {
         }
     }
 
-    /// The place of the column that `{id}` addresses, if it is one integer that no two records share. The
-    /// table itself is read, not a view or stored code.
+    /// Returns the index of the column that `{id}` addresses; `None` if that is not one unique integer column, or if
+    /// reading the table may run stored code.
     #[must_use]
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
@@ -252,7 +252,7 @@ impl Table {
         self.traits.inserts.innodb && !self.traits.stored_code
     }
 
-    /// The places of the columns that tell all records apart, none of them NULL; empty if there are no
+    /// Returns the indexes of the columns that tell all records apart, none of them NULL; empty if there are no
     /// such. Of a key of several columns, `id` alone is not enough.
     #[must_use]
     pub fn identity(&self) -> &[usize] {
@@ -276,13 +276,13 @@ impl Table {
         self.list.get_or_init(write)
     }
 
-    /// The place of a field, if there is one of this name.
+    /// Returns the index of the column of this name, if there is one.
     #[must_use]
     pub fn find(&self, name: &FieldName) -> Option<usize> {
         self.by_name.get(name.as_str()).copied()
     }
 
-    /// The place of a field.
+    /// Returns the index of the column of this name.
     ///
     /// # Errors
     /// `unknown_field`, with the nearest name as its hint.

@@ -1,5 +1,7 @@
 //! An operation, resolved against the schema: every name is a column that exists, every value is of
 //! that column's type. Pure; knows no SQL.
+//!
+//! Only [`build`] makes a [`Plan`]: the structs that its variants hold have private fields. `sql` reads them.
 
 pub mod bind;
 mod filter;
@@ -18,22 +20,25 @@ use keyset::Keyset;
 use scope::Scope;
 pub use select_by_key::{KeyShape, SelectByKey};
 use shared::error::Problem;
-use shared::operation::Operation;
+use shared::operation::RecordOperation;
 use shared::operation::filter::{Comparison, MatchMode};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::select::Aggregate;
-use shared::operation::read::{Direction, Rows};
+use shared::operation::read::{Direction, Read, ReadOne, Rows};
+use shared::operation::write::Once;
 use std::sync::Arc;
 
 /// What is to be done, in terms of columns.
 #[derive(Debug)]
-pub enum Plan {
+pub enum Plan<'a> {
     /// Read records.
-    Select(Select),
+    Select(Select, &'a Read),
+    /// Read one record.
+    SelectOne(Select, &'a ReadOne),
     /// Read the record with an integer key.
     SelectByKey(SelectByKey),
-    /// Insert records.
-    Insert(Insert),
+    /// Insert records, once for each key if the caller sent one.
+    Insert(Insert, Option<&'a Once>),
     /// Insert one record whose statement others may share.
     InsertOne(InsertOne),
     /// Change records.
@@ -45,35 +50,71 @@ pub enum Plan {
 /// A column of one of a statement's tables, which its [`Scope`] lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRef {
-    /// The table: 0 is the root.
-    pub source: usize,
-    /// The column's place in it.
-    pub column: usize,
+    /// The index of the table: 0 is the root.
+    pub(super) source: usize,
+    /// The index of the column in its table.
+    pub(super) column: usize,
 }
 
 /// Read records.
 #[derive(Clone, Debug)]
 pub struct Select {
     /// What comes out.
-    pub output: Output,
+    pub(super) output: Output,
     /// How a row of it looks.
-    pub layout: Arc<Layout>,
+    pub(super) layout: Arc<Layout>,
     /// How the scope's further tables are joined, in their order.
-    pub joins: Vec<Join>,
+    pub(super) joins: Vec<Join>,
     /// Which records.
-    pub filter: Option<Predicate>,
+    pub(super) filter: Option<Predicate>,
     /// The fields by which they are put together.
-    pub group: Vec<ColumnRef>,
+    pub(super) group: Vec<ColumnRef>,
     /// Whether equal rows come out once.
-    pub rows: Rows,
+    pub(super) rows: Rows,
     /// In what order.
-    pub order: Vec<(Expression, Direction)>,
+    pub(super) order: Vec<(Expression, Direction)>,
     /// How many at most.
-    pub limit: Option<u64>,
+    pub(super) limit: Option<u64>,
     /// How many are skipped first.
-    pub offset: u64,
+    pub(super) offset: u64,
     /// How the next page is found, if it can be.
-    pub keyset: Option<Keyset>,
+    keyset: Option<Keyset>,
+}
+
+impl Select {
+    /// Returns how a row looks.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Returns the most rows that come out, if they are limited.
+    #[must_use]
+    pub fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// Returns how many rows are skipped first.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns how the next page is found, if it can be.
+    #[must_use]
+    pub fn keyset(&self) -> Option<&Keyset> {
+        self.keyset.as_ref()
+    }
+
+    /// Makes it the last page: no row is read to see whether another page follows.
+    pub fn end_paging(&mut self) {
+        self.keyset = None;
+    }
+
+    /// Reads one row at most.
+    pub fn limit_to_one(&mut self) {
+        self.limit = Some(self.limit.unwrap_or(1).min(1));
+    }
 }
 
 /// What comes out of a read. Columns that only the service needs stand behind those of the layout.
@@ -108,36 +149,44 @@ pub enum Expression {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     /// The columns, of one table.
-    pub places: Vec<ColumnRef>,
+    pub(super) columns: Vec<ColumnRef>,
     /// How the term is read.
-    pub mode: MatchMode,
+    pub(super) mode: MatchMode,
     /// The term.
-    pub term: Param,
+    pub(super) term: Param,
 }
 
 /// A join of the next table of the scope.
 #[derive(Clone, Debug)]
 pub struct Join {
     /// Which records stay that have no partner.
-    pub kind: JoinKind,
+    pub(super) kind: JoinKind,
     /// What partners have in common.
-    pub on: Predicate,
+    pub(super) on: Predicate,
 }
 
 /// Insert records.
 #[derive(Debug, PartialEq)]
 pub struct Insert {
     /// Columns that the rows name.
-    pub columns: Vec<usize>,
+    pub(super) columns: Vec<usize>,
     /// A cell for each of them; `None` is the column's default.
-    pub rows: Vec<Vec<Option<Operand>>>,
+    pub(super) rows: Vec<Vec<Option<Operand>>>,
     /// Columns whose new values are the answer; empty if the table has no key, or if the answer is the
     /// value that MariaDB counted.
-    pub returning: Vec<usize>,
-    /// Whether the answer is a list.
-    pub batch: Batch,
+    pub(super) returning: Vec<usize>,
+    /// The form of the answer.
+    answer: InsertAnswer,
     /// What becomes of rows whose key is taken.
-    pub on_conflict: OnConflict,
+    pub(super) on_conflict: OnConflict,
+}
+
+impl Insert {
+    /// Returns the form of the answer.
+    #[must_use]
+    pub fn answer(&self) -> InsertAnswer {
+        self.answer
+    }
 }
 
 /// What becomes of a row when a unique key already holds one of its values.
@@ -160,29 +209,45 @@ pub enum OnConflict {
     PassOver,
 }
 
-/// Whether an insert was sent as a batch.
+/// The form of an insert's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Batch {
-    /// One record, answered by its id.
-    No,
-    /// A batch, answered by the list of ids.
-    Yes,
+pub enum InsertAnswer {
+    /// The id of the one record.
+    Id,
+    /// The list of the ids of `batchData`.
+    Ids,
 }
 
 /// Change records.
 #[derive(Debug, PartialEq)]
 pub struct Update {
     /// Columns and their new values.
-    pub changes: Vec<(usize, Operand)>,
+    changes: Vec<(usize, Operand)>,
     /// Which records.
-    pub filter: Predicate,
+    filter: Predicate,
+}
+
+impl Update {
+    /// Returns the columns with their new values, and the condition.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<(usize, Operand)>, Predicate) {
+        (self.changes, self.filter)
+    }
 }
 
 /// Delete records.
 #[derive(Debug, PartialEq)]
 pub struct Delete {
     /// Which records.
-    pub filter: Predicate,
+    filter: Predicate,
+}
+
+impl Delete {
+    /// Returns the condition.
+    #[must_use]
+    pub fn into_filter(self) -> Predicate {
+        self.filter
+    }
 }
 
 /// A condition over columns.
@@ -248,9 +313,9 @@ pub enum Param {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
     /// The value.
-    pub param: Param,
+    pub(super) param: Param,
     /// What is wrapped around it.
-    pub form: Form,
+    pub(super) form: Form,
 }
 
 impl Operand {
@@ -294,20 +359,16 @@ pub enum Form {
 /// # Errors
 /// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`, `invalid_query_option`: the
 /// first fault found, naming its field.
-pub fn build(operation: &Operation, scope: &Scope<'_>, batch_max_rows: usize) -> Result<Plan, Problem> {
+pub fn build<'a>(
+    operation: &'a RecordOperation,
+    scope: &Scope<'_>,
+    batch_max_rows: usize,
+) -> Result<Plan<'a>, Problem> {
     match operation {
-        Operation::Read(operation) => read::records(operation, scope).map(Plan::Select),
-        Operation::ReadOne(operation) => read::one(operation, scope),
-        Operation::Insert(operation) => write::insert(operation, scope.root(), batch_max_rows),
-        Operation::Update(operation) => write::update(operation, scope).map(Plan::Update),
-        Operation::Delete(operation) => write::delete(operation, scope).map(Plan::Delete),
-        // These have no plan: metadata is the catalogue itself, SQL is the caller's own, of a batch each
-        // operation has one, and media are no records.
-        Operation::Describe(_) | Operation::Sql(_) | Operation::Batch(_) | Operation::Media(_) | Operation::Tus(_) => {
-            Err(Problem::internal(
-                "Something went wrong in the service itself.",
-                "an operation without a plan was planned",
-            ))
-        }
+        RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope)?, read)),
+        RecordOperation::ReadOne(read) => read::one(read, scope),
+        RecordOperation::Insert(insert) => write::insert(insert, scope.root(), batch_max_rows),
+        RecordOperation::Update(update) => write::update(update, scope).map(Plan::Update),
+        RecordOperation::Delete(delete) => write::delete(delete, scope).map(Plan::Delete),
     }
 }

@@ -41,7 +41,7 @@ fn a_byte_order_mark_is_skipped_and_a_broken_byte_is_named() {
 fn a_message_says_what_was_expected() {
     let told = |fault: serde_json::Error| fault.to_string();
     assert!(told(members("[]").err().unwrap()).contains("expected an object"));
-    assert!(told(items::<Value>("{}", 3).unwrap_err()).contains("expected a list"));
+    assert!(told(items("{}", 3).unwrap_err()).contains("expected a list"));
     let repeated = told(members(r#"{"a":1,"a":2}"#).err().unwrap());
     assert!(repeated.contains("\"a\" is repeated"), "{repeated}");
 }
@@ -139,10 +139,10 @@ fn a_body_of_the_wrong_kind_is_named_by_its_kind_and_not_repeated() {
 
 #[test]
 fn a_long_list_is_read_only_as_far_as_its_refusal_needs() {
-    assert_eq!(items::<Value>("[1, 2, 3]", 3).unwrap().len(), 3);
-    assert_eq!(items::<Value>("[1, 2, 3, 4, 5, 6]", 3).unwrap().len(), 4);
-    assert!(items::<Value>("[1, 2, 3, 4, x]", 3).is_err());
-    assert!(items::<Value>("[1] 2", 3).is_err());
+    assert_eq!(items("[1, 2, 3]", 3).unwrap().len(), 3);
+    assert_eq!(items("[1, 2, 3, 4, 5, 6]", 3).unwrap().len(), 4);
+    assert!(items("[1, 2, 3, 4, x]", 3).is_err());
+    assert!(items("[1] 2", 3).is_err());
 }
 
 #[test]

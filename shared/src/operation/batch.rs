@@ -4,11 +4,11 @@
 
 mod reference;
 
-pub use reference::{Fill, Place, Reference};
+pub use reference::{Fill, Position, Reference};
 
 use super::read::{Answer, Count};
 use super::write::{Insert, Rows};
-use super::{BodyUse, Operation, parse_head};
+use super::{BodyUse, Operation, RecordOperation, parse_head};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::json::{self, Value};
@@ -35,7 +35,7 @@ impl Batch {
         let mut cells = 0;
         for (at, item) in items(bytes)?.into_iter().enumerate() {
             let step = Step::parse(&item, &steps).map_err(|problem| problem.in_operation(at))?;
-            if let Operation::Insert(insert) = &step.operation {
+            if let Some(insert) = step.insert() {
                 cells += insert.fields.len() * insert.rows.as_slice().len();
             }
             if cells > BATCH_MAX_CELLS {
@@ -50,7 +50,7 @@ impl Batch {
 /// One operation of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    operation: Operation,
+    operation: RecordOperation,
     /// The request's text, if it contains references.
     template: Option<Request>,
     references: Vec<Reference>,
@@ -59,7 +59,7 @@ pub struct Step {
 impl Step {
     /// Returns the operation with placeholders for the ids that it refers to.
     #[must_use]
-    pub fn operation(&self) -> &Operation {
+    pub fn operation(&self) -> &RecordOperation {
         &self.operation
     }
 
@@ -74,7 +74,7 @@ impl Step {
     ///
     /// # Errors
     /// Those of `id`; or an id does not fit where it is used.
-    pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, Operation>, Problem> {
+    pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, RecordOperation>, Problem> {
         match &self.template {
             None => Ok(Cow::Borrowed(&self.operation)),
             Some(request) => request.operation(id).map(Cow::Owned),
@@ -95,7 +95,7 @@ impl Step {
     /// Returns the insert; `None` for another operation.
     fn insert(&self) -> Option<&Insert> {
         match &self.operation {
-            Operation::Insert(insert) => Some(insert),
+            RecordOperation::Insert(insert) => Some(insert),
             _ => None,
         }
     }
@@ -148,7 +148,7 @@ impl Request {
     }
 
     /// Parses the operation, with its references replaced by `fill`.
-    fn operation(&self, fill: &mut Fill<'_>) -> Result<Operation, Problem> {
+    fn operation(&self, fill: &mut Fill<'_>) -> Result<RecordOperation, Problem> {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (&*self.path, None),
@@ -163,17 +163,7 @@ impl Request {
         match action {
             Action::Read | Action::Query | Action::ReadOne | Action::Insert | Action::Update | Action::Delete => {}
             Action::Explain => return Err(not_answered("explain")),
-            Action::Describe
-            | Action::Sql
-            | Action::Batch
-            | Action::Upload
-            | Action::ListMedia
-            | Action::DescribeMedia
-            | Action::SignMedia
-            | Action::DeleteMedia
-            | Action::DescribeUploads
-            | Action::BeginUpload
-            | Action::ResumeUpload => return Err(not_on_records()),
+            _ => return Err(not_on_records()),
         }
         let operation = match (&self.body, pending.body()) {
             (Some(_), BodyUse::None | BodyUse::Upload | BodyUse::Bytes) => {
@@ -186,8 +176,13 @@ impl Request {
                 pending.finish(text.as_bytes())
             }
         }?;
-        refuse_what_is_not_answered(&operation)?;
-        Ok(operation)
+        match operation {
+            Operation::Records(operation) => {
+                refuse_what_is_not_answered(&operation)?;
+                Ok(operation)
+            }
+            _ => Err(not_on_records()),
+        }
     }
 }
 
@@ -211,11 +206,11 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
 }
 
 /// Refuses options whose results stand beside an envelope's payload, since a batch's answer is a list of payloads.
-fn refuse_what_is_not_answered(operation: &Operation) -> Result<(), Problem> {
+fn refuse_what_is_not_answered(operation: &RecordOperation) -> Result<(), Problem> {
     match operation {
-        Operation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
-        Operation::Read(read) if read.count == Count::Exact => Err(not_answered("count")),
-        Operation::Read(read) if read.window.after.is_some() => Err(not_answered("after")),
+        RecordOperation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
+        RecordOperation::Read(read) if read.count == Count::Exact => Err(not_answered("count")),
+        RecordOperation::Read(read) if read.window.after.is_some() => Err(not_answered("after")),
         _ => Ok(()),
     }
 }

@@ -49,7 +49,7 @@ pub enum Test {
     Like(Value),
     Regexp(Value),
     /// Contains literal text at this position.
-    Text(Place, String),
+    Text(TextPosition, String),
     /// Full-text search in this field alone.
     Match(MatchMode, String),
 }
@@ -68,7 +68,7 @@ pub enum Comparison {
 
 /// Where literal text must occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum TextPosition {
     Within,
     Start,
     End,
@@ -115,7 +115,7 @@ impl Hash for Test {
             Self::Between(low, high) => (low, high).hash(state),
             Self::IsNull => {}
             Self::Like(value) | Self::Regexp(value) => value.hash(state),
-            Self::Text(place, text) => (place, text).hash(state),
+            Self::Text(position, text) => (position, text).hash(state),
             Self::Match(mode, term) => (mode, term).hash(state),
         }
     }

@@ -22,6 +22,7 @@ pub use select::Selection;
 
 /// A read of records of a table and those joined to it.
 #[derive(Clone, Debug, PartialEq, Hash)]
+#[non_exhaustive]
 pub struct Read {
     pub table: TablePath,
     /// The joined tables, in order.
@@ -43,6 +44,7 @@ pub struct Read {
 }
 
 #[derive(Clone, Debug, PartialEq, Hash)]
+#[non_exhaustive]
 pub struct ReadOne {
     pub table: TablePath,
     /// The value of the key.
@@ -78,6 +80,7 @@ pub enum Answer {
 
 /// A page of the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Window {
     /// `None`: all.
     pub limit: Option<u64>,

@@ -15,7 +15,7 @@ fn parse(method: &str, path: &str, query: &str, body: &str) -> Result<Operation,
 
 fn read(query: &str) -> Read {
     match parse("GET", "/api/v1/crud/demo/posts", query, "") {
-        Ok(Operation::Read(read)) => read,
+        Ok(Operation::Records(RecordOperation::Read(read))) => read,
         other => panic!("{query}: {other:?}"),
     }
 }
@@ -43,7 +43,7 @@ fn every_spelling_of_a_read_means_the_same() {
     let indexed = read(
         "limit=10&order[0][field]=id&order[0][strategy]=DESC&query[views][value]=5&query[views][equality]=%3E&selectFields[1]=title&selectFields[0]=id",
     );
-    let Ok(Operation::Read(body)) = parse(
+    let Ok(Operation::Records(RecordOperation::Read(body))) = parse(
         "POST",
         "/api/v1/crud/demo/posts/query",
         "",
@@ -160,7 +160,11 @@ fn routes_and_methods() {
 
 #[test]
 fn names_are_decoded_from_the_path() {
-    let Ok(Operation::ReadOne(one)) = parse("GET", "/api/v1/crud/my%20db/a%2Fb%60c/1%2C2,3", "", "") else { panic!() };
+    let Ok(Operation::Records(RecordOperation::ReadOne(one))) =
+        parse("GET", "/api/v1/crud/my%20db/a%2Fb%60c/1%2C2,3", "", "")
+    else {
+        panic!()
+    };
     assert_eq!((one.table.database.as_str(), one.table.table.as_str()), ("my db", "a/b`c"));
     assert_eq!((one.id.whole(), one.id.parts(2)), ("1,2,3", Some(vec!["1,2", "3"])));
     assert_eq!(one.select, Selection::All);
@@ -168,7 +172,8 @@ fn names_are_decoded_from_the_path() {
 
 #[test]
 fn batches_are_brought_under_one_list_of_fields() {
-    let Ok(Operation::Insert(insert)) = parse("POST", POSTS, "", r#"{"batchData":[{"a":1},{"b":"x","a":null}]}"#)
+    let Ok(Operation::Records(RecordOperation::Insert(insert))) =
+        parse("POST", POSTS, "", r#"{"batchData":[{"a":1},{"b":"x","a":null}]}"#)
     else {
         panic!()
     };
@@ -283,8 +288,8 @@ fn the_form_of_an_answer_is_that_of_every_read() {
         ] {
             let head = RequestHead { accept, ..head(method, path, "") };
             let format = match parse_head(&head).unwrap().finish(body.as_bytes()) {
-                Ok(Operation::Read(read)) => read.format,
-                Ok(Operation::ReadOne(read)) => read.format,
+                Ok(Operation::Records(RecordOperation::Read(read))) => read.format,
+                Ok(Operation::Records(RecordOperation::ReadOne(read))) => read.format,
                 Ok(Operation::Sql(call)) => call.format,
                 other => panic!("{method} {path}: {other:?}"),
             };

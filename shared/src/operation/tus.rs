@@ -128,6 +128,7 @@ pub enum TusCall {
 
 /// A new upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TusNew {
     /// In bytes.
     pub length: u64,

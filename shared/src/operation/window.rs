@@ -5,6 +5,7 @@ use crate::error::Problem;
 use crate::json::Value;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Span {
     /// `None`: all.
     pub limit: Option<u64>,

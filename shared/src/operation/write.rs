@@ -4,6 +4,7 @@ mod delete;
 mod insert_head;
 mod key_values;
 mod once;
+mod row_table;
 
 pub(super) use delete::DeleteHead;
 pub use delete::{Delete, Target};
@@ -15,13 +16,13 @@ use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Borrowed, Value};
-use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS};
 use key_values::{FOR_UPDATE, KeyValues};
+use row_table::RowTable;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// An insert. All rows have a cell for each field; `None` is the column's default.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Insert {
     pub table: TablePath,
     /// All fields that the rows name.
@@ -78,78 +79,15 @@ impl Insert {
     }
 
     fn batch(batch: Borrowed<'_>) -> Result<(Vec<FieldName>, Rows), Problem> {
-        let Borrowed::List(text) = batch else {
-            return Err(body(format!("batchData must be a list of records, not {}.", Value::from(batch).kind())));
-        };
-        let items = json::items::<Borrowed<'_>>(text, BATCH_MAX_ROWS)
-            .map_err(|fault| body(format!("batchData can't be read: {fault}.")))?;
-        if items.is_empty() {
-            return Err(body("batchData is empty.".to_owned()));
+        match batch {
+            Borrowed::List(text) => RowTable::read(text).map(|(fields, rows)| (fields, Rows::Batch(rows))),
+            _ => Err(body(format!("batchData must be a list of records, not {}.", Value::from(batch).kind()))),
         }
-        if items.len() > BATCH_MAX_ROWS {
-            return Err(body(format!("batchData has more than {BATCH_MAX_ROWS} rows; so many are taken at a time.")));
-        }
-        let mut table_of_rows = RowTable::default();
-        for (at, item) in items.into_iter().enumerate() {
-            table_of_rows.push(at, item)?;
-        }
-        let (fields, rows) = table_of_rows.finish();
-        Ok((fields, Rows::Batch(rows)))
-    }
-}
-
-/// Rows with different keys, collected under one list of fields.
-#[derive(Default)]
-struct RowTable {
-    fields: Vec<FieldName>,
-    columns: HashMap<Box<str>, usize>,
-    rows: Vec<Vec<Option<Value>>>,
-}
-
-impl RowTable {
-    fn push(&mut self, at: usize, item: Borrowed<'_>) -> Result<(), Problem> {
-        let Borrowed::Object(text) = item else {
-            return Err(body(format!("batchData[{at}] must be an object, not {}.", Value::from(item).kind())));
-        };
-        let members = json::members(text).map_err(|fault| body(format!("batchData[{at}] can't be read: {fault}.")))?;
-        let mut row = vec![None; self.fields.len()];
-        for (nth, (name, value)) in members.into_iter().enumerate() {
-            // Most rows name the same fields in the same order.
-            let is_expected = (self.fields.get(nth)).is_some_and(|field| field.as_str() == name);
-            let known = if is_expected { Some(nth) } else { self.columns.get(&*name).copied() };
-            let column = match known {
-                Some(column) => column,
-                None => {
-                    self.fields.push(field(&name)?);
-                    self.columns.insert(name.into(), self.fields.len() - 1);
-                    row.push(None);
-                    self.fields.len() - 1
-                }
-            };
-            row[column] = Some(value);
-        }
-        self.rows.push(row);
-        if self.rows.len() * self.fields.len() > BATCH_MAX_CELLS {
-            return Err(body(format!(
-                "The rows of batchData, times the {} fields that they name, come to more than \
-                 {BATCH_MAX_CELLS} cells.",
-                self.fields.len()
-            ))
-            .with_hint("Send the records in several requests."));
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> (Vec<FieldName>, Vec<Vec<Option<Value>>>) {
-        let width = self.fields.len();
-        for row in &mut self.rows {
-            row.resize(width, None);
-        }
-        (self.fields, self.rows)
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Update {
     pub table: TablePath,
     pub target: Target,

@@ -2,15 +2,16 @@
 
 use crate::catalogue;
 use crate::request::Request;
+use origin::query::catalog::Table;
 use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Param, Plan, Select};
 use origin::query::sql::{self, Statement};
 use shared::error::Problem;
 use shared::limits::BATCH_MAX_ROWS;
-use shared::operation::read::Count;
+use shared::operation::read::{Answer, Count, Read};
 use shared::operation::sql::SqlCall;
-use shared::operation::{Operation, parse_head};
-use shared::policy::Action;
+use shared::operation::{Operation, RecordOperation, TablePath, parse_head};
+use std::sync::Arc;
 
 /// What a request became.
 #[derive(Debug, PartialEq)]
@@ -66,7 +67,9 @@ fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
             })
             .collect::<Result<_, _>>()
             .map(Outcome::Together),
-        operation => on_records(operation),
+        Operation::Records(operation) => on_records(operation),
+        Operation::Describe(path) if table(path).is_some() => Ok(Outcome::Described),
+        _ => Ok(Outcome::Nowhere),
     }
 }
 
@@ -75,25 +78,20 @@ const GIVEN_ID: &str = "4711";
 /// MariaDB's own default for `max_allowed_packet`.
 const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
-    let Some(path) = operation.table() else {
+fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
+    let path = operation.table();
+    let joined = operation.joins().iter().map(|join| catalogue::find(&path.database, &join.table));
+    let (Some(root), Some(joined)) = (table(path), joined.collect::<Option<Vec<_>>>()) else {
         return Ok(Outcome::Nowhere);
     };
-    let table = |name| catalogue::find(&path.database, name);
-    let joined = operation.joins().iter().map(|join| table(&join.table));
-    let (Some(root), Some(joined)) = (table(&path.table), joined.collect::<Option<Vec<_>>>()) else {
-        return Ok(Outcome::Nowhere);
-    };
-    if let Operation::Describe(_) = operation {
-        return Ok(Outcome::Described);
-    }
     let joined: Vec<_> = joined.into_iter().cloned().collect();
     let scope = Scope::joined(root, operation.joins(), &joined)?;
     let verb = verb(operation);
     let statements = match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
-        Plan::Select(plan) => reads(plan, operation, &scope)?,
+        Plan::Select(plan, read) => reads(plan, read, &scope)?,
+        Plan::SelectOne(plan, read) => vec![select(plan, read.answer, &scope)],
         Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],
-        Plan::Insert(plan) => sql::insert(plan, root, PACKET_MAX_BYTES),
+        Plan::Insert(plan, _) => sql::insert(plan, root, PACKET_MAX_BYTES),
         Plan::InsertOne(plan) => {
             let (shape, row) = plan.into_parts();
             vec![sql::insert_one(&shape, row)]
@@ -105,22 +103,28 @@ fn on_records(operation: &Operation) -> Result<Outcome, Problem> {
 }
 
 /// The read or its explanation, and its count if that is asked for.
-fn reads(mut plan: Select, operation: &Operation, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
+fn reads(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
     let mut statements = Vec::new();
-    if let Operation::Read(read) = operation {
-        if read.count == Count::Exact {
-            statements.push(sql::count(plan.clone(), scope));
-        }
-        if let (Some(token), Some(keyset)) = (&read.window.after, &plan.keyset) {
-            let values = vec![last_seen(token); keyset.cells().len()];
-            plan.go_on_after(values)?;
-        }
+    if read.count == Count::Exact {
+        statements.push(sql::count(plan.clone(), scope));
     }
-    statements.push(match operation.further_action() {
-        Some(Action::Explain) => sql::explain(plan, scope),
-        _ => sql::select(plan, scope),
-    });
+    if let (Some(token), Some(keyset)) = (&read.window.after, plan.keyset()) {
+        let values = vec![last_seen(token); keyset.cells().len()];
+        plan.go_on_after(values)?;
+    }
+    statements.push(select(plan, read.answer, scope));
     Ok(statements)
+}
+
+fn select(plan: Select, answer: Answer, scope: &Scope<'_>) -> Statement {
+    match answer {
+        Answer::Explanation => sql::explain(plan, scope),
+        Answer::Records => sql::select(plan, scope),
+    }
+}
+
+fn table(path: &TablePath) -> Option<&'static Arc<Table>> {
+    catalogue::find(&path.database, &path.table)
 }
 
 /// A page's token is signed, so what the fuzzer makes up stands for the values inside.
@@ -132,10 +136,10 @@ fn last_seen(token: &str) -> Param {
     }
 }
 
-fn verb(operation: &Operation) -> Verb {
+fn verb(operation: &RecordOperation) -> Verb {
     match operation {
-        Operation::Insert(insert) => Verb::Insert { cells: insert.rows.as_slice().len() * insert.fields.len() },
-        Operation::Update(_) | Operation::Delete(_) => Verb::Change,
+        RecordOperation::Insert(insert) => Verb::Insert { cells: insert.rows.as_slice().len() * insert.fields.len() },
+        RecordOperation::Update(_) | RecordOperation::Delete(_) => Verb::Change,
         _ => Verb::Read,
     }
 }

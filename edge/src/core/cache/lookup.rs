@@ -10,7 +10,7 @@ use shared::key::{Access, Principal};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::{FilePath, KeptName, Rendition};
 use shared::operation::read::{Answer, Read, ReadOne};
-use shared::operation::{BodyUse, Operation, Pending};
+use shared::operation::{BodyUse, Operation, Pending, RecordOperation};
 use shared::policy::Action;
 use uuid::Uuid;
 
@@ -101,8 +101,8 @@ impl Cacheable {
         };
         let operation = pending.finish(body)?;
         let records = match &operation {
-            Operation::Read(read) if read.answer == Answer::Records => Records::Many(read),
-            Operation::ReadOne(read) if read.answer == Answer::Records => Records::One(read),
+            Operation::Records(RecordOperation::Read(read)) if read.answer == Answer::Records => Records::Many(read),
+            Operation::Records(RecordOperation::ReadOne(read)) if read.answer == Answer::Records => Records::One(read),
             _ => return Ok(None),
         };
         // The version says what a fingerprint is made of.

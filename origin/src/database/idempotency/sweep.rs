@@ -4,6 +4,7 @@
 use crate::database::error::DbError;
 use crate::database::pool::{Lease, Pools};
 use crate::database::run::{self, Progress, SessionEffect, within};
+use crate::database::transaction;
 use crate::query::sql::{Statement, receipt};
 use mysql_async::Value;
 use shared::ident::{DatabaseName, ProjectName};
@@ -53,7 +54,7 @@ async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration)
     for key in first_column(lease, old, limit).await? {
         let statement = vec![receipt::delete(database, key)];
         let progress = Progress::default();
-        let deleted = run::write(lease, statement, SessionEffect::Anything, limit, &progress).await?;
+        let deleted = transaction::write(lease, statement, SessionEffect::Anything, limit, &progress).await?;
         swept += deleted.affected;
     }
     Ok(swept)

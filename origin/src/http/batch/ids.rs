@@ -2,9 +2,9 @@
 
 use crate::database::run::Written;
 use crate::query::catalog::Table;
-use crate::query::plan;
+use crate::query::plan::InsertAnswer;
 use shared::error::{ErrorCode, Problem};
-use shared::operation::batch::{Batch, Place, Reference};
+use shared::operation::batch::{Batch, Position, Reference};
 use std::collections::HashMap;
 
 /// The ids of each insert that another operation refers to, by the insert's index.
@@ -24,11 +24,11 @@ impl Ids {
     }
 
     /// Stores the ids of the insert at index `at`, if an operation refers to it.
-    pub(super) fn keep(&mut self, at: usize, batch: plan::Batch, payload: &[u8], written: Written) {
+    pub(super) fn keep(&mut self, at: usize, answer: InsertAnswer, payload: &[u8], written: Written) {
         if let Some(given) = self.0.get_mut(&at) {
-            *given = match batch {
-                plan::Batch::No => Given::One(payload.to_vec()),
-                plan::Batch::Yes => Given::Rows(written.keys),
+            *given = match answer {
+                InsertAnswer::Id => Given::One(payload.to_vec()),
+                InsertAnswer::Ids => Given::Rows(written.keys),
             };
         }
     }
@@ -51,9 +51,9 @@ impl Ids {
 /// part of a path.
 pub(super) fn check(reference: Reference, target: &Table) -> Result<(), Problem> {
     let counts = target.columns().iter().any(|column| column.auto_increment);
-    match (target.key().len(), reference.place) {
+    match (target.key().len(), reference.position) {
         (0, _) if !counts && !target.traits().view => Err(no_id(reference)),
-        (2.., Place::Value | Place::Part) => Err(invalid(format!(
+        (2.., Position::Value | Position::Part) => Err(invalid(format!(
             "It refers to operation {}, whose id has {} parts and is no value of one field.",
             reference.operation,
             target.key().len()

@@ -14,53 +14,41 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
-use shared::operation::Operation;
-use shared::operation::read::{Answer, Count, Read};
+use shared::operation::read::{Answer, Count, Read, ReadOne};
 use std::sync::Arc;
 
 impl Attempt<'_> {
-    pub(super) fn prepare_read(&self, select: Select, scope: &Scope<'_>) -> Result<Prepared, Problem> {
-        let explained = |select: Select| {
-            let statement = sql::select(select.clone(), scope);
-            Prepared::Explain(statement, sql::explain(select, scope))
-        };
-        let layout = Arc::clone(&select.layout);
-        match self.operation {
-            Operation::Read(read) => {
-                let counting = counting(&select, read, scope);
-                let (mut select, page) = self.paged(select, read, scope)?;
-                if self.extent == Extent::Head {
-                    // The head depends on no row but the first.
-                    select.limit = Some(select.limit.unwrap_or(1).min(1));
-                }
-                Ok(match read.answer {
-                    Answer::Explanation => explained(select),
-                    Answer::Records => Prepared::Many(Box::new(Reading {
-                        statement: sql::select(select, scope),
-                        layout,
-                        format: read.format,
-                        page,
-                        counting: counting.filter(|_| self.extent == Extent::Whole),
-                    })),
-                })
-            }
-            Operation::ReadOne(read) => Ok(match read.answer {
-                Answer::Explanation => explained(select),
-                Answer::Records => Prepared::One(sql::select(select, scope), layout, read.format),
-            }),
-            _ => Err(Problem::internal(
-                "Something went wrong in the service itself.",
-                "an operation that is no read was planned as one",
-            )),
+    pub(super) fn prepare_read<'p>(
+        &self,
+        select: Select,
+        read: &Read,
+        scope: &Scope<'_>,
+    ) -> Result<Prepared<'p>, Problem> {
+        let counting = counting(&select, read, scope);
+        let (mut select, page) = self.paged(select, read, scope)?;
+        if self.extent == Extent::Head {
+            // The head depends on no row but the first.
+            select.limit_to_one();
         }
+        Ok(match read.answer {
+            Answer::Explanation => explained(select, scope),
+            Answer::Records => Prepared::Many(Box::new(Reading {
+                layout: Arc::clone(select.layout()),
+                statement: sql::select(select, scope),
+                format: read.format,
+                page,
+                counting: counting.filter(|_| self.extent == Extent::Whole),
+            })),
+        })
     }
 
     /// Continues the read after its page token, if any, and returns what the next page's token needs; `None` if the
     /// response has no next page.
     fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<Page>), Problem> {
-        let Some(keyset) = select.keyset.clone() else {
+        let Some(keyset) = select.keyset() else {
             return Ok((select, None));
         };
+        let cells = keyset.cells().to_vec();
         let project = self.principal.project();
         let fingerprint = cursor::fingerprint(project, &select, scope);
         let seal = self.app.pages.seal(&fingerprint);
@@ -68,11 +56,11 @@ impl Attempt<'_> {
             let values = seal.open(token)?;
             select.go_on_after(values)?;
         }
-        let limit = select.limit.filter(|_| read.format.has_trailer());
-        let page = limit.map(|limit| Page { limit, cells: keyset.cells().to_vec(), seal });
+        let limit = select.limit().filter(|_| read.format.has_trailer());
+        let page = limit.map(|limit| Page { limit, cells, seal });
         if page.is_none() {
             // Without a next page, the row that would show one is not read.
-            select.keyset = None;
+            select.end_paging();
         }
         Ok((select, page))
     }
@@ -140,6 +128,19 @@ fn answer(found: Found, format: Format) -> Result<Response, Failure> {
     }
 }
 
+pub(super) fn prepare_one<'p>(select: Select, read: &ReadOne, scope: &Scope<'_>) -> Prepared<'p> {
+    let layout = Arc::clone(select.layout());
+    match read.answer {
+        Answer::Explanation => explained(select, scope),
+        Answer::Records => Prepared::One(sql::select(select, scope), layout, read.format),
+    }
+}
+
+fn explained<'p>(select: Select, scope: &Scope<'_>) -> Prepared<'p> {
+    let statement = sql::select(select.clone(), scope);
+    Prepared::Explain(statement, sql::explain(select, scope))
+}
+
 pub(in crate::http) fn not_found() -> Problem {
     Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
@@ -157,8 +158,8 @@ pub(in crate::http) fn several() -> Problem {
 fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
     (read.count == Count::Exact).then(|| Counting {
         statement: sql::count(select.clone(), scope),
-        before: read.window.after.is_none().then_some(select.offset),
-        limit: select.limit,
+        before: read.window.after.is_none().then_some(select.offset()),
+        limit: select.limit(),
     })
 }
 

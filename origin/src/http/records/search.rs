@@ -2,7 +2,7 @@
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
-use shared::operation::Operation;
+use shared::operation::RecordOperation;
 use shared::operation::filter::{Condition, MatchMode, Test};
 use shared::operation::write::Target;
 
@@ -21,7 +21,7 @@ struct Search {
 
 /// Adds to a problem which FULLTEXT index is missing, or which option or condition is no valid boolean search. Returns
 /// other problems unchanged.
-pub(in crate::http) fn name(problem: Problem, operation: &Operation) -> Problem {
+pub(in crate::http) fn name(problem: Problem, operation: &RecordOperation) -> Problem {
     match problem.code() {
         ErrorCode::FulltextIndexMissing => name_index(problem, operation),
         ErrorCode::SqlError => name_term(problem, operation),
@@ -29,11 +29,8 @@ pub(in crate::http) fn name(problem: Problem, operation: &Operation) -> Problem 
     }
 }
 
-fn name_index(problem: Problem, operation: &Operation) -> Problem {
-    let Some(path) = operation.table() else {
-        return problem;
-    };
-    let table = path.table.as_str();
+fn name_index(problem: Problem, operation: &RecordOperation) -> Problem {
+    let table = operation.table().table.as_str();
     problem.with_hint(match searches(operation).as_slice() {
         [one] => format!("Add a FULLTEXT index over exactly these fields of {table}: {}.", one.fields),
         several => {
@@ -44,7 +41,7 @@ fn name_index(problem: Problem, operation: &Operation) -> Problem {
 }
 
 /// Rendered statements are valid SQL, so a parse error is that of a boolean search.
-fn name_term(problem: Problem, operation: &Operation) -> Problem {
+fn name_term(problem: Problem, operation: &RecordOperation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {
         return problem;
@@ -61,10 +58,10 @@ fn name_term(problem: Problem, operation: &Operation) -> Problem {
         .with_details(refusal.errno, refusal.sql_state)
 }
 
-fn searches(operation: &Operation) -> Vec<Search> {
+fn searches(operation: &RecordOperation) -> Vec<Search> {
     let mut found = Vec::new();
     let condition = match operation {
-        Operation::Read(read) => {
+        RecordOperation::Read(read) => {
             if let Some(search) = &read.search {
                 let fields: Vec<_> = search.fields.iter().map(ToString::to_string).collect();
                 found.push(Search {
@@ -76,8 +73,8 @@ fn searches(operation: &Operation) -> Vec<Search> {
             }
             read.filter.as_ref()
         }
-        Operation::Update(update) => matching(&update.target),
-        Operation::Delete(delete) => matching(&delete.target),
+        RecordOperation::Update(update) => matching(&update.target),
+        RecordOperation::Delete(delete) => matching(&delete.target),
         _ => None,
     };
     if let Some(condition) = condition {

@@ -6,7 +6,7 @@ use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use shared::error::Problem;
 use shared::ident::ProjectName;
-use shared::operation::{Operation, TablePath};
+use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -28,16 +28,14 @@ impl Tables {
     pub(in crate::http) async fn load(
         app: &Arc<App>,
         project: &ProjectName,
-        operation: &Operation,
+        operation: &RecordOperation,
         schema: Schema,
     ) -> Result<Self, Problem> {
         let table = async |path: &TablePath| match schema {
             Schema::Cached => app.catalog.table(project, path).await,
             Schema::Fresh => app.catalog.reload(project, path).await,
         };
-        let path = operation.table().ok_or_else(|| {
-            Problem::internal("Something went wrong in the service itself.", "the operation has no table")
-        })?;
+        let path = operation.table();
         let root = table(path).await?;
         let mut joined = Vec::new();
         for join in operation.joins() {
@@ -52,7 +50,7 @@ impl Tables {
     }
 
     /// Returns the scope in which the operation's column names are resolved.
-    pub(in crate::http) fn scope<'a>(&'a self, operation: &'a Operation) -> Result<Scope<'a>, Problem> {
+    pub(in crate::http) fn scope<'a>(&'a self, operation: &'a RecordOperation) -> Result<Scope<'a>, Problem> {
         Scope::joined(&self.root, operation.joins(), &self.joined)
     }
 

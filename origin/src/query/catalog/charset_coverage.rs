@@ -27,7 +27,7 @@ impl CharsetCoverage {
         let mut coverage = Self::first_plane(charset);
         coverage.held.fill(0);
         for (c, _) in sample.chars().zip(converted.chars()).filter(|(c, back)| c == back) {
-            if let Some((word, bit)) = place(c) {
+            if let Some((word, bit)) = bit_of(c) {
                 coverage.held[word] |= bit;
             }
         }
@@ -49,11 +49,11 @@ impl CharsetCoverage {
     /// Whether it can hold a text.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
-        text.chars().all(|c| place(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))
+        text.chars().all(|c| bit_of(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))
     }
 }
 
-fn place(c: char) -> Option<(usize, u64)> {
+fn bit_of(c: char) -> Option<(usize, u64)> {
     let code = u32::from(c);
     (code < PLANE).then(|| ((code / WORD_BITS) as usize, 1 << (code % WORD_BITS)))
 }

@@ -35,7 +35,7 @@ pub fn fingerprint(project: &ProjectName, select: &Select, scope: &Scope<'_>) ->
         bytes.byte(kind).predicate(&join.on)
     });
     bytes.list(&select.filter, Writer::predicate);
-    let terms = select.keyset.as_ref().map_or(&[][..], Keyset::terms);
+    let terms = select.keyset().map_or(&[][..], Keyset::terms);
     bytes.list(terms, |bytes, term| {
         let direction = match term.direction() {
             Direction::Ascending => b'a',
@@ -134,7 +134,7 @@ impl Writer<'_> {
     }
 
     fn search(&mut self, search: &Search) -> &mut Self {
-        self.list(&search.places, Self::column);
+        self.list(&search.columns, Self::column);
         self.byte(match search.mode {
             MatchMode::Natural => b'n',
             MatchMode::Boolean => b'b',
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::query::plan::{self, Plan};
     use crate::query::sql::golden;
-    use shared::operation::parse_head;
+    use shared::operation::{Operation, parse_head};
     use shared::request::RequestHead;
 
     #[test]
@@ -186,7 +186,8 @@ mod tests {
         let operation = parse_head(&head).unwrap().finish(b"").unwrap();
         let table = golden::posts();
         let scope = Scope::of(&table);
-        let Plan::Select(select) = plan::build(&operation, &scope, 1).unwrap() else {
+        let Operation::Records(operation) = operation else { panic!("a list is read from records") };
+        let Plan::Select(select, _) = plan::build(&operation, &scope, 1).unwrap() else {
             panic!("a list is read by a Select");
         };
         let project = ProjectName::parse("shop").unwrap();

@@ -8,15 +8,15 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::RecordId;
-use shared::operation::filter::{self as asked, Comparison, Condition, Test};
+use shared::operation::filter::{Comparison, Condition, Test, TextPosition};
 
 /// The record of the root that `{id}` addresses.
 pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> {
     // A value that the key can't hold addresses no record, like any other that none has.
     let equals = |column: usize, text: &str| {
-        let place = ColumnRef { source: 0, column };
+        let column_ref = ColumnRef { source: 0, column };
         match bind::value(&table.columns()[column], &Value::Text(text.into()), Purpose::Key) {
-            Ok(operand) => Predicate::Compare(place, Comparison::Equal, operand),
+            Ok(operand) => Predicate::Compare(column_ref, Comparison::Equal, operand),
             Err(_) => Predicate::Any(Vec::new()),
         }
     };
@@ -53,8 +53,8 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     };
     Ok(match condition {
         Condition::Test(field, test) => {
-            let place = scope.resolve(field, ErrorCode::InvalidFilter)?;
-            tested(place, test, scope.column(place))?
+            let column_ref = scope.resolve(field, ErrorCode::InvalidFilter)?;
+            tested(column_ref, test, scope.column(column_ref))?
         }
         Condition::All(conditions) => Predicate::All(all(conditions)?),
         Condition::Any(conditions) => Predicate::Any(all(conditions)?),
@@ -62,27 +62,27 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     })
 }
 
-fn tested(place: ColumnRef, test: &Test, column: &Column) -> Result<Predicate, Problem> {
+fn tested(column_ref: ColumnRef, test: &Test, column: &Column) -> Result<Predicate, Problem> {
     let operand = |value: &Value| bind::value(column, value, Purpose::Filter);
     Ok(match test {
         Test::Compare(comparison, value) => {
             bind::comparable(column, *comparison)?;
-            Predicate::Compare(place, *comparison, operand(value)?)
+            Predicate::Compare(column_ref, *comparison, operand(value)?)
         }
-        Test::In(values) => member(place, values, column)?,
+        Test::In(values) => member(column_ref, values, column)?,
         Test::Between(low, high) => {
             bind::comparable(column, Comparison::Less)?;
-            Predicate::Between(place, operand(low)?, operand(high)?)
+            Predicate::Between(column_ref, operand(low)?, operand(high)?)
         }
-        Test::IsNull => Predicate::IsNull(place),
-        Test::Like(pattern) => Predicate::Like(place, LikePattern::Raw, bind::text(column, pattern)?),
-        Test::Regexp(pattern) => Predicate::Regexp(place, bind::text(column, pattern)?),
+        Test::IsNull => Predicate::IsNull(column_ref),
+        Test::Like(pattern) => Predicate::Like(column_ref, LikePattern::Raw, bind::text(column, pattern)?),
+        Test::Regexp(pattern) => Predicate::Regexp(column_ref, bind::text(column, pattern)?),
         Test::Text(at, text) => {
-            Predicate::Like(place, LikePattern::Literal, bind::literal(column, &literal(*at, text)))
+            Predicate::Like(column_ref, LikePattern::Literal, bind::literal(column, &literal(*at, text)))
         }
         Test::Match(mode, term) => {
             searchable(column)?;
-            Predicate::Match(Search { places: vec![place], mode: *mode, term: Param::Text(term.as_str().into()) })
+            Predicate::Match(Search { columns: vec![column_ref], mode: *mode, term: Param::Text(term.as_str().into()) })
         }
     })
 }
@@ -99,7 +99,7 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
 }
 
 /// A list that holds null means "one of these, or NULL": SQL's own IN would never match it.
-pub(super) fn member(place: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
+pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
     bind::comparable(column, Comparison::Equal)?;
     let operands = values
         .iter()
@@ -107,15 +107,15 @@ pub(super) fn member(place: ColumnRef, values: &[Value], column: &Column) -> Res
         .map(|value| bind::value(column, value, Purpose::Filter))
         .collect::<Result<Vec<_>, _>>()?;
     if operands.len() == values.len() {
-        return Ok(Predicate::In(place, operands));
+        return Ok(Predicate::In(column_ref, operands));
     }
-    Ok(Predicate::Any(vec![Predicate::IsNull(place), Predicate::In(place, operands)]))
+    Ok(Predicate::Any(vec![Predicate::IsNull(column_ref), Predicate::In(column_ref, operands)]))
 }
 
 /// A pattern in which only our own `%` is special; `|` escapes.
-fn literal(place: asked::Place, text: &str) -> String {
+fn literal(position: TextPosition, text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
-    if place != asked::Place::Start {
+    if position != TextPosition::Start {
         pattern.push('%');
     }
     for c in text.chars() {
@@ -124,7 +124,7 @@ fn literal(place: asked::Place, text: &str) -> String {
         }
         pattern.push(c);
     }
-    if place != asked::Place::End {
+    if position != TextPosition::End {
         pattern.push('%');
     }
     pattern

@@ -60,10 +60,10 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
 }
 
 /// A field equal to a value, to one of a list, or NULL.
-fn literal(place: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
-    let column = scope.column(place);
+fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+    let column = scope.column(column_ref);
     match value {
-        Value::Null => Ok(Predicate::IsNull(place)),
+        Value::Null => Ok(Predicate::IsNull(column_ref)),
         Value::List(text) => {
             let values = json::items(text, LIST_MAX_VALUES)
                 .ok()
@@ -74,12 +74,12 @@ fn literal(place: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predica
                         format!("The list of a targetLiteral holds more than {LIST_MAX_VALUES} values."),
                     )
                 })?;
-            member(place, &values, column)
+            member(column_ref, &values, column)
         }
         value => {
             bind::comparable(column, Comparison::Equal)?;
             let operand = bind::value(column, value, Purpose::Filter)?;
-            Ok(Predicate::Compare(place, Comparison::Equal, operand))
+            Ok(Predicate::Compare(column_ref, Comparison::Equal, operand))
         }
     }
 }

@@ -191,10 +191,10 @@ fn key(table: &Table) -> Result<&[usize], String> {
     Err(format!("{} has no unique key that would order its records", shown(table.name().as_str())))
 }
 
-/// The place of a sort value among the cells of a row; one that does not come out is added behind.
+/// Returns the index of a sort value among the cells of a row. A value that is not selected is added as the last cell.
 fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
-    if let (Output::Whole, Expression::Column(place)) = (&*output, expression) {
-        return place.column;
+    if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression) {
+        return column_ref.column;
     }
     if matches!(output, Output::Whole) {
         let all = (0..scope.root().columns().len()).map(|column| Expression::Column(ColumnRef { source: 0, column }));
@@ -213,13 +213,13 @@ fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usiz
 impl Term {
     fn new(expression: &Expression, direction: Direction, select: &Select, scope: &Scope<'_>) -> Result<Self, String> {
         let (expression, kind, nullable) = match expression {
-            Expression::Column(place) => {
-                let column = scope.column(*place);
-                let absent = may_be_absent(place.source, &select.joins);
-                (sorted(*place, column)?, column.kind, column.nullable || absent)
+            Expression::Column(column_ref) => {
+                let column = scope.column(*column_ref);
+                let absent = may_be_absent(column_ref.source, &select.joins);
+                (sorted(*column_ref, column)?, column.kind, column.nullable || absent)
             }
             Expression::Score(search) => {
-                let source = search.places.first().map_or(0, |place| place.source);
+                let source = search.columns.first().map_or(0, |column| column.source);
                 let absent = may_be_absent(source, &select.joins);
                 (expression.clone(), Kind::Double, absent)
             }
@@ -227,7 +227,7 @@ impl Term {
         };
         let order = match &expression {
             // An index can follow the column itself.
-            Expression::Ordinal(place) => Expression::Column(*place),
+            Expression::Ordinal(column_ref) => Expression::Column(*column_ref),
             other => other.clone(),
         };
         Ok(Self { expression, order, direction, nullable, kind })
@@ -334,14 +334,14 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
 }
 
 /// What a column's values are compared by, so that they stand in the order that MariaDB sorts them in.
-fn sorted(place: ColumnRef, column: &Column) -> Result<Expression, String> {
+fn sorted(column_ref: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {
             return Err(format!("{} holds geometry, which has no order", shown(column.name.as_str())));
         }
         // MariaDB orders their members by number, but compares them as text.
-        (Kind::Enum | Kind::Set, _) => Expression::Ordinal(place),
-        (Kind::Text | Kind::Bytes | Kind::Json, Some(chars)) => Expression::Beginning(place, chars),
-        _ => Expression::Column(place),
+        (Kind::Enum | Kind::Set, _) => Expression::Ordinal(column_ref),
+        (Kind::Text | Kind::Bytes | Kind::Json, Some(chars)) => Expression::Beginning(column_ref, chars),
+        _ => Expression::Column(column_ref),
     })
 }

@@ -42,7 +42,7 @@ fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// The places that a selection without aggregates means.
+/// Returns the columns of a selection without aggregates; `None` if the selection lists what comes out.
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).columns().len()).map(|column| ColumnRef { source, column });
     match selection {
@@ -53,7 +53,7 @@ fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Opti
                 .iter()
                 .map(|field| scope.resolve_from(source, field, ErrorCode::InvalidQueryOption))
                 .collect::<Result<Vec<_>, _>>()?;
-            if let Some(other) = omitted.iter().find(|place| place.source != source) {
+            if let Some(other) = omitted.iter().find(|column_ref| column_ref.source != source) {
                 return Err(invalid(format!(
                     "The option omitFields names {}, which is a field of {}.",
                     shown(scope.column(*other).name.as_str()),
@@ -61,7 +61,7 @@ fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Opti
                 ))
                 .with_hint("Omit a joined table's fields in its own join."));
             }
-            let kept: Vec<_> = all().filter(|place| !omitted.contains(place)).collect();
+            let kept: Vec<_> = all().filter(|column_ref| !omitted.contains(column_ref)).collect();
             if kept.is_empty() {
                 return Err(invalid("The option omitFields leaves no field.".to_owned()));
             }
@@ -105,8 +105,8 @@ impl Cells {
         match select {
             Selection::Only(_) => builder.table(select, 0)?,
             Selection::All => {
-                for place in group {
-                    builder.flat(Expression::Column(*place), None, place.source)?;
+                for column_ref in group {
+                    builder.flat(Expression::Column(*column_ref), None, column_ref.source)?;
                 }
             }
             Selection::Except(_) => return Err(no_omission()),
@@ -170,7 +170,7 @@ impl Cells {
     /// The columns that come out as they are.
     pub(super) fn columns(&self) -> impl Iterator<Item = ColumnRef> + '_ {
         self.cells.iter().filter_map(|cell| match cell.expression {
-            Expression::Column(place) => Some(place),
+            Expression::Column(column_ref) => Some(column_ref),
             _ => None,
         })
     }
@@ -212,18 +212,18 @@ impl Cell {
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
-    let place = |column| ColumnRef { source, column };
+    let column_ref = |column| ColumnRef { source, column };
     let never_null = |column: &usize| !columns[*column].nullable;
     let known = (0..columns.len())
         .filter(never_null)
-        .map(|column| Expression::Column(place(column)))
+        .map(|column| Expression::Column(column_ref(column)))
         .find_map(|sure| expressions.iter().position(|cell| *cell == sure));
     known.unwrap_or_else(|| {
-        let places = match (0..columns.len()).find(never_null) {
-            Some(sure) => vec![place(sure)],
-            None => (0..columns.len()).map(place).collect(),
+        let column_refs = match (0..columns.len()).find(never_null) {
+            Some(sure) => vec![column_ref(sure)],
+            None => (0..columns.len()).map(column_ref).collect(),
         };
-        expressions.push(Expression::Presence(places));
+        expressions.push(Expression::Presence(column_refs));
         expressions.len() - 1
     })
 }
@@ -231,9 +231,11 @@ fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -
 fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
     use shared::operation::read::select::Aggregate::{Max, Min};
     match expression {
-        Expression::Column(place) => Some(scope.column(*place).kind),
+        Expression::Column(column_ref) => Some(scope.column(*column_ref).kind),
         // Of bits, it is a number.
-        Expression::Aggregate(Min | Max, place) => Some(scope.column(*place).kind).filter(|kind| *kind != Kind::Bit),
+        Expression::Aggregate(Min | Max, column_ref) => {
+            Some(scope.column(*column_ref).kind).filter(|kind| *kind != Kind::Bit)
+        }
         _ => None,
     }
 }
@@ -262,9 +264,9 @@ impl<'a> Builder<'a> {
 
     /// A table's fields beside those before.
     fn table(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
-        if let Some(places) = whole(selection, source, self.scope)? {
-            for place in places {
-                self.flat(Expression::Column(place), None, place.source)?;
+        if let Some(column_refs) = whole(selection, source, self.scope)? {
+            for column_ref in column_refs {
+                self.flat(Expression::Column(column_ref), None, column_ref.source)?;
             }
         }
         if let Selection::Only(chosen) = selection {
@@ -321,16 +323,16 @@ impl<'a> Builder<'a> {
 
     /// What one selected thing is, and whose.
     fn expression(&self, one: &Selected, home: usize) -> Result<(Expression, usize), Problem> {
-        let place = |field: &FieldRef| self.scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
+        let column_ref = |field: &FieldRef| self.scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
         Ok(match &one.what {
             What::Field(field) => {
-                let place = place(field)?;
-                (Expression::Column(place), place.source)
+                let column_ref = column_ref(field)?;
+                (Expression::Column(column_ref), column_ref.source)
             }
             What::Aggregate(aggregate, field) => {
-                let place = place(field)?;
-                super::bind::aggregable(*aggregate, self.scope.column(place))?;
-                (Expression::Aggregate(*aggregate, place), place.source)
+                let column_ref = column_ref(field)?;
+                super::bind::aggregable(*aggregate, self.scope.column(column_ref))?;
+                (Expression::Aggregate(*aggregate, column_ref), column_ref.source)
             }
             What::CountAll => (Expression::CountAll, home),
         })
@@ -339,13 +341,13 @@ impl<'a> Builder<'a> {
 
 /// The name of something that was given none.
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
-    let field = |place: &ColumnRef| scope.column(*place).name.as_str();
+    let field = |column_ref: &ColumnRef| scope.column(*column_ref).name.as_str();
     match expression {
-        Expression::Column(place) | Expression::Beginning(place, _) | Expression::Ordinal(place) => {
-            field(place).to_owned()
+        Expression::Column(column_ref) | Expression::Beginning(column_ref, _) | Expression::Ordinal(column_ref) => {
+            field(column_ref).to_owned()
         }
-        Expression::Aggregate(aggregate, place) => {
-            format!("{}_{}", aggregate.prefix(), field(place))
+        Expression::Aggregate(aggregate, column_ref) => {
+            format!("{}_{}", aggregate.prefix(), field(column_ref))
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),

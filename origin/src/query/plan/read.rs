@@ -19,7 +19,7 @@ const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
 pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem> {
     let joins = joins(&read.joins, scope)?;
-    let group = places(&read.group, scope)?;
+    let group = column_refs(&read.group, scope)?;
     let search = read.search.as_ref().map(|search| searched(search, scope)).transpose()?;
     let cells = cells(read, &group, search.as_ref(), scope)?;
     let order = order(read, cells.as_ref(), &group, search.as_ref(), scope)?;
@@ -41,7 +41,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem>
     Ok(select)
 }
 
-pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Plan, Problem> {
+pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, Problem> {
     if output::aggregates(&read.select, &read.joins, &[]) {
         return Err(Problem::new(CODE, "The option selectFields takes no aggregate for a single record."));
     }
@@ -51,14 +51,14 @@ pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Plan, Problem> {
     };
     if let Some(key) = integer_key(read, scope) {
         // Of one table and without aggregates, every cell is a column.
-        let columns = cells.as_ref().map(|cells| cells.columns().map(|place| place.column).collect());
+        let columns = cells.as_ref().map(|cells| cells.columns().map(|column_ref| column_ref.column).collect());
         let (_, layout) = finish(cells, scope);
         let read = SelectByKey::new(scope.root(), key, columns, layout, read.format);
         return Ok(Plan::SelectByKey(read));
     }
     let (output, layout) = finish(cells, scope);
     let unique = scope.is_single() && scope.root().key_is_unique();
-    Ok(Plan::Select(Select {
+    let select = Select {
         output,
         layout,
         joins: joins(&read.joins, scope)?,
@@ -75,7 +75,8 @@ pub(super) fn one(read: &ReadOne, scope: &Scope<'_>) -> Result<Plan, Problem> {
         },
         offset: 0,
         keyset: None,
-    }))
+    };
+    Ok(Plan::SelectOne(select, read))
 }
 
 /// Returns the column and the value of an integer key that addresses one record of one table; `None` if the read is
@@ -126,22 +127,22 @@ fn cells(
     }
 }
 
-fn places(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
+fn column_refs(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
     fields.iter().map(|field| scope.resolve(field, CODE)).collect()
 }
 
 fn searched(search: &asked::Search, scope: &Scope<'_>) -> Result<Search, Problem> {
-    let places = places(&search.fields, scope)?;
-    for place in &places {
-        searchable(scope.column(*place)).map_err(|problem| Problem::new(CODE, problem.message().to_owned()))?;
+    let columns = column_refs(&search.fields, scope)?;
+    for column in &columns {
+        searchable(scope.column(*column)).map_err(|problem| Problem::new(CODE, problem.message().to_owned()))?;
     }
-    if let [first, rest @ ..] = places.as_slice()
-        && rest.iter().any(|place| place.source != first.source)
+    if let [first, rest @ ..] = columns.as_slice()
+        && rest.iter().any(|column| column.source != first.source)
     {
         return Err(Problem::new(CODE, "The option fullTextSearch.fields names fields of several tables.")
             .with_hint("One FULLTEXT index, of one table, must hold all of them."));
     }
-    Ok(Search { places, mode: search.mode, term: Param::Text(search.term.as_str().into()) })
+    Ok(Search { columns, mode: search.mode, term: Param::Text(search.term.as_str().into()) })
 }
 
 fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
@@ -170,7 +171,7 @@ fn order(
         let by_group = group
             .iter()
             .filter(|_| paged)
-            .map(|place| Expression::Column(*place))
+            .map(|column_ref| Expression::Column(*column_ref))
             .filter(usable)
             .map(|by| (by, Direction::Ascending));
         return Ok(by_group.collect());
@@ -190,7 +191,7 @@ fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Exp
         return Ok(given);
     }
     match scope.resolve(&step.field, CODE) {
-        Ok(place) => Ok(Expression::Column(place)),
+        Ok(column_ref) => Ok(Expression::Column(column_ref)),
         Err(problem) => find(|cells, name| cells.named(name).cloned()).ok_or(problem),
     }
 }
@@ -207,16 +208,16 @@ fn check(
         return check_distinct(read, cells, order, scope);
     };
     let steps = order.iter().filter_map(|(expression, _)| match expression {
-        Expression::Column(place) => Some(*place),
+        Expression::Column(column_ref) => Some(*column_ref),
         _ => None,
     });
-    match cells.columns().chain(steps).find(|place| !is_settled(*place, group, scope)) {
+    match cells.columns().chain(steps).find(|column_ref| !is_settled(*column_ref, group, scope)) {
         None => check_distinct(read, Some(cells), order, scope),
-        Some(place) => Err(Problem::new(
+        Some(column_ref) => Err(Problem::new(
             CODE,
             format!(
                 "The field {} has many values in a group: it is neither in group nor aggregated.",
-                shown(scope.column(place).name.as_str())
+                shown(scope.column(column_ref).name.as_str())
             ),
         )
         .with_hint("Add it to group, or give it an aggregate such as MIN.")),
@@ -224,16 +225,16 @@ fn check(
 }
 
 /// Whether a column has one value in each group: it groups, or a whole key of its table does.
-fn is_settled(place: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
-    let table = scope.table(place.source);
+fn is_settled(column_ref: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
+    let table = scope.table(column_ref.source);
     let keyed = || {
         !table.identity().is_empty()
             && table
                 .identity()
                 .iter()
-                .all(|column| group.contains(&ColumnRef { source: place.source, column: *column }))
+                .all(|column| group.contains(&ColumnRef { source: column_ref.source, column: *column }))
     };
-    group.contains(&place) || keyed()
+    group.contains(&column_ref) || keyed()
 }
 
 fn check_distinct(
@@ -247,7 +248,7 @@ fn check_distinct(
     match (read.rows, wrong) {
         (Rows::Distinct, Some((expression, _))) => {
             let name = match expression {
-                Expression::Column(place) => shown(scope.column(*place).name.as_str()),
+                Expression::Column(column_ref) => shown(scope.column(*column_ref).name.as_str()),
                 _ => "something".to_owned(),
             };
             Err(Problem::new(CODE, format!("With distinct, the order follows {name}, which does not come out."))

@@ -67,7 +67,7 @@ impl<'a> Scope<'a> {
         self.joined.is_empty()
     }
 
-    /// A table by its place.
+    /// Returns a table by its index: 0 is the root.
     #[must_use]
     pub fn table(&self, source: usize) -> &'a Arc<Table> {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
@@ -87,8 +87,8 @@ impl<'a> Scope<'a> {
 
     /// A column.
     #[must_use]
-    pub fn column(&self, place: ColumnRef) -> &'a Column {
-        &self.table(place.source).columns()[place.column]
+    pub fn column(&self, column_ref: ColumnRef) -> &'a Column {
+        &self.table(column_ref.source).columns()[column_ref.column]
     }
 
     /// Only the first tables: what a join may match on.
@@ -113,20 +113,20 @@ impl<'a> Scope<'a> {
     pub fn resolve_from(&self, home: usize, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
             let source = self.source(table).ok_or_else(|| self.no_table(table, code))?;
-            return self.place(source, field.field());
+            return self.column_of(source, field.field());
         }
         if let Some(column) = self.table(home).find(field.field()) {
             return Ok(ColumnRef { source: home, column });
         }
-        if let Some(place) = self.elsewhere(home, field.field(), code)? {
-            return Ok(place);
+        if let Some(column_ref) = self.elsewhere(home, field.field(), code)? {
+            return Ok(column_ref);
         }
         for (table, name) in field.readings() {
             if let Some(source) = self.source(&table) {
-                return self.place(source, &name);
+                return self.column_of(source, &name);
             }
         }
-        self.place(home, field.field())
+        self.column_of(home, field.field())
     }
 
     /// The field of the only other table that has one of this name.
@@ -136,7 +136,7 @@ impl<'a> Scope<'a> {
             Some(ColumnRef { source, column })
         });
         match (found.next(), found.next()) {
-            (place, None) => Ok(place),
+            (column_ref, None) => Ok(column_ref),
             (Some(one), Some(other)) => Err(Problem::new(
                 code,
                 format!(
@@ -151,7 +151,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn place(&self, source: usize, name: &FieldName) -> Result<ColumnRef, Problem> {
+    fn column_of(&self, source: usize, name: &FieldName) -> Result<ColumnRef, Problem> {
         let column = self.table(source).field(name)?;
         Ok(ColumnRef { source, column })
     }

@@ -2,7 +2,7 @@
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
-use super::{Batch, Delete, Insert, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter};
+use super::{Delete, Insert, InsertAnswer, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter};
 use crate::query::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -10,7 +10,11 @@ use shared::json::Value;
 use shared::operation::write;
 use std::sync::Arc;
 
-pub(super) fn insert(insert: &write::Insert, table: &Arc<Table>, batch_max_rows: usize) -> Result<Plan, Problem> {
+pub(super) fn insert<'a>(
+    insert: &'a write::Insert,
+    table: &Arc<Table>,
+    batch_max_rows: usize,
+) -> Result<Plan<'a>, Problem> {
     let count = insert.rows.as_slice().len();
     if count > batch_max_rows {
         return Err(Problem::new(
@@ -19,31 +23,31 @@ pub(super) fn insert(insert: &write::Insert, table: &Arc<Table>, batch_max_rows:
         ));
     }
     writable(table)?;
-    let columns = places(&insert.fields, table)?;
+    let columns = writable_columns(&insert.fields, table)?;
     let mut rows =
         insert.rows.as_slice().iter().map(|row| cells(&columns, row, table)).collect::<Result<Vec<_>, _>>()?;
-    let batch = match insert.rows {
-        write::Rows::One(_) => Batch::No,
-        write::Rows::Batch(_) => Batch::Yes,
+    let answer = match insert.rows {
+        write::Rows::One(_) => InsertAnswer::Id,
+        write::Rows::Batch(_) => InsertAnswer::Ids,
     };
     if insert.once.is_some() && !table.traits().inserts.transactional {
         return Err(no_transactions(table));
     }
     let on_conflict = on_conflict(insert.on_conflict, table)?;
-    let returning = match (table.traits().view, batch) {
+    let returning = match (table.traits().view, answer) {
         (true, _) => Vec::new(),
-        (false, Batch::No) if on_conflict == OnConflict::Refuse && is_counted(table, &columns) => Vec::new(),
+        (false, InsertAnswer::Id) if on_conflict == OnConflict::Refuse && is_counted(table, &columns) => Vec::new(),
         (false, _) => table.key().to_vec(),
     };
     // An insert with an Idempotency-Key runs in a transaction of its own.
-    let may_share = batch == Batch::No && on_conflict == OnConflict::Refuse && insert.once.is_none();
+    let may_share = answer == InsertAnswer::Id && on_conflict == OnConflict::Refuse && insert.once.is_none();
     if may_share
         && let [row] = rows.as_mut_slice()
         && let Some(one) = InsertOne::new(table, &columns, row, &returning)
     {
         return Ok(Plan::InsertOne(one));
     }
-    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, batch }))
+    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer }, insert.once.as_ref()))
 }
 
 /// Refuses to write through a view that can't be written through. Its metadata names the same methods.
@@ -118,20 +122,19 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
 }
 
 fn cells(columns: &[usize], row: &[Option<Value>], table: &Table) -> Result<Vec<Option<Operand>>, Problem> {
-    columns
-        .iter()
-        .zip(row)
-        .map(|(at, cell)| {
-            cell.as_ref().map(|value| bind::value(&table.columns()[*at], value, Purpose::Store)).transpose()
-        })
-        .collect()
+    // Not collected: a `Result` is collected into a vector that grows.
+    let mut cells = Vec::with_capacity(columns.len());
+    for (at, cell) in columns.iter().zip(row) {
+        let bind = |value| bind::value(&table.columns()[*at], value, Purpose::Store);
+        cells.push(cell.as_ref().map(bind).transpose()?);
+    }
+    Ok(cells)
 }
 
 pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {
     let table = scope.root();
     writable(table)?;
-    let places = places(&update.fields, table)?;
-    let changes = places
+    let changes = writable_columns(&update.fields, table)?
         .into_iter()
         .zip(&update.values)
         .map(|(at, value)| Ok((at, bind::value(&table.columns()[at], value, Purpose::Store)?)))
@@ -151,7 +154,7 @@ fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Proble
     }
 }
 
-fn places(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {
+fn writable_columns(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {
     fields
         .iter()
         .map(|name| {

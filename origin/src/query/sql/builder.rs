@@ -49,11 +49,11 @@ impl Builder {
     }
 
     /// A column of one of a statement's tables; bare, where there is only one.
-    pub(super) fn place(&mut self, scope: &Scope<'_>, place: ColumnRef) -> &mut Self {
+    pub(super) fn column_ref(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         if !scope.is_single() {
-            self.ident(scope.name(place.source).as_str()).syntax(".");
+            self.ident(scope.name(column.source).as_str()).syntax(".");
         }
-        self.ident(scope.column(place).name.as_str())
+        self.ident(scope.column(column).name.as_str())
     }
 
     /// A number of our own behind a letter, as a name, or behind a comma.
@@ -64,8 +64,8 @@ impl Builder {
     }
 
     /// Columns, separated by commas.
-    pub(super) fn columns(&mut self, table: &Table, places: &[usize]) -> &mut Self {
-        self.list(places, |builder, at| {
+    pub(super) fn columns(&mut self, table: &Table, columns: &[usize]) -> &mut Self {
+        self.list(columns, |builder, at| {
             builder.column(table, *at);
         })
     }
@@ -73,9 +73,9 @@ impl Builder {
     /// All columns, separated by commas; written once for each table.
     pub(super) fn all_columns(&mut self, table: &Table) -> &mut Self {
         let list = table.list(|| {
-            let places: Vec<usize> = (0..table.columns().len()).collect();
+            let all: Vec<usize> = (0..table.columns().len()).collect();
             let mut list = Self::new();
-            list.columns(table, &places);
+            list.columns(table, &all);
             list.text.into()
         });
         self.text.push_str(list);

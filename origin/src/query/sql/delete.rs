@@ -11,6 +11,6 @@ use crate::query::plan::scope::Scope;
 pub fn delete(delete: Delete, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("DELETE FROM ").table(scope.root());
-    filter(&mut sql, scope, delete.filter);
+    filter(&mut sql, scope, delete.into_filter());
     sql.finish()
 }

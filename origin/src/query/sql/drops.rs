@@ -111,12 +111,12 @@ fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
 /// Whether `EXECUTE IMMEDIATE` or `PREPARE … FROM` takes anything but one string literal or parameter: a
 /// variable, a hexadecimal literal or an expression may hold any statement.
 fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
-    let at = |place: usize| tokens.get(place).copied();
-    (0..tokens.len()).any(|place| {
-        let from = if is_word(at(place), &["EXECUTE"]) && is_word(at(place + 1), &["IMMEDIATE"]) {
-            place + 2
-        } else if is_word(at(place), &["PREPARE"]) && is_word(at(place + 2), &["FROM"]) {
-            place + 3
+    let at = |index: usize| tokens.get(index).copied();
+    (0..tokens.len()).any(|index| {
+        let from = if is_word(at(index), &["EXECUTE"]) && is_word(at(index + 1), &["IMMEDIATE"]) {
+            index + 2
+        } else if is_word(at(index), &["PREPARE"]) && is_word(at(index + 2), &["FROM"]) {
+            index + 3
         } else {
             return false;
         };

@@ -9,16 +9,16 @@ use shared::operation::read::select::Aggregate;
 
 pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression) {
     match expression {
-        Expression::Column(place) => {
-            sql.place(scope, place);
+        Expression::Column(column_ref) => {
+            sql.column_ref(scope, column_ref);
         }
-        Expression::Beginning(place, chars) => {
-            sql.syntax("LEFT(").place(scope, place).numbered(", ", usize::from(chars)).syntax(")");
+        Expression::Beginning(column_ref, chars) => {
+            sql.syntax("LEFT(").column_ref(scope, column_ref).numbered(", ", usize::from(chars)).syntax(")");
         }
-        Expression::Ordinal(place) => {
-            sql.syntax("(").place(scope, place).syntax(" + 0)");
+        Expression::Ordinal(column_ref) => {
+            sql.syntax("(").column_ref(scope, column_ref).syntax(" + 0)");
         }
-        Expression::Aggregate(aggregate, place) => {
+        Expression::Aggregate(aggregate, column_ref) => {
             sql.syntax(match aggregate {
                 Aggregate::Count => "COUNT(",
                 Aggregate::CountDistinct => "COUNT(DISTINCT ",
@@ -27,9 +27,9 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
                 Aggregate::Min => "MIN(",
                 Aggregate::Max => "MAX(",
             })
-            .place(scope, place)
+            .column_ref(scope, column_ref)
             // The greatest of some bits comes as digits that say they were bits.
-            .syntax(match scope.column(place).kind {
+            .syntax(match scope.column(column_ref).kind {
                 Kind::Bit => " + 0)",
                 _ => ")",
             });
@@ -38,10 +38,10 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
             sql.syntax("COUNT(*)");
         }
         Expression::Score(score) => search(sql, scope, score),
-        Expression::Presence(places) => {
+        Expression::Presence(column_refs) => {
             sql.syntax("(");
-            for place in places {
-                sql.place(scope, place).syntax(" IS NOT NULL OR ");
+            for column_ref in column_refs {
+                sql.column_ref(scope, column_ref).syntax(" IS NOT NULL OR ");
             }
             sql.syntax("NULL)");
         }
@@ -50,8 +50,8 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
 
 pub(super) fn search(sql: &mut Builder, scope: &Scope<'_>, search: Search) {
     sql.syntax("MATCH (")
-        .list(search.places, |sql, place| {
-            sql.place(scope, place);
+        .list(search.columns, |sql, column| {
+            sql.column_ref(scope, column);
         })
         .syntax(") AGAINST (")
         .param(search.term)

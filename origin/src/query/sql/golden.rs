@@ -7,7 +7,7 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, Select};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, TableName};
-use shared::operation::read::Count;
+use shared::operation::read::{Count, Read};
 use shared::operation::{Operation, parse_head};
 use shared::request::RequestHead;
 use std::fmt::Write as _;
@@ -124,17 +124,19 @@ pub(super) fn rendered(request: &str) -> String {
 }
 
 fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
-    let root = named(&operation.table().unwrap().table);
+    let Operation::Records(operation) = operation else { panic!("the golden file is about records") };
+    let root = named(&operation.table().table);
     let joined: Vec<_> = operation.joins().iter().map(|join| named(&join.table)).collect();
     let scope = Scope::joined(&root, operation.joins(), &joined)?;
     Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
-        Plan::Select(plan) => selects(plan, operation, &scope)?,
+        Plan::Select(plan, read) => selects(plan, read, &scope)?,
+        Plan::SelectOne(plan, _) => vec![super::select(plan, &scope)],
         Plan::SelectByKey(plan) => vec![
             // As it goes alone, and with two others.
             super::select_by_key(plan.shape(), plan.key()),
             super::select_by_keys(plan.shape(), &[plan.key(), 8, 9]),
         ],
-        Plan::Insert(plan) => super::insert(plan, &root, PACKET_MAX_BYTES),
+        Plan::Insert(plan, _) => super::insert(plan, &root, PACKET_MAX_BYTES),
         Plan::InsertOne(plan) => {
             let (shape, row) = plan.into_parts();
             vec![super::insert_one(&shape, row)]
@@ -145,22 +147,20 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
 }
 
 /// The read, then its count if that is asked for. `after` is shown as if the last row had held 1, 2, 3 ….
-fn selects(mut plan: Select, operation: &Operation, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
+fn selects(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
     let mut statements = Vec::new();
-    if let Operation::Read(read) = operation {
-        if read.count == Count::Exact {
-            statements.push(super::count(plan.clone(), scope));
-        }
-        if let (Some(token), Some(keyset)) = (&read.window.after, &plan.keyset) {
-            let values = (1..)
-                .take(keyset.cells().len())
-                .map(|number| match &**token {
-                    "null" => Param::Null,
-                    _ => Param::Int(number),
-                })
-                .collect();
-            plan.go_on_after(values)?;
-        }
+    if read.count == Count::Exact {
+        statements.push(super::count(plan.clone(), scope));
+    }
+    if let (Some(token), Some(keyset)) = (&read.window.after, plan.keyset()) {
+        let values = (1..)
+            .take(keyset.cells().len())
+            .map(|number| match &**token {
+                "null" => Param::Null,
+                _ => Param::Int(number),
+            })
+            .collect();
+        plan.go_on_after(values)?;
     }
     statements.insert(0, super::select(plan, scope));
     Ok(statements)

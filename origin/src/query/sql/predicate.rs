@@ -37,7 +37,7 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
             sql.syntax(" BETWEEN ").operand(low).syntax(" AND ").operand(high);
         }
         Predicate::IsNull(at) => {
-            sql.place(scope, at).syntax(" IS NULL");
+            sql.column_ref(scope, at).syntax(" IS NULL");
         }
         Predicate::Like(at, pattern, operand) => {
             text(sql, scope, at, &operand).syntax(" LIKE ").operand(operand);
@@ -50,7 +50,7 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
         }
         Predicate::Match(search) => expression::search(sql, scope, search),
         Predicate::Same(one, other) => {
-            sql.place(scope, one).syntax(" = ").place(scope, other);
+            sql.column_ref(scope, one).syntax(" = ").column_ref(scope, other);
         }
         Predicate::Ordered(ordered, comparison, operand) => {
             expression::write(sql, scope, ordered);
@@ -85,7 +85,7 @@ fn compare(sql: &mut Builder, scope: &Scope<'_>, at: ColumnRef, comparison: Comp
         if comparison == Comparison::NotEqual {
             sql.syntax("NOT ");
         }
-        sql.syntax("ST_Equals(").place(scope, at).syntax(", ").operand(operand).syntax(")");
+        sql.syntax("ST_Equals(").column_ref(scope, at).syntax(", ").operand(operand).syntax(")");
         return;
     }
     subject(sql, scope, at, std::slice::from_ref(&operand)).syntax(operator(comparison)).operand(operand);
@@ -106,11 +106,11 @@ fn operator(comparison: Comparison) -> &'static str {
 /// The column as it is compared with these.
 fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands: &[Operand]) -> &'a mut Builder {
     if scope.column(at).kind == Kind::Json {
-        return sql.syntax("JSON_COMPACT(").place(scope, at).syntax(")");
+        return sql.syntax("JSON_COMPACT(").column_ref(scope, at).syntax(")");
     }
     match operands.iter().find(|operand| matches!(operand.form, Form::Unicode(_))) {
         Some(operand) => text(sql, scope, at, operand),
-        None => sql.place(scope, at),
+        None => sql.column_ref(scope, at),
     }
 }
 
@@ -118,12 +118,12 @@ fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands:
 fn text<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operand: &Operand) -> &'a mut Builder {
     match operand.form {
         Form::Unicode(case) => {
-            sql.syntax("CONVERT(").place(scope, at).syntax(" USING utf8mb4)");
+            sql.syntax("CONVERT(").column_ref(scope, at).syntax(" USING utf8mb4)");
             match case {
                 Case::Folded => sql,
                 Case::Exact => sql.syntax(" COLLATE utf8mb4_bin"),
             }
         }
-        _ => sql.place(scope, at),
+        _ => sql.column_ref(scope, at),
     }
 }

@@ -28,6 +28,8 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
+    // One more than asked for tells whether another page follows.
+    let more = u64::from(select.keyset().is_some());
     let order: Vec<_> = select.order.into_iter().map(|(by, direction)| (step(by, &select.output), direction)).collect();
     match select.output {
         Output::Whole => sql.all_columns(scope.root()),
@@ -35,8 +37,8 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     };
     from(sql, select.joins, select.filter, scope);
     if !select.group.is_empty() {
-        sql.syntax(" GROUP BY ").list(select.group, |sql, place| {
-            sql.place(scope, place);
+        sql.syntax(" GROUP BY ").list(select.group, |sql, column_ref| {
+            sql.column_ref(scope, column_ref);
         });
     }
     if !order.is_empty() {
@@ -52,8 +54,6 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
             }
         });
     }
-    // One more than asked for tells whether another page follows.
-    let more = u64::from(select.keyset.is_some());
     let limit = select.limit.map(|limit| limit.saturating_add(more));
     paging(sql, limit, select.offset);
 }
@@ -143,8 +143,8 @@ pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
     }
     from(&mut sql, select.joins, select.filter, scope);
     if !select.group.is_empty() {
-        sql.syntax(" GROUP BY ").list(select.group, |sql, place| {
-            sql.place(scope, place);
+        sql.syntax(" GROUP BY ").list(select.group, |sql, column_ref| {
+            sql.column_ref(scope, column_ref);
         });
     }
     sql.syntax(") AS counted");

@@ -10,9 +10,10 @@ use crate::query::plan::scope::Scope;
 #[must_use]
 pub fn update(update: Update, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
-    sql.syntax("UPDATE ").table(scope.root()).syntax(" SET ").list(update.changes, |sql, (at, operand)| {
+    let (changes, condition) = update.into_parts();
+    sql.syntax("UPDATE ").table(scope.root()).syntax(" SET ").list(changes, |sql, (at, operand)| {
         sql.column(scope.root(), at).syntax(" = ").operand(operand);
     });
-    filter(&mut sql, scope, update.filter);
+    filter(&mut sql, scope, condition);
     sql.finish()
 }

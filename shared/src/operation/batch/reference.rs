@@ -12,17 +12,18 @@ use std::borrow::Cow;
 
 /// A reference to the id of a record that an earlier insert of the batch generates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reference {
     /// The index of the insert in the batch.
     pub operation: usize,
     /// The index of the record, if the insert has a list of records.
     pub row: Option<usize>,
-    pub place: Place,
+    pub position: Position,
 }
 
 /// Where an id is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     Value,
     Id,
     /// As one part of a composite `{id}`.
@@ -83,13 +84,13 @@ impl Reference {
                 _ => return Err(malformed(name)),
             }
         }
-        let place = Place::Value;
-        Ok(operation.map(|operation| Self { operation, row, place }))
+        let position = Position::Value;
+        Ok(operation.map(|operation| Self { operation, row, position }))
     }
 
     /// Parses a part of a path's `{id}` as a reference; `None` if it does not begin with `$ref`. For a record whose key
     /// really begins so, callers encode the `$`.
-    fn spelled(part: &str, place: Place) -> Result<Option<Self>, Problem> {
+    fn spelled(part: &str, position: Position) -> Result<Option<Self>, Problem> {
         let Some(rest) = part.strip_prefix(KEY) else {
             return Ok(None);
         };
@@ -107,7 +108,7 @@ impl Reference {
             _ => (None, None),
         };
         let operation = operation.ok_or_else(|| malformed(part))?;
-        Ok(Some(Self { operation, row, place }))
+        Ok(Some(Self { operation, row, position }))
     }
 }
 
@@ -129,14 +130,14 @@ pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, 
     else {
         return Ok(Cow::Borrowed(path));
     };
-    let place = match id.contains(',') {
-        true => Place::Part,
-        false => Place::Id,
+    let position = match id.contains(',') {
+        true => Position::Part,
+        false => Position::Id,
     };
     let mut parts = Vec::new();
     for part in id.split(',') {
-        parts.push(match Reference::spelled(part, place)? {
-            Some(reference) => segment(&fill(reference)?, place),
+        parts.push(match Reference::spelled(part, position)? {
+            Some(reference) => segment(&fill(reference)?, position),
             None => part.to_owned(),
         });
     }
@@ -146,14 +147,14 @@ pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, 
 /// Number of segments of a path with an `{id}`, including the empty one before the first `/`.
 const ID_SEGMENT: usize = 7;
 
-fn segment(json: &str, place: Place) -> String {
+fn segment(json: &str, position: Position) -> String {
     let text = match json::value(json) {
         Ok(Value::Text(text)) => text.into(),
         _ => json.to_owned(),
     };
-    let encoded = match place {
-        Place::Id => ENCODED_BUT_COMMAS,
-        Place::Part | Place::Value => ENCODED,
+    let encoded = match position {
+        Position::Id => ENCODED_BUT_COMMAS,
+        Position::Part | Position::Value => ENCODED,
     };
     utf8_percent_encode(&text, encoded).to_string()
 }

@@ -16,10 +16,13 @@ fn of(operations: &[&str]) -> Result<Batch, Problem> {
     parse(&format!(r#"{{"operations": [{}]}}"#, operations.join(",")))
 }
 
-fn alone(method: &str, path: &str, body: &str) -> Operation {
+fn alone(method: &str, path: &str, body: &str) -> RecordOperation {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let head = RequestHead { method, path, query, ..RequestHead::default() };
-    parse_head(&head).unwrap().finish(body.as_bytes()).unwrap()
+    match parse_head(&head).unwrap().finish(body.as_bytes()) {
+        Ok(Operation::Records(operation)) => operation,
+        other => panic!("{other:?}"),
+    }
 }
 
 const AUTHOR: &str = r#"{"method": "POST", "path": "/api/v1/crud/demo/authors", "body": {"name": "A"}}"#;

@@ -1,7 +1,7 @@
 //! The names of operators.
 
 use super::parse::invalid;
-use super::{Comparison, MatchMode, Place};
+use super::{Comparison, MatchMode, TextPosition};
 use crate::error::{Problem, nearest};
 use crate::ident::shown;
 
@@ -14,7 +14,7 @@ pub(super) enum Operator {
     IsNull,
     Like,
     Regexp,
-    Text(Place),
+    Text(TextPosition),
     Match(MatchMode),
 }
 
@@ -50,9 +50,9 @@ const OPERATORS: &[(&str, Operator, bool)] = {
         ("NOT LIKE_RAW", Like, true),
         ("REGEXP", Regexp, false),
         ("NOT REGEXP", Regexp, true),
-        ("CONTAINS", Text(Place::Within), false),
-        ("STARTS WITH", Text(Place::Start), false),
-        ("ENDS WITH", Text(Place::End), false),
+        ("CONTAINS", Text(TextPosition::Within), false),
+        ("STARTS WITH", Text(TextPosition::Start), false),
+        ("ENDS WITH", Text(TextPosition::End), false),
         ("MATCH", Match(MatchMode::Natural), false),
         ("FULLTEXT", Match(MatchMode::Natural), false),
         ("MATCH_BOOLEAN", Match(MatchMode::Boolean), false),

@@ -210,7 +210,7 @@ fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
             return Err(invalid(format!("The item {} of {list} has no value.", shown(&key.to_string()))));
         }
     };
-    if matches!(&value, Value::List(text) if json::items::<Value>(text, 0).is_ok_and(|items| items.is_empty())) {
+    if matches!(&value, Value::List(text) if json::items(text, 0).is_ok_and(|items| items.is_empty())) {
         return Err(invalid(format!("The list of {} in {list} is empty.", shown(&key.to_string()))));
     }
     let test = resolve(&key.to_string(), equality.0, value, Joiner::Or)?;
@@ -287,7 +287,7 @@ fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result
         (Operator::Between, _) => return Err(needs_two(label)),
         (Operator::Like, value) => Test::Like(value),
         (Operator::Regexp, value) => Test::Regexp(value),
-        (Operator::Text(place), value) => Test::Text(place, literal(label, &value)?),
+        (Operator::Text(position), value) => Test::Text(position, literal(label, &value)?),
         (Operator::Match(mode), value) => Test::Match(mode, literal(label, &value)?),
     }))
 }

@@ -149,8 +149,8 @@ fn index(name: &str) -> Option<usize> {
 fn is_list(members: &[(String, Node)]) -> bool {
     let mut is_there = vec![false; members.len()];
     members.iter().all(|(name, _)| {
-        let place = index(name).and_then(|index| is_there.get_mut(index));
-        place.is_some_and(|place| !std::mem::replace(place, true))
+        let seen = index(name).and_then(|index| is_there.get_mut(index));
+        seen.is_some_and(|seen| !std::mem::replace(seen, true))
     })
 }
 

@@ -12,6 +12,7 @@ use crate::operation::options;
 use std::hash::{Hash, Hasher};
 
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Join {
     /// A table of the same database as the main table.
     pub table: TableName,
@@ -47,6 +48,7 @@ pub enum JoinForm {
 
 /// One join condition.
 #[derive(Clone, Debug, PartialEq, Hash)]
+#[non_exhaustive]
 pub struct Match {
     /// Without a table: a field of the main table.
     pub source: FieldRef,

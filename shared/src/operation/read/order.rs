@@ -8,6 +8,7 @@ use crate::operation::field::FieldRef;
 use crate::operation::options;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Order {
     /// A returned field, by its name or alias, or a field of a table.
     pub field: FieldRef,

@@ -10,6 +10,7 @@ use crate::operation::options;
 use std::hash::{Hash, Hasher};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Search {
     /// Fields of one table that together have a FULLTEXT index.
     pub fields: Vec<FieldRef>,

@@ -35,6 +35,7 @@ impl Hash for Selection {
 
 /// One returned value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Selected {
     pub what: What,
     /// `None`: its own name.

@@ -1,7 +1,7 @@
 //! Fingerprints of reads: equal for all spellings of one meaning, different for different meanings.
 
 use crate::fingerprint::Fingerprint;
-use crate::operation::{Operation, parse_head};
+use crate::operation::{Operation, RecordOperation, parse_head};
 use crate::request::RequestHead;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
@@ -11,8 +11,8 @@ const POSTS: &str = "/api/v1/crud/demo/posts";
 
 fn print(head: &RequestHead<'_>, body: &str) -> Fingerprint {
     match parse_head(head).and_then(|pending| pending.finish(body.as_bytes())) {
-        Ok(Operation::Read(read)) => Fingerprint::of(&read),
-        Ok(Operation::ReadOne(read)) => Fingerprint::of(&read),
+        Ok(Operation::Records(RecordOperation::Read(read))) => Fingerprint::of(&read),
+        Ok(Operation::Records(RecordOperation::ReadOne(read))) => Fingerprint::of(&read),
         other => panic!("{head:?}: {other:?}"),
     }
 }

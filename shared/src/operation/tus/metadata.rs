@@ -26,6 +26,7 @@ const PICTURES: [&str; 11] = [
 
 /// The file that an upload becomes when complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TusFile {
     pub name: MediaName,
     pub folder: FolderPath,

@@ -10,6 +10,7 @@ use crate::operation::options::{self, Options};
 use crate::operation::{RecordId, TablePath};
 
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Delete {
     pub table: TablePath,
     pub target: Target,

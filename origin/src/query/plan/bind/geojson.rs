@@ -85,7 +85,7 @@ fn is_ring(value: &Value) -> bool {
         && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
-/// A position's numbers: 1 and 1.0 are the same place.
+/// A position's numbers: 1 and 1.0 are equal.
 fn ends(position: Option<&Value>) -> Option<(f64, f64)> {
     let position = position?;
     Some((position[0].as_f64()?, position[1].as_f64()?))

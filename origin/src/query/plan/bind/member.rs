@@ -1,4 +1,4 @@
-//! Members of an ENUM or SET. MariaDB takes a number that is no member for a member's place, so a
+//! Members of an ENUM or SET. MariaDB takes a number that is no member for a member's number, so a
 //! mistyped `"2"` would be stored as something else; and a comparison with no member finds nothing.
 //!
 //! A condition names a member by one rule, whatever the collation: its text, without regard to trailing spaces, nor to
@@ -13,7 +13,7 @@ pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option
     if text.is_empty() {
         return Some("");
     }
-    place(members, text, case).map(|place| members[place].as_str())
+    index_of(members, text, case).map(|at| members[at].as_str())
 }
 
 /// The value of a SET that a condition names: its members in the order of their column.
@@ -21,16 +21,16 @@ pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<St
     if text.is_empty() {
         return Some(String::new());
     }
-    let places = text.split(',').map(|part| place(members, part, case));
-    let mut places = places.collect::<Option<Vec<_>>>()?;
-    places.sort_unstable();
-    places.dedup();
-    let parts: Vec<&str> = places.iter().map(|at| members[*at].as_str()).collect();
+    let indexes = text.split(',').map(|part| index_of(members, part, case));
+    let mut indexes = indexes.collect::<Option<Vec<_>>>()?;
+    indexes.sort_unstable();
+    indexes.dedup();
+    let parts: Vec<&str> = indexes.iter().map(|at| members[*at].as_str()).collect();
     Some(parts.join(","))
 }
 
-/// The place of the member with this text.
-fn place(members: &[String], text: &str, case: Case) -> Option<usize> {
+/// Returns the index of the member with this text.
+fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
     let bare = |text: &str| match case {
         Case::Exact => text.trim_end_matches(' ').to_owned(),
         Case::Folded => text.trim_end_matches(' ').to_lowercase(),
@@ -55,13 +55,13 @@ pub(super) fn several(members: &[String], text: &str) -> Option<String> {
     let mut parts: Vec<(usize, &str)> = Vec::new();
     for part in text.split(',') {
         match find(members, part) {
-            Found::At(place) => parts.push((place, part)),
+            Found::At(index) => parts.push((index, part)),
             Found::Perhaps => return Some(text.to_owned()),
             Found::No => return None,
         }
     }
-    parts.sort_unstable_by_key(|(place, _)| *place);
-    parts.dedup_by_key(|(place, _)| *place);
+    parts.sort_unstable_by_key(|(index, _)| *index);
+    parts.dedup_by_key(|(index, _)| *index);
     let parts: Vec<&str> = parts.into_iter().map(|(_, part)| part).collect();
     Some(parts.join(","))
 }
@@ -73,17 +73,17 @@ enum Found {
 }
 
 fn find(members: &[String], text: &str) -> Found {
-    if let Some(place) = members.iter().position(|member| member == text) {
-        return Found::At(place);
+    if let Some(index) = members.iter().position(|member| member == text) {
+        return Found::At(index);
     }
-    // White space around a number does not keep MariaDB from taking it for a place.
+    // White space around a number does not keep MariaDB from taking it for one.
     if text.trim().parse::<i64>().is_ok() {
         return Found::No;
     }
     let bare = |text: &str| text.trim_end_matches(' ').to_ascii_lowercase();
     let wanted = bare(text);
     match members.iter().position(|member| bare(member) == wanted) {
-        Some(place) => Found::At(place),
+        Some(index) => Found::At(index),
         // A collation may take é for e.
         None if !text.is_ascii() || members.iter().any(|member| !member.is_ascii()) => Found::Perhaps,
         None => Found::No,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_no_members() {
+    fn numbers_are_no_members() {
         let plain = members(&["a", "b c"]);
         for text in ["a", "B C", "a ", ""] {
             assert_eq!(one(&plain, text), Some(text));

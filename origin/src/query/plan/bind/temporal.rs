@@ -56,12 +56,13 @@ pub(super) fn time(text: &str) -> Option<String> {
 }
 
 /// Writes a number in at least so many digits: much less work than the formatter does, in bodies of many rows.
-fn write_digits(text: &mut String, number: u16, least: u32) {
-    let digits = number.checked_ilog10().unwrap_or_default() + 1;
-    for place in (0..digits.max(least)).rev() {
-        let digit = u32::from(number) / 10_u32.pow(place) % 10;
-        text.extend(char::from_digit(digit, 10));
+fn write_digits(text: &mut String, number: u16, least: usize) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(number);
+    for _ in digits.len()..least {
+        text.push('0');
     }
+    text.push_str(digits);
 }
 
 #[derive(Clone, Copy)]
@@ -222,16 +223,17 @@ impl<'a> Reader<'a> {
 
     /// A run of digits.
     fn digits(&mut self) -> &'a str {
-        let end = self.0.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.0.len());
+        let end = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at(end);
         self.0 = rest;
         digits
     }
 
-    /// A number of so many digits.
+    /// A number of so many digits, four at most.
     fn number(&mut self, least: usize, most: usize) -> Option<u16> {
         let digits = self.digits();
-        (least..=most).contains(&digits.len()).then(|| digits.parse().ok())?
+        let number = || digits.bytes().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
+        (least..=most).contains(&digits.len()).then(number)
     }
 
     fn day(&mut self) -> Option<Day> {

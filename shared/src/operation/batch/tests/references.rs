@@ -3,13 +3,13 @@
 use super::{AUTHOR, TAGS, alone, of};
 use crate::error::ErrorCode;
 use crate::json::Value;
-use crate::operation::Operation;
-use crate::operation::batch::{Place, Reference, invalid};
+use crate::operation::RecordOperation;
+use crate::operation::batch::{Position, Reference, invalid};
 use crate::operation::filter::{Comparison, Condition, Test};
 use crate::operation::write::Target;
 
 /// Parses the operations and replaces their references by these ids.
-fn resolved(operations: &[&str], ids: &[&str]) -> Vec<Operation> {
+fn resolved(operations: &[&str], ids: &[&str]) -> Vec<RecordOperation> {
     let batch = of(operations).unwrap();
     let mut id = |reference: Reference| Ok(ids[reference.operation + reference.row.unwrap_or(0)].to_owned());
     let steps = batch.steps().iter();
@@ -47,7 +47,7 @@ fn a_reference_takes_the_place_of_a_conditions_value() {
         ],
         &["7"],
     );
-    let Operation::Delete(delete) = &done[1] else {
+    let RecordOperation::Delete(delete) = &done[1] else {
         panic!("{done:?}");
     };
     let Target::Matching(Condition::Test(field, Test::Compare(Comparison::Equal, value))) = &delete.target else {
@@ -81,7 +81,7 @@ fn an_id_that_reads_like_a_route_is_an_id() {
     let read = r#"{"method": "GET", "path": "demo/posts/$ref:0"}"#;
     for id in ["_schema", "query", "..", "a?b#c", "50%", "$ref:0"] {
         let done = resolved(&[AUTHOR, read], &[&serde_json::Value::from(id).to_string()]);
-        let Operation::ReadOne(read) = &done[1] else {
+        let RecordOperation::ReadOne(read) = &done[1] else {
             panic!("{id}: {done:?}");
         };
         assert_eq!(read.id.whole(), id);
@@ -93,7 +93,7 @@ fn the_placeholder_of_a_reference_is_never_what_runs() {
     let batch = of(&[AUTHOR, r#"{"method": "GET", "path": "demo/authors/$ref:0"}"#]).unwrap();
     let refused = batch.steps()[1].resolve(&mut |_| Err(invalid("none".to_owned())));
     assert_eq!(refused.unwrap_err().message(), "none");
-    assert_eq!(batch.steps()[1].references(), [Reference { operation: 0, row: None, place: Place::Id }]);
+    assert_eq!(batch.steps()[1].references(), [Reference { operation: 0, row: None, position: Position::Id }]);
 }
 
 #[test]

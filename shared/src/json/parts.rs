@@ -1,0 +1,96 @@
+//! The parts of JSON text that was checked before, as slices of it: a batch of rows is not checked twice.
+//!
+//! Of text that is no JSON, the parts mean nothing; reading them does not panic.
+
+use super::string_end;
+
+/// Reads the parts of a list one after the other; of an object, each key and its value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// The parts of a list or an object, whose text begins with its bracket.
+    pub(crate) fn inside(text: &'a str) -> Self {
+        Self { text, at: 1 }
+    }
+
+    /// Returns the first byte of the next part, without taking the part; `None` at the end.
+    pub(crate) fn first_byte(&mut self) -> Option<u8> {
+        loop {
+            match self.text.as_bytes().get(self.at)? {
+                b']' | b'}' => return None,
+                byte if is_between_parts(*byte) => self.at += 1,
+                byte => return Some(*byte),
+            }
+        }
+    }
+
+    /// Goes into the next part, a list or an object, whose parts are next; or out of one whose parts are all taken.
+    pub(crate) fn pass_bracket(&mut self) {
+        self.at += 1;
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let first = self.first_byte()?;
+        let (bytes, start) = (self.text.as_bytes(), self.at);
+        self.at = match first {
+            b'"' => string_end(bytes, start + 1),
+            b'[' | b'{' => bracket_end(bytes, start),
+            // A number or a word, which ends before the first byte that it can't have.
+            _ => start + bytes[start..].iter().take_while(|byte| !is_between_parts(**byte)).count(),
+        };
+        self.text.get(start..self.at)
+    }
+}
+
+/// Whether a byte stands between parts, or ends the last one.
+fn is_between_parts(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b']' | b'}')
+}
+
+/// Returns the index behind the bracket that closes the one at this index.
+fn bracket_end(text: &[u8], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'"' => at = string_end(text, at),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parts_are_told_apart_by_what_stands_between_them() {
+        let text = r#"[ 1.5e+3 ,"a\",]\\", {"b" : [ {}, "}" ], "c":null},[],true ]"#;
+        let parts: Vec<_> = Parts::inside(text).collect();
+        assert_eq!(parts, ["1.5e+3", r#""a\",]\\""#, r#"{"b" : [ {}, "}" ], "c":null}"#, "[]", "true"]);
+        assert_eq!(Parts::inside(parts[2]).collect::<Vec<_>>(), [r#""b""#, r#"[ {}, "}" ]"#, r#""c""#, "null"]);
+        assert_eq!(Parts::inside("[ ]").next(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in r#"[\[{][\[\]{}",:\\ a1é]{0,40}"#) {
+            prop_assert!(Parts::inside(&text).count() <= text.len());
+        }
+    }
+}
