@@ -20,7 +20,7 @@ setup: ## Install what is missing on this machine (make run does it too)
 	@tools/setup.sh
 
 build: edge ## Build the binary `selkie` (target/release/selkie) and the worker
-	@cargo build --locked --release -p origin
+	@cargo build --locked --release -p selkie-origin
 
 run: setup build ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
 	@exec target/release/selkie dev
@@ -38,7 +38,7 @@ check: ## Format, lints (native and wasm32), docs, dependencies' licenses and so
 	@tools/setup.sh check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo clippy --locked -p edge --target wasm32-unknown-unknown -- -D warnings
+	cargo clippy --locked -p selkie-edge --target wasm32-unknown-unknown -- -D warnings
 	cargo doc --locked --workspace --no-deps --document-private-items --quiet
 	cargo fetch --locked --quiet
 	.tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
@@ -62,11 +62,11 @@ bench-thumbnails: ## Compare thumbnails with npm's sharp (ARGS=… for its optio
 
 bench-micro: ## Time the stages of a request without database or network (ARGS=… for divan's options)
 	@tools/setup.sh compile
-	cargo bench --locked -p origin -p shared --features origin/bench --bench reads --bench encoding --bench staging --bench thumbnails --bench keys --bench uploads -- $(ARGS)
+	cargo bench --locked -p selkie-origin -p selkie-shared --features selkie-origin/bench --bench reads --bench encoding --bench staging --bench thumbnails --bench keys --bench uploads -- $(ARGS)
 
 bench-check: ## Fail if a stage of a request takes 10 % more instructions than it did (ACCEPT=1 renews the figures)
 	@tools/setup.sh count
-	cargo run --locked --release -p origin --features bench --bin instructions -- $(if $(ACCEPT),--accept)
+	cargo run --locked --release -p selkie-origin --features bench --bin instructions -- $(if $(ACCEPT),--accept)
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean

@@ -13,7 +13,7 @@ mkdir -p target edge/build
 parts=$(mktemp -d target/worker.XXXXXX)
 trap 'rm -rf "$parts"' EXIT
 
-cargo build --locked -p edge --lib --profile edge --target wasm32-unknown-unknown
+cargo build --locked -p selkie-edge --lib --profile edge --target wasm32-unknown-unknown
 .tools/bin/wasm-bindgen target/wasm32-unknown-unknown/edge/edge.wasm --out-dir "$parts" --out-name worker \
   --target module --no-typescript --experimental-reset-state-function --force-enable-abort-handler
 # Nobody reads functions' names, a tenth of what an isolate loads. Nothing else: what binaryen's passes save of what rustc

@@ -117,7 +117,7 @@ pub(crate) async fn run(growth: &Growth) -> Result<()> {
 
 async fn measure(growth: &Growth) -> Result<()> {
     let binary = selkie::binary(growth.selkie.as_deref())?
-        .context("no `selkie` beside this program (cargo build --release -p origin)")?;
+        .context("no `selkie` beside this program (cargo build --release -p selkie-origin)")?;
     let mut shared = None;
     let extent = Extent { duration: Duration::from_millis(growth.millis), most: growth.most };
     let mut curves = Vec::new();

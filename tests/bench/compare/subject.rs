@@ -145,7 +145,7 @@ impl Subjects {
     async fn own(&mut self, compare: &Compare, mariadb: &MariaDb) -> Result<()> {
         let Some(binary) = selkie::binary(compare.selkie.as_deref())? else {
             bail!(
-                "no `selkie` beside this program; build it (cargo build --release -p origin) or name it with --selkie"
+                "no `selkie` beside this program; build it (cargo build --release -p selkie-origin) or name it with --selkie"
             );
         };
         let wanted = |contender: Contender| contender.is_wanted(&compare.contenders);

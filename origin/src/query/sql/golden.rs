@@ -1,5 +1,5 @@
 //! Golden file: requests on a known table, and the SQL they become. Read `golden.txt` to learn the
-//! language; `SELKIE_BLESS=1 cargo test -p origin golden` writes it anew.
+//! language; `SELKIE_BLESS=1 cargo test -p selkie-origin golden` writes it anew.
 
 use super::Statement;
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
