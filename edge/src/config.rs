@@ -1,7 +1,6 @@
-//! The worker's variables, checked once an isolate.
+//! The worker's variables, parsed once per isolate.
 //!
-//! Where they come from (wrangler.toml, secrets, a file for `wrangler dev`) is not known here:
-//! [`Config::read`] asks a function for each by name.
+//! Must not know where the variables come from: [`Config::read`] calls a function for each name.
 
 mod access;
 mod origins;
@@ -16,94 +15,78 @@ use shared::limits::{ORIGINS_MAX_COUNT, UPLOAD_BODY_MAX_BYTES};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Milliseconds until the origin's head must be there. Its statements may run for 30 s; it then
-/// answers by itself.
+/// Default of `ORIGIN_TIMEOUT_MS`. The origin ends statements after 30 s and then answers by itself.
 const ORIGIN_TIMEOUT_DEFAULT_MS: u32 = 35_000;
 
-/// Milliseconds for which an origin may be silent: ten round trips around the world.
+/// Default of `ORIGIN_CONNECT_TIMEOUT_MS`: ten round trips around the world.
 const ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS: u32 = 2_000;
 
-/// The longest that can be asked for, in milliseconds: an hour.
+/// An hour.
 const ORIGIN_TIMEOUT_MAX_MS: u32 = 3_600_000;
 
-/// What `UPLOAD_MAX_BYTES` may be: what the origin's `upload_max_bytes` may be.
+/// Range of `UPLOAD_MAX_BYTES`, that of the origin's `upload_max_bytes`.
 const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 
-/// Seconds for which a cached public file is served without a revalidation.
 const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
 
-/// What `MEDIA_REVALIDATE_SECONDS` may be: an hour is long for a file that was deleted.
+/// At most an hour, during which a deleted file may still be served.
 const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
 
-/// What `READ_CACHE_MAX_SECONDS` may be, in seconds: up to a day.
+/// Range of `READ_CACHE_MAX_SECONDS`; a day at most.
 const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 
-/// The worker's configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// The origins, in the order of their listing; at least one.
+    /// In the order of `ORIGINS`; at least one.
     pub origins: Vec<Origin>,
-    /// How long to wait for the head of an origin's answer, whichever of them gives it.
+    /// Longest wait for the head of a response, over all attempts.
     pub origin_timeout: Duration,
     /// How long an origin may be silent before its health is checked.
     pub origin_connect_timeout: Duration,
-    /// The installation's public keys.
     pub keys: KeySet,
-    /// Which web origins browsers may call from.
     pub cors: CorsOrigins,
-    /// Whether each request gets a line in the log.
     pub logs_requests: bool,
-    /// Most seconds for which reads are cached for callers who accept an older answer; 0 turns the cache off.
+    /// Maximum age of cached reads; 0 disables the cache.
     pub read_cache_max_seconds: u32,
-    /// Bytes of one upload's body.
     pub upload_max_bytes: u64,
     /// Seconds for which a cached public file is served without a revalidation.
     pub media_revalidate_seconds: u64,
-    /// Who may call, and how often.
     pub access: AccessConfig,
 }
 
-/// A variable that the worker can't work with. Names it; shows none of its value.
+/// An invalid variable. Messages name the variable and never show its value.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A variable without a default is not set.
     #[error("the variable {0} is not set")]
     Missing(&'static str),
-    /// `ORIGINS` is no list of servers; the number is that of the entry at fault, counted from 1.
+    /// The entry's number, counted from 1.
     #[error("the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF]")]
     Origin(usize),
-    /// `ORIGINS` names one server twice; the number is that of the second entry.
+    /// The number of the second of two equal entries, counted from 1.
     #[error("the variable ORIGINS: entry {0} is there already")]
     OriginTwice(usize),
-    /// `ORIGINS` lists more than are looked at.
     #[error("the variable ORIGINS lists more than {ORIGINS_MAX_COUNT} addresses")]
     TooManyOrigins,
-    /// `ORIGIN_TIMEOUT_MS` or `ORIGIN_CONNECT_TIMEOUT_MS` is no time.
     #[error("the variable {0} is not a number from 1 to {ORIGIN_TIMEOUT_MAX_MS}")]
     Timeout(&'static str),
-    /// A switch is neither on nor off.
     #[error("the variable {0} is neither on nor off")]
     Switch(&'static str),
-    /// A variable that is a number is none, or too small or too large.
     #[error("the variable {0} is not a number from {1} to {2}")]
     Limit(&'static str, u64, u64),
-    /// A variable of [`AccessConfig`] has another form; the second part is what it must be.
+    /// The variable and its expected form.
     #[error("the variable {0} is not {1}")]
     Form(&'static str, &'static str),
-    /// `JWKS` is no set of public keys.
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
-    /// `CORS_ORIGINS` is no list of origins.
     #[error("the variable CORS_ORIGINS can't be used: {}", .0.message())]
     Cors(Problem),
 }
 
 impl Config {
-    /// Reads the variables `ORIGINS`, `ORIGIN_TIMEOUT_MS`, `ORIGIN_CONNECT_TIMEOUT_MS`, `JWKS`, `CORS_ORIGINS`, `LOG_REQUESTS`,
-    /// `READ_CACHE_MAX_SECONDS`, `UPLOAD_MAX_BYTES`, `MEDIA_REVALIDATE_SECONDS`, and those of the [`AccessConfig`].
+    /// Parses the variables.
     ///
     /// # Errors
-    /// The first variable that is missing or can't be used.
+    /// The first variable that is missing or invalid.
     pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let required = |name| set(variable(name)).ok_or(ConfigError::Missing(name));
         let timeout = |name, default| match set(variable(name)) {
@@ -142,12 +125,12 @@ impl Config {
     }
 }
 
-/// An empty variable counts as one that is not set.
+/// Trims a variable; `None` if it is unset or empty.
 fn set(value: Option<String>) -> Option<String> {
     value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Reads a switch, if it is set: `on` or `off`; `true` and `false` are accepted too.
+/// Parses `on`, `off`, `true` or `false`; `None` if the variable is unset.
 fn switch(name: &'static str, variable: impl Fn(&'static str) -> Option<String>) -> Result<Option<bool>, ConfigError> {
     match set(variable(name)).as_deref() {
         None => Ok(None),

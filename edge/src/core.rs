@@ -1,5 +1,5 @@
-//! What the edge decides: answer by itself, from the cache, or forward; which origin is asked, and which of its answers
-//! are believed. Tested natively: knows neither the worker's API nor a clock, and bodies by their length only.
+//! The edge's decisions: answer, serve from the cache or forward; which origin, and which of its responses to trust.
+//! Must not know the worker's API, a clock, or bodies except their length.
 
 mod answer;
 pub mod cache;

@@ -1,5 +1,5 @@
-//! The platform: `fetch`, streams, the Cache API, the rate limiter and the log. Besides `lib.rs`, only the files of this
-//! folder know the worker's API; they decide nothing that [`crate::core`] could decide.
+//! Adapters to the platform: `fetch`, streams, the Cache API, the rate limiter and the log. Besides `lib.rs`, only this
+//! folder knows the worker's API; decisions belong in [`crate::core`].
 
 pub(crate) mod body;
 pub(crate) mod cache;
@@ -14,11 +14,11 @@ use crate::core::{Answer, BodyLength};
 use origin_fetch::OriginAnswer;
 use worker::web_sys::{ReadableStream, Response};
 
-/// An answer, before the headers that every answer has are added.
+/// A response before the common headers are added.
 pub(crate) enum Reply {
-    /// The edge's own, or one from the cache, whose body is a stream.
+    /// A response of the edge, or a cached one, whose body is the stream.
     Own(Answer, Option<ReadableStream>),
-    /// An origin's, whose headers can't be changed.
+    /// An origin's response, whose headers are immutable.
     Origin(OriginAnswer),
 }
 
@@ -39,7 +39,7 @@ impl Reply {
     }
 }
 
-/// Tells the runtime that nobody reads the body of an answer.
+/// Cancels the body of a response that is not used.
 fn discard(response: &Response) {
     if let Some(body) = response.body() {
         // A stream that can't be cancelled needs no cancelling.

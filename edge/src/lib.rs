@@ -1,7 +1,7 @@
-//! The edge: a worker that verifies, refuses, forwards, and keeps every answer in the envelope. This file is the flow of
-//! a request: read its head, decide, answer or ask an origin, add the common headers, log it.
+//! The edge: a worker that authenticates, refuses or forwards requests. This file is the flow of a request: read its
+//! head, decide, answer or ask an origin, add the common headers, log it.
 //!
-//! [`core`] decides and is tested natively; only this file and `host` know the worker's API.
+//! [`core`] makes the decisions and is tested natively; only this file and `host` know the worker's API.
 
 pub mod config;
 pub mod core;
@@ -23,14 +23,12 @@ use worker::web_sys::{Request, Response};
 use worker::{Context, Env, Result, event};
 
 thread_local! {
-    /// One for the isolate: variables don't change within its life.
+    /// Variables don't change within an isolate's life.
     static GATEWAY: OnceCell<Rc<Gateway>> = const { OnceCell::new() };
 }
 
-/// Answers a request.
-///
 /// # Errors
-/// When the runtime has no randomness, or refuses to build a response: no input can cause either.
+/// The runtime has no randomness or refuses to build a response; no input can cause either.
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
@@ -45,7 +43,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
                     Either::Left((replied, _)) => replied,
-                    // Nobody gets the answer. The request to the origin is dropped with the rest.
+                    // The client has disconnected. This also drops the request to the origin.
                     Either::Right(_) => return Ok(Response::new()?),
                 }
             }
@@ -111,7 +109,7 @@ async fn reply(
     Ok(Reply::Origin(answer))
 }
 
-/// Adds the headers that every answer has.
+/// Adds the headers that every response has.
 fn add_common_headers(
     reply: Reply,
     incoming: &IncomingRequest,
@@ -129,12 +127,12 @@ fn add_common_headers(
     })
 }
 
-/// Returns the isolate's gateway, which its first request makes.
+/// Returns the isolate's gateway; the first request creates it.
 fn gateway(env: &Env) -> std::result::Result<Rc<Gateway>, Problem> {
     if let Some(gateway) = GATEWAY.with(|cell| cell.get().cloned()) {
         return Ok(gateway);
     }
-    // Read as a value: a variable that is bound but not set is null under plain workerd.
+    // Reads raw values: under plain workerd, a variable that is bound but unset is null.
     let variable = |name: &str| Reflect::get(env, &name.into()).ok()?.as_string();
     let config = Config::read(variable).map_err(|error| {
         Problem::internal(

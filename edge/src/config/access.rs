@@ -1,4 +1,4 @@
-//! The variables that say who may call, how often, and which header tells a caller's address.
+//! The variables of access control: rate limit, edge secret, client address, full keys in browsers.
 
 use super::{ConfigError, set, switch};
 use shared::error::{ErrorCode, Problem};
@@ -6,13 +6,12 @@ use shared::key::Access;
 use shared::rate::RateLimit;
 use std::fmt;
 
-/// Characters of `EDGE_SECRET`, as `selkie edge secret` prints it.
+/// Length of the secret that `selkie edge secret` prints.
 const SECRET_CHARS: usize = 43;
 
-/// Most bytes of the name in `CLIENT_ADDRESS_HEADER`.
 const HEADER_NAME_MAX_BYTES: usize = 64;
 
-/// Whether web pages may use full keys.
+/// Which keys web pages may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PageKeys {
     #[default]
@@ -20,12 +19,11 @@ enum PageKeys {
     Any,
 }
 
-/// The secret by which the edge authenticates itself to the origin. `Debug` does not show it.
+/// The secret by which the edge proves its identity to the origin. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EdgeSecret(String);
 
 impl EdgeSecret {
-    /// The header's value.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
@@ -38,21 +36,19 @@ impl fmt::Debug for EdgeSecret {
     }
 }
 
-/// Who may call, and how often. By default nothing is limited or trusted.
+/// Access control. By default there is no rate limit, no secret and no trusted header.
 #[derive(Debug, Default)]
 pub struct AccessConfig {
     /// The limit that the binding enforces, as error messages name it; `None` without the binding.
     pub rate_limit: Option<RateLimit>,
-    /// The secret for the origin, if it asks for one.
+    /// `None` if the origin requires no secret.
     pub edge_secret: Option<EdgeSecret>,
-    /// The trusted header with the caller's address, in lower case.
+    /// The trusted header with the client's address, in lower case.
     pub client_address: Option<String>,
     page_keys: PageKeys,
 }
 
 impl AccessConfig {
-    /// Reads the variables `RATE_LIMIT`, `EDGE_SECRET`, `CLIENT_ADDRESS_HEADER` and
-    /// `ALLOW_FULL_KEYS_FROM_BROWSERS`.
     pub(super) fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let rate_limit = match set(variable("RATE_LIMIT")).as_deref() {
             None | Some("off") => None,
@@ -80,11 +76,11 @@ impl AccessConfig {
         Ok(Self { rate_limit, edge_secret, client_address, page_keys })
     }
 
-    /// Refuses a full key that a web page uses: browsers send `Origin` with what pages ask of other sites, and with
-    /// all that changes something.
+    /// Refuses a full key in a request of a web page, unless the configuration allows it. Browsers send `Origin` with
+    /// cross-origin requests and with all that may write.
     ///
     /// # Errors
-    /// `permission_denied`.
+    /// `permission_denied`: the request has an `Origin` and a full key.
     pub fn check_page(&self, origin: Option<&str>, access: Access) -> Result<(), Problem> {
         if origin.is_none() || access == Access::Read || self.page_keys == PageKeys::Any {
             return Ok(());

@@ -1,9 +1,8 @@
-//! The variable `ORIGINS`: the servers that requests are forwarded to, and the regions that each is near to.
+//! Parses `ORIGINS`: the servers to which requests are forwarded, and the regions near each.
 
 use super::ConfigError;
 use shared::limits::ORIGINS_MAX_COUNT;
 
-/// A server that requests are forwarded to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     url: String,
@@ -11,25 +10,25 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Scheme, host and port, without a path or a trailing slash.
+    /// Returns scheme, host and port, without a path or a trailing slash.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where its callers are to be, if that was said.
+    /// Returns the regions whose clients prefer this origin; empty without `near`.
     #[must_use]
     pub fn near(&self) -> &[Region] {
         &self.near
     }
 }
 
-/// A continent or a country by its code of two characters, in upper case: `EU`, `DE`, `T1`.
+/// A continent or country as its code of two characters, in upper case: `EU`, `DE`, `T1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region([u8; 2]);
 
 impl Region {
-    /// The region of a code, in any case.
+    /// Parses a code in any case; `None` unless it has two ASCII letters or digits.
     #[must_use]
     pub fn parse(code: &str) -> Option<Self> {
         let code: [u8; 2] = code.as_bytes().try_into().ok()?;
@@ -37,14 +36,13 @@ impl Region {
         code.iter().all(u8::is_ascii_alphanumeric).then_some(Self(code))
     }
 
-    /// Its code.
     #[must_use]
     pub fn code(self) -> [char; 2] {
         self.0.map(char::from)
     }
 }
 
-/// Reads `https://host[:port][;near=EU|AF],…`.
+/// Parses `https://host[:port][;near=EU|AF],…`.
 pub(super) fn parse(text: &str) -> Result<Vec<Origin>, ConfigError> {
     let mut origins: Vec<Origin> = Vec::new();
     for (index, entry) in text.split(',').enumerate() {
@@ -53,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Origin>, ConfigError> {
             return Err(ConfigError::TooManyOrigins);
         }
         let origin = parse_one(entry.trim()).ok_or(ConfigError::Origin(number))?;
-        // Asked again after it failed, it would fail again.
+        // Retrying at the same origin would fail again.
         let is_there = |other: &Origin| other.url.eq_ignore_ascii_case(&origin.url);
         if origins.iter().any(is_there) {
             return Err(ConfigError::OriginTwice(number));
@@ -70,7 +68,7 @@ fn parse_one(entry: &str) -> Option<Origin> {
     };
     let url = url.strip_suffix('/').unwrap_or(url);
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
-    // Callers' paths are appended to it, and an `@` would send them, keys and all, somewhere else.
+    // Clients' paths are appended to the URL, and an `@` would send requests, keys included, to another host.
     let is_host = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b));
     if !is_host {
         return None;

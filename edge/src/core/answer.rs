@@ -1,5 +1,4 @@
-//! Answers that the edge makes itself. The headers that every answer has (request id, timing, cross-origin) are added
-//! where an answer leaves.
+//! Responses that the edge builds itself. The common headers (request id, timing, CORS) are added later.
 
 use super::headers::{Change, Headers};
 use shared::cors::CorsOrigins;
@@ -8,31 +7,29 @@ use shared::request_id::RequestId;
 use shared::security;
 use std::borrow::Cow;
 
-/// Status, headers and body of an answer. The body of a cached answer is added by the host.
+/// A response. The host adds the body of a cached response.
 #[derive(Debug)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
     headers: Vec<(&'static str, Cow<'static, str>)>,
-    /// The body, if the edge wrote it.
+    /// Empty for a cached response.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// An answer of that status without a body, with the headers that the origin's answers have for security.
+    /// Creates a response without a body, with the security headers of the origin's responses.
     #[must_use]
     pub fn new(status: u16) -> Self {
         let headers = security::HEADERS.map(|(name, value)| (name, Cow::Borrowed(value)));
         Self { status, headers: headers.into_iter().collect(), body: Vec::new() }
     }
 
-    /// An answer of that status with no header at all.
+    /// Creates a response without headers or body.
     #[must_use]
     pub fn bare(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    /// An answer with a JSON body.
     #[must_use]
     pub fn json(status: u16, body: Vec<u8>) -> Self {
         let mut answer = Self::new(status).with("content-type", "application/json");
@@ -40,7 +37,6 @@ impl Answer {
         answer
     }
 
-    /// The envelope of a problem.
     #[must_use]
     pub fn problem(problem: &Problem, request_id: &RequestId) -> Self {
         let answer = Self::json(problem.status(), problem.to_json(request_id.as_str()));
@@ -48,28 +44,25 @@ impl Answer {
         headers.fold(answer, |answer, (name, value)| answer.with(name, value.into_owned()))
     }
 
-    /// The answer to a browser's preflight.
     #[must_use]
     pub fn preflight(cors: &CorsOrigins) -> Self {
         let headers = cors.preflight_headers();
         headers.fold(Self::new(204), |answer, (name, value)| answer.with(name, value))
     }
 
-    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// Adds those of these headers that another answer has.
+    /// Copies the headers with these names, if present.
     #[must_use]
     pub fn with_those(self, from: &Headers, names: &[&'static str]) -> Self {
         let pairs = names.iter().filter_map(|name| Some((*name, from.get(name)?.to_owned())));
         pairs.fold(self, |answer, (name, value)| answer.with(name, value))
     }
 
-    /// Changes its headers.
     pub fn apply(&mut self, changes: Vec<Change>) {
         for change in changes {
             let (Change::Set(name, _) | Change::Append(name, _) | Change::Delete(name)) = &change;
@@ -88,13 +81,11 @@ impl Answer {
         }
     }
 
-    /// Returns a header's value.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers().find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// Returns the names and values of its headers.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.headers.iter().map(|(name, value)| (*name, value.as_ref()))
     }

@@ -1,11 +1,11 @@
-//! The edge's cache of public files and of reads: what an isolate knows of its entries, and which of them count.
+//! The edge's cache of public files and of reads: which entries a request accepts, and what the isolate knows about
+//! them. Must not know the platform's cache or a clock.
 //!
-//! An entry holds an origin's answer and the time when that origin was asked. A request accepts an entry up to an age; for an
-//! older entry the origin is asked again. An entry from before its file was purged, or before a folder of the file's project
-//! became private, doesn't count. Of the requests that need the same answer, one asks the origin.
+//! An entry holds an origin's response and the time when the origin was asked. Entries that are too old for a request
+//! are revalidated. Invalid are entries from before a purge of their file, or from before a folder of its project
+//! became private. Of concurrent requests for an entry, one asks the origin.
 //!
-//! Files and reads differ in data only: a [`Lookup`] says which entry a request accepts, how old, and how it is stored.
-//! Knows neither the platform's cache nor a clock.
+//! Files and reads share this code: a [`Lookup`] holds what differs.
 
 mod accepted_age;
 mod entry;
@@ -34,43 +34,42 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The header of an entry with the millisecond since 1970 in which its origin was asked. Stays here.
+/// Header of an entry: when its origin was asked, in milliseconds since 1970. Not sent to clients.
 pub const ASKED_AT: &str = "selkie-asked-at";
 
-/// How long a revalidation may take. Without an answer in that time an expired file is served unconfirmed.
+/// Timeout of a revalidation. Afterwards, an expired file is served unconfirmed.
 pub const REVALIDATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Milliseconds for which a key that the origin accepted gets cached reads: so much later than at the origin a revocation
-/// takes effect here.
+/// Milliseconds for which a key that the origin accepted gets cached reads. Revoking a key takes effect here that much
+/// later.
 const ACCEPTED_MS: u64 = 60_000;
 
-/// Milliseconds after a purge for which an origin's answer is not stored: another origin than the one that changed the file
-/// may serve it as before for two seconds more.
+/// Milliseconds after a purge for which responses are not stored: another origin may serve the old file for two seconds
+/// more.
 const PURGE_GRACE_MS: u64 = 5_000;
 
-/// The host of cache keys, which are URLs: nobody can request one of this host.
+/// The host of cache keys, which are URLs. Clients can't request it.
 const CACHE_HOST: &str = "https://selkie-cache.invalid/";
 
-/// The `Cache-Control` of a project's private mark: entries from before it never count again.
+/// `Cache-Control` of a project's private mark, which must outlive all entries from before it.
 const PRIVATE_MARK_LIFETIME: &str = "max-age=31536000";
 
-/// What an isolate knows of the cache.
+/// An isolate's state of the cache.
 #[derive(Debug)]
 pub struct Cache {
-    /// Workers of one zone share a cache; only the keys tell their installations apart.
+    /// The fingerprint of the public keys. Part of each cache key, since workers of a zone share a cache.
     installation: Fingerprint,
     file_age: AcceptedAge,
     read_max_seconds: u32,
-    /// The keys that the origin accepted.
+    /// When the origin last accepted each key.
     accepted: RefCell<Recent<Uuid>>,
-    /// The versions that the origin confirmed since they were stored.
+    /// When the origin last confirmed each version.
     confirmed: RefCell<Recent<Fingerprint>>,
-    /// The files that were purged.
+    /// When each file was purged.
     purged: RefCell<Recent<KeptName>>,
     single_flight: Rc<RefCell<SingleFlight>>,
 }
 
-/// What a cache key names.
 #[derive(Hash)]
 enum Named<'a, T> {
     File(&'a KeptName, Rendition),
@@ -79,7 +78,6 @@ enum Named<'a, T> {
 }
 
 impl Cache {
-    /// Creates what an isolate knows at first: nothing.
     pub(super) fn new(config: &Config) -> Self {
         let file_seconds = u32::try_from(config.media_revalidate_seconds).unwrap_or(u32::MAX);
         Self {
@@ -105,26 +103,27 @@ impl Cache {
         url(self.key(&Named::<()>::PrivateMark(project)))
     }
 
-    /// Records that the files of a name are others now, and returns the URLs of their entries, which must be removed.
+    /// Records the purge of a name. Returns the URLs of its entries, which the host must remove.
     pub fn purge(&self, name: KeptName, now_ms: u64) -> [String; 2] {
         let urls = [Rendition::Original, Rendition::Thumbnail].map(|rendition| url(self.file_key(&name, rendition)));
         self.purged.borrow_mut().insert(name, now_ms);
         urls
     }
 
-    /// Returns the URL and the head of the entry that says that a folder of a project became private now.
+    /// Returns the URL and the head of the entry that marks a folder of a project as made private now.
     #[must_use]
     pub fn private_mark(&self, project: &ProjectName, now_ms: u64) -> (String, Answer) {
         let mark = Answer::bare(200).with("cache-control", PRIVATE_MARK_LIFETIME).with(ASKED_AT, now_ms.to_string());
         (self.private_mark_url(project), mark)
     }
 
-    /// Records that the origin, asked at that time, confirmed the version.
+    /// Records that the origin, asked at `asked_ms`, confirmed the version.
     pub fn confirm(&self, lookup: &Lookup, asked_ms: u64) {
         self.confirmed.borrow_mut().insert(lookup.version, asked_ms);
     }
 
-    /// Records by an answer's status whether the origin, asked at that time, accepted a key, if there is one.
+    /// Records by a response's status whether the origin, asked at `asked_ms`, accepted the key. Does nothing without a
+    /// key.
     pub fn learn(&self, key_id: Option<Uuid>, status: u16, asked_ms: u64) {
         match (key_id, status) {
             (Some(key_id), 200..=399) => self.accepted.borrow_mut().insert(key_id, asked_ms),
@@ -133,8 +132,8 @@ impl Cache {
         }
     }
 
-    /// Whether a request may get cached answers. The edge knows nothing of revocation: the origin must have accepted the key
-    /// of a read within the last minute. Files need no key.
+    /// Returns whether a request may get cached responses: for a read, the origin must have accepted the key within the
+    /// last minute, since the edge can't see revocations; files need no key.
     #[must_use]
     pub fn is_accepted(&self, lookup: &Lookup, now_ms: u64) -> bool {
         lookup.key_id().is_none_or(|key_id| {
@@ -143,7 +142,7 @@ impl Cache {
         })
     }
 
-    /// Whether the isolate purged the file after, or shortly before, an origin was asked for it.
+    /// Returns whether the isolate purged the file after, or shortly before, an origin was asked for it.
     #[must_use]
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))
@@ -151,13 +150,13 @@ impl Cache {
 
     fn purged_ms(&self, lookup: &Lookup) -> Option<u64> {
         let purged = self.purged.borrow();
-        // A name that was evicted may be this one.
+        // Evicted purges may have been of this file.
         purged.last_ms(&lookup.file()?.name).or(purged.evicted_ms())
     }
 
-    /// Judges an entry by its headers, and those of its project's private mark. Returns the milliseconds since the origin last
-    /// spoke for the entry, and that age against what the request accepts; `None` if the entry is not of the version that is
-    /// looked up, or is expired and can't be revalidated.
+    /// Returns an entry's age in milliseconds since the origin gave or confirmed it, and whether the request accepts
+    /// that age. `None` if the entry has another version or no valid time, or is an expired read, which can't be
+    /// revalidated.
     #[must_use]
     pub fn judge(
         &self,
@@ -172,7 +171,7 @@ impl Cache {
         let made_private_ms = private_mark.and_then(asked_ms);
         let confirmed_ms = self.confirmed.borrow().last_ms(&lookup.version).unwrap_or_default();
         let asked_ms = asked_ms(entry)?.max(confirmed_ms);
-        // Clocks may differ: no age is negative.
+        // Clocks of machines differ, so the difference may be negative.
         let age_ms = now_ms.saturating_sub(asked_ms);
         let counts = counts(asked_ms, self.purged_ms(lookup).max(made_private_ms));
         let freshness = match lookup.accepted_age.judge(age_ms) {
@@ -186,13 +185,13 @@ impl Cache {
         Some((age_ms, freshness))
     }
 
-    /// Returns the moment before a lookup.
+    /// Returns the current moment, to be taken before a lookup and passed to [`Cache::join`].
     #[must_use]
     pub fn moment(&self) -> Moment {
         self.single_flight.borrow().moment()
     }
 
-    /// Decides which request asks the origin for what a lookup at that moment did not find.
+    /// Decides whether this request asks the origin for an entry that a lookup at `looked` did not find.
     #[must_use]
     pub fn join(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Flight {
         if self.is_purged(lookup, now_ms) {
@@ -202,14 +201,14 @@ impl Cache {
         SingleFlight::join(&self.single_flight, lookup.version, lookup.key_id(), accepted, looked, now_ms)
     }
 
-    /// Whether a request is still to be waited for.
+    /// Returns whether a leading request is in flight for which others wait.
     #[must_use]
     pub fn is_in_flight(&self, lookup: &Lookup, now_ms: u64) -> bool {
         self.single_flight.borrow().is_shared(lookup.version, now_ms)
     }
 }
 
-/// Whether an origin's answer from that time is younger than a purge, and the grace after it.
+/// Returns whether a response is younger than a purge and its grace period.
 fn counts(asked_ms: u64, purged_ms: Option<u64>) -> bool {
     purged_ms.is_none_or(|purged_ms| asked_ms >= purged_ms.saturating_add(PURGE_GRACE_MS))
 }

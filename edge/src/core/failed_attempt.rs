@@ -1,5 +1,5 @@
-//! An attempt to get an answer from an origin that failed: what it says of the origin's health, and whether the request
-//! may be sent to another origin. Which origin that is, [`origin_health`](super::origin_health) chooses.
+//! A failed attempt to get a response from an origin: what it says about the origin's health, and whether the request
+//! may be repeated. [`origin_health`](super::origin_health) chooses the next origin.
 
 use super::origin_answer::NoAnswer;
 use shared::error::{ErrorCode, Problem};
@@ -7,35 +7,31 @@ use shared::error::{ErrorCode, Problem};
 /// When a request may be sent to another origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// Whatever happened to the first attempt: executing the request twice does no harm.
+    /// After any failure of the origin: executing the request twice is safe.
     Always,
-    /// Only if the first origin certainly did not get the request.
+    /// Only if the first origin certainly did not receive the request.
     IfUnsent,
-    /// Never once it was sent: its body is streamed, so it is there once.
+    /// Never after it was sent, since its body is streamed.
     Never,
 }
 
-/// What made an attempt fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCause {
-    /// The origin is down, or not Selkie.
+    /// The origin is down, or the server is not Selkie.
     Origin,
-    /// The origin or the caller's request: the origin is down only if it fails a health check too.
+    /// The origin or the request: the origin counts as down only if it also fails a health check.
     Unclear,
-    /// The origin says that it can't reach its database: a readiness check decides.
+    /// The origin reported that it can't reach its database: a readiness check decides.
     Database,
-    /// The origin lives and was too slow.
+    /// The origin is alive and too slow.
     Slow,
 }
 
-/// An attempt that gave no answer to pass on.
 #[derive(Debug)]
 pub struct FailedAttempt {
-    /// The problem that the caller gets.
     pub problem: Problem,
-    /// What made it fail.
     pub cause: FailureCause,
-    /// Whether the origin certainly did not get the request.
+    /// Whether the origin certainly did not receive the request.
     pub is_unsent: bool,
     /// The runtime's error message, for the log.
     pub runtime_message: String,
@@ -48,13 +44,12 @@ impl FailedAttempt {
         Self::of(NoAnswer::Timeout.problem(), FailureCause::Origin)
     }
 
-    /// The origin lives, but did not answer in time.
     #[must_use]
     pub fn slow() -> Self {
         Self::of(NoAnswer::Timeout.problem(), FailureCause::Slow)
     }
 
-    /// There was no connection, or it broke.
+    /// The connection failed or broke.
     #[must_use]
     pub fn broken(cause: FailureCause, runtime_message: String) -> Self {
         Self { runtime_message, ..Self::of(NoAnswer::Unreachable.problem(), cause) }
@@ -66,24 +61,23 @@ impl FailedAttempt {
         Self { is_unsent: true, ..Self::of(NoAnswer::Unreachable.problem(), FailureCause::Origin) }
     }
 
-    /// The origin answered that it can't reach its database.
     #[must_use]
     pub fn without_database() -> Self {
         let problem = Problem::new(ErrorCode::DatabaseUnavailable, "The origin can't reach its database.");
         Self::of(problem, FailureCause::Database)
     }
 
-    /// An answer of that status that is not Selkie's own.
+    /// The response is not Selkie's.
     #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
-        // Cloudflare's own: it found no route to the origin, or could not connect. Not 522, which it also answers when an
-        // open connection falls silent.
+        // Statuses of Cloudflare: no route to the origin, or no connection. Not 522, which Cloudflare also sends when
+        // an open connection falls silent.
         let is_unsent = matches!(status, 521 | 523 | 525 | 526 | 530);
         let cause = match status {
             521..=523 | 525 | 526 | 530 => FailureCause::Origin,
-            // Cloudflare's own: the origin took the request, and took too long.
+            // Cloudflare's status for an origin that accepted the request and was too slow.
             524 => FailureCause::Slow,
-            // A proxy before the origin refuses requests that are malformed, too many or too slow.
+            // A proxy in front of the origin refuses requests that are malformed, too many or too slow.
             400.. => FailureCause::Unclear,
             _ => FailureCause::Origin,
         };
@@ -94,7 +88,7 @@ impl FailedAttempt {
         Self { problem, cause, is_unsent: false, runtime_message: String::new() }
     }
 
-    /// Whether the request may be sent to another origin.
+    /// Returns whether the request may be sent to another origin.
     #[must_use]
     pub fn may_be_repeated(&self, repeat: Repeat) -> bool {
         match repeat {
@@ -104,13 +98,13 @@ impl FailedAttempt {
         }
     }
 
-    /// Whether the caller's request is at fault, so that every origin would refuse it.
+    /// Returns whether the request itself is at fault, so that every origin would refuse it.
     #[must_use]
     pub fn is_of_caller(&self) -> bool {
         !self.problem.code().retryable()
     }
 
-    /// Returns the problem that the caller gets if no other origin is asked.
+    /// Returns the problem, with a hint if a write may have succeeded.
     #[must_use]
     pub fn problem(self, repeat: Repeat) -> Problem {
         if repeat == Repeat::Always || self.is_unsent || self.is_of_caller() {

@@ -1,4 +1,4 @@
-//! The decision about a request: answer, cached or forward.
+//! Decides whether the edge, the cache or an origin answers a request.
 
 use super::answer::Answer;
 use super::cache::{Cache, Cacheable};
@@ -20,34 +20,31 @@ use shared::request_log::RequestLog;
 use shared::upload::UploadLimits;
 use std::cell::{RefCell, RefMut};
 
-/// Verified tokens of one generation of the cache (two live): about 150 bytes each, so 0.6 MB at most
-/// of an isolate's 128.
+/// Verified tokens per generation of the cache, of which there are two: at about 150 bytes each, at most 0.6 of an
+/// isolate's 128 MB.
 const TOKEN_CACHE_CAPACITY: usize = 2_048;
 
-/// Who answers a request.
 #[derive(Debug)]
 pub enum Decision {
-    /// The edge answers.
     Answer(Answer),
-    /// The origin answers.
     Forward(BodyPlan),
-    /// The cache answers, or the origin. A body is read whole.
+    /// The cache or the origin answers. A body is read whole.
     Cached(Cacheable),
 }
 
-/// What of a request's body is forwarded.
 #[derive(Debug)]
 pub enum BodyPlan {
-    /// Nothing: the operation has none.
+    /// The operation has no body.
     Drop,
-    /// Everything, as it arrives and unchecked: uploads, long JSON, and JSON of unknown length. The origin checks it.
+    /// Forward the body as it arrives, unchecked: uploads, long JSON, and JSON of unknown length. The origin checks it.
     Stream,
-    /// Everything, after the shared parser accepted it.
+    /// Forward the body after the shared parser has accepted it.
     Check(Pending),
 }
 
 impl BodyPlan {
-    /// When the request may be sent to another origin. An `Idempotency-Key` reaches this point only where it counts.
+    /// Returns when the request may be sent to another origin. `admit` has refused an `Idempotency-Key` of operations
+    /// that don't support it.
     #[must_use]
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
         let is_harmless = match self {
@@ -59,7 +56,7 @@ impl BodyPlan {
     }
 }
 
-/// What an isolate remembers: its configuration, the keys that it verified lately, and the health of the origins.
+/// The state of an isolate: configuration, verified tokens, health of the origins, cache.
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
@@ -69,7 +66,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Creates a gateway with nothing verified and nothing known yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
@@ -78,28 +74,26 @@ impl Gateway {
         Self { cache: Cache::new(&config), config, tokens: RefCell::new(tokens), origins: RefCell::new(origins) }
     }
 
-    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Returns what the isolate knows of the cache.
     #[must_use]
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// Returns the health of the origins. The borrow must end before anything is awaited.
+    /// Returns the health of the origins. The borrow must end before any await.
     #[must_use]
     pub fn origins(&self) -> RefMut<'_, Origins> {
         self.origins.borrow_mut()
     }
 
-    /// Decides about a request; `now` is in seconds since 1970. What it learns goes to `log`.
+    /// Decides who answers a request, and sets route, action and key in `log`. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// Whatever the shared parsers, the key and the policy refuse, and `body_too_large`.
+    /// The refusal of the shared parsers, of the key or of the policy; `body_too_large`.
     pub fn decide(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {
         let requested_method = request.access_control_request_method.as_deref();
         if is_preflight(&request.method, request.origin.as_deref(), requested_method) {
@@ -126,7 +120,7 @@ impl Gateway {
                 {
                     self.check_page(request, log.caller(principal))?;
                 }
-                // The origin knows whether the file exists, and who may have it.
+                // Only the origin knows whether the file exists and who may read it.
                 let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
                 Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::Cached))
             }
@@ -139,7 +133,7 @@ impl Gateway {
         self.tokens.borrow_mut().verify(authorization, now)
     }
 
-    /// Checks that a verified key may be used from the web page that uses it, if one does.
+    /// Checks that the key may be used by web pages, if a web page sent the request.
     fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
         let origin = request.origin.as_deref();
         self.config.access.check_page(origin, principal.access())
@@ -153,7 +147,7 @@ impl Gateway {
             self.check_page(request, principal)?;
             Ok(principal.clone())
         });
-        // Authentication does not wait here, so that the answer is there at once.
+        // Authentication at the edge does not wait, so the future is ready at once.
         let admitted = admitted
             .now_or_never()
             .ok_or_else(|| Problem::internal("The request could not be judged.", "admission waits"))?;

@@ -1,5 +1,5 @@
-//! The heads of requests and answers as the host read them (names in lower case, and values), and the headers that the edge
-//! changes between the client and the origin.
+//! Heads of requests and responses as the host reads them, and the headers that the edge changes between the client and
+//! the origin.
 
 use super::incoming_request::{IncomingRequest, scheme_and_host, split_url};
 use super::request_log::Outcome;
@@ -13,17 +13,16 @@ use shared::request_id;
 use shared::security::{self, EDGE_SECRET_HEADER};
 use std::borrow::Cow;
 
-/// The headers of a request or an answer: lines of a name, a comma and a value. No name holds a comma, and no value a line
-/// end.
+/// Headers as lines of a lower-case name, a comma and a value. Names contain no comma, values no line end.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
     text: String,
-    /// Where each line, its name and the line itself end.
+    /// The ends of the name and of the line, for each line.
     ends: Vec<(usize, usize)>,
 }
 
 impl Headers {
-    /// Parses what the host read.
+    /// Parses `name,value` lines.
     #[must_use]
     pub fn parse(text: String) -> Self {
         let mut ends = Vec::with_capacity(32);
@@ -38,7 +37,6 @@ impl Headers {
         Self { text, ends }
     }
 
-    /// Returns the names and values, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| end + 1));
         starts.zip(&self.ends).map(|(start, (name, end))| {
@@ -47,10 +45,10 @@ impl Headers {
         })
     }
 
-    /// Returns the value of a header, named in lower case.
+    /// Returns a header's value. `name` must be in lower case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        // Some forty calls a request: bytes need no look at character boundaries.
+        // Compares bytes, which need no checks of character boundaries: a request makes some forty calls.
         let (text, name) = (self.text.as_bytes(), name.as_bytes());
         let mut start = 0;
         for (name_end, end) in &self.ends {
@@ -70,21 +68,18 @@ impl<'a, 'b> FromIterator<(&'a str, &'b str)> for Headers {
     }
 }
 
-/// A request's head.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// The method, in upper case.
+    /// In upper case.
     pub method: String,
-    /// The serialised URL.
     pub url: String,
-    /// Whether there is a body, however long.
+    /// Whether there is a body, which may be empty.
     pub has_body: bool,
-    /// The headers.
     pub headers: Headers,
 }
 
 impl Head {
-    /// Checks for what no request may hold, and for what the origin's HTTP parser would refuse.
+    /// Checks the URL and the headers, also for what the origin's HTTP parser would refuse.
     ///
     /// # Errors
     /// Those of [`request::check_url`] and [`request::check_headers`]; `invalid_body` for a body with both
@@ -100,23 +95,21 @@ impl Head {
         if !is_ambiguous {
             return Ok(());
         }
-        // Other servers on the way may obey the other header (RFC 9112, 6.1).
+        // Servers in between may obey either header (RFC 9112, 6.1).
         Err(Problem::new(ErrorCode::InvalidBody, "The request has both Content-Length and Transfer-Encoding.")
             .with_hint("Send one of them."))
     }
 }
 
-/// Tells the origin the caller's address.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Tells the origin the host that the caller asked, which the URLs in its answers begin with.
+/// The host of the client's URL, with which URLs in responses begin.
 const FORWARDED_HOST: &str = "x-forwarded-host";
 
-/// Tells the origin the scheme of the caller's URL.
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
-/// Request headers that are not forwarded as they came: those of the connection (RFC 9110, 7.6.1), those that the host
-/// writes, and those by which a caller could pass for another one.
+/// Request headers that are not forwarded unchanged: those of the connection (RFC 9110, 7.6.1), those that the host
+/// writes, and those by which a client could impersonate another.
 pub const NOT_FORWARDED: [&str; 21] = [
     "accept-encoding",
     "connection",
@@ -141,12 +134,12 @@ pub const NOT_FORWARDED: [&str; 21] = [
     EDGE_SECRET_HEADER,
 ];
 
-/// Answer headers that are not passed on. The runtime has removed the others of the connection; Selkie's origin names
-/// none in `Connection`. Which web origins may read an answer, the edge says itself.
+/// Response headers that are not passed on. The runtime has removed the others of the connection, and Selkie's origin
+/// names none in `Connection`. The edge sets the CORS headers itself.
 pub const NOT_ANSWERED: [&str; 4] =
     ["access-control-allow-origin", "access-control-expose-headers", "proxy-authenticate", "proxy-connection"];
 
-/// Headers that a request is decided by at both hosts: `Connection` can't remove them, or the two hosts would decide about
+/// Headers on which both hosts' decisions depend: `Connection` can't remove them, or the hosts would decide on
 /// different requests. A sender may not name end-to-end headers there anyway (RFC 9110, 7.6.1).
 const END_TO_END: [&str; 17] = [
     "accept",
@@ -168,11 +161,10 @@ const END_TO_END: [&str; 17] = [
     "tracestate",
 ];
 
-/// The headers of a request to an origin.
 pub type RequestHeaders<'a> = Vec<(&'a str, &'a str)>;
 
-/// Returns the headers that a request has on its way to an origin. `seen_address` is the caller's address, with its port,
-/// where the runtime knows it; the header that the configuration trusts has precedence.
+/// Returns the headers of the request to an origin. `seen_address` is the client's address, with its port, from the
+/// runtime; the header that the configuration trusts has precedence.
 #[must_use]
 pub fn forwarded<'a>(
     head: &'a Head,
@@ -199,7 +191,7 @@ pub fn forwarded<'a>(
     headers
 }
 
-/// The headers that tell an origin who sends the request.
+/// Returns the headers that identify the client, the edge and the request.
 fn about_caller<'a>(
     head: &'a Head,
     request: &'a IncomingRequest,
@@ -223,19 +215,17 @@ fn about_caller<'a>(
     .filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// One change of an answer's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The header has this value only.
+    /// Replaces the header.
     Set(&'static str, Cow<'static, str>),
-    /// The header has this value too.
+    /// Adds a value to the header.
     Append(&'static str, Cow<'static, str>),
-    /// The header is removed.
     Delete(&'static str),
 }
 
-/// Returns the changes to the headers of an answer on its way to the caller. What already is as it should be is left: each
-/// change is a call of the runtime.
+/// Returns the changes to a response's headers. Leaves out headers that are already right, since each change is a call
+/// of the runtime.
 #[must_use]
 pub fn answer_changes(
     headers: &Headers,
@@ -266,7 +256,7 @@ pub fn answer_changes(
         set(name, value);
     }
     let vary = cors_headers.iter().filter(|(name, _)| *name == "vary");
-    // The answer may depend on more.
+    // The response may depend on more headers.
     let vary = vary.filter(|(_, value)| !lists(headers.get("vary"), value));
     changes.extend(vary.map(|(name, value)| Change::Append(name, (*value).to_owned().into())));
     let timing = server_timing(outcome.total_ms, outcome.origin_ms);
@@ -274,7 +264,7 @@ pub fn answer_changes(
     changes
 }
 
-/// Whether `Connection` may remove a header.
+/// Returns whether `Connection` may remove this header.
 #[must_use]
 pub fn may_be_of_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -282,22 +272,23 @@ pub fn may_be_of_connection(name: &str) -> bool {
     !is_of_tus && !END_TO_END.contains(&name.as_str())
 }
 
-/// An address without its port: `127.0.0.1:80`, `[::1]:80`.
+/// Removes the port from an address such as `127.0.0.1:80` or `[::1]:80`.
 pub(super) fn without_port(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// Whether a header that is a list has an item already.
+/// Returns whether a header's comma-separated list contains an item.
 pub(super) fn lists(header: Option<&str>, item: &str) -> bool {
     let mut items = header.unwrap_or_default().split(',').map(str::trim);
     items.any(|listed| listed.eq_ignore_ascii_case(item))
 }
 
-/// The edge's part of `Server-Timing`, in milliseconds: its own work, and the wait for the origin's head if it was asked.
+/// Returns the edge's part of `Server-Timing`, in milliseconds: its own work, and the wait for the origin's head if one
+/// was asked.
 #[must_use]
 pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
-    // The runtime's clock has whole milliseconds, and code that formats fractions takes some kilobytes.
+    // Whole milliseconds, since the runtime's clock has no finer ones.
     let whole = |ms: f64| ms.max(0.0) as u32;
     match origin_ms {
         Some(origin) => format!("edge;dur={}, upstream;dur={}", whole(total_ms - origin), whole(origin)),

@@ -1,4 +1,4 @@
-//! An incoming request as far as it is decided about: the parts of its head, and the length of its body.
+//! The parts of a request's head on which decisions depend, and the length of its body.
 
 use super::headers::Head;
 use shared::operation::tus;
@@ -17,17 +17,17 @@ const TUS_HEADERS: [&str; 8] = [
     "x-http-method-override",
 ];
 
-/// How long a request's body is, before it is read.
+/// The length of a body before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// This many bytes; 0 without a body.
+    /// Bytes; 0 without a body.
     Known(u64),
-    /// It ends when it ends (chunked).
+    /// Chunked, or without a valid length.
     Unknown,
 }
 
 impl BodyLength {
-    /// The length that a `Content-Length` header announces.
+    /// Parses `Content-Length`.
     #[must_use]
     pub fn announced(content_length: Option<&str>) -> Self {
         match content_length.map(str::parse) {
@@ -37,47 +37,34 @@ impl BodyLength {
     }
 }
 
-/// The parts of a request's head that decide about it.
 #[derive(Clone, Debug)]
 pub struct IncomingRequest {
-    /// The method, in upper case.
+    /// In upper case.
     pub method: String,
-    /// Whether it came by https, as far as the runtime knows.
     pub is_https: bool,
-    /// The path, percent-encoded.
+    /// Percent-encoded, with dot segments resolved.
     pub path: String,
-    /// The query without its `?`, percent-encoded.
+    /// Without its `?`, percent-encoded.
     pub query: Option<String>,
-    /// `Authorization`.
     pub authorization: Option<String>,
-    /// `Content-Type`.
     pub content_type: Option<String>,
-    /// `Content-Encoding`.
     pub content_encoding: Option<String>,
-    /// `Accept`.
     pub accept: Option<String>,
-    /// `Cache-Control`.
     pub cache_control: Option<String>,
-    /// `Idempotency-Key`.
     pub idempotency_key: Option<String>,
-    /// `If-Match`.
     pub if_match: Option<String>,
-    /// `If-None-Match`.
     pub if_none_match: Option<String>,
-    /// The headers of resumable uploads by name, if the path is one of theirs.
+    /// The headers of resumable uploads; empty at other paths.
     pub tus: Vec<(&'static str, String)>,
-    /// `Origin`.
     pub origin: Option<String>,
-    /// `Access-Control-Request-Method`.
     pub access_control_request_method: Option<String>,
-    /// The body's length.
     pub body: BodyLength,
-    /// The caller's own id if it was well-formed, else a new one.
+    /// The client's id if it is well-formed, else a new one.
     pub request_id: RequestId,
 }
 
 impl IncomingRequest {
-    /// Reads a request's head. `new_id` makes an id for a request without a usable one.
+    /// Parses a request's head. `new_id` generates an id if the request has no valid one.
     ///
     /// # Errors
     /// Those of `new_id`.
@@ -117,7 +104,7 @@ impl IncomingRequest {
         })
     }
 
-    /// Whether the answer may name files whose cached copies are to be purged.
+    /// Returns whether the response may name files whose cache entries must be purged.
     #[must_use]
     pub fn may_change_media(&self) -> bool {
         const MEDIA: &str = "/api/v1/media";
@@ -139,7 +126,7 @@ impl IncomingRequest {
         }
     }
 
-    /// The address to forward to. `base` has no path.
+    /// Returns the URL to forward to. `base` has no path.
     #[must_use]
     pub fn target(&self, base: &str) -> String {
         match &self.query {
@@ -149,14 +136,15 @@ impl IncomingRequest {
     }
 }
 
-/// The scheme and the host (with its port) of a serialised URL, as the runtime gives it: without a name or a password.
+/// Returns scheme and host (with port) of a URL as the runtime serialises it, without user name or password; `None`
+/// without both.
 pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next()?;
     (!host.is_empty()).then_some((scheme, host))
 }
 
-/// Splits a serialised URL into its path and query, both as they are.
+/// Splits a serialised URL into path and query, without decoding either. An empty path becomes `/`.
 pub(super) fn split_url(url: &str) -> (&str, Option<&str>) {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let rest = url[after_scheme..].find(['/', '?', '#']).map_or("", |at| &url[after_scheme + at..]);

@@ -1,35 +1,32 @@
-//! Which answers from an origin's address are Selkie's own: those are passed on. Anything else (a proxy's error page, a
-//! parked domain, silence) becomes a problem in the envelope.
+//! Decides whether a response from an origin's address is Selkie's, and so is passed on. Anything else (a proxy's error
+//! page, a parked domain, silence) becomes a problem.
 
 use shared::error::{ErrorCode, Problem, UNAVAILABLE_DATABASE};
 use shared::media::FilePath;
 use shared::operation::tus;
 use shared::request_id::RequestId;
 
-/// The head of an answer from the origin's address.
+/// The head of a response from an origin's address.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginHead<'a> {
-    /// The HTTP status.
     pub status: u16,
-    /// `Content-Type`.
     pub content_type: Option<&'a str>,
-    /// `X-Request-Id`.
     pub request_id: Option<&'a str>,
 }
 
-/// What a successful answer may consist of.
+/// The expected body of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// JSON, CSV or NDJSON.
     Interface,
-    /// Any type: a caller's file, whole or in part.
+    /// Any type: a media file, whole or in part.
     File,
-    /// No body: the answers of resumable uploads consist of headers.
+    /// No body: responses of resumable uploads.
     Headers,
 }
 
 impl Form {
-    /// Returns the form of the answers at a path.
+    /// Returns the form of responses at a path.
     #[must_use]
     pub fn at(path: &str) -> Self {
         if path.starts_with(FilePath::PREFIX) {
@@ -42,17 +39,14 @@ impl Form {
     }
 }
 
-/// Why an origin gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// There was no connection, or it broke.
+    /// The connection failed or broke.
     Unreachable,
-    /// The time for it was over.
     Timeout,
 }
 
 impl NoAnswer {
-    /// Returns the problem that the caller gets.
     #[must_use]
     pub fn problem(self) -> Problem {
         match self {
@@ -65,15 +59,15 @@ impl NoAnswer {
     }
 }
 
-/// The media types of successful answers of the interface.
 const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
 
-/// Checks that an answer is Selkie's own, where a successful one has this form.
+/// Checks that a response is Selkie's: it repeats the request id `sent`, and its status and media type match `form`.
 ///
 /// # Errors
-/// `bad_origin_answer`, or what Cloudflare's own statuses (520 to 530) say about the origin.
+/// `bad_origin_answer`; `origin_unreachable` or `origin_timeout` for statuses of Cloudflare that say so; the refusal of
+/// an HTTP server in between.
 pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), Problem> {
-    // Selkie's origin repeats the id in every answer; another server does not.
+    // Selkie's origin repeats the request id in every response; other servers don't.
     let is_ours = head.request_id == Some(sent.as_str());
     let essence = head.content_type.and_then(|value| value.split(';').next()).map_or("", str::trim);
     let is_any = |types: &[&str]| types.iter().any(|known| essence.eq_ignore_ascii_case(known));
@@ -94,8 +88,8 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
     }
 }
 
-/// The problem of an answer that is not Selkie's. An HTTP parser or a proxy that refuses the form or the size of a request
-/// says that the caller is at fault: the same request never succeeds.
+/// Returns the problem of a response that is not Selkie's. A parser or proxy that refuses the request's form or size
+/// means that the same request never succeeds, so that is the client's error.
 fn foreign(status: u16) -> Problem {
     let code = match status {
         400 => ErrorCode::InvalidRequest,
@@ -110,7 +104,7 @@ fn foreign(status: u16) -> Problem {
     Problem::new(code, format!("The HTTP server before the origin refused the request (status {status})."))
 }
 
-/// Whether the value of an answer's [`UNAVAILABLE_HEADER`](shared::error::UNAVAILABLE_HEADER) says that the origin can't
+/// Returns whether a response's [`UNAVAILABLE_HEADER`](shared::error::UNAVAILABLE_HEADER) says that the origin can't
 /// reach its database.
 #[must_use]
 pub fn lacks_database(unavailable: Option<&str>) -> bool {

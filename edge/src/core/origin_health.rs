@@ -1,52 +1,50 @@
-//! Which origin a request goes to, by the health of each and by the region of the caller.
+//! Chooses the origin of a request by health and by the client's region. Each isolate learns separately.
 //!
-//! Knows no clock (`now` is in milliseconds since 1970) and not how an origin is asked. Each isolate learns by itself.
+//! Must not know a clock (`now` is in milliseconds since 1970) or how origins are requested.
 
 use crate::config::{Origin, Region};
 use shared::error::{ErrorCode, Problem};
 use std::fmt::Write as _;
 
-/// The back-off after an origin's first failure, in milliseconds: a restart takes a few of them.
+/// Back-off after the first failure, in milliseconds: a restart takes a few of them.
 const BACK_OFF_MIN_MS: u64 = 1_000;
 
-/// The longest back-off, in milliseconds: an origin that is back is soon asked again.
+/// Longest back-off, in milliseconds: a recovered origin is soon used again.
 const BACK_OFF_MAX_MS: u64 = 30_000;
 
-/// The longest back-off from an origin without its database, in milliseconds. Shorter than for an origin that is down:
-/// origins often share a database, and then no other origin can help.
+/// Longest back-off from an origin without its database, in milliseconds. Shorter than for an origin that is down,
+/// since origins often share a database, and then no other one can help.
 const DATABASE_BACK_OFF_MAX_MS: u64 = 4_000;
 
-/// Milliseconds for which an origin that answered counts as alive before a request that can't be repeated. Short beside the
-/// hours between two failures, long beside the pause between two writes of one caller.
+/// Milliseconds after a response for which an origin needs no health check before a request that can't be repeated.
+/// Short compared with the time between failures, long compared with that between a client's writes.
 const SEEN_COUNTS_MS: u64 = 5_000;
 
-/// The path of the health check: an origin answers there if it lives.
+/// The path at which an origin answers if it is alive.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// The path of the readiness check: an origin answers there whether it can reach its database.
+/// The path at which an origin answers whether it can reach its database.
 pub const READINESS_PATH: &str = "/readyz";
 
-/// What an isolate knows of its origins.
+/// The origins and their health, as this isolate has observed it.
 #[derive(Debug)]
 pub struct Origins {
     list: Vec<(Origin, Health)>,
     silence_max_ms: u64,
 }
 
-/// What one origin did lately.
 #[derive(Clone, Debug, Default)]
 struct Health {
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
     failed_at: u64,
-    /// Whether the last failure was that of its database alone.
+    /// Whether the last failure was that of the database alone.
     lacks_database: bool,
-    /// Until then it is not asked.
     back_off_until: u64,
-    /// Until then one request finds out whether it is back, and others go elsewhere. A time and not a flag: nobody would
-    /// reset the flag of a request whose client disconnected.
+    /// Until then, one trial request finds out whether the origin is back, and others go elsewhere. A time rather than
+    /// a flag, which would stay set if the trial's client disconnected.
     tried_until: u64,
-    /// When it last answered anything; 0 if never.
+    /// When it last answered; 0 if never.
     seen_at: u64,
 }
 
@@ -56,7 +54,6 @@ impl Health {
     }
 }
 
-/// An origin that was chosen for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     index: usize,
@@ -65,25 +62,24 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// Its number in the list, counted from 1: what the log and `/healthz` call it.
+    /// Returns the origin's number in the list, counted from 1, as in the log and at `/healthz`.
     #[must_use]
     pub fn number(self) -> usize {
         self.index + 1
     }
 
-    /// Whether it failed the last time, so that this request finds out whether it is back.
+    /// Returns whether the origin failed last time, so that this request is a trial.
     #[must_use]
     pub fn is_trial(self) -> bool {
         self.is_trial
     }
 }
 
-/// The origins that failed to answer a request.
+/// The origins that one request has tried, as a bit set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tried(u32);
 
 impl Tried {
-    /// Adds one.
     pub fn add(&mut self, pick: Pick) {
         self.0 |= 1 << pick.index;
     }
@@ -93,38 +89,38 @@ impl Tried {
     }
 }
 
-/// A caller's continent and country, as far as known.
+/// A client's continent and country, each `None` if unknown.
 pub type CallerLocation = [Option<Region>; 2];
 
 impl Origins {
-    /// Creates a list of origins of which nothing is known yet. A trial of an origin that failed takes `silence_max_ms`.
+    /// Creates the list with unknown health. A trial may take `silence_max_ms`.
     #[must_use]
     pub fn new(list: Vec<Origin>, silence_max_ms: u64) -> Self {
         let list = list.into_iter().map(|origin| (origin, Health::default()));
         Self { list: list.collect(), silence_max_ms }
     }
 
-    /// Whether there is but one.
+    /// Returns whether there is only one origin.
     #[must_use]
     pub fn is_one(&self) -> bool {
         self.list.len() == 1
     }
 
-    /// Whether it makes a difference where a caller is.
+    /// Returns whether any origin has regions.
     #[must_use]
     pub fn have_regions(&self) -> bool {
         self.list.iter().any(|(origin, _)| !origin.near().is_empty())
     }
 
-    /// The address of the one chosen, without a path.
+    /// Returns the origin's URL, without a path.
     #[must_use]
     pub fn url(&self, pick: Pick) -> &str {
         self.list.get(pick.index).map_or("", |(origin, _)| origin.url())
     }
 
-    /// Chooses an origin for a request that those of `tried` failed to answer: of all that are not backed off from, the
-    /// first near one, else the first. An origin that failed and may be back gets one request at a time; further requests
-    /// go there only if there is no other. None if all were tried or are backed off from.
+    /// Chooses an untried origin that is not backed off from: the first near one, else the first. An origin that failed
+    /// gets one trial at a time, and further requests only if there is no other. `None` if all were tried or are backed
+    /// off from.
     pub fn choose(&mut self, tried: Tried, location: CallerLocation, now: u64) -> Option<Pick> {
         let is_near = |origin: &Origin| {
             let mut near = origin.near().iter();
@@ -145,7 +141,7 @@ impl Origins {
         Some(Pick { index, picked_at: now, is_trial })
     }
 
-    /// Whether the origin answered so lately that it needs no health check.
+    /// Returns whether the origin answered so lately that it needs no health check.
     #[must_use]
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {
         let seen = |seen_at: u64| seen_at > 0 && now < seen_at + SEEN_COUNTS_MS;
@@ -153,28 +149,28 @@ impl Origins {
         health.is_some_and(|health| seen(health.seen_at) && health.failed_at <= health.seen_at)
     }
 
-    /// Whether the origin answered anything while this request waited for it.
+    /// Returns whether the origin answered anything since it was chosen for this request.
     #[must_use]
     pub fn is_seen_since(&self, pick: Pick) -> bool {
         let health = self.list.get(pick.index).map(|(_, health)| health);
         health.is_some_and(|health| health.seen_at > pick.picked_at)
     }
 
-    /// Records that the origin passed a health check; whether it answers as it should is not known yet.
+    /// Records that the origin passed a health check. Its failures still count until it answers a request.
     pub fn lives(&mut self, pick: Pick, now: u64) {
         if let Some(health) = self.health(pick.index) {
             health.seen_at = now;
         }
     }
 
-    /// Records that the origin answered as it should.
+    /// Records that the origin answered a request correctly, which resets its failures.
     pub fn answered(&mut self, pick: Pick, now: u64) {
         if let Some(health) = self.health(pick.index) {
             *health = Health { seen_at: now, ..Health::default() };
         }
     }
 
-    /// Records that the origin failed. Of requests that were in flight together the first counts.
+    /// Records a failure. Of requests that were in flight together, only the first failure counts.
     pub fn failed(&mut self, pick: Pick, now: u64) {
         self.back_off(pick, now, BACK_OFF_MAX_MS);
         if let Some(health) = self.health(pick.index) {
@@ -182,7 +178,7 @@ impl Origins {
         }
     }
 
-    /// Records that the origin can't reach its database. Counts like a failure.
+    /// Records a failure of the origin to reach its database.
     pub fn lost_database(&mut self, pick: Pick, now: u64) {
         self.back_off(pick, now, DATABASE_BACK_OFF_MAX_MS);
         if let Some(health) = self.health(pick.index) {
@@ -190,7 +186,7 @@ impl Origins {
         }
     }
 
-    /// Returns the path at which an origin that failed says whether it is back.
+    /// Returns the path of the check that tells whether the origin is back.
     #[must_use]
     pub fn check_path(&self, pick: Pick) -> &'static str {
         match self.list.get(pick.index) {
@@ -212,14 +208,14 @@ impl Origins {
         health.tried_until = 0;
         health.back_off_until = now
             + if is_one {
-                // A longer back-off would help nobody: there is no other origin.
+                // Without another origin, a longer back-off would help nobody.
                 BACK_OFF_MIN_MS
             } else {
                 back_off_ms(health.failures).min(max_ms)
             };
     }
 
-    /// Returns the problem of a request for which no origin is left, though none is known to have taken it.
+    /// Returns the problem of a request for which no origin is left, with the time until the first back-off ends.
     #[must_use]
     pub fn unavailable(&self, now: u64) -> Problem {
         let ends = self.list.iter().map(|(_, health)| health.back_off_until);
@@ -236,7 +232,7 @@ impl Origins {
         Problem::new(code, message).with_retry_after(seconds.max(1))
     }
 
-    /// Returns the payload of `/healthz`, which does not show addresses.
+    /// Returns the payload of `/healthz`, without addresses.
     #[must_use]
     pub fn describe(&self, now: u64) -> Vec<u8> {
         let mut text = String::from(r#"{"status":"ok","origins":["#);

@@ -1,23 +1,21 @@
-//! The line that the edge logs of a request.
+//! Formats the edge's log line of a request.
 
 use shared::request_id::RequestId;
 use shared::request_log::RequestLog;
 use std::fmt::Write as _;
 
-/// How a request was answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// The HTTP status.
     pub status: u16,
-    /// Milliseconds from its head to the head of its answer.
+    /// Milliseconds from the request's head to the response's head.
     pub total_ms: f64,
-    /// Of these, the wait for the origin, if it was asked.
+    /// Milliseconds of waiting for an origin; `None` if none was asked.
     pub origin_ms: Option<f64>,
 }
 
 impl Outcome {
-    /// Returns the log line, a JSON object with the names that the origin's has. Needs no escapes: no part of it is of the
-    /// caller's making but the id, which has none.
+    /// Returns the log line, a JSON object with the same names as the origin's. Nothing is escaped: the id is the only
+    /// part that a caller chooses, and its characters need no escaping.
     #[must_use]
     pub fn line(&self, id: &RequestId, log: &RequestLog) -> String {
         let mut line = String::with_capacity(256);

@@ -1,5 +1,5 @@
-//! The caller's body: read whole so that it can be checked, moved to the origin by the runtime, or drained when
-//! nobody wants it. Knows the worker's API; what is right in a body, the shared parsers know.
+//! Reads a request's body whole to check it, pipes it to the origin, or drains it. Must not know which bodies are
+//! valid.
 
 use crate::core::BodyLength;
 use futures_util::future::{Either, select};
@@ -15,13 +15,13 @@ use worker::web_sys::{
 use worker::worker_sys::FixedLengthStream;
 use worker::{Context, Delay};
 
-/// How long a caller may take to send a body that is checked whole.
+/// Longest time to receive a body that is checked whole.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a refused body is drained; then the connection is closed. As at the origin.
+/// How long a refused body is drained before the connection is closed. The same as at the origin.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A stream of that length, or of any, that the runtime fills and empties without copies.
+/// Creates a stream that the runtime fills and empties without copies through wasm.
 fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
     match length {
         BodyLength::Known(bytes) => FixedLengthStream::new_big_int(BigInt::from(bytes)).map(JsCast::unchecked_into),
@@ -33,7 +33,7 @@ fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
     }
 }
 
-/// A body that the runtime moves to an origin by itself.
+/// A body that the runtime pipes to an origin.
 pub(crate) struct BodyPipe {
     source: ReadableStream,
     readable: ReadableStream,
@@ -41,32 +41,32 @@ pub(crate) struct BodyPipe {
 }
 
 impl BodyPipe {
-    /// Starts to move a body of that length.
+    /// Starts the transfer of a body.
     pub(crate) fn start(source: ReadableStream, length: BodyLength) -> Result<Self, JsValue> {
         let pipe = pipe(length)?;
         let options = StreamPipeOptions::new();
-        // What the origin does not take is still there to be drained.
+        // The rest that the origin does not read stays readable, to be drained.
         options.set_prevent_cancel(true);
         let sent = source.pipe_to_with_options(&pipe.writable(), &options);
         Ok(Self { source, readable: pipe.readable(), sent })
     }
 
-    /// Returns the body of the request to the origin.
     pub(crate) fn readable(&self) -> &ReadableStream {
         &self.readable
     }
 
-    /// Ends when the origin took the whole body. An error says that it takes no more, or that the caller sends no more.
+    /// Completes when the origin has read the whole body. Fails if the origin stops reading or the client stops
+    /// sending.
     pub(crate) fn sent(&self) -> JsFuture {
         JsFuture::from(self.sent.clone())
     }
 }
 
-/// What a caller still sends when the answer is there.
+/// The part of a request's body that is unread when the response is ready.
 pub(crate) enum Unread {
-    /// The origin may still take it.
+    /// The origin may still read the rest.
     Piped(BodyPipe),
-    /// Nobody read any of it.
+    /// No byte was read.
     Whole(ReadableStream),
 }
 
@@ -80,16 +80,16 @@ impl Unread {
             Self::Whole(source) => source,
         };
         if let Ok(sink) = WritableStream::new() {
-            // A caller who breaks off needs no draining.
+            // The client may disconnect meanwhile.
             let _ = JsFuture::from(source.pipe_to(&sink)).await;
         }
     }
 }
 
-/// Reads a body that is checked whole: as the runtime holds it, and a copy to look at.
+/// Reads the whole body: the runtime's buffer, and a copy of its bytes.
 ///
 /// # Errors
-/// `invalid_body` for one that breaks off, or takes too long.
+/// `invalid_body`: the body ended early or took too long.
 pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Problem> {
     let reading = async { JsFuture::from(request.array_buffer()?).await };
     match select(pin!(reading), Delay::from(READ_TIMEOUT)).await {
@@ -107,9 +107,8 @@ pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Probl
     }
 }
 
-/// An answer to a caller who is still sending: all of it goes out at once, but it ends only when what is left of the
-/// body was drained. The runtime closes the connection of a body that is left behind, and a caller who sends into a
-/// closed connection often loses the answer.
+/// Returns a response that is sent at once but ends only after the rest of the request's body is drained. The runtime
+/// closes the connection of an unread body, and a client that is still sending often loses the response then.
 pub(crate) fn answer_early(
     response: Response,
     length: BodyLength,

@@ -1,7 +1,8 @@
-//! The platform's Cache API, with time-outs. Keys are URLs.
+//! The platform's Cache API, with timeouts. Keys are URLs. Must not decide what is stored, under which key or for how
+//! long.
 //!
-//! Must not decide what is kept, under which key or for how long, which is [`crate::core`]'s. There may be no cache at all (plain workerd without `cacheApiOutbound`) or one
-//! that fails: then nothing is found or stored, and no request fails because of it.
+//! The cache may be missing (plain workerd without `cacheApiOutbound`) or fail. Then nothing is found or stored, and no
+//! request fails because of it.
 
 use super::headers;
 use crate::core::Answer;
@@ -15,20 +16,20 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{Headers, Request, RequestInit, Response};
 
-/// How long a look-up or a removal may take. The cache is of the machine's own data centre and answers within a few
-/// milliseconds; asking the origin is better than to wait longer.
+/// Timeout of look-ups and removals. The cache is in the same data centre and answers within milliseconds; beyond that,
+/// asking the origin is faster.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long storing an answer may take while its body arrives. Longer than any head may be waited for by
-/// default; Cloudflare ends what goes on 30 s behind an answer by itself.
+/// Timeout of storing a response while its body arrives. Longer than the default timeout for a head; Cloudflare ends
+/// work 30 s after the response anyway.
 const PUT_TIMEOUT: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// Whether a stored answer was found once: the cache does not go away within an isolate's life.
+    /// Whether a stored entry was once found. A working cache stays for the isolate's life.
     static WORKS: Cell<bool> = const { Cell::new(false) };
 }
 
-// By hand, since web-sys takes what these throw for impossible, and would end the worker with it.
+// Declared here, since web-sys declares these as infallible, and an exception would end the worker.
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = ["caches", "default"], js_name = "match", catch)]
@@ -41,7 +42,8 @@ extern "C" {
     fn cache_delete(key: &str) -> Result<Promise, JsValue>;
 }
 
-/// Returns the answer that is stored under a URL. `Range` and conditions among `headers` are answered by the cache itself, with 206, 416 or 304.
+/// Returns the entry of a URL; `None` without an entry or a working cache. The cache itself evaluates `Range` and
+/// conditions in `headers`, with 206, 416 or 304.
 pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Response> {
     let request = match headers {
         None => JsValue::from_str(key),
@@ -54,19 +56,19 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
     settled(cache_match(&request), LOOKUP_TIMEOUT).await?.dyn_into().ok()
 }
 
-/// Stores an answer under a URL, for as long as its `Cache-Control` says, and takes its body for that. Only a 200 can be
-/// stored. Returns whether it is stored now: not without a cache, or if the body broke off.
+/// Stores a response, which must be a 200, under a URL for as long as its `Cache-Control` says, and consumes its body.
+/// Returns whether it was stored: not without a cache, or if the body ended early.
 pub(crate) async fn put(key: &str, response: &Response) -> bool {
     settled(cache_put(key, response), PUT_TIMEOUT).await.is_some()
 }
 
-/// Removes what is stored under these URLs, in this location.
+/// Removes the entries of these URLs in this data centre.
 pub(crate) async fn remove(keys: impl IntoIterator<Item = &'_ str>) {
     let removals: Array = keys.into_iter().filter_map(|key| cache_delete(key).ok()).collect();
     settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
 }
 
-/// Whether there is a cache that finds what was stored in it.
+/// Returns whether the cache finds what was stored. Tests that by an entry of its own until it once succeeds.
 pub(crate) async fn works() -> bool {
     const PROBE: &str = "https://selkie-cache.invalid/probe";
     if WORKS.get() {
@@ -81,7 +83,7 @@ pub(crate) async fn works() -> bool {
     works
 }
 
-/// What a promise came to; none if it failed, or not in time.
+/// Returns the promise's value; `None` if it failed or timed out.
 async fn settled(promise: Result<Promise, JsValue>, within: Duration) -> Option<JsValue> {
     match select(JsFuture::from(promise.ok()?), Delay::from(within)).await {
         Either::Left((outcome, _)) => outcome.ok(),

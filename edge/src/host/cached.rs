@@ -1,5 +1,5 @@
-//! Answers from the cache, or from an origin and into the cache. Which entry a request accepts, what is stored, and which
-//! request asks the origin, [`crate::core`] decides.
+//! Answers requests from the cache, or asks an origin and stores the response. [`crate::core`] decides which entry a
+//! request accepts, what is stored, and which request asks the origin.
 
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, body, cache, discard, headers, log};
@@ -21,12 +21,11 @@ use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, Request, Response};
 use worker::{Context, Delay};
 
-/// Most lookups of one request: at first, after another request stored the answer, and once more.
+/// Maximum lookups of one request: the first, one after another request stored the response, and one more.
 const LOOKUPS_MAX_COUNT: usize = 3;
 
 type Outcome<T> = Result<T, Problem>;
 
-/// A request that the cache may answer.
 struct Cached<'a> {
     gateway: &'a Rc<Gateway>,
     cache: &'a Cache,
@@ -38,7 +37,6 @@ struct Cached<'a> {
     lookup: Lookup,
 }
 
-/// What a lookup found.
 enum Found {
     Nothing,
     /// An entry that must be revalidated.
@@ -51,18 +49,18 @@ enum Found {
     },
 }
 
-/// What the origin gave to the request that leads.
+/// What the leading request got from the origin.
 enum Fetched {
-    /// An entry that is being stored.
+    /// A complete response, which is also being stored.
     Held(Response),
-    /// An answer as it arrives.
+    /// A response whose body still arrives.
     Passing(OriginAnswer),
 }
 
-/// What was fetched, and the milliseconds until the head of the origin's answer was there.
+/// What was fetched, and the milliseconds until the head of the origin's response arrived.
 type Delivered<T> = (Outcome<T>, Option<f64>);
 
-/// Answers a request from the cache, or from an origin and into the cache.
+/// Answers a request from the cache, or asks an origin and stores the response.
 pub(crate) async fn answer(
     gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
@@ -99,7 +97,7 @@ pub(crate) async fn answer(
     Ok(reply)
 }
 
-/// Purges what an answer names, before the answer goes out: files, or all entries of a project's files.
+/// Purges the files, or all files of a project, that a response names. Completes before the response is sent.
 pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
     let Some(names) = answer.header(FORGET_HEADER) else {
         return;
@@ -115,8 +113,8 @@ pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
 }
 
 impl Cached<'_> {
-    /// Returns the answer from the cache, or that of the origin if this request leads; `None` if the request must be sent to
-    /// the origin for itself alone.
+    /// Returns the cached response, or the origin's if this request leads the flight; `None` if the request must be
+    /// forwarded for itself alone.
     async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
         let is_shared = self.lookup.is_shared(self.head);
         let mut has_waited = false;
@@ -139,7 +137,7 @@ impl Cached<'_> {
                 Flight::Lead(lead) => {
                     let known_tag = self.lookup.file().filter(|_| is_expired).map(|file| file.tag.as_str());
                     let (sender, receiver) = oneshot::channel();
-                    // Those who wait must not suffer from a client that disconnects.
+                    // Runs on if this client disconnects, since other requests wait.
                     self.context.wait_until(self.fetch(known_tag).run(lead, sender));
                     let (fetched, origin_ms) =
                         receiver.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
@@ -149,7 +147,7 @@ impl Cached<'_> {
                             let headers = headers::of(&entry.headers());
                             return self.serve(entry, &headers, None).await.transpose();
                         }
-                        // The entry is confirmed, removed, or served unconfirmed.
+                        // The next lookup finds the entry confirmed, removed, or to be served unconfirmed.
                         Ok(Fetched::Passing(answer)) if is_expired => discard(&answer.response),
                         Err(_) if is_expired => {}
                         passing => {
@@ -177,7 +175,7 @@ impl Cached<'_> {
         Ok(None)
     }
 
-    /// Looks an entry up that the request may have.
+    /// Looks up an entry that the request accepts.
     async fn find(&self) -> Found {
         if !self.cache.is_accepted(&self.lookup, now_ms()) {
             return Found::Nothing;
@@ -204,7 +202,7 @@ impl Cached<'_> {
         }
     }
 
-    /// Returns what the request gets of an entry; `None` if the entry is malformed, or was replaced meanwhile.
+    /// Returns the response made of an entry; `None` if the entry is malformed or was replaced meanwhile.
     async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
         let served = self.lookup.serve(headers, self.head, self.incoming, age_ms);
         if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {
@@ -230,7 +228,7 @@ impl Cached<'_> {
         Some(Ok(Reply::Own(served.head, found.body())))
     }
 
-    /// Fetches the entry for the cache alone, unless another request does.
+    /// Fetches the entry in the background, unless another request does.
     fn fetch_in_background(&self, looked: Moment) {
         if let Flight::Lead(lead) = self.cache.join(&self.lookup, looked, now_ms()) {
             let (sender, _) = oneshot::channel();
@@ -248,29 +246,30 @@ impl Cached<'_> {
             incoming,
             body: self.body.clone(),
             lookup: self.lookup.clone(),
-            // The deadlines of forwarding hold for all of them.
+            // Otherwise the timeouts of forwarding apply.
             time_limit: known_tag.map(|_| REVALIDATION_TIMEOUT),
         }
     }
 }
 
-/// A request for an entry, sent for all who look it up. Owns what it needs: it may outlive its client.
+/// A request to the origin on behalf of all that wait for the entry. Owns its data, since it may outlive its client's
+/// request.
 struct Fetch {
     gateway: Rc<Gateway>,
-    /// Tells where the client is, and so which origin is near.
+    /// Holds the client's location, which decides which origin is near.
     request: Request,
     head: Head,
     incoming: IncomingRequest,
     body: JsValue,
     lookup: Lookup,
-    /// How long the head of the answer may take, if that is less than the forwarding allows.
+    /// Timeout for the head, if shorter than forwarding's.
     time_limit: Option<Duration>,
 }
 
 impl Fetch {
-    /// Asks the origin, hands the answer over, and ends the lead when the answer is stored.
+    /// Asks the origin, passes the response on, stores it, and ends the lead.
     async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
-        // Without a working cache, a request for the cache alone would be in vain.
+        // A background fetch is useless without a working cache.
         if sender.is_canceled() && !cache::works().await {
             return;
         }
@@ -282,7 +281,7 @@ impl Fetch {
                 if self.time_limit.is_some() {
                     lead.unanswered(now_ms());
                 }
-                // Nobody may listen.
+                // The client may have disconnected.
                 let _ = sender.send((Err(problem), origin_ms));
                 return;
             }
@@ -311,7 +310,7 @@ impl Fetch {
                 }
                 return;
             }
-            // Another request stores the answer: this one goes to its client.
+            // The body goes to this client; a background fetch stores it.
             FetchOutcome::Streamed => drop(lead),
             FetchOutcome::Confirmed => {
                 cache.confirm(&self.lookup, asked_ms);
@@ -328,7 +327,7 @@ impl Fetch {
         let _ = sender.send((Ok(Fetched::Passing(answer)), origin_ms));
     }
 
-    /// Stores an entry, unless its file was purged since the origin was asked.
+    /// Stores an entry, unless its file was purged after the origin was asked.
     async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead) {
         let is_purged = || self.gateway.cache().is_purged(&self.lookup, asked_ms);
         let url = self.lookup.url();
@@ -338,14 +337,14 @@ impl Fetch {
             discard(entry);
             lead.not_stored(now_ms());
         } else if is_purged() {
-            // While its bytes came.
+            // Purged while the body arrived.
             cache::remove([url.as_str()]).await;
         } else {
             lead.stored();
         }
     }
 
-    /// Returns the origin's answer, and the milliseconds until its head was there.
+    /// Returns the origin's response, and the milliseconds until its head arrived.
     async fn ask(&self) -> Delivered<OriginAnswer> {
         let mut forwarding = Forwarding::new(&self.request, &self.head, &self.incoming);
         let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
@@ -359,7 +358,7 @@ impl Fetch {
         (answer, forwarding.origin_ms())
     }
 
-    /// Reads an answer whole.
+    /// Reads the whole body into memory.
     async fn hold(&self, answer: &OriginAnswer) -> Outcome<Object> {
         let reading = async { JsFuture::from(answer.response.array_buffer()?).await };
         let problem = match select(pin!(reading), Delay::from(self.gateway.config().origin_timeout)).await {

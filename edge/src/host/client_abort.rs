@@ -1,5 +1,5 @@
-//! Cancels a request's work when its client disconnects. The runtime then forgets the request and runs nothing for it any
-//! more: a future that waits would never be dropped, and whatever it holds would stay for the life of the isolate.
+//! Cancels a request's work when its client disconnects. Without this, the runtime would stop running the request, and
+//! its future, never dropped, would leak for the isolate's life.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use worker::{Context, Delay};
 
 thread_local! {
     static WAITING: RefCell<Waiting> = RefCell::default();
-    /// One for the isolate: a closure for each request would cost more than all the rest of this.
+    /// Shared by all requests, since creating a closure is expensive.
     static ON_ABORT: Closure<dyn Fn(u32)> = Closure::new(|number| {
         let waker = WAITING.with_borrow_mut(|waiting| waiting.remove(number));
         if let Some(waker) = waker {
@@ -21,7 +21,7 @@ thread_local! {
     });
 }
 
-/// The requests that wait for an answer, by numbers.
+/// The wakers of waiting requests, by number.
 #[derive(Default)]
 struct Waiting {
     last: u32,
@@ -45,8 +45,8 @@ impl Waiting {
     }
 }
 
-/// Ends when the client disconnects. Costs nothing before it is first polled, so an answer that is there at once should be
-/// polled before.
+/// Completes when the client disconnects. Registers only when first polled, so poll the response's future before: it
+/// may be ready at once.
 pub(crate) struct ClientAbort<'a> {
     request: &'a Request,
     context: &'a Context,
@@ -59,7 +59,7 @@ impl<'a> ClientAbort<'a> {
     }
 
     fn listen(&self, number: u32) -> Option<()> {
-        // None without the compatibility flag enable_request_signal.
+        // Undefined without the compatibility flag enable_request_signal.
         let signal = worker::js_sys::Reflect::get(self.request, &"signal".into()).ok()?;
         let signal: AbortSignal = signal.dyn_into().ok()?;
         ON_ABORT
@@ -76,19 +76,19 @@ impl Future for ClientAbort<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<()> {
-        // A request is one task, so its waker stays the same.
+        // A request is one task, so its waker does not change.
         let Some(number) = self.number else {
             let waker = context.waker().clone();
             let number = WAITING.with_borrow_mut(|waiting| waiting.add(waker));
             self.number = Some(number);
-            // Without a signal nobody wakes this.
+            // Without a signal this future never completes.
             let _ = self.listen(number);
             return Poll::Pending;
         };
         if WAITING.with_borrow(|waiting| waiting.contains(number)) {
             return Poll::Pending;
         }
-        // Keeps the runtime's context for another turn of its loop: what is aborted now ends only then.
+        // Keeps the runtime's context for another iteration of its event loop, in which the aborted work ends.
         self.context.wait_until(Delay::from(Duration::ZERO));
         Poll::Ready(())
     }

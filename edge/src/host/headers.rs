@@ -1,5 +1,5 @@
-//! Heads of requests and answers in as few calls of the runtime as possible: a whole head is read by three, and the head
-//! of a new request or answer is one piece of JSON. Must not know what any header means.
+//! Reads and writes heads in few calls of the runtime: three read a whole head, and a new head is one piece of JSON.
+//! Must not know what any header means.
 
 use crate::config::Region;
 use crate::core::{self, Answer, CallerLocation, Change, Head, RequestHeaders};
@@ -8,7 +8,6 @@ use worker::js_sys::{Array, JSON, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{Headers, ReadableStream, Request, RequestInit, Response, ResponseInit};
 
-/// Reads a request's head.
 pub(crate) fn of_request(request: &Request) -> Head {
     Head {
         method: request.method(),
@@ -18,19 +17,19 @@ pub(crate) fn of_request(request: &Request) -> Head {
     }
 }
 
-/// Reads all headers: a list of pairs, joined, is a line for each pair with a comma between its parts.
+/// Reads all headers. Joining the list of pairs yields `name,value` lines.
 pub(crate) fn of(headers: &Headers) -> core::Headers {
     core::Headers::parse(Array::from(headers).join("\n").into())
 }
 
-/// Returns the caller's address, with its port, where the runtime knows it (plain workerd).
+/// Returns the client's address and port; `None` unless the runtime provides it (plain workerd).
 pub(crate) fn seen_address(request: &Request) -> Option<String> {
     let platform = Reflect::get(request, &"cf".into()).ok()?;
     Reflect::get(&platform, &"clientIp".into()).ok()?.as_string()
 }
 
-/// Returns the codings in which the caller takes an answer. The platform replaces the header by what it can recode, and
-/// keeps the caller's own value. Without the header the runtime would ask for codings of its own.
+/// Returns the client's `Accept-Encoding`, else `identity`, since the runtime would add codings of its own. The
+/// platform replaces the header by the codings that it can produce, and keeps the client's value in `cf`.
 pub(crate) fn accepted_codings(request: &Request, head: &Head) -> String {
     let platforms = head.headers.get("accept-encoding");
     let callers = platforms.and_then(|_| {
@@ -41,7 +40,7 @@ pub(crate) fn accepted_codings(request: &Request, head: &Head) -> String {
     accepted.filter(|accepted| !accepted.is_empty()).unwrap_or_else(|| "identity".to_owned())
 }
 
-/// Returns where the caller is, as far as the platform knows.
+/// Returns the client's continent and country, each `None` if the platform does not know it.
 pub(crate) fn caller_location(request: &Request) -> CallerLocation {
     let platform = Reflect::get(request, &"cf".into()).unwrap_or(JsValue::UNDEFINED);
     let property = |name: &str| {
@@ -51,8 +50,8 @@ pub(crate) fn caller_location(request: &Request) -> CallerLocation {
     [property("continent"), property("country")]
 }
 
-/// Returns the head of a request to an origin. Cloudflare's own cache must not answer it: it would do so under another
-/// request's id.
+/// Builds the head of a request to an origin. `no-store`, since Cloudflare's cache would answer with the id of another
+/// request.
 pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result<RequestInit, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(br#"{"redirect":"manual","cache":"no-store","method":"#);
@@ -61,7 +60,7 @@ pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result
     parse(&text)
 }
 
-/// Makes an answer, whose body is its own or a stream.
+/// Builds a response whose body is the answer's own or the stream.
 pub(crate) fn answer(answer: &Answer, stream: Option<&ReadableStream>) -> Result<Response, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(format!(r#"{{"status":{}"#, answer.status).as_bytes());
@@ -69,7 +68,7 @@ pub(crate) fn answer(answer: &Answer, stream: Option<&ReadableStream>) -> Result
     let init: ResponseInit = parse(&text)?;
     match &*answer.body {
         [] => Response::new_with_opt_readable_stream_and_init(stream, &init),
-        // The body is wasm's memory, of which the runtime needs a copy.
+        // The body is in wasm's memory, which the runtime can't own.
         body => {
             let copy = worker::js_sys::Uint8Array::from(body);
             Response::new_with_opt_js_u8_array_and_init(Some(&copy), &init)
@@ -95,7 +94,7 @@ fn parse<T: JsCast>(text: &[u8]) -> Result<T, JsValue> {
     JSON::parse(text).map(JsCast::unchecked_into)
 }
 
-/// Returns the same answer with its headers changed. Its body is not touched.
+/// Returns the response with its headers changed and its body untouched.
 pub(crate) fn changed(response: &Response, changes: &[Change]) -> Result<Response, JsValue> {
     let init: &ResponseInit = response.unchecked_ref();
     let copy = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), init)?;

@@ -1,5 +1,5 @@
-//! Writes a line for each answered request to the worker's log, and a data point to Workers Analytics Engine where one is
-//! bound. What a line holds, [`crate::core`] says.
+//! Logs each answered request, and writes a data point to Workers Analytics Engine if a dataset is bound.
+//! [`crate::core`] formats the line.
 
 use crate::config::Config;
 use crate::core::{Outcome, RequestLog};
@@ -11,15 +11,13 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::worker_sys::AnalyticsEngineDataset;
 use worker::{Env, console_error, console_log};
 
-/// The binding of Analytics Engine, if there is one.
 const ANALYTICS: &str = "ANALYTICS";
 
 thread_local! {
-    /// One an isolate: what is bound doesn't change within its life.
+    /// Bindings don't change within an isolate's life.
     static DATASET: OnceCell<Option<AnalyticsEngineDataset>> = const { OnceCell::new() };
 }
 
-/// Logs an answered request.
 pub(crate) fn answered(config: Option<&Config>, id: &RequestId, request_log: &RequestLog, outcome: &Outcome) {
     if config.is_none_or(|config| config.logs_requests) {
         console_log!("{}", outcome.line(id, request_log));
@@ -33,12 +31,12 @@ pub(crate) fn answered(config: Option<&Config>, id: &RequestId, request_log: &Re
     });
 }
 
-/// Logs a fault behind the edge. `cause` is the runtime's own message: it holds no key and no value.
+/// Logs a failure behind the edge. `cause` is the runtime's message, which contains no key and no value.
 pub(crate) fn fault(request_id: &RequestId, problem: &Problem, cause: &str) {
     console_error!("requestId={request_id} {problem} {cause}");
 }
 
-/// Finds what is bound, at an isolate's first request.
+/// Looks up the binding; an isolate's first request does this.
 pub(crate) fn bind(env: &Env) {
     DATASET.with(|dataset| {
         dataset.get_or_init(|| {
@@ -48,8 +46,8 @@ pub(crate) fn bind(env: &Env) {
     });
 }
 
-/// `index1` is the project, since samples are taken by it; blobs are labels, doubles are measures. In the
-/// order that docs/monitoring.md documents, which queries depend on: new ones go to the end.
+/// Builds a data point. `index1` is the project, by which the platform samples; blobs are labels, doubles are measures.
+/// Queries depend on the order, documented in docs/monitoring.md: append new ones.
 fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
     let index = Array::of1(&request_log.project().unwrap_or("none").into());
     let blobs = Array::of3(

@@ -1,5 +1,5 @@
-//! Gets the answer to a request from the origins: one after the other as [`crate::core`] chooses them, with the
-//! time-outs and health checks of each attempt.
+//! Forwards a request to the origins that [`crate::core`] chooses, one after the other, with timeouts and health
+//! checks.
 
 mod health_check;
 
@@ -24,13 +24,13 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
 
-/// Origins to which one request is sent: a second one, if the first failed and a repetition does no harm.
+/// Maximum origins to which one request is sent: a second one if the first failed and repeating is safe.
 const ATTEMPTS_MAX: u32 = 2;
 
-/// How often an origin that takes a long body is asked whether it lives.
+/// Interval of health checks while an origin receives a long body.
 const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// An answer from an origin, with its head as it was read.
+/// An origin's response and its parsed head.
 pub(crate) struct OriginAnswer {
     pub(crate) response: Response,
     pub(crate) status: u16,
@@ -42,12 +42,11 @@ impl OriginAnswer {
         Self { status: response.status(), headers: headers::of(&response.headers()), response }
     }
 
-    /// Returns a header's value.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)
     }
 
-    /// Checks that it is Selkie's own.
+    /// Checks that the response is from Selkie rather than, for example, a proxy.
     fn judge(&self, form: Form, incoming: &IncomingRequest) -> Result<(), Problem> {
         let head = OriginHead {
             status: self.status,
@@ -58,13 +57,12 @@ impl OriginAnswer {
     }
 }
 
-/// A request that is forwarded.
 pub(crate) struct Forwarding<'a> {
     request: &'a Request,
     head: &'a Head,
     incoming: &'a IncomingRequest,
     pipe: Option<BodyPipe>,
-    /// Whether the origin took the piped body to its end.
+    /// Whether the origin has read the whole piped body.
     is_sent: Cell<bool>,
     origin_ms: Option<f64>,
 }
@@ -86,17 +84,17 @@ impl<'a> Forwarding<'a> {
         self.incoming
     }
 
-    /// Returns the milliseconds from the first attempt to the head of the answer, if an origin was asked.
+    /// Returns the milliseconds from the first attempt to the head of the response; `None` if no origin was asked.
     pub(crate) fn origin_ms(&self) -> Option<f64> {
         self.origin_ms
     }
 
-    /// Records how long an origin took that was asked on behalf of this request.
+    /// Sets the origin's time if another request has asked on behalf of this one.
     pub(crate) fn set_origin_ms(&mut self, origin_ms: Option<f64>) {
         self.origin_ms = origin_ms;
     }
 
-    /// Returns what of the body nobody has read.
+    /// Returns the unread rest of the body; `None` if all was read or there is none.
     pub(crate) fn unread(self) -> Option<Unread> {
         if !self.head.has_body || self.is_sent.get() {
             return None;
@@ -108,10 +106,10 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request and returns an answer of Selkie's own.
+    /// Sends the request and returns a response that is known to be Selkie's.
     ///
     /// # Errors
-    /// What the shared parser refuses of a checked body, and what the origins' failures amount to.
+    /// The problem of a body that fails the check, or of the failed attempts.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
         match plan {
@@ -124,26 +122,26 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request with a body that was read whole before, or without one.
+    /// Sends the request without a body or with one that was read before.
     pub(crate) async fn send_whole(
         &mut self,
         gateway: &Gateway,
         body: JsValue,
         repeat: Repeat,
     ) -> Result<OriginAnswer, Problem> {
-        // Boxed, so that it becomes part of the worker once, not with each of its callers.
+        // Boxed, so that the future's code exists once and not in each caller.
         let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, body, None, repeat));
         asking.await
     }
 
-    /// Reads a body whole and checks it; returns the same bytes as the runtime holds them.
+    /// Reads the whole body and checks it; returns the runtime's own buffer, or undefined if empty.
     async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
         let (buffer, bytes) = body::whole(self.request).await?;
         pending.finish(&bytes)?;
         Ok(if bytes.is_empty() { JsValue::UNDEFINED } else { buffer })
     }
 
-    /// Sends the request with its body as it arrives.
+    /// Sends the request and streams its body.
     async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
         let Some(body) = self.request.body() else {
             return self.send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
@@ -155,7 +153,7 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
-    /// Asks the origins. If `sending` the body takes long, their time counts from its end.
+    /// Asks the origins. With `sending`, the body's transfer, timeouts count from its end.
     async fn ask(
         &mut self,
         gateway: &Gateway,
@@ -170,7 +168,7 @@ impl<'a> Forwarding<'a> {
         outcome
     }
 
-    /// The runtime refused something that no input can make it refuse.
+    /// Logs and returns the problem of an error of the runtime that no input can cause.
     fn refused(&self, error: &JsValue) -> Problem {
         let problem = NoAnswer::Unreachable.problem();
         log::fault(&self.incoming.request_id, &problem, &js_message(error));
@@ -178,7 +176,6 @@ impl<'a> Forwarding<'a> {
     }
 }
 
-/// The attempts to get an answer to one request.
 struct Attempts<'a> {
     gateway: &'a Gateway,
     forwarding: &'a Forwarding<'a>,
@@ -221,7 +218,7 @@ impl Attempts<'_> {
                                 return Ok(answer);
                             }
                             discard(&answer.response);
-                            // It answered at once: there is time for all of the others.
+                            // The origin answered at once, so there is time to try all the others.
                             attempts -= 1;
                             failed
                         }
@@ -247,7 +244,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Builds the request that is sent to an origin; it is the same for each of them.
+    /// Builds the request, which is the same for each origin.
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
         let Forwarding { request, head, incoming, .. } = self.forwarding;
         let access = &self.gateway.config().access;
@@ -265,7 +262,7 @@ impl Attempts<'_> {
         Ok(init)
     }
 
-    /// Returns where the caller is, if any origin has a region.
+    /// Returns the client's location if any origin has a region.
     fn caller_location(&self) -> CallerLocation {
         match self.gateway.origins().have_regions() {
             true => headers::caller_location(self.forwarding.request),
@@ -273,7 +270,8 @@ impl Attempts<'_> {
         }
     }
 
-    /// Sends the request to one origin and waits for the head of its answer.
+    /// Sends the request to one origin and waits for the head of the response. Checks the origin's health if it is
+    /// silent for too long.
     async fn attempt(
         &self,
         pick: Pick,
@@ -284,7 +282,8 @@ impl Attempts<'_> {
         let exchange = {
             let origins = self.gateway.origins();
             let url = self.forwarding.incoming.target(origins.url(pick));
-            // The runtime aborts what is in flight when a request ends: only another attempt needs it earlier.
+            // The runtime aborts requests in flight when the client's request ends, so only a second attempt needs its
+            // own abort.
             match origins.is_one() {
                 true => Exchange::start(&url, init),
                 false => Exchange::start_abortable(&url, init),
@@ -309,7 +308,7 @@ impl Attempts<'_> {
             Either::Right((_, exchange)) => exchange,
         };
         let is_seen = self.gateway.origins().is_seen_since(pick);
-        // What is left must do for a health check, or a slow statement would pass for a dead origin.
+        // The remaining time must suffice for a health check, or a slow statement would look like a dead origin.
         let is_late = left(*deadline) < self.gateway.config().origin_connect_timeout;
         let exchange = if is_seen || is_late {
             exchange
@@ -326,8 +325,8 @@ impl Attempts<'_> {
         }
     }
 
-    /// Waits until the body is sent, or the origin answers before. No deadline counts while an origin that lives takes a
-    /// body.
+    /// Waits until the body is sent or the origin answers before its end. No deadline applies while the origin passes
+    /// health checks.
     async fn send_body(
         &self,
         pick: Pick,
@@ -352,7 +351,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Passes an answer of Selkie's own.
+    /// Returns the response if it is Selkie's; discards any other.
     fn judged(&self, answer: Result<Response, JsValue>) -> Result<OriginAnswer, FailedAttempt> {
         let response = answer.map_err(|error| self.broken(&error))?;
         let (answer, incoming) = (OriginAnswer::read(response), self.forwarding.incoming);
@@ -364,14 +363,15 @@ impl Attempts<'_> {
     }
 
     fn broken(&self, error: &JsValue) -> FailedAttempt {
-        // A server that refuses a body before its end, and closes, breaks the connection too. And the only origin is not
-        // backed off from because both sides happened to use and to close a connection at one time.
+        // A server that refuses a body before its end and closes also breaks the connection. And the only origin needs
+        // no back-off because of a race between sending on a kept-alive connection and its close.
         let is_unclear = self.repeat == Repeat::Never || self.gateway.origins().is_one();
         let cause = if is_unclear { FailureCause::Unclear } else { FailureCause::Origin };
         FailedAttempt::broken(cause, js_message(error))
     }
 
-    /// Records a failed attempt in the origin's health and in the log.
+    /// Records a failed attempt in the origin's health and in the log. Checks the origin's health first if the cause is
+    /// unclear.
     async fn record_failure(&self, pick: Pick, failed: &FailedAttempt) {
         match failed.cause {
             FailureCause::Origin => self.gateway.origins().failed(pick, now()),
@@ -380,7 +380,7 @@ impl Attempts<'_> {
                     self.gateway.origins().failed(pick, now());
                 }
             }
-            // One caller's statement may have lost its own connection only.
+            // The connection of a single statement may have been lost.
             FailureCause::Database => match self.check(pick, READINESS_PATH, self.check_deadline()).await {
                 Health::Well => self.gateway.origins().answered(pick, now()),
                 Health::NoDatabase | Health::Silent => {
@@ -393,17 +393,18 @@ impl Attempts<'_> {
         log::fault(&self.forwarding.incoming.request_id, &failed.problem, &cause);
     }
 
-    /// Returns when the head of the answer to a request of that time must be there, in milliseconds since 1970.
+    /// Returns the deadline, in milliseconds since 1970, for the head of the response to a request that was sent at
+    /// `started`.
     fn deadline(&self, started: f64) -> f64 {
         started + self.gateway.config().origin_timeout.as_millis() as f64
     }
 
-    /// Returns the deadline of a health check that does not count as the request's own time.
+    /// Returns the deadline of a health check that does not count against the request's timeout.
     fn check_deadline(&self) -> f64 {
         Date::now() + self.gateway.config().origin_connect_timeout.as_millis() as f64
     }
 
-    /// Returns how long an origin that was asked at that time may still be silent.
+    /// Returns how long an origin may still be silent that was asked at `started`.
     fn silence_max(&self, deadline: f64, started: f64) -> Duration {
         let silence_max = self.gateway.config().origin_connect_timeout;
         left(deadline.min(started + silence_max.as_millis() as f64))
@@ -417,13 +418,13 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Sends a request that ends with the caller's.
+    /// Sends a request that the runtime aborts when the client's request ends.
     fn start(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
         let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
         Ok(Self { answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)), controller: None })
     }
 
-    /// Sends a request that can end earlier. An abort controller costs as much as a tenth of a request without one.
+    /// Sends a request that can be aborted earlier. Costs up to a tenth of a request more, for the controller.
     fn start_abortable(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
         let controller = AbortController::new()?;
         init.set_signal(Some(&controller.signal()));

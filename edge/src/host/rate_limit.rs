@@ -1,5 +1,5 @@
-//! The platform's rate limiter, asked once for each request with a verified key, where a limit is set. The platform counts,
-//! in each of its locations by itself.
+//! The platform's rate limiter, called once per request with a verified key if a limit is configured. Each location of
+//! the platform counts separately.
 
 use super::log;
 use crate::core::RequestLog;
@@ -13,16 +13,16 @@ use worker::js_sys::Reflect;
 use worker::wasm_bindgen::JsCast;
 use worker::{Delay, Env, RateLimiter};
 
-/// The binding, if there is one: plain workerd has none.
+/// The binding; plain workerd has none.
 const BINDING: &str = "RATE_LIMITER";
 
-/// How long the limiter may take; it is nearby and answers within a millisecond or so.
+/// The limiter usually answers within a millisecond.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Refuses a request if its key sent too many. A limiter that fails refuses nothing.
+/// Refuses a request if its key is over the limit. Allows it if the limiter is missing or fails.
 ///
 /// # Errors
-/// `rate_limited`.
+/// `rate_limited`: the key is over its limit.
 pub(crate) async fn check(
     env: &Env,
     limit: RateLimit,
@@ -35,7 +35,7 @@ pub(crate) async fn check(
     let asking = pin!(limiter.limit(key.to_string()));
     match select(asking, Delay::from(TIMEOUT)).await {
         Either::Left((Ok(outcome), _)) if outcome.success => Ok(()),
-        // The platform does not say when its period began: after a whole one the next request surely passes.
+        // The platform does not say when the period began; after a whole period the next request passes.
         Either::Left((Ok(_), _)) => Err(limit.exceeded(limit.period())),
         Either::Left((Err(_), _)) | Either::Right(_) => {
             let problem = Problem::internal("The rate limit could not be asked.", "");
@@ -45,7 +45,7 @@ pub(crate) async fn check(
     }
 }
 
-/// The binding, whatever its class is called: a service that stands in for it has another.
+/// Returns the binding without checking its class, which differs for a stand-in service; `None` if nothing is bound.
 fn limiter(env: &Env) -> Option<RateLimiter> {
     let bound = Reflect::get(env, &BINDING.into()).ok()?;
     bound.is_object().then(|| bound.unchecked_into())

@@ -1,39 +1,35 @@
-//! How old a cached answer may be for the request that gets it.
+//! The maximum age that a request accepts of a cached response.
 
 use std::borrow::Cow;
 
-/// What a browser must find unchanged to use an answer again: also `Cache-Control`, since a request without it wants a
-/// fresh answer.
+/// Headers on which a browser's reuse depends. `Cache-Control` too, since a request without it wants a fresh response.
 const VARY: &str = "Accept, Authorization, Cache-Control";
 
-/// How old an answer may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptedAge {
     pub(super) fresh_seconds: u32,
-    /// Beyond that: while another one is fetched.
+    /// Beyond that, while a newer response is fetched in the background.
     pub(super) stale_seconds: u32,
 }
 
-/// A cached answer's age against what its caller accepts.
+/// A response's age compared with what the request accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// The answer is young enough.
     Fresh,
-    /// The answer may be given while another one is fetched.
+    /// Served while a newer response is fetched in the background.
     Stale,
-    /// The answer is too old.
     Expired,
 }
 
 impl AcceptedAge {
-    /// Accepts answers up to that age, and none beyond.
+    /// Accepts responses up to this age, and no stale ones.
     #[must_use]
     pub fn fresh(fresh_seconds: u32) -> Self {
         Self { fresh_seconds, stale_seconds: 0 }
     }
 
-    /// Reads a request's `Cache-Control`; at most `most` seconds are granted altogether. None if it asks for the origin's own
-    /// answer (browsers do on a reload), or is malformed.
+    /// Parses a request's `Cache-Control`, and caps the total at `most` seconds. `None` if the request accepts no
+    /// cached response (`no-cache`, as browsers send on a reload, or no `max-age`) or if the header is malformed.
     #[must_use]
     pub fn read(cache_control: &str, most: u32) -> Option<Self> {
         let (mut fresh, mut stale) = (None::<u32>, 0);
@@ -48,7 +44,7 @@ impl AcceptedAge {
             }
             if is("max-age") {
                 let asked = seconds(value)?;
-                // Of two, the one that promises less.
+                // The smaller of two.
                 fresh = Some(fresh.map_or(asked, |other| other.min(asked)));
             } else if is("stale-while-revalidate") {
                 stale = seconds(value)?;
@@ -58,7 +54,6 @@ impl AcceptedAge {
         (fresh_seconds > 0).then_some(Self { fresh_seconds, stale_seconds: stale.min(most - fresh_seconds) })
     }
 
-    /// Judges an answer by its age.
     #[must_use]
     pub fn judge(self, age_ms: u64) -> Freshness {
         let fresh_ms = u64::from(self.fresh_seconds) * 1000;
@@ -72,7 +67,7 @@ impl AcceptedAge {
         }
     }
 
-    /// Returns the headers that let a browser, too, use an answer for as long as its caller accepts.
+    /// Returns the headers that let a browser reuse the response for as long as its request accepts.
     #[must_use]
     pub fn headers(self) -> [(&'static str, Cow<'static, str>); 2] {
         let mut cache_control = format!("private, max-age={}", self.fresh_seconds);
@@ -84,7 +79,7 @@ impl AcceptedAge {
     }
 }
 
-/// Whole seconds; more than fit are many.
+/// Parses whole seconds, capped at `u32::MAX`; `None` unless all characters are digits.
 fn seconds(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))

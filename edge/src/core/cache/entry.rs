@@ -1,4 +1,4 @@
-//! Entries: which answers of an origin are stored, with which headers, and what of an entry a request gets.
+//! Decides which responses are stored, with which headers, and what a request gets of an entry.
 
 use super::{ASKED_AT, Lookup, Subject};
 use crate::core::answer::Answer;
@@ -12,21 +12,20 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::SystemTime;
 
-/// Most bytes of an answer that is in memory as a whole on its way into the cache: an isolate has 128 MiB for all its
-/// requests.
+/// Maximum bytes of a response that is held in memory to be stored: all requests of an isolate share 128 MB.
 pub(super) const HELD_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Most bytes of a cached file: what Cloudflare's Cache API takes.
+/// Maximum bytes of a cached file, that of Cloudflare's Cache API.
 pub(super) const STREAMED_MAX_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The origin's headers that an entry has.
+/// The origin's headers that are stored in an entry.
 struct HeaderNames {
     stored: &'static [&'static str],
-    /// Those that a 304 has too.
+    /// The headers of a 304.
     not_modified: &'static [&'static str],
 }
 
-/// Not the request id, the timing and the CORS headers, which are of one request.
+/// Without the request id, timing and CORS headers, which belong to one request.
 const FILE_HEADERS: HeaderNames = HeaderNames {
     stored: &[
         "content-length",
@@ -46,48 +45,41 @@ const FILE_HEADERS: HeaderNames = HeaderNames {
 const READ_HEADERS: HeaderNames =
     HeaderNames { stored: &["content-length", "content-type", "etag"], not_modified: &["etag"] };
 
-/// The headers that make a request for a file one that has an answer of its own.
+/// Headers that change a response, so that it can't be shared with other requests for the file.
 pub(super) const FILE_REQUEST_HEADERS: [&str; 6] =
     ["authorization", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 
-/// What follows from an origin's answer for the entry.
+/// What an origin's response means for the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
-    /// The answer is stored from memory, where it is held whole.
+    /// Store the response, which fits into memory.
     Held,
-    /// The answer is stored by a request of its own: a long one would pile up in memory between a quick side and a slow one,
-    /// and a part is not the whole.
+    /// Store it by a separate request: a long response would pile up in memory between a fast and a slow reader, and a
+    /// part is not the whole.
     Streamed,
-    /// The entry is still current.
     Confirmed,
-    /// The answer is not stored, and an entry is not current any more: the file is another one, private or deleted.
+    /// Don't store the response. An existing entry is outdated: the file was replaced, deleted or made private.
     NotStored,
-    /// The origin could not tell: an expired file is better than none.
+    /// The origin failed, so an expired file may be served.
     Unanswered,
 }
 
-/// What a request gets of an entry.
 #[derive(Debug)]
 pub struct Served {
-    /// Status and headers.
     pub head: Answer,
-    /// Which bytes of the entry follow.
     pub body: ServedBody,
 }
 
-/// Which bytes of an entry a request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedBody {
-    /// None.
     None,
-    /// All.
     Whole,
-    /// These, at least one.
+    /// Never empty.
     Part(Range<u64>),
 }
 
 impl Lookup {
-    /// Whether the origin's answer to this request is the one that every other request for the entry needs.
+    /// Returns whether the origin's response to this request suits every other request for the entry.
     #[must_use]
     pub fn is_shared(&self, head: &Head) -> bool {
         match self.subject {
@@ -98,7 +90,7 @@ impl Lookup {
         }
     }
 
-    /// Returns the request for the entry alone: without what makes it one caller's, but for where that one is. With a tag it
+    /// Returns a request for the entry without what is specific to its client, except the location. With `known_tag` it
     /// is a revalidation.
     #[must_use]
     pub fn request(
@@ -112,7 +104,7 @@ impl Lookup {
         let is_file = self.file().is_some();
         let headers = head.headers.iter().filter(|(name, _)| match is_file {
             true => *name == "traceparent" || Some(*name) == client_address,
-            // The cache holds answers without a coding.
+            // Entries have no content coding.
             false => !matches!(*name, "if-none-match" | "accept-encoding"),
         });
         head.headers = headers.chain(known_tag.map(|tag| ("if-none-match", tag))).collect();
@@ -122,7 +114,7 @@ impl Lookup {
         (head, incoming)
     }
 
-    /// Returns what follows from an answer of Selkie's own for the entry.
+    /// Returns what a response of Selkie means for the entry.
     #[must_use]
     pub fn outcome(&self, status: u16, headers: &Headers) -> FetchOutcome {
         let number = |text: &str| text.parse::<u64>().ok();
@@ -148,23 +140,23 @@ impl Lookup {
         }
     }
 
-    /// Returns the head of the entry that holds an origin's answer.
+    /// Returns the head of the entry for an origin's response.
     #[must_use]
     pub fn entry(&self, answer: &Headers, asked_ms: u64) -> Answer {
         let entry = Answer::bare(200).with_those(answer, self.header_names().stored);
         let entry = entry.with(ASKED_AT, asked_ms.to_string());
         match self.subject {
             Subject::File(_) => entry,
-            // Another caller may be content with an older one than whose answer it was.
+            // Other clients may accept an older entry than this one.
             Subject::Read { max_seconds, .. } => entry.with("cache-control", format!("max-age={max_seconds}")),
         }
     }
 
-    /// Returns what a request gets of an entry of that age, or of one that is being stored; `None` if the entry's headers are
-    /// malformed.
+    /// Returns what a request gets of an entry of this age; an entry that is just being stored has none. `None` if the
+    /// entry's headers are malformed.
     ///
     /// # Errors
-    /// `precondition_failed` and `range_not_satisfiable`.
+    /// `precondition_failed`.
     pub fn serve(
         &self,
         entry: &Headers,
@@ -184,7 +176,7 @@ impl Lookup {
         };
         let names = self.header_names();
         let size = entry.get("content-length")?.parse().ok()?;
-        // A read has no date, and not always a tag.
+        // Reads have no date, and lists have no tag.
         let modified =
             entry.get("last-modified").map_or(Some(SystemTime::UNIX_EPOCH.into()), |date| date.parse().ok())?;
         let validators = Validators { tag: entry.get("etag").unwrap_or_default(), modified };
@@ -229,19 +221,17 @@ impl Lookup {
     }
 }
 
-/// Whether a `Cache-Control` is that of a public file under its current version.
+/// Returns whether `Cache-Control` is that of a public file's current version.
 fn is_public(cache_control: &str) -> bool {
     let says = |word: &str| cache_control.split(',').any(|part| part.trim() == word);
     says("public") && says("immutable") && !says("private") && !says("no-store")
 }
 
-/// Returns the `Range` for a part of an entry.
 #[must_use]
 pub fn range_header(part: &Range<u64>) -> String {
     format!("bytes={}-{}", part.start, part.end.saturating_sub(1))
 }
 
-/// Returns the `Content-Range` of a part of an entry.
 #[must_use]
 fn content_range(part: &Range<u64>, size: u64) -> String {
     format!("bytes {}-{}/{size}", part.start, part.end.saturating_sub(1))

@@ -1,5 +1,5 @@
-//! Which requests the cache may answer: public files by their versioned URLs, and reads of records whose callers accept an
-//! older answer by `Cache-Control: max-age=N`.
+//! Decides which requests the cache may answer: public files by their versioned URLs, and reads of records with
+//! `Cache-Control: max-age=N`.
 
 use super::accepted_age::AcceptedAge;
 use super::{Cache, Named, url};
@@ -14,45 +14,43 @@ use shared::operation::{BodyUse, Operation, Pending, RecordOperation};
 use shared::policy::Action;
 use uuid::Uuid;
 
-/// The entry that a request looks up, and the rules for it.
+/// The entry that a request looks up, and its rules.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     pub(super) key: Fingerprint,
-    /// The entry's key, and for a file its version: a file has one entry, whatever its version.
+    /// Identifies the key and, for a file, its version: all versions of a file share one entry.
     pub(super) version: Fingerprint,
     pub(super) accepted_age: AcceptedAge,
     pub(super) subject: Subject,
 }
 
-/// What an entry holds.
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
     File(PublicFile),
-    /// `key_id` is that of the key that the read is sent with; the entry is stored for `max_seconds`.
+    /// `key_id` identifies the caller's API key; the entry is stored for `max_seconds`.
     Read {
         key_id: Uuid,
         max_seconds: u32,
     },
 }
 
-/// A version of a public file.
 #[derive(Clone, Debug)]
 pub struct PublicFile {
     pub(super) name: KeptName,
-    /// The tag of the version, in its quotes.
+    /// The version's entity tag, with its quotes.
     pub tag: String,
-    /// The URL of the entry that says when a folder of the file's project became private.
+    /// The cache key of the project's private mark, see [`Cache::private_mark`].
     pub private_mark_url: String,
 }
 
 impl Lookup {
-    /// Returns the cache key as the Cache API's URL.
+    /// Returns the cache key as a URL for the Cache API.
     #[must_use]
     pub fn url(&self) -> String {
         url(self.key)
     }
 
-    /// Returns the file that is looked up; `None` for a read.
+    /// Returns the file; `None` for a read.
     #[must_use]
     pub fn file(&self) -> Option<&PublicFile> {
         match &self.subject {
@@ -61,7 +59,7 @@ impl Lookup {
         }
     }
 
-    /// Returns the id of the key that a read is sent with; `None` for a file.
+    /// Returns the id of the caller's API key; `None` for a file.
     #[must_use]
     pub fn key_id(&self) -> Option<Uuid> {
         match self.subject {
@@ -71,17 +69,15 @@ impl Lookup {
     }
 }
 
-/// A request that the cache may answer.
 #[derive(Debug)]
 pub enum Cacheable {
-    /// A file.
     File(Lookup),
-    /// A read before its body, if it has one.
+    /// A read whose body, if any, is not parsed yet.
     Read(Principal, Pending, AcceptedAge),
 }
 
 impl Cacheable {
-    /// Whether the options come in a body.
+    /// Returns whether the read's options are in a body.
     #[must_use]
     pub fn has_body(&self) -> bool {
         match self {
@@ -90,10 +86,10 @@ impl Cacheable {
         }
     }
 
-    /// Parses a read; returns `None` if the read asks for something else than records.
+    /// Parses a read's body. `None` if the read asks for something other than records, such as an explanation.
     ///
     /// # Errors
-    /// Whatever the shared parsers refuse.
+    /// The refusal of the shared parsers.
     pub fn finish(self, cache: &Cache, body: &[u8]) -> Result<Option<Lookup>, Problem> {
         let (principal, pending, accepted_age) = match self {
             Self::File(lookup) => return Ok(Some(lookup)),
@@ -105,7 +101,7 @@ impl Cacheable {
             Operation::Records(RecordOperation::ReadOne(read)) if read.answer == Answer::Records => Records::One(read),
             _ => return Ok(None),
         };
-        // The version says what a fingerprint is made of.
+        // The fingerprint depends on the types' layout, which may change with the version.
         let read = (env!("CARGO_PKG_VERSION"), principal.project(), principal.access(), records);
         let key = cache.key(&Named::Read(read));
         let subject = Subject::Read { key_id: principal.key_id(), max_seconds: cache.read_max_seconds };
@@ -113,7 +109,7 @@ impl Cacheable {
     }
 }
 
-/// What is read; the form of the answer is part of it.
+/// The cache key's part of a read. Includes the response format.
 #[derive(Hash)]
 enum Records<'a> {
     Many(&'a Read),
@@ -121,8 +117,8 @@ enum Records<'a> {
 }
 
 impl Cache {
-    /// Returns the lookup of the file that a GET or a HEAD requests; `None` if its URL has anything besides path, version and
-    /// thumbnail: a signature opens private files, and what other options mean, the origin knows.
+    /// Returns the lookup for a GET or HEAD of a file. `None` if the query has anything but a version and
+    /// `thumbnail=true`: signatures open private files, and only the origin knows other options.
     #[must_use]
     pub fn file(&self, path: &FilePath, query: Option<&str>) -> Option<Lookup> {
         let (mut version, mut rendition) = (None, None);
@@ -146,8 +142,8 @@ impl Cache {
         Some(Lookup { key, version, accepted_age: self.file_age, subject })
     }
 
-    /// Returns how old the answer to a request may be; `None` if the cache may not answer: it may answer only reads of records
-    /// with a read key, whose caller accepts an older answer, where the configuration allows it.
+    /// Returns the age that a request accepts; `None` if the cache may not answer. It may answer reads of records with
+    /// a read key and `max-age`, if the configuration allows it.
     pub(in crate::core) fn accepted_age(
         &self,
         call: &IncomingRequest,
@@ -155,7 +151,7 @@ impl Cache {
         pending: &Pending,
     ) -> Option<AcceptedAge> {
         let reads = match (pending.action(), call.body) {
-            // Of a list, HEAD asks for less than is stored.
+            // HEAD of a list reads fewer rows than would be stored.
             (Action::Read | Action::ReadOne, _) => call.method == "GET",
             (Action::Query, BodyLength::Known(bytes)) => bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64,
             _ => false,

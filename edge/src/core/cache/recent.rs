@@ -1,13 +1,13 @@
-//! A map from keys to the times of their last events, in bounded memory.
+//! A map from keys to the times of their last events, bounded in size.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Keys of one generation (two live): 60 bytes each at most, so 250 kB.
+/// Keys per generation, of which there are two: at most 60 bytes each, 250 kB in total.
 const CAPACITY: usize = 2_048;
 
-/// Keys, each with the millisecond since 1970 of its last event.
+/// Times are in milliseconds since 1970.
 #[derive(Debug)]
 pub(super) struct Recent<K> {
     young: HashMap<K, u64>,
@@ -22,7 +22,7 @@ impl<K> Default for Recent<K> {
 }
 
 impl<K: Eq + Hash> Recent<K> {
-    /// Records an event. An event that is older than the key's last one changes nothing.
+    /// Records an event, unless a later one of the key is known.
     pub(super) fn insert(&mut self, key: K, at_ms: u64) {
         if self.young.len() >= CAPACITY {
             let evicted = mem::replace(&mut self.old, mem::take(&mut self.young));
@@ -37,7 +37,7 @@ impl<K: Eq + Hash> Recent<K> {
         self.old.remove(key);
     }
 
-    /// Returns the time of the key's last event; `None` if there was none, or if it was evicted.
+    /// Returns the time of the key's last event; `None` if there was none or it was evicted.
     pub(super) fn last_ms(&self, key: &K) -> Option<u64> {
         self.young.get(key).max(self.old.get(key)).copied()
     }

@@ -1,7 +1,6 @@
-//! Single flight: of the requests that need the same answer at once, one asks the origin, and the others wait.
+//! Single-flight: of concurrent requests for the same response, one (the lead) asks the origin, and the others wait.
 //!
-//! Requests of an isolate share nothing that belongs to one of them, since the platform forbids it: a waiting request looks
-//! here from time to time, by timers of its own.
+//! The platform forbids that requests share I/O objects, so waiting requests poll by timers of their own.
 
 use shared::fingerprint::Fingerprint;
 use std::cell::RefCell;
@@ -10,45 +9,45 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Milliseconds for which a lead is waited for: as long as a statement may run. A lead that takes longer was cut off by the
-/// platform, which tells nobody.
+/// Milliseconds for which others wait for a lead: as long as a statement may run. A lead that takes longer was
+/// cancelled by the platform without notice.
 const LEAD_MAX_MS: u64 = 30_000;
 
-/// Milliseconds that a lead may take for which nobody waits, since it stores a long answer.
+/// Longest lead that stores a long response, for which nobody waits, in milliseconds.
 const LONG_LEAD_MAX_MS: u64 = 150_000;
 
-/// Milliseconds for which nobody waits for an answer that can't be stored (too long, no success), else every caller would wait
-/// for one answer and then ask for another; and for which an origin that could not confirm an entry is not asked again.
+/// Milliseconds for which requests don't wait for a response that could not be stored (too long, no success), and for
+/// which an origin that could not confirm an entry is not asked again.
 const BACK_OFF_MS: u64 = 10_000;
 
-/// Answers that are fetched, or were lately: about 100 bytes each. Of more, each is fetched by itself.
+/// Maximum keys that are remembered, about 100 bytes each. Beyond, each request asks for itself.
 const ENTRIES_MAX_COUNT: usize = 1_024;
 
-/// Leads at once: each may hold an answer whole, up to 1 MiB of an isolate's 128 MB. Beyond, each request asks for itself.
+/// Maximum leads at once: each may hold up to 1 MiB of an isolate's 128 MB. Beyond, each request asks for itself.
 const LEADS_MAX_COUNT: usize = 32;
 
-/// The first pause of a waiting request, and the longest, in milliseconds. Each is half as long again as the one before.
+/// The first and the longest pause of a waiting request, in milliseconds. Each pause is 1.5 times the one before.
 const PAUSE_MIN_MS: u64 = 5;
 const PAUSE_MAX_MS: u64 = 100;
 
-/// A moment among the ends of leads.
+/// A logical time, which orders lookups and the ends of leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
-/// What a request does that found no entry, or an expired one.
+/// What a request does after a lookup found no entry, or an expired one.
 #[derive(Debug)]
 pub enum Flight {
-    /// Ask the origin for all that wait, and report the outcome.
+    /// Ask the origin on behalf of all waiting requests, and report the outcome.
     Lead(Lead),
     /// Wait while another request asks.
     Wait,
     /// Look again: another request stored or confirmed the entry since.
     LookAgain,
-    /// Ask the origin, for nobody else.
+    /// Ask the origin for this request only.
     Alone,
 }
 
-/// The lead of the request that asks the origin. Dropping it ends it, and those that wait look again.
+/// The lead of a flight. Dropping it ends the flight, and waiting requests look again.
 #[derive(Debug)]
 pub struct Lead {
     single_flight: Rc<RefCell<SingleFlight>>,
@@ -64,11 +63,11 @@ enum Entry {
     Unanswered { until_ms: u64 },
 }
 
-/// Which answers are fetched, or were lately.
+/// The flights in progress and the outcomes of recent ones.
 #[derive(Debug, Default)]
 pub(super) struct SingleFlight {
     entries: HashMap<Fingerprint, Entry>,
-    /// Counts leads and their ends.
+    /// The number of leads started and ended.
     count: u64,
 }
 
@@ -77,17 +76,18 @@ impl SingleFlight {
         Moment(self.count)
     }
 
-    /// Whether the lead of a key is to be waited for.
+    /// Returns whether requests wait for the lead of this key.
     pub(super) fn is_shared(&self, key: Fingerprint, now_ms: u64) -> bool {
         matches!(self.entries.get(&key), Some(Entry::InFlight { waited_until_ms, .. }) if now_ms < *waited_until_ms)
     }
 
-    /// Whether the origin could not confirm an entry lately.
+    /// Returns whether the origin failed lately to confirm this entry.
     pub(super) fn is_backing_off(&self, key: Fingerprint, now_ms: u64) -> bool {
         matches!(self.entries.get(&key), Some(Entry::Unanswered { until_ms }) if now_ms < *until_ms)
     }
 
-    /// `key_id` is that of the request's key, `accepted` tells whether it may have what another one fetches.
+    /// Joins or starts a flight. `accepted` tells whether the caller's API key, `key_id`, may get a response that was
+    /// fetched with another key.
     pub(super) fn join(
         this: &Rc<RefCell<Self>>,
         key: Fingerprint,
@@ -130,7 +130,7 @@ impl SingleFlight {
         true
     }
 
-    /// Ends or changes a lead, unless another request took it over.
+    /// Ends or changes a lead, unless another request has taken over.
     fn set(&mut self, key: Fingerprint, number: u64, outcome: Option<Entry>) {
         match self.entries.get(&key) {
             Some(Entry::InFlight { number: current, .. }) if *current == number => {}
@@ -150,7 +150,7 @@ impl Entry {
 }
 
 impl Lead {
-    /// Ends the lead: the entry is stored or confirmed, and lookups from now on find it.
+    /// Ends the lead: the entry is stored or confirmed, so that later lookups find it.
     pub fn stored(self) {
         let at = {
             let mut single_flight = self.single_flight.borrow_mut();
@@ -170,7 +170,7 @@ impl Lead {
         self.set(Some(Entry::Unanswered { until_ms: now_ms + BACK_OFF_MS }));
     }
 
-    /// Goes on with the lead, but has nobody wait for it: the answer is long.
+    /// Releases the waiting requests, since the response is long, and goes on with the lead.
     pub fn release_waiting(&self, now_ms: u64) {
         let until_ms = now_ms + LONG_LEAD_MAX_MS;
         self.set(Some(Entry::InFlight { number: self.number, key_id: None, waited_until_ms: 0, until_ms }));
@@ -187,7 +187,7 @@ impl Drop for Lead {
     }
 }
 
-/// Returns the pauses of a waiting request, until it waits no more.
+/// Returns the pauses of a waiting request, `LEAD_MAX_MS` in total.
 pub fn pauses() -> impl Iterator<Item = Duration> {
     let (mut pause, mut waited) = (PAUSE_MIN_MS, 0);
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What is stored of reads, for whom and how long, without a cache.
+//! Tests what is stored of reads, for whom and how long.
 
 mod files;
 
@@ -139,10 +139,10 @@ fn an_entry_of_a_read_is_served_as_its_caller_accepts_it() {
     let (status, body, head) = serve(&entry, "if-none-match,W/\"t\"");
     assert_eq!((status, body), (304, ServedBody::None));
     assert_eq!((head.header("content-length"), head.header("vary").is_some()), (None, true));
-    // One that is being stored.
+    // An entry that is being stored has no age.
     let stored = lookup.serve(&entry, &Head::default(), &accepting("GET", POSTS, None), None);
     assert_eq!(stored.unwrap().unwrap().head.header("age"), Some("0"));
-    // A list has no tag.
+    // Lists have no entity tag.
     assert_eq!(serve(&headers("content-length,2"), "if-none-match,*").0, 200);
 }
 
@@ -163,7 +163,7 @@ fn decide(gateway: &Gateway, call: &IncomingRequest) -> Decision {
     gateway.decide(call, NOW, &record).unwrap()
 }
 
-/// What is looked for, if the cache may answer.
+/// Returns the lookup; `None` if the cache may not answer.
 fn lookup(gateway: &Gateway, call: &IncomingRequest, body: &str) -> Option<Lookup> {
     match decide(gateway, call) {
         Decision::Cached(cacheable) => cacheable.finish(gateway.cache(), body.as_bytes()).unwrap(),
@@ -257,7 +257,7 @@ fn a_key_gets_cached_answers_while_the_origin_accepted_it_lately() {
     assert!(!accepted(0));
     cache.learn(key_id, 200, 0);
     assert!(accepted(59_999) && !accepted(60_000));
-    // An answer that was asked for earlier and came later takes nothing back.
+    // A late response to an earlier request does not reset the time.
     cache.learn(key_id, 200, 100);
     cache.learn(key_id, 304, 90);
     assert!(accepted(60_099));

@@ -1,4 +1,4 @@
-//! The gateway's decisions, without a worker.
+//! Tests of the gateway's decisions.
 
 use super::*;
 use crate::config::{AccessConfig, Config};

@@ -1,4 +1,4 @@
-//! The choice among origins, without a worker and without a clock.
+//! Tests of the choice among origins, with a simulated clock.
 
 use super::*;
 use crate::config::Config;
@@ -27,7 +27,7 @@ fn location(continent: &str, country: &str) -> CallerLocation {
     [Region::parse(continent), Region::parse(country)]
 }
 
-/// The numbers of all origins in the order in which one request would be sent to them.
+/// Returns the numbers of all origins in the order in which one request would try them.
 fn order(origins: &mut Origins, location: CallerLocation, now: u64) -> Vec<usize> {
     let mut tried = Tried::default();
     std::iter::from_fn(|| {
@@ -120,7 +120,7 @@ fn an_origin_without_its_database_is_asked_for_its_readiness_and_soon() {
         now += seconds * 1_000;
     }
     assert!(described(&origins, now).contains(r#""state":"no-database","failures":5"#));
-    // The other one answers nothing: not all of them lack the database alone.
+    // The other origin is down, so they don't all lack only the database.
     let second = origins.choose(Tried::default(), NOWHERE, now - 1).unwrap();
     origins.failed(second, now);
     let code = |origins: &Origins| origins.unavailable(now).code();
@@ -139,9 +139,9 @@ fn one_request_at_a_time_finds_out_whether_an_origin_is_back() {
     let back = NOW + 1_000;
     assert!(pick(&mut origins, back).is_trial());
     assert_eq!(pick(&mut origins, back).number(), 2);
-    // With none else to go to, it is asked all the same.
+    // If there is no other origin, it is asked all the same.
     assert_eq!(order(&mut origins, NOWHERE, back), [2, 1]);
-    // Who was to find out may have left without a word.
+    // The trial's client may have disconnected.
     assert!(pick(&mut origins, back + SILENCE_MAX_MS).is_trial());
 }
 

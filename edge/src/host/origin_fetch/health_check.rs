@@ -1,5 +1,4 @@
-//! Health checks: whether an origin lives, and whether it can reach its database. What follows from one,
-//! [`crate::core`] decides.
+//! Health checks: whether an origin lives, and whether it can reach its database. [`crate::core`] decides what follows.
 
 use super::{Attempts, Exchange, OriginAnswer, discard, headers, now};
 use crate::core::{self, Form, HEALTH_PATH, Pick, Repeat};
@@ -10,33 +9,32 @@ use shared::security::EDGE_SECRET_HEADER;
 use worker::Delay;
 use worker::js_sys::Date;
 
-/// The outcome of a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
-    /// The origin lives, and has what it was asked about.
+    /// The origin passed the check of this path.
     Well,
-    /// The origin lives, but can't reach its database.
+    /// The origin answered that it can't reach its database.
     NoDatabase,
-    /// The origin did not answer in time, or something else answered.
+    /// The origin did not answer in time, or the response was not Selkie's.
     Silent,
 }
 
 impl Attempts<'_> {
-    /// Whether the origin is checked before the request is sent: where there is a choice, a request that can't be repeated
-    /// goes only to an origin that is known to live, and one that failed is not trusted before it answered a check.
+    /// Returns whether the origin must pass a check before the request is sent. With several origins, a request that
+    /// can't be repeated needs one that answered lately, and an origin that failed must pass a check first.
     pub(super) fn needs_check(&self, pick: Pick) -> bool {
         let origins = self.gateway.origins();
         let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
         is_risky && !origins.is_one() && !origins.is_seen(pick, now())
     }
 
-    /// Whether an answer says that its origin can't reach its database, where another origin may be asked.
+    /// Returns whether a response says that its origin can't reach its database, and there is another origin.
     pub(super) fn lacks_database(&self, answer: &OriginAnswer) -> bool {
         let is_one = self.gateway.origins().is_one();
         !is_one && says_no_database(answer)
     }
 
-    /// Checks an origin at this path.
+    /// Requests this path of an origin.
     pub(super) async fn check(&self, pick: Pick, path: &str, deadline: f64) -> Health {
         let incoming = self.forwarding.incoming;
         let url = format!("{}{path}", self.gateway.origins().url(pick));
@@ -64,7 +62,6 @@ impl Attempts<'_> {
         health
     }
 
-    /// Whether the origin lives.
     pub(super) async fn is_alive(&self, pick: Pick, deadline: f64) -> bool {
         self.check(pick, HEALTH_PATH, deadline).await == Health::Well
     }

@@ -1,4 +1,4 @@
-//! What is stored of files and what of an entry a request gets, without a cache.
+//! Tests what is stored of files, and what a request gets of an entry.
 
 use super::*;
 use shared::media::FilePath;
@@ -67,7 +67,7 @@ fn a_file_has_one_entry_whatever_its_version_or_spelling() {
     assert!(!purged(&elsewhere).contains(&a.url()));
 }
 
-/// Headers of an answer with the file, of which one is another or missing.
+/// Returns headers of the file's response, with one replaced or, for `None`, removed.
 fn answer(size: &str, name: &str, value: Option<&str>) -> Headers {
     let tag = format!("\"{V}\"");
     let headers =
@@ -204,7 +204,7 @@ fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
     assert_eq!(range_header(&(2..5)), "bytes=2-4");
 }
 
-/// An entry of the file whose origin was asked at that time.
+/// Returns an entry's headers, with the time when its origin was asked.
 fn entry(asked_ms: u64) -> Headers {
     let asked = asked_ms.to_string();
     let answer = answer("10", "x", None);
@@ -242,7 +242,7 @@ fn an_entry_from_before_a_folder_became_private_does_not_count() {
         assert_eq!(freshness(asked_ms), Some(Freshness::Expired), "{asked_ms}");
     }
     assert_eq!(freshness(105_000), Some(Freshness::Fresh));
-    // An origin that does not answer makes nothing of before count.
+    // A failed revalidation does not make entries from before a purge valid.
     match cache.join(&file, cache.moment(), 105_000) {
         Flight::Lead(lead) => lead.unanswered(105_000),
         other => panic!("{other:?}"),
@@ -262,7 +262,7 @@ fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
     assert!(matches!(cache.join(&file, cache.moment(), 14_999), Flight::Alone));
     assert_eq!(cache.judge(&file, &entry(14_999), None, 15_000), Some((1, Freshness::Expired)));
     drop(cache.join(&file, cache.moment(), 15_000));
-    // Of more purges than are remembered, any may have been of this file.
+    // Evicted purges may have been of this file.
     for n in 0..10_000 {
         cache.purge(name(n), 20_000);
     }
@@ -271,7 +271,7 @@ fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
 
 #[test]
 fn a_projects_private_mark_is_where_no_file_is() {
-    // A project may be called like the name of a file.
+    // A project may have the same name as a file.
     let name = KeptName::of(&path("/media/default/a"));
     let project = format!("a{}", &name.as_str()[1..]);
     let file = at(&format!("/media/{project}/a"), &format!("v={V}")).unwrap();

@@ -1,4 +1,4 @@
-//! Which requests may be sent to a second origin.
+//! Tests which requests may be sent to a second origin.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The headers that are forwarded, and those of answers.
+//! Tests of forwarded headers and of headers of responses.
 
 use super::*;
 use crate::core::{Change, Head, Headers, Outcome, RequestHeaders, answer_changes, forwarded};
@@ -20,7 +20,7 @@ fn a_head_is_read_line_by_line() {
     assert_eq!(headers.get("accept"), Some("*/*, a"));
     assert_eq!(headers.get("x-empty"), Some(""));
     assert_eq!(headers.get("host"), Some("b"));
-    // A value is no name.
+    // A value must not match as a name.
     assert_eq!(headers.get("b"), None);
     let all: Vec<_> = headers.iter().collect();
     assert_eq!(all, [("accept", "*/*, a"), ("x-empty", ""), ("host", "b")]);
