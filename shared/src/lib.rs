@@ -1,9 +1,9 @@
-//! The code that edge and origin share, in the order in which a request passes through it:
+//! The code that edge and origin share. A request passes through it in this order:
 //!
 //! ```text
 //! request::check_url, check_headers → ok | Problem
 //! request::RequestHead::read → RequestHead
-//! admission::admit           → Principal + Pending      operation::parse_head, key::verify, policy::permit
+//! admission::admit           → Principal + Pending      operation::parse_head, the host's authentication, policy::permit
 //! Pending::finish(body)      → Operation
 //! envelope::Encoder(row, row, …) → body chunks
 //!

@@ -3,8 +3,8 @@
 /// Bytes of a JSON body; more is 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of a JSON body that the edge buffers and parses; larger ones it only checks for well-formedness while they
-/// stream to the origin. An isolate has 128 MiB for all its requests.
+/// Bytes of a JSON body that the edge reads whole and parses; larger ones stream to the origin unread. An isolate has
+/// 128 MiB for all its requests.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
 /// Origins of one edge: one for each region that Cloudflare names, and some more. Every request loops over them.

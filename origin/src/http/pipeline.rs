@@ -1,6 +1,6 @@
 //! The flow of every request to `/api/v1`: `admission::admit`, then the body, then the operation's handler, then
 //! compression. Operations on records go through `records::run`: `Tables::load`, `plan::build`, `sql`,
-//! `database::execute`, `respond`.
+//! `database::run` or `database::coalesce`, `respond`.
 
 use super::body::{self, CountedBody};
 use super::records::Extent;

@@ -1,5 +1,5 @@
 //! A plan, rendered: the text with its `?` and what they stand for. Pure; the only way to a
-//! [`Statement`], which is all that `db` runs.
+//! [`Statement`], the only thing that `database::run` takes.
 
 mod builder;
 mod delete;
