@@ -1,4 +1,4 @@
-//! What every request needs, put together once at the start. Must not know HTTP.
+//! The parts of the service that requests share, built once at the start. Must not know HTTP.
 
 mod stream_slots;
 
@@ -148,8 +148,6 @@ impl App {
     }
 
     /// Reads from MariaDB the project's databases that no key may drop.
-    ///
-    /// # Errors
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }

@@ -92,7 +92,7 @@ impl Attempt<'_> {
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, Schema::Cached).await?;
-            refuse_what_stays(step.operation(), tables.root()).map_err(|problem| problem.in_operation(at))?;
+            refuse_nontransactional(step.operation(), tables.root()).map_err(|problem| problem.in_operation(at))?;
             self.tables.push(tables);
             for reference in step.references() {
                 ids::check(*reference, self.tables[reference.operation].root())
@@ -213,7 +213,7 @@ impl Attempt<'_> {
 }
 
 /// Refuses writes to a table whose engine can't roll back.
-fn refuse_what_stays(operation: &RecordOperation, table: &Table) -> Result<(), Problem> {
+fn refuse_nontransactional(operation: &RecordOperation, table: &Table) -> Result<(), Problem> {
     let traits = table.traits();
     if operation.is_read() || traits.inserts.transactional || traits.view {
         return Ok(());

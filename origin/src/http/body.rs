@@ -62,23 +62,23 @@ pub(super) async fn read(
         return Err(body_too_large(bounds.body_max_bytes));
     }
     let mut reader = BodyReader::new(body, bounds.body_timeout);
-    let mut held = CountedBody::default();
+    let mut buffered = CountedBody::default();
     let mut whole = BytesMut::new();
     while let Some(data) = reader.next().await? {
         let length = whole.len() + data.len();
         if length > bounds.body_max_bytes {
             return Err(body_too_large(bounds.body_max_bytes));
         }
-        held.grow(length, shares, project)?;
+        buffered.grow(length, shares, project)?;
         // A body that arrives in one piece, as most do, is not copied.
         if whole.is_empty() && reader.is_at_end() {
-            held.bytes = data;
-            return Ok(held);
+            buffered.bytes = data;
+            return Ok(buffered);
         }
         whole.extend_from_slice(&data);
     }
-    held.bytes = whole.freeze();
-    Ok(held)
+    buffered.bytes = whole.freeze();
+    Ok(buffered)
 }
 
 /// Reads a body chunk by chunk. Fails if the client pauses too long or sends too slowly.

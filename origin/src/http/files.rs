@@ -67,7 +67,7 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
     Err(Problem::new(ErrorCode::StorageUnavailable, "The file is known, but the store does not have its bytes now."))
 }
 
-/// How often a file is looked up again because its object is missing: it may be replaced repeatedly.
+/// Maximum look-ups of a file whose object is missing: the file may be replaced repeatedly.
 const LOOKUPS_MAX_COUNT: usize = 5;
 
 struct Call<'a> {
@@ -106,7 +106,7 @@ impl Call<'_> {
         let (part, is_part) = match extent {
             Extent::Whole => (0..object.size, false),
             Extent::Part(part) => (part, true),
-            Extent::Beyond => return Ok(Some(beyond(object.size, record))),
+            Extent::Beyond => return Ok(Some(not_satisfiable(object.size, record))),
         };
         let Some(body) = open(app, object, part.clone()).await? else {
             return Ok(None);
@@ -157,7 +157,7 @@ impl Call<'_> {
 }
 
 /// Returns 416 with the file's size in `Content-Range`.
-fn beyond(size: u64, record: &RequestRecord) -> Response {
+fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
     let mut response = respond::problem(&range::beyond(size), record.id());
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
         response.headers_mut().insert(CONTENT_RANGE, range);
@@ -185,7 +185,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
         return Ok(Some(Body::from(first)));
     }
     let left = length.saturating_sub(first.len() as u64);
-    Ok(Some(stream::body([first], exactly(pieces, left), stream::Terms::of_file(app), app.metrics.stream())))
+    Ok(Some(stream::body([first], with_length(pieces, left), stream::Terms::of_file(app), app.metrics.stream())))
 }
 
 /// Why the body of a file ends early.
@@ -199,7 +199,7 @@ enum Broken {
 
 /// Passes chunks on, and fails if they end before `length` bytes, so that a truncated body never ends as a complete
 /// one.
-fn exactly(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
+fn with_length(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
     try_stream! {
         let mut left = length;
         while let Some(piece) = pieces.next().await {
@@ -224,7 +224,7 @@ mod tests {
             Box::pin(stream::iter(pieces).map(|piece| Ok(Bytes::from_static(piece))))
         };
         let ends = async |given: Vec<&'static [u8]>| {
-            let given = exactly(pieces(given), 4);
+            let given = with_length(pieces(given), 4);
             let last = given.collect::<Vec<_>>().await.pop();
             last.is_some_and(|last| last.is_ok())
         };

@@ -48,7 +48,7 @@ impl<'a> IdempotentInsert<'a> {
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let (project, access) = (self.principal.project(), self.principal.access());
         let lease = &mut self.app.pools.lease(project, access).await?;
-        let mut made = false;
+        let mut is_created = false;
         for attempt in 0..CLAIMS_MAX_COUNT {
             if attempt > 0 {
                 tokio::time::sleep(CLAIM_PAUSE).await;
@@ -61,10 +61,10 @@ impl<'a> IdempotentInsert<'a> {
                     transaction.rollback().await;
                     continue;
                 }
-                Ok(Claim::NoTable) if !made => {
+                Ok(Claim::NoTable) if !is_created => {
                     transaction.rollback().await;
-                    self.make(lease).await?;
-                    made = true;
+                    self.create_table(lease).await?;
+                    is_created = true;
                     continue;
                 }
                 Ok(Claim::NoTable) => {
@@ -92,7 +92,7 @@ impl<'a> IdempotentInsert<'a> {
         Err(in_progress().into())
     }
 
-    async fn make(&self, lease: &mut Lease) -> Result<(), Failure> {
+    async fn create_table(&self, lease: &mut Lease) -> Result<(), Failure> {
         let limit = self.app.pools.query_timeout();
         Ok(idempotency::make(lease, self.database, limit, self.progress).await?)
     }
@@ -124,12 +124,12 @@ impl<'a> IdempotentInsert<'a> {
 
     /// Inserts and stores the receipt in the transaction that claimed the key.
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
-        let outcome = self.insert_and_keep(&mut transaction).await;
+        let outcome = self.insert_with_receipt(&mut transaction).await;
         let payload = transaction.end(outcome).await?;
         Ok(respond::payload(&payload))
     }
 
-    async fn insert_and_keep(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
+    async fn insert_with_receipt(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
         let written = transaction.all(self.statements, self.effect).await?;
         let payload = records::ids(&written, self.answer);
         idempotency::keep(transaction, self.database, self.once, &payload).await?;

@@ -101,8 +101,8 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         // hyper counts from the end of the last response, so this bounds a connection's idle time, its next head
-        // included. Longer than a proxy's, usually a minute, so that no request is sent on a connection that is being
-        // closed.
+        // included. The default exceeds a proxy's usual minute, so that no request is sent on a connection that is
+        // being closed.
         .header_read_timeout(config.keep_alive_timeout)
         // One buffer is faster than two for small responses.
         .writev(false)

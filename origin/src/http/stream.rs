@@ -37,11 +37,11 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     terms: Terms,
     guard: StreamGuard,
 ) -> Body {
-    let (taker, taken) = mpsc::channel(CHUNKS_WAITING);
-    tokio::spawn(hand_over(chunks, taker, terms));
+    let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
+    tokio::spawn(forward_chunks(chunks, sender, terms));
     // Sends the head and the ready chunks before anything can cut the body.
     let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
-    let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(taken));
+    let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(receiver));
     let pieces = pieces.map(move |piece| {
         let _streaming = &guard;
         // An error closes the connection without the body's end, so the client sees that it is incomplete.
@@ -53,34 +53,34 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
 
 /// Sends chunks to the body until their end, or until the terms end the stream. Runs in a task of its own, since the
 /// body is not polled while its client does not read.
-async fn hand_over<E: Error + Send + 'static>(
+async fn forward_chunks<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
-    taker: mpsc::Sender<Piece<E>>,
+    sender: mpsc::Sender<Piece<E>>,
     mut terms: Terms,
 ) {
     let mut chunks = pin!(chunks);
     loop {
         let piece = tokio::select! {
-            () = taker.closed() => return,
+            () = sender.closed() => return,
             () = &mut terms.over => return,
             chunk = chunks.next() => chunk.map_or(Piece::End, |chunk| Piece::Chunk(chunk.map_err(Cut::Failed))),
         };
         let last = !matches!(piece, Piece::Chunk(Ok(_)));
-        let given = tokio::select! {
-            given = tokio::time::timeout(terms.write_timeout, taker.send(piece)) => given,
+        let sent = tokio::select! {
+            sent = tokio::time::timeout(terms.write_timeout, sender.send(piece)) => sent,
             () = &mut terms.over => return,
         };
-        if last || !matches!(given, Ok(Ok(()))) {
+        if last || !matches!(sent, Ok(Ok(()))) {
             return;
         }
     }
 }
 
-fn received<E: Error>(taken: mpsc::Receiver<Piece<E>>) -> impl Stream<Item = Result<Bytes, Cut<E>>> {
-    stream::unfold(Some(taken), |taken| async {
-        let mut taken = taken?;
-        match taken.recv().await {
-            Some(Piece::Chunk(Ok(chunk))) => Some((Ok(chunk), Some(taken))),
+fn received<E: Error>(receiver: mpsc::Receiver<Piece<E>>) -> impl Stream<Item = Result<Bytes, Cut<E>>> {
+    stream::unfold(Some(receiver), |receiver| async {
+        let mut receiver = receiver?;
+        match receiver.recv().await {
+            Some(Piece::Chunk(Ok(chunk))) => Some((Ok(chunk), Some(receiver))),
             Some(Piece::Chunk(Err(error))) => Some((Err(error), None)),
             Some(Piece::End) => None,
             None => Some((Err(Cut::Over), None)),

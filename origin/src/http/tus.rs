@@ -89,7 +89,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut B
             arrive(app, turn, content).await
         };
         match begun.await {
-            Ok(outcome) => tell(&mut response, &outcome, asker),
+            Ok(outcome) => add_outcome(&mut response, &outcome, asker),
             Err(problem) => {
                 // The client never learns the upload's URL, so it can't resume.
                 if let Err(error) = terminate(app, asker.project, id).await {
@@ -114,7 +114,7 @@ async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response
     let outcome =
         if turn.is_complete() { arrive(app, turn, &mut Body::empty()).await? } else { reached(app, &turn).await? };
     let mut response = empty(StatusCode::OK);
-    tell(&mut response, &outcome, asker);
+    add_outcome(&mut response, &outcome, asker);
     let headers = response.headers_mut();
     headers.insert(UPLOAD_LENGTH, outcome.row.length.into());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -137,7 +137,7 @@ async fn append(
         None => arrive(app, turn, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
-    tell(&mut response, &outcome, asker);
+    add_outcome(&mut response, &outcome, asker);
     Ok(response)
 }
 
@@ -172,12 +172,12 @@ async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcom
     outcome
 }
 
-fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
+fn add_outcome(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
     let headers = response.headers_mut();
     headers.insert(UPLOAD_OFFSET, outcome.offset.into());
     expires(headers, &outcome.row);
     if let Some(file) = &outcome.file {
-        name(headers, file, &asker.links);
+        add_file(headers, file, &asker.links);
         // The file may have replaced another and made its folder private.
         let made = tus::TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
@@ -186,7 +186,7 @@ fn tell(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
     }
 }
 
-fn name(headers: &mut HeaderMap, file: &MediaRow, links: &Links) {
+fn add_file(headers: &mut HeaderMap, file: &MediaRow, links: &Links) {
     headers.insert(MEDIA_ID, file.id.get().into());
     if let Ok(url) = HeaderValue::try_from(payload::url(file, links)) {
         headers.insert(MEDIA_URL, url);

@@ -32,7 +32,7 @@ pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arriva
     let outcome = async {
         let slot = app.uploads.try_take(&turn.row().project, 1);
         let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
-        take(&mut turn, &mut body, app.bounds.body_timeout).await?;
+        receive(&mut turn, &mut body, app.bounds.body_timeout).await?;
         if turn.is_complete() {
             return finish(&app, turn).await;
         }
@@ -42,26 +42,26 @@ pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arriva
     Arrival { outcome, body }
 }
 
-async fn take(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
+async fn receive(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
     let began = turn.offset();
     turn.prolong().await?;
-    let taken = pour(turn, body, pause_max).await;
-    match taken {
-        // Finishing the upload flushes it.
+    let received = write_body(turn, body, pause_max).await;
+    match received {
+        // Publishing flushes the file.
         Ok(()) if turn.is_complete() => return Ok(()),
         Err(ref problem) if problem.code() == ErrorCode::BodyTooLarge => {
             turn.take_back(began).await?;
-            return taken;
+            return received;
         }
         _ => {}
     }
     let flushed = turn.flush().await;
     // Report the first error.
     let prolonged = turn.prolong().await;
-    taken.and(flushed).and(prolonged)
+    received.and(flushed).and(prolonged)
 }
 
-async fn pour(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
+async fn write_body(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
     let interruption = turn.interruption();
     let mut reader = BodyReader::new(body, pause_max);
     loop {
