@@ -7,7 +7,7 @@ use shared::error::{ErrorCode, Problem};
 /// When a request may be sent to another origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// After any failure of the origin: executing the request twice is safe.
+    /// After any failure but slowness, since executing the request twice is safe.
     Always,
     /// Only if the first origin certainly did not receive the request.
     IfUnsent,

@@ -12,8 +12,8 @@ pub(super) fn links(app: &App, request: &Parts) -> Links {
     Links::new(configured.or_else(|| base_of(request)))
 }
 
-/// Returns scheme and host from a proxy's headers, else the `Host` header; `None` (URLs are then paths) if neither is
-/// valid. A client that sends false headers affects only its own response.
+/// Returns scheme and host from a proxy's headers, else the host of the request; `None` (URLs are then paths) without a
+/// host, or if scheme and host are invalid. A client that sends false headers affects only its own response.
 fn base_of(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;

@@ -62,7 +62,7 @@ impl Query {
     }
 }
 
-/// Returns whether an option is set; one without a value is.
+/// Returns whether an option's value means true; an empty value does.
 fn is_true(word: &str) -> bool {
     matches!(word, "" | "true" | "True" | "1")
 }
