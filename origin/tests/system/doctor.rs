@@ -41,7 +41,7 @@ async fn a_healthy_installation_has_nothing_to_mend_and_each_fault_is_found() {
     for sign in [
         "selkie-default-ro: it has PROCESS on the whole server",
         "selkie-default-rw: it lacks DROP on `my\\_data`",
-        "''@'localhost' needs no name",
+        "the anonymous account ''@'localhost' may shadow",
         "''@'localhost' has rights on `test\\_%`",
         "PUBLIC has rights on `shared`",
         "'selkie-old-rw'@'localhost' belongs to no project",
