@@ -1,4 +1,4 @@
-//! Where the pools take the MariaDB accounts of projects from: functions that whoever knows projects gives.
+//! The source of projects' MariaDB accounts, injected as functions, so that the pools know nothing of projects.
 
 use crate::config::Account;
 use futures_util::future::BoxFuture;
@@ -9,19 +9,18 @@ use std::sync::Arc;
 type Find = dyn Fn(&ProjectName, Access) -> Account + Send + Sync;
 type Repair = dyn Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync;
 
-/// The accounts that keys of projects run under. Cheap to clone.
+/// Finds and repairs the accounts that keys of projects run under. Cheap to clone.
 #[derive(Clone)]
 pub struct AccountSource {
     find: Arc<Find>,
     repair: Arc<Repair>,
 }
 
-/// Whether an account is as it should be again.
+/// Whether a repair restored an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repaired {
-    /// It is: another login may succeed.
+    /// Another login may succeed.
     Yes,
-    /// It is not.
     No,
 }
 
@@ -32,7 +31,7 @@ impl std::fmt::Debug for AccountSource {
 }
 
 impl AccountSource {
-    /// Accounts that `find` gives, and `repair` makes right again after MariaDB refused a login.
+    /// Creates a source: `find` returns an account, `repair` restores it after MariaDB refused a login.
     pub fn new(
         find: impl Fn(&ProjectName, Access) -> Account + Send + Sync + 'static,
         repair: impl Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync + 'static,

@@ -1,10 +1,9 @@
-//! Answers of known types. The driver's own typed methods panic where an answer is of another type than was asked
-//! for, so `clippy.toml` forbids them: here that is an error.
+//! Reads results as typed rows. The driver's own typed methods panic if a value has an unexpected type, so
+//! `clippy.toml` forbids them; here that is an error.
 
 use mysql_async::prelude::{FromRow, Protocol};
 use mysql_async::{Error, QueryResult, Row};
 
-/// MariaDB answered with values of other types than were asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("MariaDB answered with values of an unexpected type")]
 pub(super) struct UnexpectedType;
@@ -12,7 +11,7 @@ pub(super) struct UnexpectedType;
 /// Reads all rows of an answer.
 ///
 /// # Errors
-/// The statement failed, the connection broke, or a row is not a `T`: [`UnexpectedType`].
+/// The statement or the connection failed, or a row is not a `T` ([`UnexpectedType`]).
 pub(super) async fn all<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
 ) -> Result<Vec<T>, Error>
@@ -25,7 +24,7 @@ where
     while let Some(row) = answer.next().await? {
         rows.push(typed(row));
     }
-    // Only now: an answer that is left half read would be read by whoever has the connection next.
+    // Only now: the next user of the connection would read the rest of a result that is left half read.
     rows.into_iter().collect()
 }
 

@@ -1,10 +1,8 @@
-//! Coalesces statements: reads by key, and inserts of one record, of one shape (account, table, columns) that arrive
-//! while a statement of that shape is in flight share the next one.
+//! Coalesces reads by key and inserts of one record: requests of one shape (account, table, columns) that arrive while
+//! a statement of that shape is in flight share the next one (docs/decisions/0012). Knows nothing of HTTP.
 //!
-//! A request of whose shape few statements are in flight runs at once and alone, so a lone caller never waits. A
+//! A request runs alone and at once while few statements of its shape are in flight, so a lone caller never waits. A
 //! shared statement begins after all of its requests have arrived, so that none sees data from before it arrived.
-//! Lies above the pool, which knows nothing of it, and below the plan, which has decided what may be shared
-//! (docs/decisions/0012).
 
 mod in_flight;
 mod insert_one;
@@ -27,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Runs reads by key and inserts of one record.
+/// Runs reads by key and inserts of one record, coalesced by shape.
 #[derive(Debug)]
 pub struct Coalescer {
     pools: Arc<Pools>,
@@ -37,24 +35,24 @@ pub struct Coalescer {
 
 /// A kind of statement that requests can share.
 trait Kind: Sized + Send + Sync + 'static {
-    /// What the requests of one statement have in common.
+    /// What all requests of one shared statement have in common.
     type Shape: Eq + Hash + Send + Sync + 'static;
-    /// What each request adds.
+    /// The part of a statement that differs per request.
     type Item: Clone + Send + 'static;
-    /// What each request gets.
+    /// The result of one request.
     type Output: Send + 'static;
 
-    /// Statements of one shape in flight at once before requests wait; found by measurement.
+    /// From this number of statements of one shape in flight on, requests wait; found by measurement.
     const IN_FLIGHT_MAX: usize;
 
-    /// The requests of this kind.
+    /// Returns the coalescer's queue of this kind.
     fn requests(coalescer: &Coalescer) -> &Requests<Self>;
 
-    /// How many of so many waiting requests the next statement takes, one at least.
+    /// Returns how many of `waiting` requests the next statement takes, at least one.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
 
-    /// Whether a request may run alone after a shared statement failed with this error in that time: it has left
-    /// nothing behind, and the request may succeed.
+    /// Returns whether each request may run alone after a shared statement failed with `error` after `spent`: the
+    /// statement had no effect, and the request may succeed alone.
     fn may_run_alone(error: &DbError, spent: Duration) -> bool;
 
     /// Runs the statement of one request.
@@ -64,8 +62,8 @@ trait Kind: Sized + Send + Sync + 'static {
         item: Self::Item,
     ) -> impl Future<Output = mysql_async::Result<Self::Output>> + Send;
 
-    /// Runs the statement of several requests. Fewer outputs than items mean that the result can't be assigned to
-    /// the requests.
+    /// Runs one statement for several requests. Returns one output per item, or fewer if the result can't be assigned
+    /// to the requests.
     fn run_several(
         connection: &mut Connection,
         shape: &Self::Shape,
@@ -107,35 +105,30 @@ impl<S: Hash> Hash for Key<S> {
 struct Waiter<K: Kind> {
     item: K::Item,
     caller: Caller<K>,
-    /// In the account's queue, which bounds how many wait.
+    /// Counts the request in the account's queue, which limits how many wait.
     _ticket: QueueTicket,
 }
 
-/// Takes the answer to a waiting request; closed when its client has left.
+/// Sends the answer to a waiting request; closed once the client has disconnected.
 type Caller<K> = oneshot::Sender<Answer<K>>;
 
-/// The answer to a waiting request.
 type Answer<K> = Result<Share<<K as Kind>::Output>, DbError>;
 
-/// What a waiting request gets of a statement.
+/// What a shared statement gives a waiting request.
 enum Share<T> {
-    /// Its output, and how long MariaDB took.
+    /// The request's output, and how long the statement took.
     Output(T, Duration),
-    /// Nothing was done for it: it runs alone.
+    /// The statement had no effect for the request, which must run alone.
     RunAlone,
 }
 
 impl Coalescer {
-    /// Runs statements over these connections.
     #[must_use]
     pub fn new(pools: Arc<Pools>) -> Self {
         Self { pools, reads: Queue::default(), inserts: Queue::default() }
     }
 
     /// Reads one record by its key.
-    ///
-    /// # Errors
-    /// What MariaDB or the connection gave.
     pub async fn select_by_key(
         self: &Arc<Self>,
         account: (&ProjectName, Access),
@@ -153,7 +146,7 @@ impl Coalescer {
     /// Inserts one record.
     ///
     /// # Errors
-    /// What MariaDB or the connection gave; then nothing is written, unless the connection broke.
+    /// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
     pub async fn insert_one(
         self: &Arc<Self>,
         account: (&ProjectName, Access),
@@ -165,7 +158,7 @@ impl Coalescer {
         written.inspect(|written| progress.add_rows(written.affected))
     }
 
-    /// Runs a request: at once and alone, or with others of its shape, for which it waits.
+    /// Runs a request alone and at once, or waits for a statement that it shares with others of its shape.
     async fn run<K: Kind>(
         self: &Arc<Self>,
         (project, access): (&ProjectName, Access),
@@ -236,7 +229,7 @@ async fn run_several<K: Kind>(
     }
 }
 
-/// Whether a shared statement ran is not known.
+/// Returns the error for a shared statement of which it is not known whether it ran.
 fn unknown() -> DbError {
     DbError::Unavailable("whether a shared statement ran is not known".into())
 }

@@ -1,4 +1,4 @@
-//! From an address to the driver's options: the one place that maps them.
+//! Maps a database address to the driver's options.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::address::{DatabaseAddress, Endpoint, Tls, Verify};
 
-/// The driver's options for `user` at the address.
+/// Returns the driver's options for `user` at the address.
 pub(crate) fn options(address: &DatabaseAddress, user: &str, password: &SecretString) -> OptsBuilder {
     let options = OptsBuilder::default()
         .user(Some(user))
         .pass(Some(password.expose_secret()))
-        // A TCP address means TCP: the driver would else look for a socket behind it.
+        // A TCP address means TCP: the driver would otherwise look for a socket of the server.
         .prefer_socket(false);
     match &address.endpoint {
         Endpoint::Socket(path) => options.socket(Some(path.to_string_lossy())),
@@ -35,7 +35,7 @@ fn encryption(tls: &Tls) -> Option<SslOpts> {
     )
 }
 
-/// One connection, outside any pool, within `limit`; `None` if the time ran out.
+/// Opens a connection outside any pool; `None` if `limit` elapsed.
 pub(crate) async fn connect(options: impl Into<Opts>, limit: Duration) -> Option<mysql_async::Result<Conn>> {
     tokio::time::timeout(limit, Conn::new(options)).await.ok()
 }

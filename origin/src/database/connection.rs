@@ -1,6 +1,5 @@
-//! One connection to MariaDB: its options, its session, what is known of both, and its end.
-//!
-//! Knows nothing of requests or queues.
+//! One connection to MariaDB: its options, its session's state, and how it is opened, reset and killed. Knows nothing
+//! of requests or queues.
 
 use super::connect;
 use super::error::PacketTooLarge;
@@ -18,33 +17,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// How long a connection may lie unused before it is asked whether it still lives.
+/// A connection that was idle for longer is pinged before it is leased.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
-/// KILLs of one account under way at once.
+/// The maximum number of KILL statements of one account that run at once.
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
-/// How long a KILL may take, its connection included.
+/// The limit for a KILL, including opening the connection for it.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest packet from MariaDB, a row at most.
+/// The largest packet, and so the largest row, that is accepted from MariaDB.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Every session's settings, whatever the server's own are: UTC, strict, our character set.
+/// Settings of every session, whatever the server's defaults are: UTC, strict SQL mode, utf8mb4.
 const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
      sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
 
-/// The driver's options for a project's account.
+/// Returns the driver's options for a project's account.
 fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
     connect::options(address, &account.user, &account.password)
-        // [`PreparedStatements`] keeps them instead.
+        // [`PreparedStatements`] caches statements instead.
         .stmt_cache_size(0)
         .max_allowed_packet(Some(PACKET_MAX_BYTES))
-        // Rows matched, not rows changed: an update to the same values counts.
+        // `affected_rows` then counts rows matched, not rows changed: an update to the same values counts.
         .client_found_rows(true)
         .setup(vec![SESSION_SETUP])
         .into()
 }
 
-/// A connection and what is known of its session.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) conn: Conn,
@@ -53,43 +51,41 @@ pub(super) struct Connection {
     pub(super) session: SessionState,
     used_at: Instant,
     epoch: u64,
-    /// The connector's number when the session was last new or reset.
+    /// The value of the connector's `trust` counter when the session was new or last reset.
     trusted: u64,
-    /// Bytes of the largest packet that MariaDB takes: it ends the connection for a larger one.
+    /// MariaDB's `max_allowed_packet`: it closes the connection when it gets a larger packet.
     packet_max_bytes: usize,
-    /// Its place among the connections of all accounts; free when it is closed.
+    /// The connection's slot in the budget of all accounts; freed when the connection is closed.
     pub(super) slot: Slot,
 }
 
-/// The session's default schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DefaultSchema {
-    /// None was ever chosen.
+    /// No schema was ever chosen.
     Unset,
-    /// This one.
     Set(DatabaseName),
     /// A statement may have changed it.
     Unknown,
 }
 
-/// What may be left in the session.
+/// What earlier statements may have left in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
-    /// Nothing: new, or just reset.
+    /// Nothing: the session is new or was just reset.
     Pristine,
-    /// Only what no later statement of ours can see, such as the last insert id.
+    /// Only state that no later statement of this program reads, such as the last insert id.
     Used,
-    /// Anything: it must be reset before anybody else has it.
+    /// Any state: the session must be reset before its next use.
     Dirty,
 }
 
-/// Makes connections of one account.
+/// Opens connections of one account.
 pub(super) struct Connector {
     opts: Opts,
-    /// Counts the times that MariaDB went away: older connections are not given out any more.
+    /// Incremented when a connection is lost or can't be opened; connections from before are not leased again.
     epoch: AtomicU64,
-    /// Counts the times that sessions may have been left with something unnoticed: those from before are
-    /// reset before they are given out.
+    /// Incremented when statements may have left session state unnoticed; sessions from before are reset before their
+    /// next use.
     trust: AtomicU64,
     kills: Arc<Semaphore>,
     budget: Arc<ConnectionBudget>,
@@ -102,7 +98,6 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// Connections of this account.
     pub(super) fn new(address: &DatabaseAddress, account: &config::Account, budget: Arc<ConnectionBudget>) -> Self {
         Self {
             budget,
@@ -113,17 +108,18 @@ impl Connector {
         }
     }
 
-    /// MariaDB went away: connections from before are given up.
+    /// Marks all connections opened so far as lost: none is leased again.
     pub(super) fn forget_all(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Has every session reset before its next use.
+    /// Makes every session be reset before its next use.
     pub(super) fn distrust(&self) {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Kills a connection's statement in MariaDB, over a connection of its own.
+    /// Kills a connection and its statement in MariaDB, from a task with another connection. Does nothing outside of a
+    /// Tokio runtime.
     pub(super) fn kill(&self, id: u32) {
         let (opts, kills) = (self.opts.clone(), Arc::clone(&self.kills));
         let kills_of_all = Arc::clone(&self.budget.kills);
@@ -140,7 +136,7 @@ impl Connector {
             })
             .await;
             match killed {
-                // 1094: it ended by itself in the meantime.
+                // 1094: the connection ended by itself in the meantime.
                 Ok(Ok(())) => {}
                 Ok(Err(mysql_async::Error::Server(error))) if error.code == 1094 => {}
                 Ok(Err(error)) => tracing::warn!(%error, "a statement could not be killed"),
@@ -149,7 +145,7 @@ impl Connector {
         });
     }
 
-    /// Opens a connection, once there is a place for it.
+    /// Opens a connection once the budget of all accounts has a free slot.
     async fn open(&self) -> Result<Box<Connection>, mysql_async::Error> {
         let slot = self.budget.slot().await;
         let slot = slot.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
@@ -177,7 +173,7 @@ impl managed::Manager for Connector {
     type Error = mysql_async::Error;
 
     async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
-        // Boxed: seldom done, and every request keeps room for it.
+        // Boxed: seldom run, and every request's future would reserve space for it.
         Box::pin(self.open()).await
     }
 
@@ -198,8 +194,8 @@ impl managed::Manager for Connector {
 }
 
 impl Connection {
-    /// Runs a statement, prepared once for each text. One that MariaDB would end the connection for is
-    /// not sent.
+    /// Runs a statement, prepared once per text. A statement larger than `max_allowed_packet` is not sent: MariaDB
+    /// would close the connection.
     pub(super) async fn run(
         &mut self,
         text: &str,
@@ -209,7 +205,7 @@ impl Connection {
         self.execute(statement, params).await
     }
 
-    /// Prepares a statement, once for each text. An error means that nothing of it ran.
+    /// Prepares a statement, once per text. After an error, no part of the statement has run.
     pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
             return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));
@@ -217,7 +213,7 @@ impl Connection {
         self.statements.get(&mut self.conn, text).await
     }
 
-    /// Runs what [`Connection::prepare`] gave.
+    /// Runs a statement from [`Connection::prepare`].
     pub(super) async fn execute(
         &mut self,
         statement: Statement,
@@ -226,7 +222,7 @@ impl Connection {
         self.conn.exec_iter(statement, params).await
     }
 
-    /// All rows of a question of ours, prepared once.
+    /// Returns all rows of one of the program's own queries, which is prepared once.
     pub(super) async fn ask<T: FromRow + Send + 'static>(
         &mut self,
         text: &'static str,
@@ -236,7 +232,7 @@ impl Connection {
         ask::all(self.conn.exec_iter(statement, params)).await
     }
 
-    /// Leaves the default schema, which nothing but a new login does.
+    /// Unsets the default schema, which only a new login can do.
     pub(super) async fn leave_schema(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.change_user(ChangeUserOpts::new().with_db_name(None)).await?;
@@ -245,16 +241,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Rolls back, drops temporary tables, forgets variables, releases locks. The default schema
-    /// stays, as MariaDB's manual says of `COM_RESET_CONNECTION`.
+    /// Rolls back, drops temporary tables, and clears variables and locks. The default schema stays (MariaDB's manual,
+    /// `COM_RESET_CONNECTION`).
     ///
-    /// A connection with an XA transaction fails here, and is to be closed: MariaDB's reset lets go of a
-    /// prepared one, but leaves the session without access to its tables.
+    /// Fails if the session has an XA transaction, and the caller must then close the connection: MariaDB's reset
+    /// detaches a prepared XA transaction, but leaves the session without access to its tables.
     pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;
         if !self.conn.reset().await? {
-            // The driver did nothing: it takes the server for one that is too old.
+            // The driver skipped the reset, since it takes the server for too old.
             return Err(mysql_async::Error::Other(Box::new(NoReset)));
         }
         self.session = SessionState::Pristine;
@@ -262,16 +258,15 @@ impl Connection {
     }
 }
 
-/// The server can't reset a session.
 #[derive(Debug, thiserror::Error)]
 #[error("the server can't reset a session")]
 struct NoReset;
 
-/// Bytes of the largest packet that a statement takes, or a little more.
+/// Returns the size of the largest packet that a statement takes, or a little more.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
-    /// Beyond it the driver sends each value by itself, in packets of so many bytes.
+    /// Above this total, the driver sends each value separately, in packets of at most this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
-    /// What a packet has beside values, and what each value has beside its bytes, at most.
+    /// Upper bounds for a packet's header and for each value's header.
     const HEAD_BYTES: usize = 32;
     const VALUE_HEAD_BYTES: usize = 12;
     let Params::Positional(values) = params else {

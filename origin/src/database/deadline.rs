@@ -9,8 +9,8 @@ use tokio::task::{Unconstrained, unconstrained};
 use tokio::time::Sleep;
 
 pin_project! {
-    /// A step that must end within a limit, counted from where it first has to wait: most rows are here already
-    /// when they are asked for, and cost no look at the clock.
+    /// A step with a time limit that counts from its first wait: a row that has already arrived costs no look at the
+    /// clock.
     pub(super) struct Within<S> {
         #[pin]
         step: S,
@@ -21,7 +21,7 @@ pin_project! {
     }
 }
 
-/// Limits a step to so long, else [`DbError::Timeout`]. A lease whose statement still runs kills it when dropped.
+/// Limits a step to `limit`, else [`DbError::Timeout`]. A lease whose statement still runs kills it when dropped.
 pub(super) fn within<T, S>(limit: Duration, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
@@ -29,7 +29,7 @@ where
     Within { step, limit, since: None, alarm: None }
 }
 
-/// As [`within`], but the limit counts from `since`: several steps together must end in time.
+/// As [`within`], but the limit counts from `since`, so that several steps share it.
 pub(super) fn within_since<T, S>(since: Instant, limit: Duration, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
@@ -49,7 +49,7 @@ where
             return Poll::Ready(outcome);
         }
         if this.alarm.is_none() {
-            // A step that has used up its task's budget must not keep the alarm from being looked at.
+            // Unconstrained, so that a step that used up its task's cooperative budget can't suppress the timer.
             let spent = this.since.map_or(Duration::ZERO, |since| since.elapsed());
             let alarm = unconstrained(tokio::time::sleep(this.limit.saturating_sub(spent)));
             this.alarm.set(Some(alarm));

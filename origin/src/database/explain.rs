@@ -7,11 +7,11 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Returns the plan's text as JSON: each string that is no JSON string is escaped. A text that is no JSON even then is
-/// returned as one JSON string.
+/// Returns MariaDB's plan as JSON, with its invalid strings escaped. If the text is no JSON even then, returns it as
+/// one JSON string.
 ///
 /// # Errors
-/// serde_json's, if the string can't be written.
+/// serde_json's error if the string can't be written.
 pub fn plan(text: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(escaped(text)).or_else(|_| serde_json::value::to_raw_value(text))
 }
@@ -33,7 +33,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Whether a string of this line goes on in the next one.
+/// Returns whether a string in `line` continues in `next`.
 fn goes_on(line: &str, next: &str) -> bool {
     let Some((_, value)) = split(line) else {
         return false;
@@ -47,13 +47,13 @@ fn goes_on(line: &str, next: &str) -> bool {
     !is_whole || !next.trim_start().starts_with(['"', '{', '}', '[', ']'])
 }
 
-/// A line's indentation with its key, if it has one, and its value; `None` if it has no value.
+/// Returns a line's indentation with its key, if any, and its value; `None` if it has no value.
 fn split(line: &str) -> Option<(&str, &str)> {
     let body = line.trim_start();
     let key = body
         .strip_prefix('"')
         .and_then(|rest| rest.split_once("\": "))
-        // Keys are words of MariaDB's own.
+        // Keys are MariaDB's own words.
         .filter(|(key, _)| !key.contains(['"', '`', '\'']));
     let value = key.map_or(body, |(_, value)| value);
     (!value.is_empty()).then(|| (&line[..line.len() - value.len()], value))

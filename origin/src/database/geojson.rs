@@ -1,7 +1,7 @@
-//! MariaDB's geometry bytes as GeoJSON (RFC 7946): four bytes of SRID, then well-known binary (OGC
-//! 06-103r4, section 8.2).
+//! Converts MariaDB's geometry bytes to GeoJSON (RFC 7946): four bytes of SRID, then well-known binary (OGC 06-103r4,
+//! section 8.2).
 
-/// Collections in collections: deeper ones are no GeoJSON of ours.
+/// The maximum nesting of collections; a deeper one is written as `null`.
 const NESTING_MAX_LEVELS: u8 = 16;
 const SRID_BYTES: usize = 4;
 
@@ -88,7 +88,7 @@ fn list(
     Some(())
 }
 
-/// A part of a multi-geometry, which has a head of its own.
+/// Writes a part of a multi-geometry, which has a header of its own.
 fn member(reader: &mut Reader<'_>, out: &mut Vec<u8>, part: Part) -> Option<()> {
     reader.kind()?;
     part(reader, out)

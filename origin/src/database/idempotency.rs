@@ -1,5 +1,5 @@
-//! An insert's receipt, in the insert's own transaction: taken before, and with the answer after it.
-//! Both are there or neither is, whatever ends in between. Its table is made when it is first needed.
+//! Idempotency receipts: one is inserted in the insert's own transaction and completed with the response, so that both
+//! are committed or neither is. Their table is created when it is first needed.
 
 mod sweep;
 
@@ -14,39 +14,39 @@ use shared::ident::DatabaseName;
 use shared::operation::write::{Hash, Once};
 use std::time::Duration;
 
-/// MariaDB's number for "no such table".
+/// `ER_NO_SUCH_TABLE`
 const NO_SUCH_TABLE: u16 = 1146;
 
-/// What became of taking a key.
+/// The outcome of claiming an idempotency key.
 #[derive(Debug)]
 pub enum Claim {
-    /// It is this transaction's now: whoever else wants it is refused until the transaction ends.
+    /// This transaction has claimed the key: nobody else can until the transaction ends.
     Ours,
-    /// There is a receipt already. The transaction is to be rolled back, since it holds a lock of it.
+    /// A receipt exists. The caller must roll back, since the transaction holds a lock on the receipt.
     Taken,
-    /// Another transaction is about to write one, or reads it just now.
+    /// Another transaction holds a lock on the receipt.
     Busy,
-    /// There is no table of receipts. It is to be made when the transaction has been rolled back.
+    /// There is no table of receipts. The caller must roll back, then create it.
     NoTable,
 }
 
-/// The receipt of a key.
+/// The state of a key's receipt.
 #[derive(Debug)]
 pub enum Receipt {
-    /// The same request was answered with this.
+    /// The response to the same request.
     Answer(Vec<u8>),
-    /// Another request had that key.
+    /// The key was used for a different request.
     Mismatch,
-    /// It is too old.
+    /// The receipt has expired.
     Outlived,
-    /// There is none any more.
+    /// There is no receipt any more.
     Gone,
 }
 
-/// Makes the table of receipts, outside of any transaction: MariaDB would commit that. One that is there,
-/// or that another request makes just now, is not touched.
+/// Creates the table of receipts if it does not exist. Must run outside of any transaction, since MariaDB would commit
+/// it.
 ///
-/// # Errors
+/// [`DbError::NoReceipts`] if the account may not create it; other errors of MariaDB or the connection.
 /// What MariaDB or the connection gave; [`DbError::NoReceipts`].
 pub async fn make(
     lease: &mut Lease,
@@ -59,10 +59,10 @@ pub async fn make(
     made.map(drop).map_err(of_receipts)
 }
 
-/// Tries to take a key.
+/// Tries to claim a key.
 ///
 /// # Errors
-/// What MariaDB or the connection gave; [`DbError::NoReceipts`].
+/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn claim(transaction: &mut Transaction<'_>, database: &DatabaseName, once: &Once) -> Result<Claim, DbError> {
     match transaction.aside(receipt::claim(database, once)).await {
         Ok(_) => Ok(Claim::Ours),
@@ -73,10 +73,10 @@ pub async fn claim(transaction: &mut Transaction<'_>, database: &DatabaseName, o
     }
 }
 
-/// Reads the receipt of a request's key: under `key`, its hash or its former one.
+/// Reads the receipt stored under `key`, the current or the former hash of the request's key.
 ///
 /// # Errors
-/// What MariaDB or the connection gave; [`DbError::NoReceipts`].
+/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn look(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -96,15 +96,15 @@ pub async fn look(
         {
             Receipt::Answer(answer.clone())
         }
-        // A receipt is committed with its answer only.
+        // A receipt is committed only with its answer, so this is another request's.
         _ => Receipt::Mismatch,
     })
 }
 
-/// Tries to take the key over from a receipt that is too old.
+/// Tries to claim the key of an expired receipt.
 ///
 /// # Errors
-/// What MariaDB or the connection gave; [`DbError::NoReceipts`].
+/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn renew(transaction: &mut Transaction<'_>, database: &DatabaseName, once: &Once) -> Result<Claim, DbError> {
     match transaction.aside(receipt::renew(database, once)).await {
         Ok(renewed) if renewed.affected == 1 => Ok(Claim::Ours),
@@ -115,10 +115,10 @@ pub async fn renew(transaction: &mut Transaction<'_>, database: &DatabaseName, o
     }
 }
 
-/// Writes the answer into the receipt that this transaction has taken.
+/// Stores the response in the receipt that this transaction has claimed.
 ///
 /// # Errors
-/// What MariaDB or the connection gave; [`DbError::NoReceipts`].
+/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn keep(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -133,8 +133,8 @@ fn is_gone(error: &DbError) -> bool {
     error.errno() == Some(NO_SUCH_TABLE)
 }
 
-/// The account may not make or use the table of receipts, or it is another one by that name: that is no
-/// fault of the table which the insert is about, and says nothing of what is known of that.
+/// Returns [`DbError::NoReceipts`] if the account may not create or use the table of receipts, or a different table has
+/// its name. Otherwise the error would be taken for one of the insert's own table.
 fn of_receipts(error: DbError) -> DbError {
     match error.errno() {
         Some(1044 | 1142 | 1143 | 1054 | NO_SUCH_TABLE) => DbError::NoReceipts,

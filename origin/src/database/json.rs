@@ -1,4 +1,4 @@
-//! The driver's values as JSON text, written straight into the answer.
+//! Writes the driver's values as JSON text.
 
 use super::geojson;
 use crate::query::catalog::Kind;
@@ -11,36 +11,36 @@ use shared::envelope::write_string;
 /// The largest integer that every JSON reader holds exactly: 2^53 − 1 (RFC 8259, section 6).
 const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// The collation "binary", by which bytes are told from text.
+/// The collation `binary`, which marks a column as bytes instead of text.
 const BINARY_CHARSET: u16 = 63;
 
 /// How a column's values become JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoder {
-    /// A number, or digits in a string where a number would not be exact.
+    /// A number, or a string of digits beyond [`SAFE_INTEGER_MAX`].
     Integer,
     /// Big-endian bits, as an integer.
     Bit,
-    /// A string as it is.
     Text,
     /// The shortest number that reads back equal.
     Float,
     /// `YYYY-MM-DD`
     Date,
-    /// `YYYY-MM-DD HH:MM:SS[.f]`, with so many digits of fraction.
+    /// `YYYY-MM-DD HH:MM:SS[.f]`, with this many fractional digits.
     DateTime(u8),
-    /// `[-]HHH:MM:SS[.f]`
+    /// `[-]HHH:MM:SS[.f]`, with this many fractional digits.
     Time(u8),
-    /// JSON as it is.
+    /// JSON text, written unchanged if it is valid.
     Json,
-    /// Base64.
+    /// Written as base64.
     Bytes,
-    /// GeoJSON.
+    /// Written as GeoJSON.
     Geometry,
 }
 
 impl Decoder {
-    /// By the result set, which does not tell JSON from text; the catalogue's kind does.
+    /// Chooses a decoder from the result set's metadata and the catalogue's kind: the metadata does not distinguish
+    /// JSON from text.
     pub(super) fn new(kind: Option<Kind>, column: &Column) -> Self {
         match kind {
             Some(Kind::Json) => Self::Json,
@@ -48,7 +48,7 @@ impl Decoder {
         }
     }
 
-    /// By the result set's own metadata.
+    /// Chooses a decoder from the result set's metadata alone.
     fn of(column: &Column) -> Self {
         use ColumnType as T;
         let fraction = column.decimals().min(6);
@@ -117,7 +117,7 @@ impl Decoder {
                 out.push(b'"');
                 let start = out.len();
                 out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-                // The room is exact, so this can't fail.
+                // The buffer has the exact size, so this can't fail.
                 let written = STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or_default();
                 out.truncate(start + written);
                 out.push(b'"');
@@ -127,13 +127,13 @@ impl Decoder {
                 integer(false, number, out);
             }
             Self::Geometry => geojson::write(bytes, out),
-            // Numbers that came as text, as they do from statements that can't be prepared.
+            // Statements that can't be prepared return numbers as text.
             Self::Integer | Self::Float => number_text(bytes, out),
-            // The column's check can be switched off, so what it holds is looked at before it is trusted.
+            // The column's JSON check can be switched off, so its text may be invalid.
             Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
                 let start = out.len();
                 out.extend_from_slice(bytes);
-                // Between its parts only, since strings escape theirs: a row is one line in every form.
+                // Only whitespace between tokens, since strings escape line breaks: a row is one line in every format.
                 for byte in &mut out[start..] {
                     if matches!(byte, b'\n' | b'\r') {
                         *byte = b' ';
@@ -188,7 +188,7 @@ fn clock(hours: u32, minute: u8, second: u8, micros: u32, fraction: u8, out: &mu
     }
 }
 
-/// A number with at least so many digits.
+/// Appends a number, padded with zeros to `width` digits.
 fn digits(number: u32, width: usize, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let text = buffer.format(number).as_bytes();

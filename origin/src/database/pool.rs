@@ -23,13 +23,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Requests that may wait for connections of all accounts together, as a multiple of those of one (`pool_queue`).
+/// The limit on waiting requests of all accounts together, as a multiple of the limit of one account (`pool_queue`).
 pub const QUEUES_OF_ALL: usize = 4;
 
-/// How long a connection may lie unused before it is closed.
+/// A connection that was idle for longer is closed.
 const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
-/// Bounds of the pools.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
     /// Connections of one account.
@@ -87,7 +86,7 @@ impl Accounts {
 /// The connections of one account, and the requests that wait for them.
 pub(super) struct Account {
     pool: managed::Pool<Connector>,
-    /// Requests that have asked for a connection and don't have it yet.
+    /// Requests that hold a [`QueueTicket`] of this account.
     requests: AtomicUsize,
     project: ProjectName,
 }
@@ -98,19 +97,16 @@ impl std::fmt::Debug for Pools {
     }
 }
 
-/// A pool's state, for metrics.
+/// The state of all pools together, for metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PoolGauge {
-    /// Connections that are open.
     pub open: usize,
-    /// Connections in use.
     pub in_use: usize,
-    /// Requests waiting.
+    /// Requests that wait for a connection.
     pub waiting: usize,
 }
 
 impl Pools {
-    /// Pools of a server, for the accounts of this source.
     #[must_use]
     pub fn new(settings: PoolSettings, address: DatabaseAddress, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
@@ -118,20 +114,19 @@ impl Pools {
         Self { settings, address, source, accounts, budget: Arc::new(budget), waiting: Arc::default() }
     }
 
-    /// Pools of the same accounts with connections of their own.
+    /// Returns separate pools for the same accounts, with their own connections and settings.
     #[must_use]
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (address, source) = (self.address.clone(), self.source.clone());
         Self::new(bounds(self.settings), address, source)
     }
 
-    /// How long a statement may run.
     #[must_use]
     pub fn query_timeout(&self) -> Duration {
         self.settings.query_timeout
     }
 
-    /// A connection of a project's account.
+    /// Leases a connection of a project's account.
     ///
     /// # Errors
     /// [`DbError::Overloaded`] if the queue is full or the wait too long, [`DbError::Unavailable`] if
@@ -142,10 +137,10 @@ impl Pools {
         self.connection(&account).await
     }
 
-    /// Enters an account's queue.
+    /// Counts a request in an account's queue until the ticket is dropped.
     ///
     /// # Errors
-    /// [`DbError::Overloaded`] if this queue or that of all accounts is full.
+    /// [`DbError::Overloaded`] if the account's queue or the queue of all accounts is full.
     pub(super) fn ticket(&self, account: &Arc<Account>) -> Result<QueueTicket, DbError> {
         let mut place = QueueTicket { account: Arc::clone(account), queue: None };
         let before = account.requests.fetch_add(1, Ordering::Relaxed);
@@ -160,11 +155,11 @@ impl Pools {
         Ok(place)
     }
 
-    /// Gets a connection of an account, for a request that has a ticket of the account's queue.
+    /// Leases a connection of an account. The caller must hold a ticket of the account's queue.
     pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
         let mut got = account.pool.get().await;
         if got.as_ref().is_err_and(is_locked_out) {
-            // A full key can change the password of its own account; the repair sets ours again.
+            // A full key can change the password of its own account; the repair restores it.
             if self.source.repair(&account.project).await == Repaired::Yes {
                 got = Box::pin(account.pool.get()).await;
             }
@@ -173,13 +168,13 @@ impl Pools {
         Ok(Lease::new(object))
     }
 
-    /// How long a request may wait for a statement that it shares: for a connection, then for the statement.
+    /// Returns how long a request may wait for a shared statement: for a connection, then for the statement.
     pub(super) fn answer_timeout(&self) -> Duration {
         let PoolSettings { wait_timeout, connect_timeout, query_timeout, .. } = self.settings;
         wait_timeout + connect_timeout + query_timeout
     }
 
-    /// The account of a project's keys of one access.
+    /// Returns the account of a project's keys with this access, and opens its pool on first use.
     pub(super) fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
         // The maps are whole at every step, so a poisoned lock still guards good data.
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +197,7 @@ impl Pools {
             .runtime(deadpool::Runtime::Tokio1)
             .timeouts(Timeouts {
                 wait: Some(self.settings.wait_timeout),
-                // Opening waits for a slot of the budget first.
+                // A new connection first waits for a slot of the budget.
                 create: Some(self.settings.wait_timeout + self.settings.connect_timeout),
                 recycle: Some(self.settings.connect_timeout),
             })
@@ -213,20 +208,20 @@ impl Pools {
         Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone() })
     }
 
-    /// Closes connections that were unused for [`CLOSE_AFTER_IDLE`], and drops accounts without connections. To be called
-    /// periodically.
+    /// Closes connections that were idle for [`CLOSE_AFTER_IDLE`], and drops accounts without connections. Must be
+    /// called periodically.
     pub fn close_idle(&self) {
         let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
         for access in [Access::Full, Access::Read] {
             accounts.of_mut(access).retain(|_, account| {
                 let _ = account.pool.retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
-                // An account that a request is about to use is held by more than the map.
+                // A second reference means that a request is about to use the account.
                 account.pool.status().size > 0 || Arc::strong_count(account) > 1
             });
         }
     }
 
-    /// Has the sessions of a project's accounts reset before their next use.
+    /// Makes the sessions of a project's accounts be reset before their next use.
     pub(super) fn distrust(&self, project: &ProjectName) {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         for access in [Access::Full, Access::Read] {
@@ -236,7 +231,6 @@ impl Pools {
         }
     }
 
-    /// The state of all pools together.
     #[must_use]
     pub fn gauge(&self) -> PoolGauge {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
@@ -251,10 +245,11 @@ impl Pools {
     }
 }
 
-/// A request's place in an account's queue, until it is dropped.
+/// Counts a request in an account's queue until dropped.
 pub(super) struct QueueTicket {
     account: Arc<Account>,
-    /// The queue of all accounts, if the account's connections were in use.
+    /// The count of waiting requests of all accounts, if this request is in it: the account then had at least as many
+    /// other requests as connections.
     queue: Option<Arc<AtomicUsize>>,
 }
 
@@ -273,7 +268,7 @@ impl Drop for QueueTicket {
     }
 }
 
-/// Whether MariaDB refused the login.
+/// Returns whether MariaDB refused the login.
 fn is_locked_out(error: &managed::PoolError<mysql_async::Error>) -> bool {
     const ACCESS_DENIED: u16 = 1045;
     matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == ACCESS_DENIED)

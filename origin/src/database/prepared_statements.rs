@@ -1,26 +1,23 @@
-//! Prepared statements of one connection, kept by their text.
+//! Caches the prepared statements of one connection by their text.
 //!
-//! The driver's own cache parses each text for parameters by name before it looks it up, and can't be
-//! passed by; this one does neither. A statement is closed when it leaves the cache, so that MariaDB
-//! keeps no more of them than we do.
+//! The driver's own cache parses each text for named parameters before each look-up; this one does not. A statement is
+//! closed when it leaves the cache, so that MariaDB holds no more statements than the cache.
 
 use lru::LruCache;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Statement};
 use std::num::NonZeroUsize;
 
-/// Statements kept by each connection. Like reads share a text, so few suffice; MariaDB keeps about
-/// 10 KB for each.
+/// Statements cached per connection. Similar reads share a text, so few suffice; MariaDB uses about 10 KB for each.
 const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(127);
-/// Bytes of a text worth keeping: longer ones are batches and long lists, which seldom come again.
+/// Longer texts are not cached: they are batches and long lists, which seldom recur.
 const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 
-/// The statements.
 #[derive(Debug)]
 pub(super) struct PreparedStatements {
     kept: LruCache<Box<str>, Statement>,
-    /// One that was not worth keeping, closed before the next. The statements of one batch follow each
-    /// other with the same text.
+    /// The last statement that was too long to cache, closed before the next. The statements of one batch may have the
+    /// same text.
     passing: Option<(Box<str>, Statement)>,
 }
 
@@ -29,7 +26,7 @@ impl PreparedStatements {
         Self { kept: LruCache::new(KEPT), passing: None }
     }
 
-    /// A statement for this text.
+    /// Returns the prepared statement of a text, and prepares it if it is not cached.
     pub(super) async fn get(&mut self, conn: &mut Conn, text: &str) -> Result<Statement, mysql_async::Error> {
         if let Some(statement) = self.kept.get(text) {
             return Ok(statement.clone());
@@ -51,7 +48,7 @@ impl PreparedStatements {
         Ok(statement)
     }
 
-    /// MariaDB has forgotten them all: the session was reset.
+    /// Empties the cache without closing statements: a session reset has closed them in MariaDB.
     pub(super) fn forget(&mut self) {
         self.kept.clear();
         self.passing = None;

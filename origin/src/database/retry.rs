@@ -1,22 +1,21 @@
-//! Work that is tried again while others stand against it.
+//! Retries with exponential back-off and jitter, for work that conflicts with concurrent work.
 
 use std::time::Duration;
 
-/// How often, and after what pauses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retries {
-    /// Tries in all.
+    /// Attempts, including the first.
     pub(crate) tries: u32,
-    /// The pause before the second try. It doubles with each, and up to as much again is added by chance,
-    /// so that those who met once do not meet again.
+    /// The pause before the second attempt. It doubles with each attempt, and up to as much again is added at random,
+    /// so that conflicting requests don't meet again.
     pub(crate) pause: Duration,
 }
 
 impl Retries {
-    /// Runs `work` until it succeeds, fails for a reason that is not worth another try, or was tried often enough.
+    /// Runs `work` until it succeeds, fails with an error that is not worth a retry, or has run `tries` times.
     ///
     /// # Errors
-    /// That of the last try.
+    /// The error of the last attempt.
     pub(crate) async fn run<T, E, F>(
         self,
         is_worth_retrying: impl Fn(&E) -> bool,

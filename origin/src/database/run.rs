@@ -1,7 +1,7 @@
-//! Runs statements: one record, a stream of records, or a write.
+//! Runs statements: reads of one record, streamed reads of many, and writes.
 //!
-//! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows go from the driver into the
-//! envelope's bytes one by one; no list of them is ever built.
+//! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows are encoded one by one as they arrive and never
+//! collected.
 
 mod many;
 
@@ -23,17 +23,17 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes after which a chunk of a streamed answer goes out.
+/// A streamed response is sent in chunks of about this size.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
-/// Room for a chunk and the row that fills it.
+/// Capacity for a chunk and the row that completes it.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
-/// First room of an answer of one record.
+/// Initial capacity of a response with one record.
 const ONE_CAPACITY: usize = 1024;
 
-/// An answer on its way: chunks of an envelope.
+/// A streamed response body.
 pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
 
-/// What a request has done so far, for its log line.
+/// Counters of a request, for its line in the request log.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -41,13 +41,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Rows given or changed.
+    /// Returns the number of rows read or written so far.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Microseconds spent waiting for MariaDB.
+    /// Returns the microseconds spent waiting for MariaDB.
     #[must_use]
     pub fn db_micros(&self) -> u64 {
         self.db_micros.load(Ordering::Relaxed)
@@ -70,14 +70,14 @@ impl Progress {
 /// What a statement may change in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEffect {
-    /// Nothing that matters.
+    /// Nothing that a later statement can observe.
     Nothing,
     /// Anything, through stored code (a trigger, a function).
     Anything,
 }
 
 impl SessionEffect {
-    /// The effect of using a table.
+    /// Returns what using a table may change in the session.
     #[must_use]
     pub fn of(table: &Table) -> Self {
         match table.traits().stored_code {
@@ -87,21 +87,17 @@ impl SessionEffect {
     }
 }
 
-/// What a read of one record found.
+/// The result of a read of one record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
     Nothing,
-    /// The record, in its envelope.
+    /// The record, encoded in the requested format.
     One(Vec<u8>),
-    /// Several rows.
+    /// More than one row.
     Several,
 }
 
 /// Runs a read of one record.
-///
-/// # Errors
-/// What MariaDB or the connection gave.
 pub async fn one(
     mut lease: Lease,
     statement: Statement,
@@ -123,7 +119,7 @@ pub async fn one(
     })
 }
 
-/// A record, in its envelope.
+/// Encodes a record.
 pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
@@ -132,14 +128,15 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
     Found::One(encoder.finish())
 }
 
-/// The first row, and the second, whose end MariaDB tells in the same packet.
+/// Runs a statement and returns its first two rows. Looking for a second costs no round trip: MariaDB sends the end of
+/// the result in the same packet.
 async fn single(lease: &mut Lease, statement: Statement) -> Result<(Option<Row>, Option<Row>), DbError> {
     lease.begin();
     let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
 }
 
-/// The first two rows that a statement gives.
+/// Runs a statement and returns its first two rows.
 pub(super) async fn two(
     connection: &mut Connection,
     statement: Statement,
@@ -155,10 +152,7 @@ pub(super) async fn two(
     Ok((first, second))
 }
 
-/// Runs a statement that gives one text, such as an EXPLAIN.
-///
-/// # Errors
-/// What MariaDB or the connection gave.
+/// Runs a statement that returns one text, such as EXPLAIN; the text is empty if there is no row.
 pub async fn text(
     mut lease: Lease,
     statement: Statement,
@@ -178,20 +172,20 @@ pub async fn text(
     })
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Rows matched.
     pub affected: u64,
-    /// For each row, the JSON text of its record's key, or null if it was left out because its key is
-    /// taken; empty if nothing was asked to return.
+    /// For each row, the JSON text of its key, or `null` if the row was skipped because its key exists already. Empty
+    /// if the statement returns no keys.
     pub keys: Vec<Vec<u8>>,
     /// The last AUTO_INCREMENT value; 0 if none.
     pub last_insert_id: u64,
 }
 
 impl Written {
-    /// Adds what the next statement of the same write did.
+    /// Adds the result of the next statement of the same write.
     pub fn and(&mut self, next: Self) {
         self.affected += next.affected;
         self.keys.extend(next.keys);
@@ -199,7 +193,7 @@ impl Written {
     }
 }
 
-/// Runs a write and reads what it returns to its end.
+/// Runs a write and reads all rows that it returns.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let taken = statement.taken();
     let outcome = gather(connection, statement).await;
@@ -216,7 +210,7 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
 }
 
 const NULL: &[u8] = b"null";
-/// The columns of a [`DuplicateReport::Marked`] statement before those of the key.
+/// The number of marker columns before the key columns of a [`DuplicateReport::Marked`] statement.
 const MARKS: usize = 2;
 
 async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
@@ -245,8 +239,8 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
     Ok(written)
 }
 
-/// The key of a row, from this column on: its value, or its values joined by commas as `{id}` takes
-/// them.
+/// Returns a row's key, which begins at column `first`, as JSON: its value, or the values of several columns joined by
+/// commas, as the path segment `{id}` takes them.
 fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
@@ -268,7 +262,7 @@ fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     out
 }
 
-/// An integer as answers hold it: digits in a string where a number would not be exact.
+/// Returns an integer as JSON: a string of digits if a number would not be exact.
 #[must_use]
 pub fn integer_json(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
@@ -284,7 +278,7 @@ pub(super) fn write_row(encoder: &mut Encoder, keys: &Keys, decoders: &[Decoder]
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
-/// Writes a row of these cells in the answer's form.
+/// Writes a row in the encoder's format.
 pub(super) fn write_cells<'a>(
     encoder: &mut Encoder,
     keys: &Keys,
@@ -305,7 +299,7 @@ pub(super) fn write_cells<'a>(
     }
 }
 
-/// A decoder for each column of a result set; `kinds` are the catalogue's, if these are its columns.
+/// Returns a decoder per column of a result set. `kinds` are the catalogue's kinds, if these are its columns.
 pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Vec<Decoder> {
     columns
         .iter()
@@ -334,7 +328,7 @@ pub(super) fn bind(params: Vec<Param>) -> Params {
     )
 }
 
-/// The outcome of a statement whose result is read to its end.
+/// Ends a statement whose result was read completely, and converts its error.
 pub(super) fn ended<T>(lease: &mut Lease, outcome: Result<T, mysql_async::Error>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
@@ -351,7 +345,7 @@ pub(super) fn driver<T>(
     step.map(|outcome| outcome.map_err(DbError::from))
 }
 
-/// Marks a connection whose default schema may have changed.
+/// Marks the connection's default schema as unknown.
 pub(super) fn forget_schema(lease: &mut Lease) {
     if let Ok(connection) = lease.connection() {
         connection.schema = DefaultSchema::Unknown;

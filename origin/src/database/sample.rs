@@ -1,4 +1,4 @@
-//! Rows as the driver gives them, without a database: what `benches/encoding.rs` measures with.
+//! Rows as the driver returns them, without a database, for `benches/encoding.rs`.
 
 use super::json::Decoder;
 use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, bind, write_cells};
@@ -14,7 +14,6 @@ pub fn bound(statement: Statement) -> (String, Params) {
     (text, bind(params))
 }
 
-/// Rows of one shape.
 #[derive(Debug)]
 pub struct Sample {
     keys: Keys,
@@ -22,19 +21,19 @@ pub struct Sample {
     rows: Vec<Vec<Value>>,
 }
 
-/// What the text of a sample is like.
+/// The kind of text in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prose {
     /// English.
     Plain,
     /// With accents and other scripts.
     Unicode,
-    /// Lines of quoted speech: something to escape every few words.
+    /// Quoted speech with line breaks: something to escape every few words.
     Quoted,
 }
 
 impl Sample {
-    /// Records as of a blog: numbers, a title, a text of some lines, a price, a date, JSON, a NULL.
+    /// Returns records like a blog's: numbers, a title, a text of some lines, a price, a date, JSON, a NULL.
     #[must_use]
     pub fn posts(count: u32, prose: Prose) -> Self {
         let (title, paragraph) = match prose {
@@ -103,7 +102,7 @@ impl Sample {
         }
     }
 
-    /// Rows of nothing but numbers: the most cells for the fewest bytes.
+    /// Returns rows of numbers only: the most cells for the fewest bytes.
     #[must_use]
     pub fn numbers(count: u32) -> Self {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -114,7 +113,7 @@ impl Sample {
         }
     }
 
-    /// Writes all rows as an answer streams them; gives the bytes of the answer.
+    /// Encodes all rows like a streamed response, and returns the response's size in bytes.
     #[must_use]
     pub fn encode(&self, format: Format) -> usize {
         let mut bytes = 0;

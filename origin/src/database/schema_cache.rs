@@ -1,9 +1,8 @@
-//! The schema, cached: fresh at once after our own DDL, within `STALE_AFTER` after anybody else's.
+//! Caches descriptions of tables: up to date at once after DDL through this origin, within `STALE_AFTER` after any
+//! other.
 //!
-//! A description that grows old is read again beside the request that uses it; only one that is too old
-//! makes a request wait. Requests that need the same description at once share one load of it. Descriptions are read over
-//! connections of their own, so that statements of callers never delay them. While reading one fails, the description before
-//! it stays in use.
+//! An ageing description is reloaded in the background. Concurrent requests share a load. Loads use connections of
+//! their own, so that callers' statements never delay them. While loading fails, the old description stays in use.
 
 mod single_flight;
 
@@ -24,21 +23,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Projects whose views are remembered.
+/// The maximum number of projects whose views are cached.
 const PROJECTS_MAX: usize = 1_000;
-/// Tables that are remembered.
+/// The maximum number of tables that are cached.
 const TABLES_MAX: usize = 10_000;
-/// From this age on, a description is read again beside the request that uses it.
+/// From this age on, a description is reloaded in the background while it is used.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// From this age on, a description is not used before MariaDB was asked again.
+/// From this age on, a request waits until the description is reloaded.
 const STALE_AFTER: Duration = Duration::from_secs(4);
-/// From this age on, a description is not used even if MariaDB can't be asked.
+/// From this age on, a description is not used even if reloading it fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
-/// How long reading a description may take.
+/// The limit for loading a description.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections for descriptions of one project: a description that waits for a locked table leaves one for the others.
+/// Connections for descriptions per project: while one waits for a locked table, the other serves the rest.
 pub const CONNECTIONS_PER_PROJECT: usize = 2;
-/// Of so many connections for statements (`pool_total`) there is one more for descriptions.
+/// There is one connection for descriptions per this many connections for statements (`pool_total`).
 const POOL_TOTAL_PER_CONNECTION: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +46,7 @@ struct Key {
     path: TablePath,
 }
 
-/// A [`Key`] to look up with, which owns nothing. Its fields are hashed in the same order.
+/// A borrowed [`Key`] for look-ups. Its fields have the same order, so that both have the same hash.
 #[derive(Hash)]
 struct KeyRef<'a> {
     project: &'a ProjectName,
@@ -66,31 +65,31 @@ impl KeyRef<'_> {
     }
 }
 
-/// Why a description is loaded. Loads are shared only by requests with the same reason: one that was under way when
-/// MariaDB refused a statement may have read what MariaDB no longer has.
+/// Why a description is loaded. Only requests with the same reason share a load: one that began before MariaDB refused
+/// a statement may have read an outdated schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reason {
-    /// None is cached, or it is too old.
+    /// No description is cached, or it is too old.
     Missing,
-    /// The cached one did not fit.
+    /// MariaDB refused a statement that was planned with the cached description.
     Refused,
 }
 
-/// Descriptions of tables by project.
+/// The cache of table descriptions, by project.
 pub struct Catalog {
-    /// For descriptions alone.
+    /// Connections for descriptions.
     pools: Pools,
-    /// For callers' statements.
+    /// Connections for callers' statements.
     statement_pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
     coverages: CharsetCoverages,
-    /// Schema changes made through this origin, counted by project; 0 where there is no entry. What was
-    /// read under a smaller number is not used. Grows with projects, which only an administrator makes.
+    /// Per project, the number of schema changes made through this origin (0 without an entry). A description read
+    /// under a smaller number is not used. Grows with the number of projects, which only an administrator creates.
     versions: RwLock<HashMap<ProjectName, u64>>,
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>>,
-    /// Descriptions of tables that were loaded.
+    /// The number of table descriptions loaded.
     loads: AtomicU64,
 }
 
@@ -103,7 +102,7 @@ impl std::fmt::Debug for Catalog {
 struct Entry {
     table: Arc<Table>,
     read_at: Instant,
-    /// When it was read, or reading it again last failed.
+    /// When it was read, or when reloading it last failed.
     checked_at: Instant,
     version: u64,
     refreshing: AtomicBool,
@@ -118,7 +117,7 @@ pub struct Views {
 }
 
 impl Views {
-    /// Whether a view has this name, given in lower case.
+    /// Returns whether a view has this name, which must be in lower case.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
@@ -126,7 +125,7 @@ impl Views {
 }
 
 impl Catalog {
-    /// An empty cache beside these pools for statements.
+    /// Creates an empty cache, with connections beside those of `statement_pools`.
     #[must_use]
     pub fn new(statement_pools: Arc<Pools>) -> Self {
         let bounds = |settings: PoolSettings| PoolSettings {
@@ -147,10 +146,10 @@ impl Catalog {
         }
     }
 
-    /// A table of a project.
+    /// Returns a table's description.
     ///
     /// # Errors
-    /// `database_not_found` or `table_not_found` with the nearest name as hint; what MariaDB gave.
+    /// `database_not_found` or `table_not_found`, with the nearest name as hint; errors of MariaDB or the connection.
     pub async fn table(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         if path.database.is_system() {
             return Err(no_database(&path.database, &[]));
@@ -162,19 +161,19 @@ impl Catalog {
         {
             if entry.checked_at.elapsed() > REFRESH_AFTER && !entry.refreshing.swap(true, Ordering::Relaxed) {
                 let (catalog, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
-                // A failure is another request's to tell, once the description is too old.
+                // A later request reports the failure, once the description is too old.
                 tokio::spawn(async move { catalog.refresh(key, &entry).await.is_ok() });
             }
             return Ok(Arc::clone(&entry.table));
         }
-        // Boxed, so that the usual way does not carry room for it.
+        // Boxed, so that the future of the common case stays small.
         match known {
             Some(entry) => Box::pin(self.refresh(key.to_owned(), &entry)).await,
             None => Box::pin(self.load(key.to_owned(), Reason::Missing)).await,
         }
     }
 
-    /// A table, read anew: what was known of it did not fit.
+    /// Reloads a table's description, after MariaDB refused a statement that was planned with the cached one.
     ///
     /// # Errors
     /// As [`Catalog::table`].
@@ -183,13 +182,13 @@ impl Catalog {
         Box::pin(self.load(key, Reason::Refused)).await
     }
 
-    /// Announces a statement that may change the project's schema.
+    /// Registers a statement that may change the project's schema.
     #[must_use]
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { catalog: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
-    /// Descriptions of tables that were read from MariaDB so far.
+    /// Returns the number of table descriptions read from MariaDB so far.
     #[must_use]
     pub fn loads(&self) -> u64 {
         self.loads.load(Ordering::Relaxed)
@@ -201,16 +200,13 @@ impl Catalog {
         versions.get(project).copied().unwrap_or_default()
     }
 
-    /// Makes everything that is cached of a project unusable.
+    /// Expires everything that is cached of a project.
     fn expire(&self, project: &ProjectName) {
         let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
         *versions.entry(project.clone()).or_default() += 1;
     }
 
-    /// The project's only database, if it has only one.
-    ///
-    /// # Errors
-    /// What MariaDB gave.
+    /// Returns the project's only database; `None` if it has none or several.
     pub async fn only_database(&self, project: &ProjectName) -> Result<Option<DatabaseName>, Problem> {
         let names =
             again_if_lost(|| async { schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await });
@@ -220,10 +216,7 @@ impl Catalog {
         }
     }
 
-    /// The project's views: reading one may run stored code, whatever the statement looks like.
-    ///
-    /// # Errors
-    /// What MariaDB gave.
+    /// Returns the project's views. Reading a view may run stored code, whatever the statement looks like.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
         let version = self.version(project);
         let usable = |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
@@ -244,14 +237,14 @@ impl Catalog {
         let views = Arc::new(Views { names: names.iter().map(|name| name.to_lowercase()).collect(), read_at, version });
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
-            // Statements ran meanwhile as if there were no such views.
+            // In the meantime, statements ran as if these views did not exist.
             self.statement_pools.distrust(&project);
         }
         self.views.insert(project, Arc::clone(&views));
         Ok(views)
     }
 
-    /// Closes connections that lie unused. To be called now and then.
+    /// Closes idle connections. Must be called periodically.
     pub fn close_idle(&self) {
         self.pools.close_idle();
     }
@@ -260,8 +253,8 @@ impl Catalog {
         entry.version == self.version(project)
     }
 
-    /// Reads a description again. One that can't be read stays as it was for [`KEPT_WHILE_FAILING`]; one of a
-    /// table that is gone, or that may not be seen any more, is forgotten.
+    /// Reloads a description. If that fails, the old one stays in use for up to [`KEPT_WHILE_FAILING`]; if the table is
+    /// gone or no longer visible, it is removed.
     async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
         let problem = match self.load(key.clone(), Reason::Missing).await {
             Err(problem) => problem,
@@ -284,13 +277,12 @@ impl Catalog {
         Ok(table)
     }
 
-    /// Connects as the account that sees everything there is to describe.
+    /// Leases a connection of the project's full-access account, which sees every table.
     async fn lease(&self, project: &ProjectName) -> Result<Lease, DbError> {
         self.pools.lease(project, Access::Full).await
     }
 
-    /// Loads a description, or waits for the load of it that is under way. A caller who leaves does not
-    /// end the load.
+    /// Loads a description, or waits for the load of it in flight. The load continues if the caller leaves.
     async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
         let version = self.version(&key.project);
         let catalog = Arc::clone(self);
@@ -325,7 +317,7 @@ impl Catalog {
                 };
                 let known = self.tables.get(&key).map(|known| known.table.traits());
                 if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {
-                    // Statements ran meanwhile as if the table had no stored code.
+                    // In the meantime, statements ran as if the table had no stored code.
                     self.statement_pools.distrust(&key.project);
                 }
                 self.tables.insert(key, Arc::new(entry));
@@ -338,8 +330,8 @@ impl Catalog {
     }
 }
 
-/// A statement that may change a project's schema. When it is dropped (the statement has ended, has
-/// failed, or its caller has left), what is cached of the project is read again.
+/// A statement that may change a project's schema. Dropping it (the statement has ended, failed, or was cancelled)
+/// expires what is cached of the project.
 #[derive(Debug)]
 pub struct SchemaChange {
     catalog: Arc<Catalog>,
@@ -354,7 +346,7 @@ enum SchemaEffect {
 }
 
 impl SchemaChange {
-    /// The statement was refused before it ran: the schema is as it was.
+    /// Records that the statement was refused before it ran: nothing expires.
     pub(super) fn did_not_run(mut self) {
         self.effect = SchemaEffect::None;
     }
@@ -368,7 +360,7 @@ impl Drop for SchemaChange {
     }
 }
 
-/// Asks MariaDB; once more if the connection turns out to be lost.
+/// Runs a query, and once more if the connection was lost.
 async fn again_if_lost<T, F>(ask: impl Fn() -> F) -> Result<T, DbError>
 where
     F: Future<Output = Result<T, DbError>>,
@@ -379,7 +371,7 @@ where
     }
 }
 
-/// Connections for descriptions of all projects together, beside `pool_total` for statements.
+/// Returns the maximum number of connections for descriptions of all projects, beside `pool_total` for statements.
 #[must_use]
 pub fn connections(pool_total: usize) -> usize {
     (pool_total / POOL_TOTAL_PER_CONNECTION).max(CONNECTIONS_PER_PROJECT)
@@ -402,7 +394,7 @@ mod tests {
     use crate::database::{AccountSource, Repaired};
     use futures_util::FutureExt as _;
 
-    /// A catalogue before pools that never connect.
+    /// Returns a catalogue whose pools never connect.
     fn catalog() -> Arc<Catalog> {
         let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
         let account = Account { user: "nobody".to_owned(), password: "x".to_owned().into() };

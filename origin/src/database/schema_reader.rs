@@ -1,5 +1,5 @@
-//! One table's description, read from MariaDB's `information_schema` as the project's own account: what
-//! that account may not see does not exist.
+//! Reads the description of one table from `information_schema`, under the project's own account: what that account may
+//! not see does not exist.
 
 use super::charset_coverage::CharsetCoverages;
 use super::connection::Connection;
@@ -12,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Nothing but tables and views: no sequences, and none of the names of which an engine makes a table as soon as they
-/// are mentioned (`seq_1_to_9`).
+/// The SQL condition for tables and views. Excludes sequences, and names for which an engine makes a table as soon as
+/// they are used (`seq_1_to_9`).
 macro_rules! is_table {
     () => {
         "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') AND COALESCE(ENGINE, '') <> 'SEQUENCE'"
@@ -47,14 +47,13 @@ const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABL
 
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// A table, or what there is instead.
+/// A table, or the names that exist instead.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// The table.
     Table(Arc<Table>),
-    /// No such table, but these.
+    /// No such table; the database has these.
     OtherTables(Vec<String>),
-    /// No such database, but these.
+    /// No such database; the account sees these.
     OtherDatabases(Vec<String>),
 }
 
@@ -81,13 +80,13 @@ pub(super) async fn load(
     }
 }
 
-/// The databases that the account sees.
+/// Returns the databases that the account sees, without MariaDB's own.
 pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     let names = names(lease, DATABASES, limit).await?;
     Ok(names.into_iter().filter(|name| !is_system(name)).collect())
 }
 
-/// The views that the account sees, in all of its databases.
+/// Returns the views that the account sees, in all of its databases.
 pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     names(lease, VIEWS, limit).await
 }
@@ -145,8 +144,8 @@ async fn read(
     let traits = Traits {
         view,
         read_only,
-        // What a view calls, or which triggers lie behind it, may be of another database, or of a view in
-        // it; and it may take a lock with no function but MariaDB's own.
+        // A view may call functions and reach triggers of other databases, also through other views; and it may take a
+        // lock with a built-in function.
         stored_code: triggers > 0 || view,
         inserts: InsertTraits { unique_key: !indexes.is_empty(), update_triggers, transactional, innodb },
     };
@@ -163,7 +162,7 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
     Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
-/// What indexes and constraints say of columns.
+/// What indexes and constraints say about columns.
 struct Facts {
     primary: Vec<String>,
     unique: HashSet<String>,
@@ -184,7 +183,7 @@ impl Facts {
         Self {
             unique: unique.collect(),
             primary: members.get("PRIMARY").into_iter().flatten().map(|name| (*name).to_owned()).collect(),
-            // A JSON column is LONGTEXT with this very check.
+            // A JSON column is a LONGTEXT with exactly this check.
             json: checks.iter().filter_map(|clause| json_checked(clause)).collect(),
             references: references
                 .into_iter()
@@ -194,7 +193,7 @@ impl Facts {
     }
 }
 
-/// json_valid(`name`) → `name`
+/// Returns `name` for the check ``json_valid(`name`)``, and `None` for any other.
 fn json_checked(clause: &str) -> Option<String> {
     let name = clause.strip_prefix("json_valid(`")?.strip_suffix("`)")?;
     let plain = name.replace("``", "");
@@ -228,15 +227,15 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
     })
 }
 
-/// MariaDB sorts by the first `max_sort_length` bytes of what a collation makes of a text, 1,024 as our
-/// sessions have it. A text that may have more is ordered by its beginning.
+/// Returns how many leading characters a long text is to be sorted by; `None` if MariaDB compares whole values. It
+/// compares only the first `max_sort_length` bytes of a value's sort key, 1,024 in our sessions.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
     /// Less than what is sorted by: for what a longer text would not be compared any more.
     const BEGINNING_CHARS: u16 = 256;
     let bytes_a_char = match collation {
         "" => 1,
-        // A weight of two bytes for each of the levels: letters, accents, case.
+        // Two bytes per weight, at each of three levels: letters, accents, case.
         name if name.ends_with("_as_cs") => 6,
         name if ["_ai_ci", "_general_ci", "_unicode_ci", "_unicode_520_ci"].iter().any(|end| name.ends_with(end)) => 2,
         _ => 4,
@@ -244,7 +243,7 @@ fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16
     let length = || -> Option<u16> { type_text.split(['(', ')']).nth(1)?.parse().ok() };
     let may_be_cut = match data_type {
         "char" | "varchar" | "tinytext" => u32::from(length().unwrap_or(255)) * bytes_a_char > u32::from(SORTED_BYTES),
-        // The length stands behind the bytes, in four of its own.
+        // The sort key ends with the length, in four bytes.
         "binary" | "varbinary" => length().is_none_or(|bytes| bytes > SORTED_BYTES - 4),
         "text" | "mediumtext" | "longtext" | "blob" | "mediumblob" | "longblob" | "vector" => true,
         _ => false,
@@ -275,12 +274,12 @@ fn kind(data_type: &str) -> Kind {
         "inet6" => Kind::Inet6,
         "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
         | "geometrycollection" => Kind::Geometry,
-        // char to longtext, and what later versions bring: their text.
+        // char to longtext, and unknown types of later versions, are read as text.
         _ => Kind::Text,
     }
 }
 
-/// A default that is a string stands quoted in `COLUMN_DEFAULT`; an expression stands as it is.
+/// Removes the quotes of a string default in `COLUMN_DEFAULT`; an expression has none and stays as it is.
 fn unquoted(text: &str) -> String {
     match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
         Some(inner) => inner.replace("''", "'").replace("\\\\", "\\"),
@@ -288,7 +287,7 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-/// enum('a','b''c') → a, b'c
+/// Returns the values of an ENUM or SET type: `enum('a','b''c')` → `a`, `b'c`.
 fn listed(type_text: &str) -> Vec<String> {
     let Some((_, rest)) = type_text.split_once('(') else {
         return Vec::new();

@@ -1,8 +1,6 @@
-//! The driver's values in answers without an envelope: as cells of CSV, which say what the JSON answer
-//! says without the form of JSON, and as JSON that stays in its line.
+//! Writes the driver's values in formats without an envelope: as CSV cells, and as JSON without line breaks.
 //!
-//! In CSV nothing is a NULL, digits are never in quotes of their own, and a JSON value or a geometry is its
-//! JSON text.
+//! In CSV, NULL is an empty cell, a number has no quotes, and a JSON value or a geometry is its JSON text.
 
 use super::json::Decoder;
 use mysql_async::Value;
@@ -13,7 +11,7 @@ impl Decoder {
     pub(super) fn write_in_line(self, value: &Value, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(value, out);
-        // Strings have theirs escaped: outside of them a line break is a blank like any other.
+        // Strings have their line breaks escaped; outside of strings a line break is whitespace.
         if self == Self::Json {
             for byte in &mut out[start..] {
                 if matches!(byte, b'\n' | b'\r') {
@@ -23,7 +21,7 @@ impl Decoder {
         }
     }
 
-    /// Appends a value's cell of CSV.
+    /// Appends a value's CSV cell.
     pub(super) fn write_csv(self, value: &Value, out: &mut Vec<u8>) {
         match (self, value) {
             (_, Value::NULL) => {}
@@ -31,7 +29,7 @@ impl Decoder {
             (Self::Geometry, value) => {
                 let mut json = Vec::new();
                 self.write(value, &mut json);
-                // Bytes that are no geometry.
+                // Bytes that are no valid geometry.
                 if json != b"null" {
                     text(&json, out);
                 }
@@ -40,8 +38,7 @@ impl Decoder {
         }
     }
 
-    /// Numbers, times, base64: their JSON text has nothing to escape, and no cell of theirs needs
-    /// quotes.
+    /// Appends a number, time or base64 text as in JSON but without quotes: it has nothing to escape.
     fn write_bare(self, value: &Value, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(value, out);

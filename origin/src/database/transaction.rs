@@ -1,8 +1,7 @@
-//! Several statements as one: all of them happen, or none does.
+//! Runs several statements in one transaction: all of them take effect, or none does.
 //!
-//! The lease counts as running from the first statement to the last, so that a transaction that is
-//! dropped on the way (its caller left, its time is over) takes its connection with it: MariaDB rolls
-//! back what a closed connection leaves, and no other request ever finds it open.
+//! The lease counts as running from the first statement to the last, so that a transaction that is dropped midway
+//! (client disconnect, timeout) kills its connection: MariaDB rolls it back, and no other request gets the connection.
 
 use super::error::DbError;
 use super::pool::Lease;
@@ -15,53 +14,48 @@ use mysql_async::prelude::Queryable as _;
 use shared::envelope::write_object;
 use std::time::{Duration, Instant};
 
-/// How long taking everything back may last while somebody waits for it; beyond, the connection is
-/// killed, and MariaDB goes on by itself.
+/// The limit for a ROLLBACK; after it the connection is killed, and MariaDB rolls back by itself.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An open transaction. It ends by [`Transaction::commit`], [`Transaction::rollback`] or
-/// [`Transaction::end`], and badly by being dropped.
+/// An open transaction. It ends by [`Transaction::commit`], [`Transaction::rollback`] or [`Transaction::end`]; dropping
+/// it before kills the connection.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
     progress: &'a Progress,
-    /// When it must have ended.
+    /// The deadline of the whole transaction.
     until: Instant,
-    /// Rows given or changed, which count only if it is committed.
+    /// Rows read or written, added to `progress` on commit.
     rows: u64,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// MariaDB holds it open.
     Open,
-    /// It was committed or rolled back, or its connection is gone.
+    /// Committed, rolled back, or ended with its connection.
     Ended,
 }
 
-/// How many rows and bytes the reads of a transaction may still give.
+/// The rows and bytes that the reads of a transaction may still return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerBudget {
-    /// Rows.
     pub rows: usize,
     /// Bytes of JSON.
     pub bytes: usize,
 }
 
-/// Rows that were read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// Objects, with a comma between two.
+    /// JSON objects, separated by commas.
     pub json: Vec<u8>,
-    /// How many there are.
     pub count: usize,
 }
 
-/// Runs writes: one as it is, several in one transaction.
+/// Runs a write: a single statement as it is, several in one transaction.
 ///
 /// # Errors
-/// What MariaDB or the connection gave; then nothing is written.
+/// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
 pub async fn write(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -71,7 +65,7 @@ pub async fn write(
 ) -> Result<Written, DbError> {
     let statement = match <[Statement; 1]>::try_from(statements) {
         Ok([statement]) => statement,
-        // Boxed, so that a single statement does not carry room for it.
+        // Boxed, so that the future of a single statement stays small.
         Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
     };
     let started = Instant::now();
@@ -103,10 +97,7 @@ async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, D
 }
 
 impl<'a> Transaction<'a> {
-    /// Begins one that takes `limit` at most, and with it each of its statements.
-    ///
-    /// # Errors
-    /// What MariaDB or the connection gave.
+    /// Begins a transaction that may take `limit` at most, including all of its statements.
     pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a Progress) -> Result<Self, DbError> {
         lease.begin();
         let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
@@ -116,10 +107,7 @@ impl<'a> Transaction<'a> {
         Ok(transaction)
     }
 
-    /// Runs a write. After an error there is nothing to do but to roll back.
-    ///
-    /// # Errors
-    /// What MariaDB or the connection gave.
+    /// Runs a write. After an error, the caller must roll back.
     pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;
@@ -127,10 +115,7 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs the statements of one write. After an error there is nothing to do but to roll back.
-    ///
-    /// # Errors
-    /// What MariaDB or the connection gave.
+    /// Runs the statements of one write. After an error, the caller must roll back.
     pub async fn all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
         let mut written = Written::default();
         for statement in statements {
@@ -139,8 +124,8 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs a write of ours, whose rows are not the caller's. Its table is the project's, which may have
-    /// given it triggers.
+    /// Runs a write of the program's own, whose rows are not counted. The project may have given its table triggers, so
+    /// the session is reset afterwards.
     pub(super) async fn aside(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
@@ -153,11 +138,10 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// Runs a read and holds what it gives, which takes its part of the budget. After an error there is
-    /// nothing to do but to roll back.
+    /// Runs a read and returns its rows, which are subtracted from `budget`. After an error, the caller must roll back.
     ///
     /// # Errors
-    /// What MariaDB or the connection gave; [`DbError::AnswerTooLarge`].
+    /// [`DbError::AnswerTooLarge`] if the rows exceed `budget`; errors of MariaDB or the connection.
     pub async fn rows(
         &mut self,
         statement: Statement,
@@ -173,7 +157,8 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// The first row that a statement of ours gives. Its table may be a view, as in [`Transaction::aside`].
+    /// Returns the first row of a statement of the program's own. Its table may be a view, so the session is reset
+    /// afterwards.
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
@@ -214,11 +199,11 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// Makes it happen.
+    /// Commits the transaction.
     ///
     /// # Errors
-    /// What MariaDB or the connection gave; then nothing happened, unless the connection broke while
-    /// MariaDB was about to say that it did.
+    /// The error of MariaDB or the connection; nothing is written then, unless the connection broke before MariaDB
+    /// confirmed the commit.
     pub async fn commit(mut self) -> Result<(), DbError> {
         let (started, left) = (Instant::now(), self.left());
         let committed = self.command("COMMIT", left).await;
@@ -235,7 +220,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Takes everything back. If that fails, the connection is given up, and with it the transaction.
+    /// Rolls the transaction back. If that fails, the connection is killed, which rolls back too.
     pub async fn rollback(mut self) {
         if self.stage == Stage::Ended {
             return;
@@ -250,7 +235,7 @@ impl<'a> Transaction<'a> {
     /// Commits after a success, rolls back after a failure.
     ///
     /// # Errors
-    /// The failure; or as [`Transaction::commit`].
+    /// The outcome's error, or that of [`Transaction::commit`].
     pub async fn end<T, E: From<DbError>>(self, outcome: Result<T, E>) -> Result<T, E> {
         match outcome {
             Ok(value) => {
@@ -273,8 +258,8 @@ impl<'a> Transaction<'a> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// What a step's outcome means for the connection: MariaDB's refusal leaves the transaction open, to
-    /// be rolled back; a lost connection, or a statement that still runs, has ended it.
+    /// Handles the outcome of a step: an error from MariaDB leaves the transaction open, for the caller to roll back; a
+    /// lost connection or a timeout ends it.
     fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
         self.progress.add_time(started);
         outcome.map_err(|error| match error {
@@ -288,7 +273,7 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// The connection is free again, and clean.
+    /// Makes the connection idle again, and resets a dirty session.
     async fn release(&mut self) {
         self.stage = Stage::Ended;
         self.lease.end();

@@ -1,7 +1,7 @@
-//! Users' own SQL: one statement, isolated from every other request.
+//! Runs users' own SQL: one statement, isolated from every other request.
 //!
-//! It is always prepared: MariaDB itself then refuses a second statement before anything runs. What may
-//! see or leave session state runs on a connection that was just reset, and is reset after it.
+//! The statement is always prepared, so that MariaDB itself refuses a second one before anything runs. A statement that
+//! may read or leave session state runs on a connection that was just reset, which is reset again afterwards.
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::DbError;
@@ -21,8 +21,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a CALL's answer: how many result sets it has is only known at its end, and with that the
-/// form of the answer, so it is held until then.
+/// The limit in bytes for the result sets of a CALL. They are buffered, since their number, which decides the shape of
+/// the response, is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// `ER_UNSUPPORTED_PS`
@@ -31,20 +31,18 @@ const NOT_PREPARABLE: u16 = 1295;
 /// A caller's statement, ready to run.
 #[derive(Debug)]
 pub struct UserSql {
-    /// The statement.
     pub statement: Statement,
-    /// Its default schema.
+    /// The default schema; `None` for a session without one.
     pub schema: Option<DatabaseName>,
-    /// What it means for the session and the schema. One that may give several results has no form but the
-    /// envelope.
+    /// Its effects on the session and the schema. A statement that may return several result sets needs the envelope
+    /// format.
     pub effects: Effects,
-    /// Ends before the last chunk, or when the statement fails or is dropped.
+    /// Dropped before the last chunk is sent, or when the statement fails or is cancelled.
     pub change: Option<SchemaChange>,
-    /// In what form its rows come out.
     pub format: Format,
 }
 
-/// Runs a statement for at most `limit`.
+/// Runs a statement for at most `limit` and streams the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progress>) -> Chunks {
     let UserSql { statement, schema, effects, change, format } = call;
     let unbound = statement.params().is_empty();
@@ -118,7 +116,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
     })
 }
 
-/// Cleans the session if the statement has ended, whatever its outcome.
+/// Resets a dirty session once the statement has ended, whatever its outcome.
 async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
@@ -139,7 +137,7 @@ impl Deadline {
     }
 }
 
-/// Gives the statement a clean session, if it could tell the difference, and its default schema.
+/// Resets the session if the statement may depend on its state, and sets the default schema.
 async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effects: Effects) -> Result<(), DbError> {
     lease.begin();
     let connection = lease.connection()?;
@@ -164,7 +162,7 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
     Ok(())
 }
 
-/// Makes a database the default schema. One that the account may not see is as if it were not there.
+/// Makes a database the default schema. [`DbError::NoDatabase`] if it does not exist or the account may not see it.
 async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
     const DENIED: u16 = 1044;
     const UNKNOWN: u16 = 1049;
@@ -191,7 +189,7 @@ fn use_schema(name: &DatabaseName) -> String {
     format!("USE `{}`", name.as_str().replace('`', "``"))
 }
 
-/// `{affectedRows, insertId, warnings}`
+/// Encodes `{affectedRows, insertId, warnings}`.
 fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8> {
     let keys = Keys::new(["affectedRows", "insertId", "warnings"]);
     let values = [
@@ -204,8 +202,8 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
     encoder.finish()
 }
 
-/// Runs one of the few statements that can't be prepared (PREPARE, EXECUTE and their like). That it is
-/// only one, MariaDB has checked already: it parses before it finds that it can't prepare.
+/// Runs one of the few statements that can't be prepared, such as PREPARE and EXECUTE. It is a single statement:
+/// MariaDB parsed it before it refused to prepare it.
 async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
     let mut result = run::driver(conn.query_iter(text)).await?;
@@ -214,7 +212,7 @@ async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Resul
     Ok(tail)
 }
 
-/// A CALL or a compound statement: nothing, one list of rows, or a list of lists.
+/// Encodes the results of a CALL or a compound statement: no rows, one list of rows, or a list of lists.
 async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
     let outcome = loop {
@@ -223,7 +221,7 @@ async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Pr
             let outcome = done(result, Format::Envelope);
             progress.add_rows(result.affected_rows());
             let last = result.is_empty();
-            // Reading an empty set moves on to the next one, or gives the error that ended the call.
+            // Reading an empty set moves on to the next one, or returns the error that ended the call.
             run::driver(result.next()).await?;
             if last {
                 break outcome;
@@ -243,7 +241,7 @@ async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Pr
     Ok(if encoder.sets() == 0 { outcome } else { encoder.finish() })
 }
 
-/// The keys of a row; a name that stood before becomes `name_2`, `name_3` ….
+/// Returns the keys of a row. A column name that occurred before becomes `name_2`, `name_3`, ….
 fn unique_keys(columns: &[Column]) -> Keys {
     let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
     let mut names = Vec::with_capacity(columns.len());

@@ -9,12 +9,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a statement may take before requests of its shape no longer wait for its end: a few times as long as
-/// one takes when nothing is in its way.
+/// From this duration on, a statement no longer counts as in flight, so that requests of its shape don't wait for it: a
+/// few times as long as an undisturbed statement takes.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// A statement of a shape that is in flight. Dropped, in whatever way, it starts the next statement for the
-/// requests that wait.
+/// A statement of a shape that counts as in flight. Dropping it, even by cancellation, starts the next statement for
+/// the requests that wait.
 pub(super) struct InFlight<K: Kind> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,
@@ -23,7 +23,7 @@ pub(super) struct InFlight<K: Kind> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It runs in a task that has not begun.
+    /// The task that is to run the statement has not begun.
     Spawned,
     Running,
     Finished,
@@ -34,8 +34,8 @@ impl<K: Kind> InFlight<K> {
         Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
 
-    /// A connection for a request that has its place in the account's queue. If there is none, the waiting requests
-    /// fail or run alone, too.
+    /// Leases a connection for a request that holds a ticket of the account's queue. If that fails, the waiting
+    /// requests get [`DbError::Overloaded`] too, or run alone after any other error.
     pub(super) async fn connection(&self) -> Result<Lease, DbError> {
         let lease = self.coalescer.pools.connection(&self.key.account).await;
         if let Err(error) = &lease {
@@ -50,14 +50,14 @@ impl<K: Kind> InFlight<K> {
         lease
     }
 
-    /// Takes so many of the waiting requests.
+    /// Removes waiting requests from the queue: as many as `share` returns for their number.
     fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, Caller<K>)> {
         let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
         let waiters = self.requests().take(&self.key, waits, share).into_iter();
         waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
     }
 
-    /// Waits for its statement. One that is slow is no longer in flight.
+    /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] it no longer counts as in flight.
     pub(super) async fn during<T>(
         self,
         limit: Duration,
@@ -72,7 +72,7 @@ impl<K: Kind> InFlight<K> {
         within(limit.saturating_sub(soon), statement).await
     }
 
-    /// Runs shared statements one after the other until no request waits, or one is slow.
+    /// Runs shared statements one after the other until no request waits or a statement is slow.
     async fn run_shared(mut self) {
         self.state = State::Running;
         loop {
@@ -121,8 +121,8 @@ impl<K: Kind> Drop for InFlight<K> {
     }
 }
 
-/// Runs one statement for these requests and answers each. It is killed when all clients have left, as the
-/// statement of a single client would be.
+/// Runs one statement for several requests and answers each. The statement is killed once all of their clients have
+/// disconnected.
 async fn share<K: Kind>(
     mut lease: Lease,
     shape: Arc<K::Shape>,
@@ -134,7 +134,7 @@ async fn share<K: Kind>(
     let outputs = tokio::select! {
         biased;
         outputs = within(limit, run_several::<K>(&mut lease, &shape, items)) => outputs,
-        // It still runs: the lease kills it.
+        // The statement still runs: dropping the lease kills it.
         () = all_left::<K>(&mut callers) => return Outcome::Shared,
     };
     let spent = started.elapsed();
@@ -161,7 +161,7 @@ async fn share<K: Kind>(
     }
 }
 
-/// Waits until all clients have left.
+/// Waits until all clients have disconnected.
 async fn all_left<K: Kind>(callers: &mut [Caller<K>]) {
     for caller in callers {
         caller.closed().await;

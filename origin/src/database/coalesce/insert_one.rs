@@ -1,7 +1,7 @@
-//! Inserts of one record that share a statement: each gets the key of its row.
+//! Inserts of one record that share a statement; each request gets the key of its row.
 //!
-//! If a shared statement fails, InnoDB keeps none of its rows. Each row is then inserted alone, and only the one at
-//! fault gets an error.
+//! If a shared statement fails, InnoDB rolls back all of its rows. Each row is then inserted alone, so that only the
+//! row at fault gets an error.
 
 use super::{Coalescer, Kind, Requests};
 use crate::database::DbError;
@@ -11,17 +11,16 @@ use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
 use std::time::Duration;
 
-/// How long a statement waits at least for another session's change of the table itself, where it waits for one; it
-/// doesn't wait for rows.
+/// A lock timeout after at least this time means that the statement waited for a lock on the table, which another
+/// session changes; it never waits for row locks.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// Inserts of one record.
 #[derive(Debug)]
 pub(super) struct Inserts;
 
 impl Kind for Inserts {
     type Shape = RowShape;
-    /// The values.
+    /// The values of the row.
     type Item = Vec<Param>;
     type Output = Written;
 
@@ -31,7 +30,8 @@ impl Kind for Inserts {
         &coalescer.inserts
     }
 
-    /// A power of two, so that a few texts serve any number of rows; the others wait for the next statement.
+    /// Returns a power of two, so that a few statement texts serve any number of rows; the others wait for the next
+    /// statement.
     fn share(shape: &RowShape, waiting: usize) -> usize {
         1 << waiting.min(shape.max_rows()).max(1).ilog2()
     }
@@ -39,7 +39,7 @@ impl Kind for Inserts {
     fn may_run_alone(error: &DbError, spent: Duration) -> bool {
         match error {
             DbError::Refused(..) if error.is_lost() || error.is_cut_short() => false,
-            // It waited for the table, and each row alone would wait again.
+            // The statement waited for the table, and so would each row alone.
             DbError::Refused(..) if error.is_lock_timeout() => spent < LOCK_WAIT,
             DbError::Refused(..) | DbError::PacketTooLarge(_) | DbError::ParamCount(..) | DbError::Misread => true,
             // The rows may have been inserted.

@@ -1,17 +1,17 @@
-//! Requests that wait for a shared statement, by shape. Pure, but for the clock that ends a back-off.
+//! Requests that wait for a shared statement, by shape. Does no I/O; reads the clock only for back-offs.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Shared statements of one shape that are refused in a row before requests of that shape run alone for a while.
+/// After this many refused shared statements of one shape in a row, its requests run alone for [`BACK_OFF`].
 const REFUSALS_MAX: u8 = 3;
-/// How long they run alone: short enough that shared statements in vain cost little where all are refused.
+/// How long requests of a shape run alone after [`REFUSALS_MAX`] refusals.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Requests by shape. Holds only shapes of which a statement is in flight or waits for a connection, and those that
-/// back off.
+/// Requests by shape. Has entries only for shapes with a statement in flight or waiting for a connection, and for
+/// shapes in back-off.
 pub(super) struct Queue<S, W> {
     shapes: Mutex<Shapes<S, W>>,
 }
@@ -23,30 +23,29 @@ struct Shapes<S, W> {
 }
 
 struct Active<W> {
-    /// Statements in flight.
     in_flight: usize,
     waiting: VecDeque<W>,
-    /// Shared statements that were refused in a row.
+    /// Consecutive shared statements that were refused.
     refusals: u8,
 }
 
 /// How a request runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined<A> {
-    /// Now and alone; its statement is in flight from here on.
+    /// At once and alone; the statement counts as in flight.
     Run,
-    /// Now and alone; no request waits for its end.
+    /// At once and alone, without counting as in flight: the shape is in back-off.
     RunUncounted,
-    /// With others; this gets its answer.
+    /// With other requests; `A` receives the answer.
     Wait(A),
 }
 
 /// How a shared statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It answered all requests, or failed for a reason that is none of theirs.
+    /// It answered all requests, or failed for a reason that lies in none of them.
     Shared,
-    /// It was refused, and each request runs alone.
+    /// It failed without effect, and each request runs alone.
     Refused,
 }
 
@@ -64,11 +63,11 @@ impl<S, W> Default for Queue<S, W> {
 }
 
 impl<S: Clone + Eq + Hash, W> Queue<S, W> {
-    /// Starts a statement of a shape; or, if `in_flight_max` of them are in flight, adds a request that waits for
-    /// the next.
+    /// Starts a statement of a shape. If `in_flight_max` of them are in flight, adds the request from `waiter` instead,
+    /// which waits for the next.
     ///
     /// # Errors
-    /// What `waiter` gave.
+    /// The error of `waiter`.
     pub(super) fn join<A, E>(
         &self,
         shape: &S,
@@ -94,8 +93,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         Ok(Joined::Run)
     }
 
-    /// Ends a statement in flight, unless requests wait: then it returns `false`, and the caller must run the next
-    /// statement.
+    /// Ends a statement in flight and returns `true`. Returns `false` if requests wait: the caller must then run the
+    /// next statement.
     pub(super) fn finish(&self, shape: &S) -> bool {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -116,8 +115,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         self.shapes().active.remove(shape);
     }
 
-    /// Removes the requests that no longer wait, and takes so many of the others in the order in which they came:
-    /// one at least, if there is one.
+    /// Drops the requests for which `waits` is false, and removes `share(count)` of the others in order of arrival, at
+    /// least one if there is one.
     pub(super) fn take(&self, shape: &S, waits: impl FnMut(&W) -> bool, share: impl FnOnce(usize) -> usize) -> Vec<W> {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -132,7 +131,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         waiting.drain(..count).collect()
     }
 
-    /// Records how a shared statement ended: a shape whose statements are refused backs off.
+    /// Records how a shared statement ended, and starts a back-off after [`REFUSALS_MAX`] refusals in a row.
     pub(super) fn record(&self, shape: &S, outcome: Outcome) {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -156,7 +155,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
 
 impl<S: Clone + Eq + Hash, W> Shapes<S, W> {
     fn backs_off(&self, shape: &S) -> bool {
-        // Few ever do: the clock is read only then.
+        // Back-offs are rare: the clock is read only if this shape has one.
         let end = match self.back_off.is_empty() {
             true => None,
             false => self.back_off.get(shape),

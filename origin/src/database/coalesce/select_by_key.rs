@@ -1,4 +1,4 @@
-//! Reads by key that share a statement: each gets the row whose key it asked for.
+//! Reads by key that share a statement; each request gets the row of its key.
 
 use super::{Coalescer, Kind, Requests};
 use crate::database::DbError;
@@ -10,15 +10,13 @@ use mysql_async::{Row, Value};
 use shared::limits::COALESCED_READ_MAX_RECORDS;
 use std::time::Duration;
 
-/// Reads by key.
 #[derive(Debug)]
 pub(super) struct Reads;
 
 impl Kind for Reads {
     type Shape = KeyShape;
-    /// The key.
     type Item = i64;
-    /// The row, if there is one.
+    /// The row; `None` if no row has the key.
     type Output = Option<Row>;
 
     const IN_FLIGHT_MAX: usize = 2;
@@ -58,8 +56,8 @@ impl Kind for Reads {
     }
 }
 
-/// Returns the row of each key, if there is one; nothing at all if a row has a key that was not asked for, since then
-/// the table is not what the plan took it for.
+/// Returns the row of each key, or `None` for a key without a row. Returns an empty list if a row has a key that was
+/// not requested: the table then differs from the plan's schema.
 fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
     let mut outputs = vec![None; keys.len()];
     for row in rows {
@@ -68,7 +66,7 @@ fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
             Value::UInt(key) => i64::try_from(*key).ok(),
             _ => None,
         };
-        // There are few: comparing them all is cheaper than an index.
+        // A linear search: for so few keys it is cheaper than an index.
         let asked = |at: &usize| Some(keys[*at]) == key;
         let Some(last) = (0..keys.len()).rfind(asked) else {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Deletes receipts that are too old to be asked for, under the project's own account: what stands behind
-//! a table's name is the project's to say, so nobody with more rights may touch it.
+//! Deletes expired receipts, under the project's own account: the project controls what their table's name refers to,
+//! so an account with more rights must not touch it.
 
 use crate::database::error::DbError;
 use crate::database::pool::{Lease, Pools};
@@ -11,14 +11,14 @@ use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::time::Duration;
 
-/// Receipts that are deleted before the connection is given to whoever waits for it.
+/// Receipts deleted per lease, so that waiting requests can use the connection in between.
 const SWEPT_AT_ONCE: usize = 500;
 
-/// Deletes the old receipts in all of a project's databases: how many. Takes locks on those alone. A
-/// database where that fails is passed over.
+/// Deletes the expired receipts in all of a project's databases, and returns their number. Locks only those rows. Skips
+/// a database where that fails.
 ///
 /// # Errors
-/// No connection; what MariaDB gave when it was asked for the databases.
+/// No connection, or MariaDB failed to list the databases.
 pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError> {
     let limit = pools.query_timeout();
     let mut lease = pools.lease(project, Access::Full).await?;
@@ -62,7 +62,7 @@ async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration)
 
 async fn first_column(lease: &mut Lease, statement: Statement, limit: Duration) -> Result<Vec<Vec<u8>>, DbError> {
     let (text, params) = statement.into_parts();
-    // What has the name of the table may be a view.
+    // The table's name may refer to a view.
     lease.expect(SessionEffect::Anything);
     lease.begin();
     let rows = within(limit, async {

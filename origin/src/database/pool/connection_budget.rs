@@ -1,7 +1,7 @@
-//! The budget of connections of all accounts together: MariaDB accepts only so many.
+//! The budget of connections of all accounts together, since MariaDB limits their number.
 //!
-//! A connection beyond the budget takes the slot of the one that was unused the longest, of whichever account. If all are in
-//! use, opening waits for the next that is returned.
+//! A connection beyond the budget takes the slot of the connection that was idle longest, of any account. If all are in
+//! use, opening waits for the next one to be returned.
 
 use super::Accounts;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,33 +9,33 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How often a waiting request looks for an unused connection: one may have been returned just before the request began to
-/// wait.
+/// How often a waiting request looks for an idle connection: one may have been returned just before the request began
+/// to wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// KILLs of all accounts under way at once; each takes a connection of its own, beside the others.
+/// The maximum number of KILL statements of all accounts that run at once. Each uses a connection outside of the
+/// budget.
 pub(crate) const KILLS_MAX_COUNT: usize = 16;
 
-/// Slots for connections.
 pub(in crate::database) struct ConnectionBudget {
     slots: Arc<Semaphore>,
-    /// Slots for connections that kill a statement.
+    /// Permits for connections that run a KILL.
     pub(in crate::database) kills: Arc<Semaphore>,
     /// Requests that wait for a slot.
     waiting: AtomicUsize,
-    /// Of those, the ones for which a connection has been closed.
+    /// Waiting requests for which a connection has been closed.
     served: AtomicUsize,
     accounts: Weak<RwLock<Accounts>>,
     wait_timeout: Duration,
 }
 
-/// A connection's slot among all.
+/// A connection's slot in the budget; freed when dropped.
 pub(in crate::database) struct Slot {
     budget: Arc<ConnectionBudget>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// All slots were taken for too long.
+/// No slot became free within the wait timeout.
 #[derive(Debug, thiserror::Error)]
 #[error("all connections are in use")]
 pub(in crate::database) struct NoSlot;
@@ -58,7 +58,7 @@ impl ConnectionBudget {
         }
     }
 
-    /// A slot for one more connection.
+    /// Waits for a slot for one more connection. [`NoSlot`] if none became free within the wait timeout.
     pub(in crate::database) async fn slot(self: &Arc<Self>) -> Result<Slot, NoSlot> {
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) => permit,
@@ -68,7 +68,7 @@ impl ConnectionBudget {
     }
 
     async fn wait(&self) -> Result<OwnedSemaphorePermit, NoSlot> {
-        // One acquisition from here to the end: slots are given in the order of arrival.
+        // A single acquisition for the whole wait: the semaphore then serves requests in order of arrival.
         let mut slot = std::pin::pin!(Arc::clone(&self.slots).acquire_owned());
         let _waiting = Waiting::begin(self);
         loop {
@@ -106,7 +106,8 @@ impl ConnectionBudget {
 }
 
 impl Slot {
-    /// Whether this connection must be closed for another account's. The caller must then close it.
+    /// Returns whether the connection must be closed so that a waiting request gets its slot. The caller must then
+    /// close it.
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);
@@ -114,8 +115,8 @@ impl Slot {
     }
 }
 
-/// Counts a waiting request. The two counts change one after the other: at worst a connection is closed that might have
-/// stayed, or the waiting request finds one by looking again.
+/// Counts a waiting request until dropped. `waiting` and `served` change one after the other: at worst a connection is
+/// closed needlessly, or the waiting request finds an idle connection by itself.
 struct Waiting<'a>(&'a ConnectionBudget);
 
 impl<'a> Waiting<'a> {
@@ -129,7 +130,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
         let one_less = |served: usize| served.checked_sub(1);
-        // None is served where the slot became free in another way.
+        // `served` is 0 if no connection was closed for this request, because a slot became free otherwise.
         let _ = (self.0.served).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
     }
 }

@@ -1,4 +1,4 @@
-//! A leased connection: returned as it is, reset first, or killed.
+//! A leased connection: how it is returned, reset or killed.
 
 use crate::database::connection::{Connection, Connector, SessionState};
 use crate::database::error::DbError;
@@ -9,14 +9,14 @@ use std::time::Duration;
 /// How long resetting a session may take.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A leased connection; returned when dropped.
+/// A connection leased from a pool. Dropping it returns the connection, or kills a statement that still runs.
 #[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,
 }
 
-/// Whether a statement is under way.
+/// Whether a statement is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
@@ -28,7 +28,7 @@ impl Lease {
         Self { object: Some(object), stage: Stage::Idle }
     }
 
-    /// The connection.
+    /// Returns the connection.
     ///
     /// # Errors
     /// [`DbError::Unavailable`] if the lease has ended.
@@ -39,12 +39,12 @@ impl Lease {
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
     }
 
-    /// Marks the beginning of a statement: from now on, dropping the lease kills it.
+    /// Marks the start of a statement: dropping the lease from now on kills the statement.
     pub(in crate::database) fn begin(&mut self) {
         self.stage = Stage::Running;
     }
 
-    /// Marks the end of a statement and its rows: the connection can be returned.
+    /// Marks the end of a statement, after its last row was read: the connection can be returned.
     pub(in crate::database) fn end(&mut self) {
         self.stage = Stage::Idle;
         if let Some(object) = self.object.as_mut()
@@ -54,7 +54,7 @@ impl Lease {
         }
     }
 
-    /// Notes, before a statement runs, what it may change in the session, so that the session is reset even if the
+    /// Records, before a statement runs, what it may change in the session, so that the session is reset even if the
     /// statement fails or the client disconnects.
     pub(in crate::database) fn expect(&mut self, effect: SessionEffect) {
         if effect == SessionEffect::Anything {
@@ -69,20 +69,21 @@ impl Lease {
         }
     }
 
-    /// Resets a dirty session while the caller still waits, so that none of its locks is left once the answer is there.
+    /// Resets a dirty session before the response is sent, so that the session holds no locks once the client has the
+    /// response. Does nothing while a statement runs.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
             return;
         }
         if let Some(object) = self.object.take() {
-            // In a task of its own: cancelled in the middle, the connection would be returned half reset.
+            // In its own task: a cancelled reset would return the connection half reset.
             self.object = tokio::spawn(reset(object)).await.ok().flatten();
         }
     }
 
-    /// A statement failed. What MariaDB refused leaves the connection as it is; a lost connection is
-    /// given up; one whose statement still runs is killed when the lease is dropped.
+    /// Handles a failed statement and returns its error. An error from MariaDB leaves the connection usable; a lost
+    /// connection is closed; a statement that may still run is killed when the lease is dropped.
     pub(in crate::database) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
             DbError::NoDatabase(_)
@@ -111,14 +112,14 @@ impl Lease {
         error
     }
 
-    /// As [`Lease::failed`], then [`Lease::reset_if_dirty`].
+    /// Calls [`Lease::failed`], then [`Lease::reset_if_dirty`].
     pub(in crate::database) async fn failed_and_reset(&mut self, error: DbError) -> DbError {
         let error = self.failed(error);
         self.reset_if_dirty().await;
         error
     }
 
-    /// Ends what runs, in MariaDB too. The lease has no connection after this.
+    /// Kills the running statement in MariaDB and closes the connection. The lease has no connection afterwards.
     pub(in crate::database) fn kill(&mut self) {
         self.stage = Stage::Idle;
         if let Some(object) = self.object.take() {
@@ -131,7 +132,7 @@ impl Lease {
     }
 }
 
-/// Resets a session; a connection where that fails is closed.
+/// Resets a session. Returns `None`, and closes the connection, if that fails or takes longer than [`RESET_TIMEOUT`].
 async fn reset(mut object: Object<Connector>) -> Option<Object<Connector>> {
     match tokio::time::timeout(RESET_TIMEOUT, object.reset()).await {
         Ok(Ok(())) => Some(object),
@@ -151,7 +152,7 @@ impl Drop for Lease {
             return;
         };
         match object.session {
-            // What it holds, locks among it, must not wait for the connection's next use.
+            // Reset now: the session's locks must not stay until the connection's next use.
             SessionState::Dirty => match tokio::runtime::Handle::try_current() {
                 Ok(runtime) => {
                     runtime.spawn(reset(object));

@@ -1,5 +1,5 @@
-//! Many records, row by row into the answer's chunks; then, if they are asked for, their number and where
-//! the next page begins.
+//! Streams a read of many records row by row, followed by their total count and the cursor of the next page, if
+//! requested.
 
 use super::{
     CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, within, within_since,
@@ -22,50 +22,48 @@ use std::time::{Duration, Instant};
 /// A read of many records, ready to run.
 #[derive(Debug)]
 pub struct Reading {
-    /// The statement.
     pub statement: Statement,
-    /// How its rows look.
+    /// The keys and kinds of its columns.
     pub layout: Arc<Layout>,
-    /// In what form they come out.
     pub format: Format,
-    /// The page, if another may follow it.
+    /// Set if another page may follow.
     pub page: Option<Page>,
-    /// The number without paging, if it is asked for.
+    /// Set if the total count is requested.
     pub counting: Option<Counting>,
 }
 
-/// A page that another may follow: the statement asks for one row more than comes out.
+/// A page that another may follow: the statement reads one row more than `limit`.
 #[derive(Debug)]
 pub struct Page {
-    /// Rows that come out.
+    /// The maximum number of rows to return.
     pub limit: u64,
-    /// The cells of a row that hold its sort values.
+    /// Indexes of the cells that hold a row's sort values.
     pub cells: Vec<usize>,
-    /// What seals the token of the next page.
+    /// Seals the cursor of the next page.
     pub seal: Seal,
 }
 
-/// How the number of records without paging is found.
+/// How to find the number of records without paging.
 #[derive(Debug)]
 pub struct Counting {
-    /// Asks MariaDB.
+    /// The counting query.
     pub statement: Statement,
-    /// Rows before the first that comes out, if that is known.
+    /// The number of rows before the first one returned; `None` if unknown.
     pub before: Option<u64>,
-    /// Rows after which the answer may be cut off.
+    /// The maximum number of rows that the read returns; `None` if unlimited.
     pub limit: Option<u64>,
 }
 
 impl Counting {
-    /// The number, where the rows themselves tell it: they are the last ones.
-    fn told_by(&self, rows: u64, more: bool) -> Option<u64> {
+    /// Returns the count if the rows themselves show it, because they include the last one; `None` otherwise.
+    fn from_rows(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit.is_none_or(|limit| rows < limit);
         (ended && (rows > 0 || before == 0)).then(|| before + rows)
     }
 }
 
-/// Runs a read of many records. MariaDB may take `limit` for each chunk.
+/// Runs a read of many records. Each chunk may take up to `limit`.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,
@@ -113,7 +111,7 @@ pub fn many(
         }
         let count = match &counting {
             None => None,
-            Some(counting) => match counting.told_by(encoder.rows(), more) {
+            Some(counting) => match counting.from_rows(encoder.rows(), more) {
                 Some(count) => Some(count),
                 None => {
                     let connection = lease.connection()?;
@@ -145,7 +143,7 @@ async fn number(connection: &mut Connection, statement: &Statement) -> mysql_asy
     Ok(row.and_then(|row| u64::from_row_opt(row).ok()))
 }
 
-/// The sort values of a row, as they are bound when the next page is asked for.
+/// Returns a row's sort values as parameters of the next page's query.
 fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
     let value = |at: &usize| match row.as_ref(*at) {
         None | Some(Value::NULL) => Param::Null,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 type Outcome<V> = Result<V, DbError>;
 type Running<K, V> = HashMap<K, Shared<BoxFuture<'static, Outcome<V>>>>;
 
-/// The loads under way, by key. Each waits for a connection, so the pool's queue bounds their number.
+/// The loads in flight, by key. Each waits for a connection, so the pool's queue limits their number.
 pub(super) struct SingleFlight<K, V> {
     running: Arc<Mutex<Running<K, V>>>,
 }
@@ -28,8 +28,8 @@ where
     K: Clone + Eq + Hash + Send + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Gives the outcome of the load with this key that is under way, or starts `load` if there is none.
-    /// The load runs in a task of its own: it goes on when the caller that started it leaves.
+    /// Returns the outcome of the load in flight for this key, or starts `load` if there is none. The load runs in its
+    /// own task, so it continues when the caller that started it leaves.
     pub(super) async fn run(&self, key: K, load: impl Future<Output = Outcome<V>> + Send + 'static) -> Outcome<V> {
         let outcome = {
             let mut running = lock(&self.running);
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// Takes a load off the list when it ends, even by a panic.
+/// Removes a load from the map when it ends, even by a panic.
 struct Ended<K: Eq + Hash, V> {
     running: Arc<Mutex<Running<K, V>>>,
     key: K,
