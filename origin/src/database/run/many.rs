@@ -56,7 +56,7 @@ pub struct Counting {
 
 impl Counting {
     /// Returns the count if the rows themselves show it, because they include the last one; `None` otherwise.
-    fn from_rows(&self, rows: u64, more: bool) -> Option<u64> {
+    fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit.is_none_or(|limit| rows < limit);
         (ended && (rows > 0 || before == 0)).then(|| before + rows)
@@ -111,7 +111,7 @@ pub fn many(
         }
         let count = match &counting {
             None => None,
-            Some(counting) => match counting.from_rows(encoder.rows(), more) {
+            Some(counting) => match counting.known_count(encoder.rows(), more) {
                 Some(count) => Some(count),
                 None => {
                     let connection = lease.connection()?;
