@@ -1,4 +1,4 @@
-//! From an operation to an SQL statement, without I/O: catalog of the schema, plan, SQL, page cursors. Knows neither
+//! Turns an operation into an SQL statement without I/O: schema catalogue, plan, SQL text, page cursors. Knows neither
 //! connections nor HTTP.
 
 pub mod catalog;

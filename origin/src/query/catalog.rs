@@ -1,7 +1,5 @@
-//! What the database holds, as far as plans need it: tables, columns and their kinds.
-//!
-//! Values of these types are facts read from MariaDB by `database::schema_cache`; nothing here does I/O or knows
-//! the driver.
+//! The schema as plans need it: tables, columns and their kinds. The values are read from MariaDB by
+//! `database::schema_cache`; nothing here does I/O or knows the driver.
 
 mod charset_coverage;
 
@@ -24,87 +22,74 @@ pub struct Table {
     number: Option<usize>,
     traits: Traits,
     whole: Arc<Layout>,
-    /// The list of all columns, as the `sql` module writes it: most reads need just that.
+    /// The SQL list of all columns, cached because most reads select exactly that.
     list: OnceLock<Box<str>>,
 }
 
-/// The columns of an answer's rows: what they hold, and how they are called.
+/// The names and kinds of the columns of a result row.
 #[derive(Debug)]
 pub struct Layout {
-    /// What each holds; `None` if only MariaDB knows.
+    /// One per column; `None` if only the result set tells the kind.
     pub kinds: Vec<Option<Kind>>,
-    /// Their names, ready to be written.
+    /// The columns' names, encoded for the response.
     pub keys: Keys,
 }
 
 /// Facts about a table as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// Whether it is a view.
     pub view: bool,
-    /// Whether it is a view that MariaDB can't write through, such as one that groups.
+    /// A view that MariaDB can't write through, such as one with GROUP BY.
     pub read_only: bool,
-    /// Whether using it may run stored code (triggers, or whatever is behind a view), which can leave
-    /// something in the session.
+    /// Using the table may run stored code (triggers, or code behind a view), which may leave session state.
     pub stored_code: bool,
-    /// What inserts of special kinds must know.
     pub inserts: InsertTraits,
 }
 
-/// Facts about a table that decide how rows get into it.
+/// Facts that decide how rows can be inserted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsertTraits {
-    /// Whether it has a unique key, so that a row can be in conflict with another.
+    /// The table has a unique key, so that a row can conflict with another.
     pub unique_key: bool,
-    /// Whether a trigger runs when one of its rows is updated, even if nothing of it changes.
+    /// A trigger runs when a row is updated, even if no value changes.
     pub update_triggers: bool,
-    /// Whether its engine takes a row back when its transaction is rolled back.
+    /// The engine rolls rows back with their transaction.
     pub transactional: bool,
-    /// Whether it is an ordinary table of InnoDB.
+    /// An ordinary InnoDB table.
     pub innodb: bool,
 }
 
-/// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name.
     pub name: FieldName,
-    /// What it holds, as far as values must know.
     pub kind: Kind,
-    /// What characters it can hold, if it holds text.
+    /// The characters that the column can hold, if it holds text.
     pub charset: Charset,
-    /// Whether its collation tells upper from lower case.
     pub case: Case,
-    /// Its type as MariaDB writes it: `varchar(200)`.
+    /// The type as MariaDB writes it: `varchar(200)`.
     pub type_text: String,
-    /// Whether NULL is allowed.
     pub nullable: bool,
-    /// Its default, as MariaDB writes it.
+    /// The default as MariaDB writes it, but a string without its quotes; `None` if it is NULL or missing.
     pub default: Option<String>,
-    /// Whether it counts by itself.
     pub auto_increment: bool,
-    /// Whether MariaDB computes it.
     pub generated: bool,
-    /// Whether it belongs to the primary key.
+    /// The column is part of the primary key.
     pub primary: bool,
-    /// Whether a unique key holds it alone.
+    /// A unique key consists of this column alone.
     pub unique: bool,
-    /// The values of an ENUM or SET.
+    /// The members of an ENUM or SET; empty for other types.
     pub values: Vec<String>,
-    /// What its foreign key points at.
+    /// The target of its foreign key.
     pub references: Option<Reference>,
-    /// Its comment.
     pub comment: String,
-    /// How many of its first characters (or bytes) MariaDB surely sorts by, if it may not sort by all.
+    /// How many leading characters (or bytes) MariaDB certainly sorts by; `None` if it sorts by the whole value.
     pub sorted_chars: Option<u16>,
 }
 
 /// The target of a foreign key of one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The table.
     pub table: String,
-    /// The field.
     pub field: String,
 }
 
@@ -113,31 +98,20 @@ pub struct Reference {
 pub enum Kind {
     /// TINYINT to BIGINT, YEAR.
     Integer,
-    /// BIT.
     Bit,
-    /// DECIMAL.
     Decimal,
-    /// FLOAT.
     Float,
-    /// DOUBLE.
     Double,
-    /// CHAR to LONGTEXT, and what later versions bring.
+    /// CHAR to LONGTEXT, and unknown types of later versions.
     Text,
-    /// ENUM.
     Enum,
-    /// SET.
     Set,
-    /// UUID.
     Uuid,
-    /// INET4.
     Inet4,
-    /// INET6.
     Inet6,
-    /// DATE.
     Date,
     /// DATETIME, TIMESTAMP.
     DateTime,
-    /// TIME.
     Time,
     /// JSON: LONGTEXT that must be valid JSON.
     Json,
@@ -147,26 +121,25 @@ pub enum Kind {
     Geometry,
 }
 
-/// What characters a column of text can hold.
+/// The characters that a text column can hold.
 #[derive(Clone, Debug)]
 pub enum Charset {
-    /// All of Unicode: any text can be compared with it.
+    /// All of Unicode: any text can be compared with the column.
     Unicode,
-    /// Fewer, as latin1 does: MariaDB refuses to compare it with text that it can't hold.
+    /// A part of Unicode, as with latin1: MariaDB refuses to compare the column with text outside of it.
     Limited(Arc<CharsetCoverage>),
 }
 
-/// Whether a column's collation tells upper from lower case.
+/// Whether a column's collation distinguishes upper and lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Case {
-    /// It does not.
+    /// Case-insensitive.
     Folded,
-    /// It does.
+    /// Case-sensitive.
     Exact,
 }
 
 impl Table {
-    /// Puts a table together.
     #[must_use]
     pub fn new(
         database: DatabaseName,
@@ -177,7 +150,7 @@ impl Table {
     ) -> Self {
         let by_name: HashMap<Box<str>, usize> =
             columns.iter().enumerate().map(|(at, column)| (column.name.as_str().into(), at)).collect();
-        // The interface: `{id}` is the column `id`, else the primary key.
+        // The API's rule: `{id}` is the column `id`, or else the primary key.
         let id = by_name.get("id").map(|at| vec![*at]);
         let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
         let identity = if primary.is_empty() { id.clone().filter(alone).unwrap_or_default() } else { primary.clone() };
@@ -203,19 +176,17 @@ impl Table {
         }
     }
 
-    /// The database it is in.
     #[must_use]
     pub fn database(&self) -> &DatabaseName {
         &self.database
     }
 
-    /// Its name.
     #[must_use]
     pub fn name(&self) -> &TableName {
         &self.name
     }
 
-    /// Its columns, in order.
+    /// Returns the columns in their order in the table.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns
@@ -227,7 +198,7 @@ impl Table {
         &self.key
     }
 
-    /// Whether at most one record has an id.
+    /// Returns whether an id addresses at most one record.
     #[must_use]
     pub fn key_is_unique(&self) -> bool {
         let primary = self.columns.iter().filter(|column| column.primary);
@@ -245,44 +216,43 @@ impl Table {
         self.number.filter(|_| plain && self.key_is_unique())
     }
 
-    /// Whether rows of one statement come to be as each alone would, or none of them: MariaDB takes back
-    /// all of a statement that fails, and no stored code sees what is beside its row.
+    /// Returns whether several rows may be inserted by one statement as if each were inserted alone: InnoDB rolls back
+    /// all rows of a failed statement, and no stored code sees the other rows.
     #[must_use]
     pub fn takes_rows_together(&self) -> bool {
         self.traits.inserts.innodb && !self.traits.stored_code
     }
 
-    /// Returns the indexes of the columns that tell all records apart, none of them NULL; empty if there are no
-    /// such. Of a key of several columns, `id` alone is not enough.
+    /// Returns the indexes of columns without NULL that identify a record; empty if there are none. If the primary key
+    /// has several columns, `id` alone is not enough.
     #[must_use]
     pub fn identity(&self) -> &[usize] {
         &self.identity
     }
 
-    /// Facts about the whole.
     #[must_use]
     pub fn traits(&self) -> Traits {
         self.traits
     }
 
-    /// How rows of all columns look.
+    /// Returns the layout of rows with all columns.
     #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
         Arc::clone(&self.whole)
     }
 
-    /// The list of all columns, written once by `write`.
+    /// Returns the SQL list of all columns; `write` is called on first use only.
     pub fn list(&self, write: impl FnOnce() -> Box<str>) -> &str {
         self.list.get_or_init(write)
     }
 
-    /// Returns the index of the column of this name, if there is one.
+    /// Returns the index of the column with this name; `None` if there is none.
     #[must_use]
     pub fn find(&self, name: &FieldName) -> Option<usize> {
         self.by_name.get(name.as_str()).copied()
     }
 
-    /// Returns the index of the column of this name.
+    /// Returns the index of the column with this name.
     ///
     /// # Errors
     /// `unknown_field`, with the nearest name as its hint.
@@ -299,12 +269,12 @@ impl Table {
 }
 
 impl Column {
-    /// Whether it holds integers that are compared as such: a YEAR reads 70 as 1970.
+    /// Returns whether the column's integers are compared as such. Those of a YEAR are not: it reads 70 as 1970.
     fn is_counting_number(&self) -> bool {
         self.kind == Kind::Integer && !self.type_text.starts_with("year")
     }
 
-    /// Whether an insert must name it: no NULL, no default, not counted or computed.
+    /// Returns whether an insert must give the column: it has no NULL and no default, and MariaDB does not compute it.
     #[must_use]
     pub fn required(&self) -> bool {
         !self.nullable && self.default.is_none() && !self.auto_increment && !self.generated

@@ -1,4 +1,4 @@
-//! Tokens of pages: the sort values of a page's last row, authenticated, so that nobody can make one up or use one with
+//! Page cursors (tokens): the sort values of a page's last row with a MAC, so that nobody can forge one or use one with
 //! another read. A token is bound to the [`mod@fingerprint`] of its read.
 
 mod fingerprint;
@@ -13,12 +13,12 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use shared::error::{ErrorCode, Problem};
 
-/// Bytes of the seal: half of an HMAC-SHA256, which RFC 2104 (section 5) calls enough.
+/// Bytes of the MAC: half of an HMAC-SHA256, which RFC 2104 (section 5) calls enough.
 const SEAL_BYTES: usize = 16;
-/// The first byte of every token: how the rest is written.
+/// The first byte of every token: the version of its encoding.
 const VERSION: u8 = 2;
 
-/// Makes and opens tokens; alike in all origins of an installation.
+/// Creates and verifies tokens, with the same key in all origins of an installation.
 #[derive(Clone)]
 pub struct PageTokens {
     keyed: Hmac<Sha256>,
@@ -30,7 +30,7 @@ impl std::fmt::Debug for PageTokens {
     }
 }
 
-/// What will seal the token of one read.
+/// Creates and verifies the tokens of one read.
 #[derive(Clone)]
 pub struct Seal(Hmac<Sha256>);
 
@@ -41,7 +41,6 @@ impl std::fmt::Debug for Seal {
 }
 
 impl PageTokens {
-    /// Tokens of an installation.
     #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
         Self::with_key(&secret.derive("pages:tokens"))
@@ -52,7 +51,7 @@ impl PageTokens {
         Self { keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length") }
     }
 
-    /// A seal for the read of this fingerprint.
+    /// Returns the seal for the read with this fingerprint.
     #[must_use]
     pub fn seal(&self, fingerprint: &[u8]) -> Seal {
         let mut mac = self.keyed.clone();
@@ -63,7 +62,7 @@ impl PageTokens {
 }
 
 impl Seal {
-    /// The token of the page after a row of these values.
+    /// Returns the token of the page after a row with these sort values.
     #[must_use]
     pub fn token(self, values: &[Param]) -> String {
         let mut bytes = vec![VERSION];
@@ -75,10 +74,10 @@ impl Seal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The values that a token holds.
+    /// Verifies a token and returns its sort values.
     ///
     /// # Errors
-    /// `invalid_query_option` if the token is not one of ours, or of another read.
+    /// `invalid_query_option` if the token is forged, or belongs to another read.
     pub fn open(&self, token: &str) -> Result<Vec<Param>, Problem> {
         self.opened(token).ok_or_else(|| {
             Problem::new(

@@ -1,7 +1,7 @@
-//! An operation, resolved against the schema: every name is a column that exists, every value is of
-//! that column's type. Pure; knows no SQL.
+//! Resolves an operation against the schema: every name becomes an existing column, every value one of its column's
+//! type. Does no I/O and knows no SQL.
 //!
-//! Only [`build`] makes a [`Plan`]: the structs that its variants hold have private fields. `sql` reads them.
+//! Only [`build`] makes a [`Plan`]: the structs that its variants hold have private fields, which `sql` reads.
 
 pub mod bind;
 mod filter;
@@ -28,202 +28,172 @@ use shared::operation::read::{Direction, Read, ReadOne, Rows};
 use shared::operation::write::Once;
 use std::sync::Arc;
 
-/// What is to be done, in terms of columns.
+/// An operation in terms of columns.
 #[derive(Debug)]
 pub enum Plan<'a> {
-    /// Read records.
     Select(Select, &'a Read),
-    /// Read one record.
     SelectOne(Select, &'a ReadOne),
-    /// Read the record with an integer key.
+    /// Read one record by an integer key.
     SelectByKey(SelectByKey),
-    /// Insert records, once for each key if the caller sent one.
+    /// Insert records, once per idempotency key if the caller sent one.
     Insert(Insert, Option<&'a Once>),
-    /// Insert one record whose statement others may share.
+    /// Insert one record, by a statement that requests can share.
     InsertOne(InsertOne),
-    /// Change records.
     Update(Update),
-    /// Delete records.
     Delete(Delete),
 }
 
-/// A column of one of a statement's tables, which its [`Scope`] lists.
+/// A column of one of the tables in a statement's [`Scope`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRef {
-    /// The index of the table: 0 is the root.
+    /// The table's index in the scope: 0 is the root.
     pub(super) source: usize,
-    /// The index of the column in its table.
+    /// The column's index in its table.
     pub(super) column: usize,
 }
 
-/// Read records.
 #[derive(Clone, Debug)]
 pub struct Select {
-    /// What comes out.
     pub(super) output: Output,
-    /// How a row of it looks.
     pub(super) layout: Arc<Layout>,
-    /// How the scope's further tables are joined, in their order.
+    /// One join for each further table of the scope, in order.
     pub(super) joins: Vec<Join>,
-    /// Which records.
     pub(super) filter: Option<Predicate>,
-    /// The fields by which they are put together.
+    /// The columns of GROUP BY.
     pub(super) group: Vec<ColumnRef>,
-    /// Whether equal rows come out once.
+    /// Whether duplicate rows are removed.
     pub(super) rows: Rows,
-    /// In what order.
     pub(super) order: Vec<(Expression, Direction)>,
-    /// How many at most.
     pub(super) limit: Option<u64>,
-    /// How many are skipped first.
+    /// The number of rows to skip.
     pub(super) offset: u64,
-    /// How the next page is found, if it can be.
+    /// How to find the next page; `None` if the read has no pages.
     keyset: Option<Keyset>,
 }
 
 impl Select {
-    /// Returns how a row looks.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// Returns the most rows that come out, if they are limited.
+    /// Returns the maximum number of rows; `None` if there is no limit.
     #[must_use]
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// Returns how many rows are skipped first.
+    /// Returns the number of rows to skip.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns how the next page is found, if it can be.
+    /// Returns how to find the next page; `None` if the read has no pages.
     #[must_use]
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
     }
 
-    /// Makes it the last page: no row is read to see whether another page follows.
+    /// Turns paging off: no extra row is read to see whether another page follows.
     pub fn end_paging(&mut self) {
         self.keyset = None;
     }
 
-    /// Reads one row at most.
+    /// Limits the read to one row.
     pub fn limit_to_one(&mut self) {
         self.limit = Some(self.limit.unwrap_or(1).min(1));
     }
 }
 
-/// What comes out of a read. Columns that only the service needs stand behind those of the layout.
+/// What a read selects. Cells that only the program needs follow those of the layout.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// All columns of the only table.
     Whole,
-    /// These.
     Cells(Vec<Expression>),
 }
 
-/// What a cell holds, or an order follows.
+/// An expression of the select list or of ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
-    /// A column's value.
     Column(ColumnRef),
-    /// So many of the first characters of a long text, or of many bytes, by which they are ordered.
+    /// The first characters (or bytes) of a long column, as many as the number says: MariaDB sorts by them.
     Beginning(ColumnRef, u16),
-    /// The number of a member of an ENUM or SET, by which they are ordered.
+    /// The index of an ENUM or SET value, which MariaDB sorts by.
     Ordinal(ColumnRef),
-    /// An aggregate over a column.
     Aggregate(Aggregate, ColumnRef),
-    /// The number of records.
+    /// `COUNT(*)`
     CountAll,
-    /// How well a record matches a full-text search.
+    /// The score of a record in a full-text search.
     Score(Search),
-    /// True if any of these has a value, else NULL: whether a joined table has a record here.
+    /// True if any of these columns has a value, else NULL: whether a joined table has a record in this row.
     Presence(Vec<ColumnRef>),
 }
 
-/// A full-text search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// The columns, of one table.
+    /// Columns of one table.
     pub(super) columns: Vec<ColumnRef>,
-    /// How the term is read.
     pub(super) mode: MatchMode,
-    /// The term.
     pub(super) term: Param,
 }
 
-/// A join of the next table of the scope.
+/// The join of the next table of the scope.
 #[derive(Clone, Debug)]
 pub struct Join {
-    /// Which records stay that have no partner.
     pub(super) kind: JoinKind,
-    /// What partners have in common.
+    /// The join condition.
     pub(super) on: Predicate,
 }
 
-/// Insert records.
 #[derive(Debug, PartialEq)]
 pub struct Insert {
-    /// Columns that the rows name.
+    /// The columns that the rows give.
     pub(super) columns: Vec<usize>,
-    /// A cell for each of them; `None` is the column's default.
+    /// One cell per column; `None` is the column's default.
     pub(super) rows: Vec<Vec<Option<Operand>>>,
-    /// Columns whose new values are the answer; empty if the table has no key, or if the answer is the
-    /// value that MariaDB counted.
+    /// The columns to return from the new rows; empty if the table has no key, or if MariaDB reports the key as the
+    /// last insert id.
     pub(super) returning: Vec<usize>,
-    /// The form of the answer.
     answer: InsertAnswer,
-    /// What becomes of rows whose key is taken.
     pub(super) on_conflict: OnConflict,
 }
 
 impl Insert {
-    /// Returns the form of the answer.
     #[must_use]
     pub fn answer(&self) -> InsertAnswer {
         self.answer
     }
 }
 
-/// What becomes of a row when a unique key already holds one of its values.
+/// What happens to a row if a unique key already has one of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     /// The insert fails.
     Refuse,
-    /// The record that is there takes the values that the row gives, but for those of its key. A row
-    /// that gives no others sets this column to itself.
-    Update {
-        /// A column to set to itself.
-        anchor: usize,
-    },
-    /// The record that is there stays as it is: this column is set to itself, which changes nothing.
-    Ignore {
-        /// A column to set to itself.
-        anchor: usize,
-    },
-    /// The same where even that would run a trigger: the row's own statement fails, and is passed over.
+    /// The existing record takes the row's values, except for its key. If the row gives no others, `anchor` is set to
+    /// itself.
+    Update { anchor: usize },
+    /// The existing record stays as it is: `anchor` is set to itself, which changes nothing.
+    Ignore { anchor: usize },
+    /// The existing record stays as it is, and no update trigger runs: each row has its own statement, whose
+    /// duplicate-key error is ignored.
     PassOver,
 }
 
-/// The form of an insert's answer.
+/// The shape of an insert's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
-    /// The id of the one record.
+    /// The id of the only record.
     Id,
-    /// The list of the ids of `batchData`.
+    /// A list of ids, one per row of `batchData`.
     Ids,
 }
 
-/// Change records.
 #[derive(Debug, PartialEq)]
 pub struct Update {
-    /// Columns and their new values.
     changes: Vec<(usize, Operand)>,
-    /// Which records.
     filter: Predicate,
 }
 
@@ -235,10 +205,8 @@ impl Update {
     }
 }
 
-/// Delete records.
 #[derive(Debug, PartialEq)]
 pub struct Delete {
-    /// Which records.
     filter: Predicate,
 }
 
@@ -250,76 +218,61 @@ impl Delete {
     }
 }
 
-/// A condition over columns.
+/// A condition on columns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
-    /// A column compared to a value.
     Compare(ColumnRef, Comparison, Operand),
-    /// A column equal to another.
+    /// Two columns are equal.
     Same(ColumnRef, ColumnRef),
-    /// A column among values; of none, false.
+    /// A column is one of the values; false without any.
     In(ColumnRef, Vec<Operand>),
-    /// A column between two values.
     Between(ColumnRef, Operand, Operand),
-    /// A column is NULL.
     IsNull(ColumnRef),
-    /// A column matches an SQL pattern.
     Like(ColumnRef, LikePattern, Operand),
-    /// A column matches a regular expression.
     Regexp(ColumnRef, Operand),
-    /// Full-text search.
     Match(Search),
-    /// What an order follows, compared to its value in another row.
+    /// An expression of the order, compared with its value in another row.
     Ordered(Expression, Comparison, Operand),
-    /// What an order follows is NULL.
+    /// An expression of the order is NULL.
     OrderedNull(Expression),
-    /// All hold.
+    /// All conditions hold.
     All(Vec<Predicate>),
-    /// One holds.
+    /// At least one condition holds; false without any.
     Any(Vec<Predicate>),
-    /// It does not hold.
     Not(Box<Predicate>),
 }
 
-/// What in a pattern stands for itself.
+/// Which characters of a LIKE pattern are special.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {
-    /// As the caller wrote it; `\` escapes.
+    /// The caller's pattern; `\` escapes.
     Raw,
-    /// Literal text between our own `%`; `|` escapes.
+    /// Literal text, with `%` added only by this program; `|` escapes.
     Literal,
 }
 
 /// A value that is bound to a `?`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param {
-    /// NULL.
     Null,
-    /// A signed integer.
     Int(i64),
     /// An unsigned integer beyond `i64`.
     UInt(u64),
-    /// A FLOAT's value.
     Float(f32),
-    /// A DOUBLE's value.
     Double(f64),
-    /// Text.
     Text(Box<str>),
-    /// Bytes.
     Bytes(Vec<u8>),
 }
 
-/// A value and what SQL makes of it.
+/// A bound value and how SQL converts it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// The value.
     pub(super) param: Param,
-    /// What is wrapped around it.
     pub(super) form: Form,
 }
 
 impl Operand {
-    /// Bytes that the value takes in a statement's text and among its values, at most.
+    /// Returns the maximum number of bytes that the value takes in a statement's text and parameters.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         CELL_MAX_BYTES
@@ -331,30 +284,30 @@ impl Operand {
     }
 }
 
-/// Bytes of a cell beside those of its text or bytes, at most.
+/// The maximum number of bytes of a cell, without those of its text or bytes.
 pub const CELL_MAX_BYTES: usize = 40;
 
-/// What SQL makes of a bound value, so that it is compared as the column's own type.
+/// How SQL converts a bound value, so that it is compared as the column's own type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Taken as it is.
+    /// As it is.
     Plain,
-    /// `CAST(? AS DECIMAL(65, scale))`: exact where a bare string would be compared as a double.
+    /// `CAST(? AS DECIMAL(65, scale))`: exact, whereas a string would be compared as a double.
     Decimal {
         /// Digits after the point.
         scale: u8,
     },
     /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
-    /// Taken as it is, but compared with the column converted to utf8mb4: the text holds characters
-    /// that the column's character set lacks.
+    /// As it is, but compared with the column converted to utf8mb4: the text has characters that the column's character
+    /// set lacks.
     Unicode(Case),
-    /// Compared as compact JSON, so that white space does not matter.
+    /// Compared as compact JSON, so that whitespace does not matter.
     Json,
 }
 
-/// Resolves an operation on the tables of a scope, of which only reads have several; a batch may have
-/// so many rows.
+/// Resolves an operation on the tables of `scope`; only reads may have several. A batch may have `batch_max_rows` rows
+/// at most.
 ///
 /// # Errors
 /// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`, `invalid_query_option`: the

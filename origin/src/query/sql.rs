@@ -1,5 +1,5 @@
-//! A plan, rendered: the text with its `?` and what they stand for. Pure; the only way to a
-//! [`Statement`], the only thing that `database::run` takes.
+//! Renders a plan as a [`Statement`]: text with `?`, and its parameters. Does no I/O. Only this module makes
+//! statements, and `database::run` takes nothing else.
 
 mod builder;
 mod delete;
@@ -30,7 +30,6 @@ use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
 pub use update::update;
 
-/// A statement: made only here.
 #[derive(Debug, PartialEq)]
 pub struct Statement {
     text: String,
@@ -38,46 +37,42 @@ pub struct Statement {
     taken: DuplicateReport,
 }
 
-/// What a statement says of rows that it did not insert because their key is taken.
+/// How a statement reports rows that it did not insert because their key exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DuplicateReport {
-    /// Nothing: there are none, or it fails.
+    /// It does not: there are no such rows, or the statement fails.
     #[default]
     Untold,
-    /// The first of the columns that it returns is not NULL for such a row, and the second means
-    /// nothing. After a failure the session may hold a variable of ours.
+    /// The first column that it returns is not NULL for such a row, and the second has no meaning. After a failure the
+    /// session may hold the variable `@selkie_taken`.
     Marked,
-    /// It holds one row, and fails with a duplicate key: that means that the row was passed over.
+    /// It has one row, and its duplicate-key error means that the row was skipped.
     Fails,
 }
 
 impl Statement {
-    /// The text, with `?` for each parameter.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The parameters, in order.
     #[must_use]
     pub fn params(&self) -> &[Param] {
         &self.params
     }
 
-    /// What it says of rows whose key is taken.
     #[must_use]
     pub fn taken(&self) -> DuplicateReport {
         self.taken
     }
 
-    /// Text and parameters, taken apart.
     #[must_use]
     pub fn into_parts(self) -> (String, Vec<Param>) {
         (self.text, self.params)
     }
 }
 
-/// Users' own SQL, verbatim, to be run in a default schema.
+/// Renders users' own SQL, to run in a default schema.
 #[must_use]
 pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
     let mut builder = builder::Builder::new();

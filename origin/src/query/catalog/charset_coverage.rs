@@ -1,6 +1,6 @@
-//! The characters of a character set, as MariaDB knows them.
+//! The characters that a character set of MariaDB can hold. Knows no connections.
 
-/// Code points of Unicode's first plane; no character set that is not Unicode has one beyond it.
+/// The number of code points in Unicode's first plane. Only Unicode's character sets have characters beyond it.
 const PLANE: u32 = 0x1_0000;
 const WORD_BITS: u32 = u64::BITS;
 
@@ -13,15 +13,15 @@ pub struct CharsetCoverage {
 }
 
 impl CharsetCoverage {
-    /// Unicode's first plane, as utf8mb3 and ucs2 hold it.
+    /// Returns a coverage of Unicode's whole first plane, which utf8mb3 and ucs2 have.
     #[must_use]
     pub fn first_plane(charset: &str) -> Self {
         let words = (PLANE / WORD_BITS) as usize;
         Self { charset: charset.into(), held: vec![u64::MAX; words].into() }
     }
 
-    /// Those that come back the same from a conversion: `sample` went in, `converted` came out, which
-    /// has another character for each that the character set lacks.
+    /// Returns the characters that survive a conversion: MariaDB converted `sample` to the character set and back,
+    /// which replaced each character that the set lacks.
     #[must_use]
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
         let mut coverage = Self::first_plane(charset);
@@ -34,19 +34,18 @@ impl CharsetCoverage {
         coverage
     }
 
-    /// Every character of the first plane, to be converted.
+    /// Returns every character of the first plane, as input for a conversion.
     #[must_use]
     pub fn sample() -> String {
         (0..PLANE).filter_map(char::from_u32).collect()
     }
 
-    /// The character set's name.
     #[must_use]
     pub fn charset(&self) -> &str {
         &self.charset
     }
 
-    /// Whether it can hold a text.
+    /// Returns whether the character set can hold a text.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         text.chars().all(|c| bit_of(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))

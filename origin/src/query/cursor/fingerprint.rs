@@ -1,9 +1,9 @@
-//! What a page and the next one have in common, as bytes: tables, joins, conditions and order, but not the fields shown
-//! or the limit.
+//! Encodes what all pages of a read have in common: tables, joins, conditions and order, but not the selected fields or
+//! the limit.
 //!
 //! The encoding must stay as it is, since tokens of earlier builds are checked against it; a change needs another
-//! [`VERSION`]. Each variant has a byte of its own, each text and list is preceded by its length, and columns go by
-//! their names, so that neither the order of an enum nor that of a table's columns matters.
+//! [`VERSION`]. Each variant has its own byte, each text and list is preceded by its length, and columns are written by
+//! name, so that the order of an enum's variants or a table's columns does not matter.
 
 use super::value;
 use crate::query::plan::keyset::Keyset;
@@ -15,10 +15,10 @@ use shared::operation::read::Direction;
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::select::Aggregate;
 
-/// The first byte.
+/// The first byte of a fingerprint.
 const VERSION: u8 = 1;
 
-/// Returns the bytes of a project's read.
+/// Returns the fingerprint of a project's read.
 #[must_use]
 pub fn fingerprint(project: &ProjectName, select: &Select, scope: &Scope<'_>) -> Vec<u8> {
     let mut bytes = Writer { out: vec![VERSION], scope };

@@ -1,8 +1,8 @@
-//! Values of records as bytes, and back.
+//! Encodes sort values as bytes, and decodes them.
 
 use crate::query::plan::Param;
 
-/// Appends a value: a letter for its kind, then its bytes; those of varying length are preceded by their number.
+/// Appends a value: a letter for its kind, then its bytes, preceded by their number if it varies.
 pub(super) fn write(value: &Param, out: &mut Vec<u8>) {
     match value {
         Param::Null => out.push(b'n'),
@@ -26,7 +26,7 @@ fn varying(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes a value from the front of the bytes; `None` if there is none that [`write()`] could have written.
+/// Removes a value from the front of the bytes and returns it; `None` if [`write()`] can't have written the bytes.
 pub(super) fn read(bytes: &mut &[u8]) -> Option<Param> {
     let (kind, rest) = bytes.split_first()?;
     *bytes = rest;

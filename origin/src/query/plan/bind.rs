@@ -1,7 +1,7 @@
-//! A caller's value, turned into one of its column's type, or refused by name.
+//! Converts a caller's value to its column's type, or refuses it by name.
 //!
-//! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits
-//! exact. Ranges are MariaDB's to check: it knows them, and says so with its own error.
+//! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits exact. Ranges are
+//! checked by MariaDB, whose errors name the column.
 
 mod geojson;
 mod json;
@@ -24,15 +24,15 @@ use std::str::FromStr;
 use temporal::Hours;
 use uuid::Uuid;
 
-/// Bytes of a number that is shown in a message; a longer one is only "a number".
+/// Longer numbers are not quoted in error messages.
 const NUMBER_SHOWN_MAX_BYTES: usize = 40;
 
-/// What a value is bound for.
+/// What a value is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be stored in the column.
+    /// To store it in the column.
     Store,
-    /// To be compared with it.
+    /// To compare it with the column.
     Filter,
     /// To address a record.
     Key,
@@ -99,7 +99,7 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
-/// Binds text for a pattern, whatever the column's type.
+/// Binds text as a pattern, whatever the column's type.
 ///
 /// # Errors
 /// `invalid_filter` if the value is no text.
@@ -107,9 +107,8 @@ pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
     scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, Purpose::Filter))
 }
 
-/// Text that is compared with a column. MariaDB converts it to the column's character set, which leaves
-/// the column's collation and index in use, but refuses what that can't hold; then the column is
-/// converted instead.
+/// Binds text to compare with a column. MariaDB converts the text to the column's character set, so that the column's
+/// collation and index apply, but fails if the set lacks a character; then the column is converted instead.
 #[must_use]
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
@@ -119,7 +118,7 @@ pub fn literal(column: &Column, text: &str) -> Operand {
     Operand { param: Param::Text(text.into()), form }
 }
 
-/// Refuses comparisons that have no meaning for a column.
+/// Refuses a comparison that has no meaning for a column's type.
 ///
 /// # Errors
 /// `invalid_filter`.
@@ -138,7 +137,7 @@ pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem
     .with_hint("Compare it with = or !=."))
 }
 
-/// Refuses aggregates that have no meaning for a column.
+/// Refuses an aggregate that has no meaning for a column's type.
 ///
 /// # Errors
 /// `invalid_query_option`.
@@ -196,7 +195,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     faulty(column, purpose, &format!(", not {got}")).with_hint_if(hint)
 }
 
-/// Says what a field takes, and what is wrong with the value given.
+/// Returns the error that says what a field takes and what is wrong with the value.
 fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     let takes = match column.kind {
         Kind::Integer => "a whole number",
@@ -222,7 +221,7 @@ fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     )
 }
 
-/// A type as MariaDB writes it; an ENUM may have thousands of members.
+/// Shortens the text of a type: an ENUM may have thousands of members.
 fn short(type_text: &str) -> Cow<'_, str> {
     const SHOWN_MAX_CHARS: usize = 120;
     match type_text.char_indices().nth(SHOWN_MAX_CHARS) {
@@ -231,8 +230,8 @@ fn short(type_text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Text for a column that holds text. What its character set lacks is refused here by name, since a
-/// session that is not strict would store `?` instead.
+/// Binds text for a text column; `None` if it is to be stored and the column's character set lacks a character of it,
+/// for which a session that is not strict would store `?`.
 fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     match (purpose, &column.charset) {
         (Purpose::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,
@@ -241,13 +240,14 @@ fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     }
 }
 
-/// A text of a form that the standard library or a crate knows, as MariaDB writes it.
+/// Parses text by the standard library or a crate, and binds it in MariaDB's own form.
 fn parsed<T: FromStr + ToString>(value: &Value) -> Option<Operand> {
     let parsed: T = string(value)?.trim().parse().ok()?;
     Some(own_text(parsed.to_string()))
 }
 
-/// MariaDB stores the bits of a negative number in a BIT(64), and gives them back as another.
+/// Returns whether a number is not negative: MariaDB would store a negative number's bits in a BIT(64), and return
+/// another number.
 fn is_not_negative(operand: &Operand) -> bool {
     match &operand.param {
         Param::Int(number) => *number >= 0,
@@ -283,8 +283,8 @@ fn json(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Pro
     Ok(Operand { param: Param::Text(text.into()), form })
 }
 
-/// Base64 in either alphabet, with its padding or without. A BINARY is filled up with zeros as MariaDB
-/// does when it stores one: else the value that was inserted would not find its record.
+/// Decodes base64 in either alphabet, with or without padding. Appends zeros for a BINARY, as MariaDB does when it
+/// stores one: otherwise the stored value would not find its record.
 fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();

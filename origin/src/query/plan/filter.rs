@@ -1,4 +1,4 @@
-//! Conditions, resolved: of a filter, and of an `{id}`.
+//! Resolves conditions: those of a filter, and of an `{id}`.
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
@@ -10,9 +10,9 @@ use shared::json::Value;
 use shared::operation::RecordId;
 use shared::operation::filter::{Comparison, Condition, Test, TextPosition};
 
-/// The record of the root that `{id}` addresses.
+/// Returns the condition for the root's record that `{id}` addresses.
 pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> {
-    // A value that the key can't hold addresses no record, like any other that none has.
+    // A value that the key can't hold addresses no record: the condition is false.
     let equals = |column: usize, text: &str| {
         let column_ref = ColumnRef { source: 0, column };
         match bind::value(&table.columns()[column], &Value::Text(text.into()), Purpose::Key) {
@@ -46,7 +46,7 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
     .with_hint(format!("Give the values of {} separated by commas; a comma in a value is %2C.", names.join(", ")))
 }
 
-/// A condition, resolved.
+/// Resolves a condition.
 pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let all = |conditions: &[Condition]| {
         conditions.iter().map(|condition| predicate(condition, scope)).collect::<Result<Vec<_>, _>>()
@@ -87,7 +87,7 @@ fn tested(column_ref: ColumnRef, test: &Test, column: &Column) -> Result<Predica
     })
 }
 
-/// Refuses full-text search where there are no words.
+/// Refuses full-text search in a column without text.
 pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
     match column.kind {
         Kind::Text | Kind::Json => Ok(()),
@@ -98,7 +98,7 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
     }
 }
 
-/// A list that holds null means "one of these, or NULL": SQL's own IN would never match it.
+/// Resolves a list. With null in it, it means "one of these, or NULL": SQL's own IN would never match NULL.
 pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
     bind::comparable(column, Comparison::Equal)?;
     let operands = values
@@ -112,7 +112,7 @@ pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -
     Ok(Predicate::Any(vec![Predicate::IsNull(column_ref), Predicate::In(column_ref, operands)]))
 }
 
-/// A pattern in which only our own `%` is special; `|` escapes.
+/// Returns a pattern in which only the `%` added here is special; `|` escapes.
 fn literal(position: TextPosition, text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     if position != TextPosition::Start {

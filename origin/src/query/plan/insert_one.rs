@@ -1,5 +1,4 @@
-//! An insert of one record that may share its statement with others: whether it does is decided where statements
-//! run.
+//! An insert of one record that may share its statement with others. Whether it does is decided where statements run.
 
 use super::{Form, Operand, Param};
 use crate::query::catalog::{Kind, Table};
@@ -7,21 +6,20 @@ use shared::limits::{COALESCED_INSERT_MAX_ROWS, COALESCED_INSERT_MAX_VALUES, COA
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Insert one record.
 #[derive(Debug)]
 pub struct InsertOne {
     shape: Arc<RowShape>,
     values: Vec<Param>,
 }
 
-/// What inserts have in common if one statement can run them.
+/// What inserts must have in common to share a statement.
 #[derive(Debug)]
 pub struct RowShape {
-    /// Compared by address: a newer description of the same table is another shape.
+    /// Compared by address: a reloaded description of the same table is another shape.
     table: Arc<Table>,
-    /// The columns that a row gives, and what SQL makes of their values.
+    /// The columns that a row gives, and how SQL converts their values.
     cells: Box<[(usize, Form)]>,
-    /// What the statement of one row returns; follows from the table and the columns.
+    /// The columns that the statement of one row returns; follows from the table and the columns.
     returning: Vec<usize>,
 }
 
@@ -41,9 +39,9 @@ impl Hash for RowShape {
 }
 
 impl InsertOne {
-    /// Takes the row and returns its insert, whose statement would return these columns; `None` if it can't share a
-    /// statement: the table's engine or its triggers forbid it, its key would be answered in another form, a
-    /// column has no value, or the row is too large. Then the row stays.
+    /// Takes the values out of `row` and returns the insert, whose statement would return `returning` if it ran alone.
+    /// `None`, with `row` unchanged, if it can't share a statement: the table's engine or its triggers forbid it, its
+    /// key would be answered in another form, a column has no value, or the row is too large.
     pub(super) fn new(
         table: &Arc<Table>,
         columns: &[usize],
@@ -68,21 +66,19 @@ impl InsertOne {
         })
     }
 
-    /// What this insert has in common with others.
     #[must_use]
     pub fn shape(&self) -> &Arc<RowShape> {
         &self.shape
     }
 
-    /// The shape, and the values of its cells.
     #[must_use]
     pub fn into_parts(self) -> (Arc<RowShape>, Vec<Param>) {
         (self.shape, self.values)
     }
 }
 
-/// Whether the key is answered alike by the statement of one row, which may report the number that MariaDB counted,
-/// and by that of several, which returns the column.
+/// Returns whether the statement of one row, which may report the last insert id, answers the key in the same form as
+/// that of several rows, which returns the column.
 fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
     let is_integer = |at: &usize| table.columns()[*at].kind == Kind::Integer;
     match returning.is_empty() {
@@ -92,25 +88,25 @@ fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
 }
 
 impl RowShape {
-    /// The table.
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// The columns that a row gives, and what SQL makes of their values.
+    /// Returns the columns that a row gives, and how SQL converts their values.
     #[must_use]
     pub fn cells(&self) -> &[(usize, Form)] {
         &self.cells
     }
 
-    /// The columns that the statement of one row returns; none if MariaDB reports the key by itself.
+    /// Returns the columns that the statement of one row returns; empty if MariaDB reports the key as the last insert
+    /// id.
     #[must_use]
     pub fn returning(&self) -> &[usize] {
         &self.returning
     }
 
-    /// How many rows one statement may take.
+    /// Returns the maximum number of rows of one statement.
     #[must_use]
     pub fn max_rows(&self) -> usize {
         COALESCED_INSERT_MAX_ROWS.min(COALESCED_INSERT_MAX_VALUES / self.cells.len().max(1))

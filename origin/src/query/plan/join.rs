@@ -1,4 +1,4 @@
-//! Joins, resolved: what partners have in common.
+//! Resolves joins.
 
 use super::bind::{self, Purpose};
 use super::filter::member;
@@ -10,7 +10,7 @@ use shared::limits::LIST_MAX_VALUES;
 use shared::operation::filter::{Comparison, Joiner};
 use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
 
-/// Resolves the joins of a scope. A match may name the tables before it, and its own.
+/// Resolves the joins of a scope. A match may name fields of the tables before it and of its own table.
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
         .iter()
@@ -43,13 +43,13 @@ fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate,
             Ok(Predicate::Same(source, target))
         }
         Target::Literal(value) => literal(source, value, scope).map_err(|problem| {
-            // Which option is at fault, the plan alone knows.
+            // Only the plan knows which option is at fault.
             Problem::new(CODE, format!("The option join.match.targetLiteral is wrong: {}", problem.message()))
         }),
     }
 }
 
-/// Says of a table that it is not there *yet*: a match reaches back only.
+/// Rewords a problem of an unknown table: a match may name only the tables so far.
 fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
     if problem.code() != ErrorCode::InvalidQueryOption {
         return problem;
@@ -59,7 +59,7 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
         .with_hint(format!("It may name the fields of the tables so far: {}.", names.join(", ")))
 }
 
-/// A field equal to a value, to one of a list, or NULL.
+/// Resolves a field that must equal a value or one of a list, or be NULL.
 fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let column = scope.column(column_ref);
     match value {
@@ -84,8 +84,8 @@ fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Pr
     }
 }
 
-/// Whether a table's fields may be NULL for want of a partner: if it, or one after it, is joined so that
-/// the others stay.
+/// Returns whether a table's columns may be NULL because a row has no match: the table is left-joined, or a later one
+/// is right-joined.
 pub(super) fn may_be_absent(source: usize, joins: &[Join]) -> bool {
     let own = source.checked_sub(1).and_then(|at| joins.get(at));
     own.is_some_and(|join| join.kind == JoinKind::Left)

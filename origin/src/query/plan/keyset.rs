@@ -1,8 +1,8 @@
-//! Paging by keyset: a page begins after the sort values of the last row of the page before, so that
-//! deep pages cost no more than the first, and rows that come or go move no other.
+//! Keyset pagination: a page begins after the sort values of the previous page's last row, so that deep pages cost no
+//! more than the first, and inserted or deleted rows shift no others.
 //!
-//! Ties are broken by the keys of all tables, in the direction of the last step, which an index can
-//! follow. NULL stands first in an ascending order, as MariaDB sorts it.
+//! Ties are broken by the keys of all tables, in the direction of the last step, so that an index can be used. NULL
+//! sorts first in ascending order, as in MariaDB.
 
 use super::join::may_be_absent;
 use super::scope::Scope;
@@ -15,19 +15,19 @@ use shared::operation::filter::Comparison;
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Read, Rows};
 
-/// How a read goes on after a row.
+/// How a read continues after a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keyset {
     terms: Vec<Term>,
     cells: Vec<usize>,
 }
 
-/// A step of the whole order.
+/// A step of the complete order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// What values are compared by.
+    /// The expression whose values are compared.
     expression: Expression,
-    /// What is written as the order: sorts alike.
+    /// The expression in ORDER BY, which sorts alike.
     order: Expression,
     direction: Direction,
     nullable: bool,
@@ -35,10 +35,10 @@ pub struct Term {
 }
 
 impl Keyset {
-    /// Completes the order of a read that is asked for in pages, if it can be.
+    /// Completes the order of a read that has pages, if that is possible.
     ///
     /// # Errors
-    /// `invalid_query_option` if the read goes on after a page, but can't.
+    /// `invalid_query_option` if the read has the option `after`, but can't be paged.
     pub(super) fn arrange(select: &mut Select, read: &Read, scope: &Scope<'_>) -> Result<(), Problem> {
         let after = read.window.after.is_some();
         if !after && select.limit.is_none_or(|limit| limit == 0) {
@@ -60,20 +60,20 @@ impl Keyset {
         }
     }
 
-    /// The steps of the whole order.
+    /// Returns the steps of the complete order.
     #[must_use]
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// The cells of a row that hold its sort values.
+    /// Returns the indexes of the cells that hold a row's sort values.
     #[must_use]
     pub fn cells(&self) -> &[usize] {
         &self.cells
     }
 
-    /// The condition on rows that stand after the one of these values; `None` if there are not as many
-    /// of them as there are steps.
+    /// Returns the condition on rows after the one with these sort values; `None` if their number or types don't fit
+    /// the steps.
     #[must_use]
     pub fn after(&self, values: Vec<Param>) -> Option<Predicate> {
         if values.len() != self.terms.len() {
@@ -86,7 +86,7 @@ impl Keyset {
             .map(|(term, value)| Some((term, term.operand(value)?)))
             .collect::<Option<_>>()?;
         let beyond = beyond(&steps);
-        // A plain bound on the first step lets MariaDB use its index as a range.
+        // A plain bound on the first step lets MariaDB use an index range.
         Some(match steps.first().and_then(|(term, value)| term.bound(value)) {
             Some(bound) if steps.len() > 1 => Predicate::All(vec![bound, beyond]),
             _ => beyond,
@@ -95,10 +95,10 @@ impl Keyset {
 }
 
 impl Select {
-    /// Leaves out everything up to the row of these sort values.
+    /// Restricts the read to rows after the one with these sort values.
     ///
     /// # Errors
-    /// `invalid_query_option` if they are none of this read's.
+    /// `invalid_query_option` if the values don't fit this read's order.
     pub fn go_on_after(&mut self, values: Vec<Param>) -> Result<(), Problem> {
         let after =
             self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
@@ -134,14 +134,14 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
         }
     }
     if terms.len() > ORDER_MAX_STEPS {
-        // What MariaDB makes of the condition grows faster than the steps: at 160 of them, seconds.
+        // MariaDB's effort for the condition grows faster than the steps: 160 of them take seconds.
         return Err(format!("with the keys of all its tables, the order has more than {ORDER_MAX_STEPS} steps"));
     }
     Ok(terms)
 }
 
-/// Whether the tables before it leave one record of a joined table at most: it is matched by a unique
-/// key. Its own key would break no tie, and keep MariaDB from following an index of the root.
+/// Returns whether a joined table has at most one record per row of the tables before it, because a unique key matches
+/// it. Its own key would then break no tie, and keep MariaDB from using an index of the root.
 fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
         return false;
@@ -169,8 +169,8 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 
-/// Whether a value of one column equals one value of the other at most. Texts may be compared more
-/// loosely than a unique key tells them apart.
+/// Returns whether a value of one column equals at most one value of the other. Not so for text, which may be compared
+/// more loosely than a unique key does.
 fn is_exact(one: &Column, other: &Column) -> bool {
     one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
@@ -191,7 +191,7 @@ fn key(table: &Table) -> Result<&[usize], String> {
     Err(format!("{} has no unique key that would order its records", shown(table.name().as_str())))
 }
 
-/// Returns the index of a sort value among the cells of a row. A value that is not selected is added as the last cell.
+/// Returns the index of a sort value among the cells of a row. Adds a value that is not selected as the last cell.
 fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
     if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression) {
         return column_ref.column;
@@ -226,26 +226,25 @@ impl Term {
             other => (other.clone(), Kind::Double, true),
         };
         let order = match &expression {
-            // An index can follow the column itself.
+            // An index on the column can then be used.
             Expression::Ordinal(column_ref) => Expression::Column(*column_ref),
             other => other.clone(),
         };
         Ok(Self { expression, order, direction, nullable, kind })
     }
 
-    /// What values are compared by.
+    /// Returns the expression whose values are compared.
     #[must_use]
     pub fn expression(&self) -> &Expression {
         &self.expression
     }
 
-    /// In which direction.
     #[must_use]
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// A sort value as the driver gave it, to be compared; `None` if it is none of this step.
+    /// Binds a sort value from the driver; `None` if its type does not fit this step.
     fn operand(&self, value: Param) -> Option<Operand> {
         let param = match (self.kind, value) {
             (_, Param::Null) => Param::Null,
@@ -268,13 +267,13 @@ impl Term {
         Some(Operand { param, form })
     }
 
-    /// Rows from this value on, as one range.
+    /// Returns a condition that holds for this value and all after it, as one range; `None` if there is none.
     fn bound(&self, value: &Operand) -> Option<Predicate> {
         let comparison = match (self.direction, self.nullable) {
             _ if value.param == Param::Null => return None,
             (Direction::Ascending, _) => Comparison::GreaterOrEqual,
             (Direction::Descending, false) => Comparison::LessOrEqual,
-            // NULLs stand behind, in no one range with the others.
+            // NULLs sort last, outside of the range of the other values.
             (Direction::Descending, true) => return None,
         };
         Some(self.compared(comparison, value))
@@ -295,7 +294,7 @@ impl Term {
         }
     }
 
-    /// What stands behind a value in this step; `None` if nothing does.
+    /// Returns the condition on rows after a value in this step; `None` if there can be none.
     fn behind(&self, value: &Operand) -> Option<Predicate> {
         match (self.direction, &value.param) {
             (Direction::Ascending, Param::Null) => Some(Predicate::Not(Box::new(self.is_null()))),
@@ -318,7 +317,7 @@ fn number(value: Param) -> Option<Operand> {
     Some(Operand { param, form: Form::Plain })
 }
 
-/// What stands behind a row: behind it in the first step, or equal there and behind it in the rest.
+/// Returns the condition on rows after a row: after it in the first step, or equal there and after it in the rest.
 fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     let Some(((term, value), rest)) = steps.split_first() else {
         return Predicate::Any(Vec::new());
@@ -333,13 +332,13 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     }
 }
 
-/// What a column's values are compared by, so that they stand in the order that MariaDB sorts them in.
+/// Returns an expression of a column that compares in the order in which MariaDB sorts the column.
 fn sorted(column_ref: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {
             return Err(format!("{} holds geometry, which has no order", shown(column.name.as_str())));
         }
-        // MariaDB orders their members by number, but compares them as text.
+        // MariaDB sorts by a member's index, but compares its text.
         (Kind::Enum | Kind::Set, _) => Expression::Ordinal(column_ref),
         (Kind::Text | Kind::Bytes | Kind::Json, Some(chars)) => Expression::Beginning(column_ref, chars),
         _ => Expression::Column(column_ref),

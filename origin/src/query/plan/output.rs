@@ -1,4 +1,4 @@
-//! What comes out of a read: its cells, and the names that they come out under.
+//! Resolves the output of a read: its cells and their names.
 
 use super::scope::Scope;
 use super::{ColumnRef, Expression, Output, Search};
@@ -12,12 +12,11 @@ use shared::operation::read::select::{Selected, Selection, What};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The cells of a read.
 #[derive(Debug)]
 pub(super) struct Cells {
     cells: Vec<Cell>,
     nests: Vec<Nest>,
-    /// Whether any of them is an aggregate.
+    /// Whether any cell is an aggregate.
     pub(super) aggregated: bool,
 }
 
@@ -25,11 +24,11 @@ pub(super) struct Cells {
 struct Cell {
     expression: Expression,
     name: String,
-    /// The name was chosen by the caller, or is that of something computed.
+    /// The caller chose the name, or the cell is computed.
     given: bool,
 }
 
-/// Cells that come out in an object of their own.
+/// Cells that form a nested object.
 #[derive(Debug)]
 struct Nest {
     name: String,
@@ -42,7 +41,7 @@ fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Returns the columns of a selection without aggregates; `None` if the selection lists what comes out.
+/// Returns the columns of a selection of all fields or all but some; `None` if the selection lists its fields.
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).columns().len()).map(|column| ColumnRef { source, column });
     match selection {
@@ -70,7 +69,7 @@ fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Opti
     }
 }
 
-/// Whether a read puts records together: it groups them, or computes something of them all.
+/// Returns whether a read groups records, or computes an aggregate of them all.
 pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef]) -> bool {
     let any = |selection: &Selection| match selection {
         Selection::Only(chosen) => chosen.iter().any(|one| !matches!(one.what, What::Field(_))),
@@ -80,7 +79,7 @@ pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef])
 }
 
 impl Cells {
-    /// The cells of a root and what is joined to it.
+    /// Returns the cells of a root and its joined tables.
     pub(super) fn of_records(select: &Selection, joins: &[Join], scope: &Scope<'_>) -> Result<Self, Problem> {
         let mut builder = Builder::new(scope);
         builder.table(select, 0)?;
@@ -93,7 +92,7 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// The cells of groups of records: the fields that group them, unless the read says otherwise.
+    /// Returns the cells of groups of records: the fields that group them, unless the read selects others.
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],
@@ -127,7 +126,7 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Adds a search's score.
+    /// Adds a cell with a search's score.
     pub(super) fn add_score(&mut self, name: &FieldName, search: &Search) -> Result<(), Problem> {
         if self.is_taken(name.as_str()) {
             return Err(taken("fullTextSearch.scoreAlias", name.as_str()));
@@ -140,7 +139,7 @@ impl Cells {
         Ok(())
     }
 
-    /// The cells that do not come out inside an object.
+    /// Returns the cells outside of nested objects.
     fn flat(&self) -> impl Iterator<Item = &Cell> {
         let nested = |at: usize| self.nests.iter().any(|nest| (nest.first..nest.end).contains(&at));
         self.cells.iter().enumerate().filter_map(move |(at, cell)| (!nested(at)).then_some(cell))
@@ -150,24 +149,24 @@ impl Cells {
         self.nests.iter().any(|nest| nest.name == name) || self.flat().any(|cell| cell.name == name)
     }
 
-    /// What comes out under a name that the caller gave; a name inside an object is not one of the row.
+    /// Returns the expression of the cell, outside of nested objects, to which the caller gave this name.
     pub(super) fn given(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.given && cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
     }
 
-    /// What comes out under a name.
+    /// Returns the expression of the cell with this name, outside of nested objects.
     pub(super) fn named(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
     }
 
-    /// Whether this comes out.
+    /// Returns whether the expression is selected.
     pub(super) fn holds(&self, expression: &Expression) -> bool {
         self.cells.iter().any(|cell| cell.expression == *expression)
     }
 
-    /// The columns that come out as they are.
+    /// Returns the selected expressions that are columns.
     pub(super) fn columns(&self) -> impl Iterator<Item = ColumnRef> + '_ {
         self.cells.iter().filter_map(|cell| match cell.expression {
             Expression::Column(column_ref) => Some(column_ref),
@@ -175,8 +174,8 @@ impl Cells {
         })
     }
 
-    /// The cells to be selected, and the look of their rows. A nested table's row is told from a
-    /// missing one by a column that is never NULL, which is selected too if it does not come out.
+    /// Returns the cells to select and the layout of their rows. Adds a cell for each nested object that needs one to
+    /// distinguish a missing record from a record of NULLs.
     pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
         let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
         let presences: Vec<_> = self.nests.iter().map(|nest| presence(nest, scope, &mut expressions)).collect();
@@ -206,9 +205,9 @@ impl Cell {
     }
 }
 
-/// The cell that is NULL only if the nested table has no record here: a column that is never NULL, if
-/// one comes out. Else it is told whether such a one, or any at all, has a value; not which, so that
-/// rows which look alike are alike to `distinct`.
+/// Returns the index of the cell that is NULL only if the nested table has no record in this row: a selected column
+/// that is never NULL. Otherwise adds a cell that says only whether such a column, or any column, has a value, so that
+/// equal rows stay equal under DISTINCT.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
@@ -232,7 +231,7 @@ fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
     use shared::operation::read::select::Aggregate::{Max, Min};
     match expression {
         Expression::Column(column_ref) => Some(scope.column(*column_ref).kind),
-        // Of bits, it is a number.
+        // MIN and MAX of a BIT are numbers.
         Expression::Aggregate(Min | Max, column_ref) => {
             Some(scope.column(*column_ref).kind).filter(|kind| *kind != Kind::Bit)
         }
@@ -250,7 +249,7 @@ fn taken(option: &str, name: &str) -> Problem {
         .with_hint("Give one of them an alias.")
 }
 
-/// Grows cells table by table.
+/// Collects cells table by table.
 struct Builder<'a> {
     scope: &'a Scope<'a>,
     cells: Cells,
@@ -262,7 +261,7 @@ impl<'a> Builder<'a> {
         Self { scope, cells: Cells { cells: Vec::new(), nests: Vec::new(), aggregated: false }, names: HashSet::new() }
     }
 
-    /// A table's fields beside those before.
+    /// Adds a table's fields beside the cells so far.
     fn table(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         if let Some(column_refs) = whole(selection, source, self.scope)? {
             for column_ref in column_refs {
@@ -278,7 +277,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A table's fields in an object of their own.
+    /// Adds a table's fields as a nested object.
     fn nest(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         let name = self.scope.name(source).as_str().to_owned();
         if !self.names.insert(name.clone()) {
@@ -292,7 +291,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A cell under its alias; else under its own name; if that is taken, after its table's.
+    /// Adds a cell under its alias, or else its own name; if that is taken, under its name with the table's in front.
     fn flat(&mut self, expression: Expression, alias: Option<&FieldName>, source: usize) -> Result<(), Problem> {
         let given = alias.is_some() || !matches!(expression, Expression::Column(_));
         let name = match alias {
@@ -314,14 +313,14 @@ impl<'a> Builder<'a> {
         if !self.names.contains(&longer) {
             return longer;
         }
-        // No more tries than there are names.
+        // One of these is free: there are more of them than names in use.
         (2..=self.names.len() + 2)
             .map(|number| format!("{longer}_{number}"))
             .find(|name| !self.names.contains(name))
             .unwrap_or(longer)
     }
 
-    /// What one selected thing is, and whose.
+    /// Resolves a selected item; returns its expression and the index of its table.
     fn expression(&self, one: &Selected, home: usize) -> Result<(Expression, usize), Problem> {
         let column_ref = |field: &FieldRef| self.scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
         Ok(match &one.what {
@@ -339,7 +338,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The name of something that was given none.
+/// Returns the name of an expression without an alias.
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
     let field = |column_ref: &ColumnRef| scope.column(*column_ref).name.as_str();
     match expression {
@@ -351,7 +350,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        // It does not come out.
+        // It is not part of the response.
         Expression::Presence(_) => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Reads, resolved.
+//! Resolves reads.
 
 use super::bind::{self, Purpose};
 use super::filter::{by_id, predicate, searchable};
@@ -50,7 +50,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
         _ => Some(Cells::of_records(&read.select, &read.joins, scope)?),
     };
     if let Some(key) = integer_key(read, scope) {
-        // Of one table and without aggregates, every cell is a column.
+        // With one table and no aggregates, every cell is a column.
         let columns = cells.as_ref().map(|cells| cells.columns().map(|column_ref| column_ref.column).collect());
         let (_, layout) = finish(cells, scope);
         let read = SelectByKey::new(scope.root(), key, columns, layout, read.format);
@@ -67,10 +67,10 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
         rows: Rows::All,
         order: Vec::new(),
         limit: match (unique, scope.is_single()) {
-            // A unique key finds one record at most, and MariaDB need not be told.
+            // A unique key finds at most one record without a LIMIT.
             (true, _) => None,
             (false, true) => Some(1),
-            // A second one tells that the record has several partners.
+            // A second row shows that the record has several matches.
             (false, false) => Some(2),
         },
         offset: 0,
@@ -79,8 +79,8 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     Ok(Plan::SelectOne(select, read))
 }
 
-/// Returns the column and the value of an integer key that addresses one record of one table; `None` if the read is
-/// to be explained, or if the key is negative, no integer, or not unique.
+/// Returns the column and the value of an integer key that addresses one record of one table; `None` if the read is an
+/// EXPLAIN, or if the key is negative, no integer, or not unique.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let rows_only = scope.is_single() && read.answer == Answer::Records;
     let at = scope.root().number().filter(|_| rows_only)?;
@@ -99,7 +99,7 @@ fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
     }
 }
 
-/// The cells that are not simply all of the only table.
+/// Resolves the cells; `None` if the read selects all columns of the only table.
 fn cells(
     read: &Read,
     group: &[ColumnRef],
@@ -166,7 +166,7 @@ fn order(
     if output::aggregates(&read.select, &read.joins, &read.group) {
         // Pages of groups must not overlap.
         let paged = read.window.limit.is_some() || read.window.offset > 0;
-        // What comes out only once is ordered by what comes out.
+        // DISTINCT rows can only be ordered by selected cells.
         let usable = |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
         let by_group = group
             .iter()
@@ -177,12 +177,12 @@ fn order(
         return Ok(by_group.collect());
     }
     let score = search.map(|search| Expression::Score(search.clone()));
-    // What comes out only once has a score only if that comes out too.
+    // DISTINCT rows can only be ordered by selected cells.
     let usable = |score: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(score));
     Ok(score.filter(usable).map(|score| (score, Direction::Descending)).into_iter().collect())
 }
 
-/// What a step of an order means: a name that the caller gave, a field, or any name that comes out.
+/// Resolves a step of an order: a name that the caller gave, else a field, else the name of a cell.
 fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
     let bare = step.field.table().is_none().then(|| step.field.field().as_str());
     let find =
@@ -196,7 +196,7 @@ fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Exp
     }
 }
 
-/// Refuses what SQL would answer with a value of some record or other.
+/// Refuses reads in which SQL would take a value from an arbitrary record.
 fn check(
     read: &Read,
     cells: Option<&Cells>,
@@ -224,7 +224,7 @@ fn check(
     }
 }
 
-/// Whether a column has one value in each group: it groups, or a whole key of its table does.
+/// Returns whether a column has only one value in each group: the column, or a whole key of its table, is grouped by.
 fn is_settled(column_ref: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
     let table = scope.table(column_ref.source);
     let keyed = || {

@@ -1,4 +1,4 @@
-//! The tables of a statement, and what a field's name means among them.
+//! The tables of a statement, and the resolution of field names among them.
 
 use super::ColumnRef;
 use crate::query::catalog::{Column, Table};
@@ -8,14 +8,14 @@ use shared::operation::field::FieldRef;
 use shared::operation::read::Join;
 use std::sync::Arc;
 
-/// The root, and the tables joined to it in their order. Borrowed: a plan owns none of it.
+/// The root, and the tables joined to it in order. Borrows them all.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     root: &'a Arc<Table>,
     joined: Vec<Joined<'a>>,
 }
 
-/// A joined table and the name it goes by.
+/// A joined table and its name in the statement.
 #[derive(Clone, Copy, Debug)]
 struct Joined<'a> {
     table: &'a Arc<Table>,
@@ -23,16 +23,16 @@ struct Joined<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// One table.
+    /// Returns the scope of one table.
     #[must_use]
     pub const fn of(root: &'a Arc<Table>) -> Self {
         Self { root, joined: Vec::new() }
     }
 
-    /// A root and the tables of its joins, which stand in the same order.
+    /// Returns the scope of a root and its joins; `tables` has the order of `joins`.
     ///
     /// # Errors
-    /// `invalid_query_option` if two of them go by one name.
+    /// `invalid_query_option` if two tables have the same name.
     pub fn joined(root: &'a Arc<Table>, joins: &'a [Join], tables: &'a [Arc<Table>]) -> Result<Self, Problem> {
         let mut scope = Self::of(root);
         for (join, table) in joins.iter().zip(tables) {
@@ -49,19 +49,18 @@ impl<'a> Scope<'a> {
         Ok(scope)
     }
 
-    /// The root.
     #[must_use]
     pub fn root(&self) -> &'a Arc<Table> {
         self.root
     }
 
-    /// How many tables there are.
+    /// Returns the number of tables.
     #[must_use]
     pub fn size(&self) -> usize {
         1 + self.joined.len()
     }
 
-    /// Whether nothing is joined.
+    /// Returns whether no table is joined.
     #[must_use]
     pub fn is_single(&self) -> bool {
         self.joined.is_empty()
@@ -76,7 +75,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The name that a table goes by.
+    /// Returns the name of a table in the statement: its alias, if it has one.
     #[must_use]
     pub fn name(&self, source: usize) -> &'a TableName {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
@@ -85,20 +84,19 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A column.
     #[must_use]
     pub fn column(&self, column_ref: ColumnRef) -> &'a Column {
         &self.table(column_ref.source).columns()[column_ref.column]
     }
 
-    /// Only the first tables: what a join may match on.
+    /// Returns the scope of the tables up to `source`, which a join may match on.
     #[must_use]
     pub fn up_to(&self, source: usize) -> Self {
         Self { root: self.root, joined: self.joined[..source].to_vec() }
     }
 
-    /// What a field's name means: bare, it is the root's, else that of the only joined table that has
-    /// such a field, else it names its table before a dot.
+    /// Resolves a field's name. Without a table's name and a dot in front, it is the root's field, or else that of the
+    /// only joined table that has such a field.
     ///
     /// # Errors
     /// `unknown_field`, or `code` if the table is not part of the statement or several have the field.
@@ -106,7 +104,7 @@ impl<'a> Scope<'a> {
         self.resolve_from(0, field, code)
     }
 
-    /// As [`Scope::resolve`], for names that mean another table's fields when they are bare.
+    /// Like [`Scope::resolve`], but a name without a table is first looked up in the table `home`.
     ///
     /// # Errors
     /// As [`Scope::resolve`].
@@ -129,7 +127,7 @@ impl<'a> Scope<'a> {
         self.column_of(home, field.field())
     }
 
-    /// The field of the only other table that has one of this name.
+    /// Returns the field of the only other table that has one of this name; `None` if no table has.
     fn elsewhere(&self, home: usize, name: &FieldName, code: ErrorCode) -> Result<Option<ColumnRef>, Problem> {
         let mut found = (0..self.size()).filter(|source| *source != home).filter_map(|source| {
             let column = self.table(source).find(name)?;

@@ -1,12 +1,11 @@
-//! A read of one record by an integer key that no two records share. Reads that differ only in the key can share
-//! one statement; whether they do is decided where statements run.
+//! A read of one record by a unique integer key. Reads that differ only in the key can share a statement; whether they
+//! do is decided where statements run.
 
 use crate::query::catalog::{Layout, Table};
 use shared::format::Format;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Read the record with this key.
 #[derive(Debug)]
 pub struct SelectByKey {
     shape: Arc<KeyShape>,
@@ -15,10 +14,10 @@ pub struct SelectByKey {
     format: Format,
 }
 
-/// What reads by key have in common if one statement can answer them.
+/// What reads by key must have in common to share a statement.
 #[derive(Debug)]
 pub struct KeyShape {
-    /// Compared by address: a newer description of the same table is another shape.
+    /// Compared by address: a reloaded description of the same table is another shape.
     table: Arc<Table>,
     key_column: usize,
     /// The columns to read; `None` for all.
@@ -52,25 +51,22 @@ impl SelectByKey {
         Self { shape: Arc::new(shape), key, layout, format }
     }
 
-    /// What this read has in common with others.
     #[must_use]
     pub fn shape(&self) -> &Arc<KeyShape> {
         &self.shape
     }
 
-    /// The key: not negative, so that signed and unsigned columns compare it alike.
+    /// Returns the key. It is not negative, so that signed and unsigned columns compare it alike.
     #[must_use]
     pub fn key(&self) -> i64 {
         self.key
     }
 
-    /// How the row looks.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// In what form the row is answered.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
@@ -78,19 +74,18 @@ impl SelectByKey {
 }
 
 impl KeyShape {
-    /// The table.
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// The index of the key's column in the table.
+    /// Returns the index of the key's column in the table.
     #[must_use]
     pub fn key_column(&self) -> usize {
         self.key_column
     }
 
-    /// The indexes of the columns to read; `None` for all.
+    /// Returns the indexes of the columns to read; `None` for all.
     #[must_use]
     pub fn columns(&self) -> Option<&[usize]> {
         self.columns.as_deref()

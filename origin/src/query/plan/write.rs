@@ -1,4 +1,4 @@
-//! Writes, resolved.
+//! Resolves writes.
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
@@ -50,7 +50,7 @@ pub(super) fn insert<'a>(
     Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer }, insert.once.as_ref()))
 }
 
-/// Refuses to write through a view that can't be written through. Its metadata names the same methods.
+/// Refuses to write through a read-only view. The view's metadata names the same methods.
 fn writable(table: &Table) -> Result<(), Problem> {
     if !table.traits().read_only {
         return Ok(());
@@ -61,7 +61,8 @@ fn writable(table: &Table) -> Result<(), Problem> {
         .with_allow("GET, HEAD, OPTIONS"))
 }
 
-/// Without transactions a record could be there without its receipt, and be inserted again.
+/// Returns the error for an idempotency key on a table without transactions: a record could exist without its receipt,
+/// and be inserted again.
 fn no_transactions(table: &Table) -> Problem {
     let why = match table.traits().view {
         true => "of the tables behind a view it is not known whether they have transactions",
@@ -74,7 +75,7 @@ fn no_transactions(table: &Table) -> Problem {
     .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
 }
 
-/// What the option means for this table, which must have a key to be in conflict with.
+/// Resolves the option onConflict for a table, which must have a unique key.
 fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
     let traits = table.traits();
     let unfit = |what: &str| {
@@ -102,15 +103,16 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
     })
 }
 
-/// A column that may be set to itself: one of the key if possible, which is at hand already.
+/// Returns a column that may be set to itself, preferably of the key, which MariaDB has read already; `None` if all
+/// columns are generated.
 fn anchor(table: &Table) -> Option<usize> {
     let all = 0..table.columns().len();
     let mut candidates = table.key().iter().copied().chain(all);
     candidates.find(|at| !table.columns()[*at].generated)
 }
 
-/// Whether a new record's id is the one that MariaDB counts and reports by itself, without a result
-/// set: the key counts, is not given, and no trigger can have another opinion.
+/// Returns whether MariaDB reports a new record's id as the last insert id: the key is AUTO_INCREMENT, is not given,
+/// and no trigger can change it.
 fn is_counted(table: &Table, columns: &[usize]) -> bool {
     match table.key() {
         [at] => {

@@ -1,5 +1,5 @@
-//! The only writer of SQL text. Its verbs: [`Builder::syntax`] for our own words, [`Builder::ident`] for
-//! names, [`Builder::param`] for values, [`Builder::verbatim`] for users' own statements.
+//! The only writer of SQL text: [`Builder::syntax`] writes constant text, [`Builder::ident`] names, [`Builder::param`]
+//! values, [`Builder::verbatim`] users' own statements.
 
 use super::tokens::{Token, Tokens};
 use super::{DuplicateReport, Statement};
@@ -7,7 +7,7 @@ use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, Operand, Param};
 
-/// Grows a statement.
+/// Builds a statement.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     text: String,
@@ -20,13 +20,13 @@ impl Builder {
         Self { text: String::with_capacity(256), params: Vec::new(), taken: DuplicateReport::Untold }
     }
 
-    /// Our own words: never anything that came from a caller.
+    /// Appends constant text, never anything that came from a caller.
     pub(super) fn syntax(&mut self, words: &'static str) -> &mut Self {
         self.text.push_str(words);
         self
     }
 
-    /// A name, quoted; a backtick in it is doubled.
+    /// Appends a name, quoted; a backtick in it is doubled.
     pub(super) fn ident(&mut self, name: &str) -> &mut Self {
         self.text.push('`');
         if name.contains('`') {
@@ -38,17 +38,16 @@ impl Builder {
         self
     }
 
-    /// A table's full name.
+    /// Appends a table's name with its database.
     pub(super) fn table(&mut self, table: &Table) -> &mut Self {
         self.ident(table.database().as_str()).syntax(".").ident(table.name().as_str())
     }
 
-    /// A column of a table.
     pub(super) fn column(&mut self, table: &Table, at: usize) -> &mut Self {
         self.ident(table.columns()[at].name.as_str())
     }
 
-    /// A column of one of a statement's tables; bare, where there is only one.
+    /// Appends a column, with its table's name if the statement has several tables.
     pub(super) fn column_ref(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         if !scope.is_single() {
             self.ident(scope.name(column.source).as_str()).syntax(".");
@@ -56,21 +55,20 @@ impl Builder {
         self.ident(scope.column(column).name.as_str())
     }
 
-    /// A number of our own behind a letter, as a name, or behind a comma.
+    /// Appends a number after constant text.
     pub(super) fn numbered(&mut self, before: &'static str, number: usize) -> &mut Self {
         self.text.push_str(before);
         self.text.push_str(&number.to_string());
         self
     }
 
-    /// Columns, separated by commas.
     pub(super) fn columns(&mut self, table: &Table, columns: &[usize]) -> &mut Self {
         self.list(columns, |builder, at| {
             builder.column(table, *at);
         })
     }
 
-    /// All columns, separated by commas; written once for each table.
+    /// Appends all columns, separated by commas; the text is cached per table.
     pub(super) fn all_columns(&mut self, table: &Table) -> &mut Self {
         let list = table.list(|| {
             let all: Vec<usize> = (0..table.columns().len()).collect();
@@ -82,12 +80,12 @@ impl Builder {
         self
     }
 
-    /// Parts, separated by commas.
+    /// Appends parts, separated by commas.
     pub(super) fn list<T>(&mut self, parts: impl IntoIterator<Item = T>, write: impl FnMut(&mut Self, T)) -> &mut Self {
         self.joined(", ", parts, write)
     }
 
-    /// Parts, separated by some words.
+    /// Appends parts, separated by `words`.
     pub(super) fn joined<T>(
         &mut self,
         words: &'static str,
@@ -103,13 +101,13 @@ impl Builder {
         self
     }
 
-    /// A bound value.
+    /// Appends a `?` and binds a value to it.
     pub(super) fn param(&mut self, param: Param) -> &mut Self {
         self.params.push(param);
         self.syntax("?")
     }
 
-    /// A bound value in the form that its column needs.
+    /// Appends a bound value with the conversion that its column needs.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
             Form::Plain | Form::Unicode(_) => self.param(operand.param),
@@ -123,14 +121,14 @@ impl Builder {
         }
     }
 
-    /// A value for a `?` of verbatim text.
+    /// Binds a value to a `?` of verbatim text.
     pub(super) fn bind(&mut self, param: Param) {
         self.params.push(param);
     }
 
-    /// A comment that makes equal texts for different default schemas different: a prepared statement
-    /// keeps the tables that its names meant when it was prepared, and connections keep them by text.
-    /// The name is written in hexadecimal, so that it can't end the comment.
+    /// Appends a comment that makes equal texts for different default schemas different: prepared statements are cached
+    /// by text, and keep the tables that their names meant when they were prepared. The name is written in hexadecimal,
+    /// so that it can't end the comment.
     pub(super) fn mark(&mut self, name: &str) {
         self.syntax("/*");
         for byte in name.bytes() {
@@ -141,9 +139,9 @@ impl Builder {
         self.syntax("*/ ");
     }
 
-    /// A user's own statement. The driver takes `:name` for a parameter of its own, and loses count of
-    /// strings and comments that follow a `-` or `/` at once; a space after such a character keeps its
-    /// reading and MariaDB's the same, and means nothing to MariaDB.
+    /// Appends a user's own statement. The driver takes `:name` for a named parameter, and loses track of strings and
+    /// comments directly after a `-` or `/`. A space after such a character makes the driver read the text as MariaDB
+    /// does, which ignores the space.
     pub(super) fn verbatim(&mut self, text: &str) {
         let mut rest = text;
         for token in Tokens::new(text) {
@@ -157,7 +155,7 @@ impl Builder {
         self.text.push_str(rest);
     }
 
-    /// What the statement says of rows whose key is taken.
+    /// Sets how the statement reports rows whose key exists.
     pub(super) fn taken(&mut self, taken: DuplicateReport) {
         self.taken = taken;
     }

@@ -6,7 +6,6 @@ use super::predicate::filter;
 use crate::query::plan::Delete;
 use crate::query::plan::scope::Scope;
 
-/// Renders a delete.
 #[must_use]
 pub fn delete(delete: Delete, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();

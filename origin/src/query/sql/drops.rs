@@ -1,10 +1,9 @@
-//! Which databases a caller's own statement would drop, as far as its text tells.
+//! Finds the databases that a caller's own statement would drop, as far as its text shows.
 //!
-//! MariaDB has one right for dropping tables and databases, so that its grants can't protect an adopted
-//! database whose tables may be dropped. This is what can be seen instead: `DROP DATABASE`, `DROP
-//! SCHEMA` and `CREATE OR REPLACE DATABASE` in the statement, in the body of a routine or event that it
-//! makes, and in its strings and parameters, from which it may prepare a statement. What a statement
-//! calls can't be seen: `docs/existing-database.md` says so.
+//! MariaDB has one privilege for dropping tables and databases, so grants can't protect an adopted database whose
+//! tables may be dropped. This module looks for `DROP DATABASE`, `DROP SCHEMA` and `CREATE OR REPLACE DATABASE` in the
+//! statement, in the body of a routine or event that it creates, and in its strings and parameters, which it may
+//! prepare. Stored code that a statement calls can't be seen (`docs/existing-database.md`).
 
 use std::collections::BTreeSet;
 
@@ -13,26 +12,25 @@ use shared::json::Value;
 
 use super::tokens::{Token, Tokens};
 
-/// How deep strings within strings are read.
+/// The maximum nesting of strings within strings that is searched.
 const NESTING_MAX: usize = 4;
 
-/// What a statement drops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Names, in lower case.
     names: BTreeSet<String>,
-    /// Whether it drops a database whose name the text does not tell.
+    /// Whether it drops a database whose name the text does not show.
     unnamed: bool,
 }
 
 impl Dropped {
-    /// Whether this database may be among them. Case does not count: on some servers it does not.
+    /// Returns whether the statement may drop this database. Ignores case, since some servers do.
     #[must_use]
     pub fn may_be(&self, database: &DatabaseName) -> bool {
         self.unnamed || self.names(database)
     }
 
-    /// Whether the statement's text names this database as one to drop.
+    /// Returns whether the statement's text names this database as one to drop.
     #[must_use]
     pub fn names(&self, database: &DatabaseName) -> bool {
         self.names.contains(&database.as_str().to_lowercase())
@@ -43,7 +41,7 @@ impl Dropped {
     }
 }
 
-/// Returns the databases that a statement may drop; `None` if it drops none, as far as can be seen.
+/// Returns the databases that a statement may drop; `None` if its text shows none.
 #[must_use]
 pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
     let mut dropped = Dropped::default();
@@ -77,15 +75,15 @@ fn scan(text: &str, depth: usize, dropped: &mut Dropped) {
     for string in &strings {
         scan(string, depth - 1, dropped);
     }
-    // `CONCAT('DROP DATA', 'BASE shop')`, and strings that follow one another.
+    // `CONCAT('DROP DATA', 'BASE shop')`, and adjacent strings.
     if strings.len() > 1 {
         scan(&strings.concat(), depth - 1, dropped);
     }
 }
 
-/// Reads a text without executable comments: what is dropped stands behind the two words.
+/// Scans a text without executable comments, where a database's name follows the two keywords.
 fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
-    // Signs stand between the words of no statement that drops.
+    // No statement that drops has other characters between its words.
     let words: Vec<Token<'_>> =
         tokens.iter().copied().filter(|token| !matches!(token, Token::Other | Token::Misread(_))).collect();
     for at in 0..words.len() {
@@ -98,7 +96,7 @@ fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
         match words.get(at + 2 + condition) {
             Some(Token::Word(name)) => dropped.names.insert(name.to_lowercase()),
             Some(Token::Quoted(name)) => dropped.names.insert(name.replace("``", "`").to_lowercase()),
-            // A name, where the SQL mode says so.
+            // A name, if the SQL mode has ANSI_QUOTES.
             Some(Token::Text(name)) => dropped.names.insert(unescaped(name).to_lowercase()),
             _ => {
                 dropped.unnamed = true;
@@ -108,7 +106,7 @@ fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
     }
 }
 
-/// Whether `EXECUTE IMMEDIATE` or `PREPARE … FROM` takes anything but one string literal or parameter: a
+/// Returns whether `EXECUTE IMMEDIATE` or `PREPARE … FROM` takes anything but one string literal or parameter: a
 /// variable, a hexadecimal literal or an expression may hold any statement.
 fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
     let at = |index: usize| tokens.get(index).copied();
@@ -131,12 +129,12 @@ fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
     })
 }
 
-/// Reads a text with executable comments, of which the server's version decides whether they count:
-/// the words may stand anywhere.
+/// Scans a text with executable comments. Whether they run depends on the server's version, so the keywords count
+/// wherever they are.
 fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
     let has = |words: &[&str]| {
         tokens.iter().any(|token| match token {
-            // The version stands before the first word, perhaps without a space.
+            // A version may precede the first word, perhaps without a space.
             Token::Word(word) => {
                 let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
                 is_word(Some(Token::Word(word)), words)
@@ -152,7 +150,7 @@ fn is_word(token: Option<Token<'_>>, words: &[&str]) -> bool {
     matches!(token, Some(Token::Word(word)) if words.iter().any(|one| one.eq_ignore_ascii_case(word)))
 }
 
-/// The text that a string stands for. Every escape for white space or a control character is a space.
+/// Returns the text of a string literal. Every escape for whitespace or a control character becomes a space.
 fn unescaped(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut characters = inner.chars().peekable();

@@ -1,4 +1,4 @@
-//! What a cell holds, or an order follows.
+//! Renders expressions of the select list and of ORDER BY.
 
 use super::builder::Builder;
 use crate::query::catalog::Kind;
@@ -28,7 +28,7 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
                 Aggregate::Max => "MAX(",
             })
             .column_ref(scope, column_ref)
-            // The greatest of some bits comes as digits that say they were bits.
+            // MIN and MAX of a BIT have the type BIT; `+ 0` makes them numbers.
             .syntax(match scope.column(column_ref).kind {
                 Kind::Bit => " + 0)",
                 _ => ")",

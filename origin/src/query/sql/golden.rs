@@ -1,5 +1,5 @@
-//! Golden file: requests on a known table, and the SQL they become. Read `golden.txt` to learn the
-//! language; `SELKIE_BLESS=1 cargo test -p selkie-origin golden` writes it anew.
+//! Golden file: requests on known tables, and the SQL they become (`golden.txt`). `SELKIE_BLESS=1 cargo test -p
+//! selkie-origin golden` rewrites it.
 
 use super::Statement;
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
@@ -57,7 +57,7 @@ fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
     Arc::new(Table::new(database, name, columns, key, traits))
 }
 
-/// The table `posts`, also for other tests.
+/// Returns the table `posts`, also for other tests.
 pub(crate) fn posts() -> Arc<Table> {
     let columns = vec![
         column("id", Kind::Integer),
@@ -76,7 +76,7 @@ pub(crate) fn posts() -> Arc<Table> {
     table("posts", columns, vec![0])
 }
 
-/// Small tables to be joined: `links` has a key of two columns, `log` has none.
+/// Returns small tables to join: `links` has a key of two columns, `log` has none.
 fn others() -> Vec<Arc<Table>> {
     let mut state = column("state", Kind::Enum);
     state.values = vec!["draft".to_owned(), "live".to_owned()];
@@ -107,7 +107,7 @@ fn named(name: &TableName) -> Arc<Table> {
         .unwrap_or_else(|| panic!("{name} is none of the golden file's tables"))
 }
 
-/// `METHOD [@table]/path?query body` → the SQL and its parameters, or the problem.
+/// Renders `METHOD [@table]/path?query body` as SQL and its parameters, or as the problem.
 pub(super) fn rendered(request: &str) -> String {
     let mut parts = request.splitn(3, ' ');
     let (method, target, body) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap_or_default());
@@ -132,7 +132,7 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
         Plan::Select(plan, read) => selects(plan, read, &scope)?,
         Plan::SelectOne(plan, _) => vec![super::select(plan, &scope)],
         Plan::SelectByKey(plan) => vec![
-            // As it goes alone, and with two others.
+            // Alone, and with two others.
             super::select_by_key(plan.shape(), plan.key()),
             super::select_by_keys(plan.shape(), &[plan.key(), 8, 9]),
         ],
@@ -146,7 +146,7 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
     })
 }
 
-/// The read, then its count if that is asked for. `after` is shown as if the last row had held 1, 2, 3 ….
+/// Renders a read, then its count if requested. `after` is rendered as if the last row had the sort values 1, 2, 3 ….
 fn selects(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
     let mut statements = Vec::new();
     if read.count == Count::Exact {

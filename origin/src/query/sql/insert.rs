@@ -1,32 +1,33 @@
-//! INSERT … RETURNING: the answer's ids come from the same statement, in the order of the rows.
+//! INSERT … RETURNING: the ids come from the same statement, in the order of the rows.
 //!
-//! Rows in conflict are dealt with by ON DUPLICATE KEY UPDATE, never by IGNORE, which would also let
-//! invalid values and missing parents pass.
+//! Conflicts are handled by ON DUPLICATE KEY UPDATE, never by IGNORE, which would also accept invalid values and
+//! missing parents.
 
 use super::builder::Builder;
 use super::{DuplicateReport, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::{CELL_MAX_BYTES, Insert, OnConflict, Operand};
 
-/// Placeholders of one statement: MariaDB counts them in 16 bits.
+/// The maximum number of placeholders of a statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_000;
-/// Bytes of one statement's text and values: a fourth of MariaDB's default `max_allowed_packet`
-/// (16 MiB). They go in two packets.
+/// The maximum size of a statement's text and values, which go in two packets: a fourth of MariaDB's default
+/// `max_allowed_packet` (16 MiB).
 const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
-/// Rows of one statement: more do not make it faster.
+/// The maximum number of rows of a statement; more are no faster.
 const STATEMENT_MAX_ROWS: usize = 1_000;
 
 /// A row's cells; `None` is the column's default.
 type Row = Vec<Option<Operand>>;
 
-/// Renders an insert for a MariaDB that accepts packets of so many bytes. Several statements must run in one transaction.
+/// Renders an insert. Several statements must run in one transaction. `packet_max_bytes` is MariaDB's
+/// `max_allowed_packet`.
 #[must_use]
 pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
         OnConflict::PassOver => 1,
         _ => (PLACEHOLDERS_MAX / insert.columns.len().max(1)).clamp(1, STATEMENT_MAX_ROWS),
     };
-    // A statement's own words need room, too.
+    // Leaves room for the statement's own text.
     let most_bytes = STATEMENT_MAX_BYTES.min(packet_max_bytes / 2);
     let shape = Shape { columns: insert.columns, returning: insert.returning, on_conflict: insert.on_conflict };
     let mut statements = Vec::new();
@@ -57,9 +58,9 @@ struct Shape {
 }
 
 impl Shape {
-    /// Whether two rows may stand in one statement. Where a row may update a record, a field that it
-    /// does not give must stay as it is: so it must not stand beside one that gives it. Rows are never
-    /// put in another order, since a later one may be in conflict with an earlier one.
+    /// Returns whether two rows may be in one statement. If a row may update a record, fields that it does not give
+    /// must stay as they are, so that both rows must give the same fields. Rows are never reordered, since a later one
+    /// may conflict with an earlier one.
     fn may_share(&self, one: &Row, other: &Row) -> bool {
         let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
         match self.on_conflict {
@@ -104,8 +105,8 @@ impl Shape {
         sql.finish()
     }
 
-    /// The columns that rows which may update a record give, all the same; their other cells are taken
-    /// out of them.
+    /// Returns the columns that rows give which may update a record, and removes the other cells from the rows. All
+    /// rows must give the same columns. `None` if rows update no records, or there are none.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
         let OnConflict::Update { .. } = self.on_conflict else {
             return None;
@@ -120,7 +121,7 @@ impl Shape {
         Some(given)
     }
 
-    /// Sets a column to itself. If there is an answer, it says of each row whether that was done.
+    /// Sets a column to itself. If the statement returns rows, it also marks those for which that happened.
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
         if self.returning.is_empty() {
@@ -131,7 +132,7 @@ impl Shape {
     }
 }
 
-/// Sets the given columns to what the row gives, but for the key: the record keeps its own.
+/// Sets the given columns to the row's values, except for those of a key, which the record keeps.
 fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
     let is_key = |at: usize| table.columns()[at].primary || table.key().contains(&at);
     let set: Vec<usize> = given.iter().copied().filter(|at| !is_key(*at)).collect();

@@ -1,4 +1,4 @@
-//! INSERT of single records: one, or those of several requests.
+//! INSERT of one record, or of those of several requests.
 
 use super::Statement;
 use super::builder::Builder;
@@ -10,8 +10,8 @@ pub fn insert_one(shape: &RowShape, row: Vec<Param>) -> Statement {
     insert("INSERT INTO ", shape, vec![row], shape.returning())
 }
 
-/// Renders the insert of several records, which returns their keys in order. It doesn't wait for a row that another
-/// transaction has locked: all requests would wait for what one of them needs.
+/// Renders the insert of several records, which returns their keys in order. It fails instead of waiting for a row that
+/// another transaction has locked, since all requests would wait with it.
 #[must_use]
 pub fn insert_several(shape: &RowShape, rows: Vec<Vec<Param>>) -> Statement {
     let words = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ";

@@ -1,4 +1,4 @@
-//! Conditions.
+//! Renders conditions.
 
 use super::builder::Builder;
 use super::expression;
@@ -7,7 +7,7 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, LikePattern, Operand, Predicate};
 use shared::operation::filter::Comparison;
 
-/// ` WHERE …`
+/// Writes ` WHERE …`.
 pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     sql.syntax(" WHERE ");
     write(sql, scope, predicate);
@@ -103,7 +103,7 @@ fn operator(comparison: Comparison) -> &'static str {
     }
 }
 
-/// The column as it is compared with these.
+/// Writes a column as it is compared with these operands.
 fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands: &[Operand]) -> &'a mut Builder {
     if scope.column(at).kind == Kind::Json {
         return sql.syntax("JSON_COMPACT(").column_ref(scope, at).syntax(")");
@@ -114,7 +114,7 @@ fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands:
     }
 }
 
-/// The column as its text is compared with a pattern.
+/// Writes a column as its text is compared with a pattern.
 fn text<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operand: &Operand) -> &'a mut Builder {
     match operand.form {
         Form::Unicode(case) => {

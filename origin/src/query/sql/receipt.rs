@@ -1,5 +1,5 @@
-//! Receipts of inserts that happen once: a table of ours in the database that the insert is about. They
-//! are written in the insert's transaction, under the project's account.
+//! SQL of idempotency receipts: a table of the program's own in the database of the insert. Receipts are written in the
+//! insert's transaction, under the project's account.
 
 use super::Statement;
 use super::builder::Builder;
@@ -26,8 +26,8 @@ impl Builder {
     }
 }
 
-/// Makes the table, as `docs/accounts.md` shows it. It has no other index, so that no lock of one key
-/// ever covers another.
+/// Creates the table, as `docs/accounts.md` shows it. It has no other index, so that a lock of one key never covers
+/// another.
 #[must_use]
 pub fn create(database: &DatabaseName) -> Statement {
     let mut sql = Builder::new();
@@ -39,7 +39,7 @@ pub fn create(database: &DatabaseName) -> Statement {
     sql.finish()
 }
 
-/// Takes the key. It waits for nobody: if another transaction holds it, the statement fails at once.
+/// Claims a key. Fails at once if another transaction has locked it.
 #[must_use]
 pub fn claim(database: &DatabaseName, once: &Once) -> Statement {
     let mut sql = Builder::new();
@@ -53,7 +53,7 @@ pub fn claim(database: &DatabaseName, once: &Once) -> Statement {
     sql.finish()
 }
 
-/// Reads the key's receipt: its fingerprint, its answer, and whether it is too old.
+/// Reads a key's receipt: its fingerprint, its response, and whether it has expired.
 #[must_use]
 pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     let mut sql = Builder::new();
@@ -61,7 +61,7 @@ pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     sql.finish()
 }
 
-/// Takes the key over from a receipt that is too old. Of two that try, the second finds no row.
+/// Claims the key of an expired receipt. Of two concurrent claims, the second finds no row.
 #[must_use]
 pub fn renew(database: &DatabaseName, once: &Once) -> Statement {
     let mut sql = Builder::new();
@@ -76,7 +76,7 @@ pub fn renew(database: &DatabaseName, once: &Once) -> Statement {
     sql.finish()
 }
 
-/// Writes the answer into the receipt.
+/// Stores the response in the receipt.
 #[must_use]
 pub fn keep(database: &DatabaseName, once: &Once, answer: &[u8]) -> Statement {
     let mut sql = Builder::new();
@@ -88,7 +88,7 @@ pub fn keep(database: &DatabaseName, once: &Once, answer: &[u8]) -> Statement {
     sql.finish()
 }
 
-/// The databases where the account sees receipts.
+/// Lists the databases in which the account sees receipts.
 #[must_use]
 pub fn databases() -> Statement {
     let mut sql = Builder::new();
@@ -100,7 +100,7 @@ pub fn databases() -> Statement {
     sql.finish()
 }
 
-/// Keys of receipts that are too old, this many at most; found without locks.
+/// Lists the keys of expired receipts, `count` at most, without locks.
 #[must_use]
 pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     let mut sql = Builder::new();
@@ -113,7 +113,7 @@ pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     sql.finish()
 }
 
-/// Deletes a receipt. Asked again whether it is too old: it may have been renewed since.
+/// Deletes a receipt if it has expired: it may have been renewed since it was listed.
 #[must_use]
 pub fn delete(database: &DatabaseName, key: Vec<u8>) -> Statement {
     let mut sql = Builder::new();

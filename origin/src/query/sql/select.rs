@@ -1,4 +1,4 @@
-//! SELECT: rows, and how many of them there are.
+//! SELECT: rows, and their number.
 
 use super::Statement;
 use super::builder::Builder;
@@ -28,7 +28,7 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
-    // One more than asked for tells whether another page follows.
+    // One extra row tells whether another page follows.
     let more = u64::from(select.keyset().is_some());
     let order: Vec<_> = select.order.into_iter().map(|(by, direction)| (step(by, &select.output), direction)).collect();
     match select.output {
@@ -58,15 +58,14 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     paging(sql, limit, select.offset);
 }
 
-/// What a step of an order is written as.
+/// How a step of an order is written.
 enum Step {
-    /// The number of a cell, from one.
+    /// The position of a cell in the select list, from 1.
     Cell(usize),
-    /// The expression itself.
     Own(Expression),
 }
 
-/// A score that comes out is ordered by as a cell: MariaDB would work it out once more.
+/// Returns how to write a step. A selected score is written as its position: MariaDB would otherwise compute it again.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);
@@ -115,7 +114,7 @@ fn paging(sql: &mut Builder, limit: Option<u64>, offset: u64) {
     }
 }
 
-/// Renders the number of a read's rows without paging.
+/// Renders the count of a read's rows without paging.
 #[must_use]
 pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
@@ -133,7 +132,7 @@ pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
         Output::Whole => {
             sql.all_columns(scope.root());
         }
-        // Names of our own: those of several tables may be equal.
+        // Generated names: columns of several tables may have the same name.
         Output::Cells(cells) => {
             sql.list(cells.into_iter().enumerate(), |sql, (at, cell)| {
                 expression::write(sql, scope, cell);

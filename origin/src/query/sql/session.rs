@@ -1,9 +1,9 @@
-//! Users' own SQL, looked at from outside: what it may leave behind in the session, and whether it may
-//! change the schema. Nothing here decides what is allowed: MariaDB's grants do.
+//! Classifies users' own SQL by its text: what it may leave in the session, and whether it may change the schema. It
+//! permits and forbids nothing: MariaDB's grants do.
 //!
-//! The reading is cautious: only statements that surely call nothing but well-known functions of MariaDB's own
-//! count as [`Session::Stateless`]; whatever is not understood costs a connection reset, never a leak. What views and
-//! triggers call, the text does not say: views are looked up, and statements that run triggers never count.
+//! The classification is cautious: only a statement that surely calls nothing but well-known functions of MariaDB's own
+//! is [`Session::Stateless`]; an unknown one costs a connection reset, never a leak. The text does not show what views
+//! and triggers call: views are looked up elsewhere, and statements that run triggers are never stateless.
 
 mod words;
 
@@ -12,23 +12,20 @@ use super::tokens::{Token, Tokens};
 use crate::query::plan::Param;
 use shared::json::Value;
 
-/// What a statement means for the session and the schema cache.
+/// The effects of a statement on the session and the schema cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effects {
-    /// Whether it can see or leave session state.
     pub session: Session,
-    /// Whether it can change tables.
     pub schema: Schema,
-    /// Whether it can give several result sets.
     pub results: Results,
 }
 
-/// Whether a statement can see or leave session state.
+/// Whether a statement may read or leave session state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
-    /// It can't: the connection goes back as it is.
+    /// It can't: the connection is returned without a reset.
     Stateless,
-    /// It may: it runs on a reset connection, which is reset again after it.
+    /// It may: it runs on a reset connection, which is reset again afterwards.
     Stateful,
 }
 
@@ -37,7 +34,7 @@ pub enum Session {
 pub enum Schema {
     /// It can't.
     Kept,
-    /// It may: cached schemas are read again.
+    /// It may: cached descriptions are read again.
     Changed,
 }
 
@@ -50,11 +47,11 @@ pub enum Results {
     Any,
 }
 
-/// Judges a statement by its text; `None` if there is none: only comments, or a lone `;`.
+/// Classifies a statement by its text; `None` if the text has no statement, only comments or a lone `;`.
 #[must_use]
 pub fn effects(text: &str) -> Option<Effects> {
     let mut words = Tokens::new(text).filter_map(|token| match token {
-        // Code in a comment: anything.
+        // An executable comment may contain anything.
         Token::Executable => Some(""),
         token => token.word(),
     });
@@ -75,7 +72,7 @@ pub fn effects(text: &str) -> Option<Effects> {
     })
 }
 
-/// First words of statements that give rows.
+/// First words of statements that return rows.
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"];
 /// First words of statements that change rows.
 const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
@@ -106,8 +103,8 @@ const SCHEMA_KEEPING: [&str; 22] = [
     "USE",
 ];
 
-/// Whether a statement names one of these: tables, say, that are more than they seem. Names are given
-/// in lower case, without their quotes.
+/// Returns whether a statement's text has a name for which `is_one` returns true, such as that of a view. Names are
+/// passed in lower case, without their quotes.
 #[must_use]
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
@@ -127,7 +124,7 @@ const STATEFUL: [&str; 10] = [
     "ERRORS",
     // A sequence's value, `NEXT VALUE FOR` and `PREVIOUS VALUE FOR`, is remembered by the session.
     "VALUE",
-    // Newer versions of MariaDB have them behind WITH.
+    // Newer versions of MariaDB allow them after WITH.
     "INSERT",
     "UPDATE",
     "DELETE",
@@ -138,7 +135,7 @@ fn is_one_of(words: &[&str], word: &str) -> bool {
     words.iter().any(|one| one.eq_ignore_ascii_case(word))
 }
 
-/// Whether MariaDB surely calls nothing but its own functions, and none that reads or leaves session state.
+/// Returns whether MariaDB surely calls nothing but its own functions, and none that reads or leaves session state.
 fn is_stateless(text: &str) -> bool {
     let mut previous = None;
     for token in Tokens::new(text) {
@@ -151,7 +148,7 @@ fn is_stateless(text: &str) -> bool {
             // `db.abs(1)` is a stored function, whatever its name.
             (Token::Called(_), Some(Token::Dot)) => false,
             (Token::Called(word), _) => is_one_of(FUNCTIONS, word) || is_one_of(KEYWORDS, word),
-            // With a blank or a comment before the `(`.
+            // With whitespace or a comment before the `(`.
             (Token::Open, Some(Token::Word(word))) => is_one_of(KEYWORDS, word),
             (Token::Open, Some(Token::Quoted(_))) => false,
             _ => true,
@@ -164,7 +161,7 @@ fn is_stateless(text: &str) -> bool {
     true
 }
 
-/// A JSON value as a parameter of users' own SQL, where no column tells its type.
+/// Converts a JSON value to a parameter of users' own SQL, where no column tells its type.
 pub(super) fn param(value: &Value) -> Param {
     match value {
         Value::Null => Param::Null,
@@ -175,7 +172,7 @@ pub(super) fn param(value: &Value) -> Param {
     }
 }
 
-/// A number as the nearest type that loses no digit; else its text, which MariaDB converts.
+/// Converts a number to a type that loses no digit, or else to text, which MariaDB converts.
 fn number(text: &str) -> Param {
     if let Ok(number) = text.parse::<i64>() {
         return Param::Int(number);
@@ -218,7 +215,7 @@ mod tests {
             "SELECT @@sql_mode",
             "SELECT GET_LOCK('x', 1)",
             "SELECT get_lock ('x', 1)",
-            // Stored functions, if there are some of these names.
+            // Stored functions, if some have these names.
             "SELECT mid (1)",
             "SELECT mid/* */(1)",
             "SELECT mid-- x\n(1)",
@@ -230,10 +227,10 @@ mod tests {
             "SELECT db.f(1)",
             "SELECT db.abs(1)",
             "SELECT db . /* x */ ABS (1)",
-            // Names to MariaDB, not blanks or signs before a function of its own.
+            // To MariaDB these are names, not whitespace or signs before one of its own functions.
             "SELECT f\u{a0}ABS(1)",
             "SELECT ☃ABS(1)",
-            // No comment to MariaDB: a minus, and a minus, and a name.
+            // To MariaDB this is no comment but a minus, another minus, and a name.
             "SELECT 1 --\u{a0}, GET_LOCK('x', 1) \n FROM (SELECT 1 AS `\u{a0}`) t",
             "SELECT 1 --\u{2028}, GET_LOCK('x', 1)",
             "SELECT LAST_INSERT_ID()",

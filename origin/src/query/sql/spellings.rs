@@ -1,4 +1,4 @@
-//! Reads as callers' libraries spell them (`spellings.txt`): all spellings of a read become the same SQL.
+//! Reads as client libraries write them (`spellings.txt`): all spellings of a read must become the same SQL.
 
 use super::golden::rendered;
 
@@ -19,7 +19,7 @@ fn blocks() -> Vec<Block> {
             (None, None) => {}
         }
     }
-    // What stands above the first read explains the file.
+    // The text above the first read explains the file.
     blocks.retain(|block| !block.spellings.is_empty());
     blocks
 }

@@ -1,15 +1,14 @@
-//! SQL text, split into tokens as far as anybody here must tell them apart. Knows nothing of grammar.
+//! Splits SQL text into tokens, as far as `sql` needs to distinguish them. Knows nothing of grammar.
 
-/// A token of SQL text, as far as anybody here needs to tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// A bare word or number.
     Word(&'a str),
-    /// A bare word with a `(` right behind it, which is a token by itself.
+    /// A bare word directly followed by a `(`, which is a token by itself.
     Called(&'a str),
-    /// A name in backticks, as it stands between them.
+    /// A name in backticks, without them.
     Quoted(&'a str),
-    /// A string, as it stands between its quotes.
+    /// A string, without its quotes.
     Text(&'a str),
     /// `(`
     Open,
@@ -19,25 +18,24 @@ pub(super) enum Token<'a> {
     Executable,
     /// `.`
     Dot,
-    /// A character, at this byte, that the driver misreads unless a space parts it from what follows: a
-    /// `:` before a lower-case word; one of several `-` or `/` before a string, a name in backticks, or
-    /// a comment.
+    /// A character, at this byte, that the driver misreads unless a space follows: a `:` before a lower-case word; one
+    /// of several `-` or `/` before a string, a name in backticks, or a comment.
     Misread(usize),
     /// Anything else.
     Other,
 }
 
-/// What MariaDB passes over. Beyond ASCII nothing is blank to it: there, every character is part of a name.
+/// MariaDB's whitespace. To MariaDB, every character beyond ASCII is part of a name.
 const BLANK: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 
-/// Splits SQL text; comments and white space are passed over.
+/// Iterates over the tokens of SQL text, without comments and whitespace.
 pub(super) struct Tokens<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Token<'a> {
-    /// The bare word that this is.
+    /// Returns the bare word; `None` for other tokens.
     pub(super) fn word(self) -> Option<&'a str> {
         match self {
             Self::Word(word) | Self::Called(word) => Some(word),
@@ -55,7 +53,7 @@ impl<'a> Tokens<'a> {
         &self.text[self.at..]
     }
 
-    /// Passes over white space and comments; `true` if an executable comment begins here.
+    /// Skips whitespace and comments; returns whether an executable comment begins here.
     fn skip_blank(&mut self) -> bool {
         loop {
             let rest = self.rest();
@@ -77,8 +75,8 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The length of a quoted run, its quotes included; the quote doubled stands for itself, and in
-    /// strings `\` escapes.
+    /// Returns the length of a quoted run, including its quotes. A doubled quote stands for itself, and in strings `\`
+    /// escapes.
     fn quoted_length(rest: &str, quote: u8) -> usize {
         let bytes = rest.as_bytes();
         let mut at = 1;

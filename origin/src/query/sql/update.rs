@@ -6,7 +6,6 @@ use super::predicate::filter;
 use crate::query::plan::Update;
 use crate::query::plan::scope::Scope;
 
-/// Renders an update.
 #[must_use]
 pub fn update(update: Update, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();

@@ -1,7 +1,7 @@
-//! XA statements in users' own SQL. A prepared XA transaction outlives its connection and keeps its locks until somebody
-//! ends it, over restarts too, so that none may begin here.
+//! Finds XA statements in users' own SQL. They are refused, since a prepared XA transaction outlives its connection and
+//! keeps its locks until somebody ends it, even over restarts.
 //!
-//! What the text does not show can't be found: statements that stored code puts together when it runs.
+//! Statements that stored code assembles when it runs can't be found.
 
 use super::tokens::{Token, Tokens};
 use shared::json::Value;
@@ -10,16 +10,16 @@ use shared::operation::sql::SqlCall;
 /// The words that follow `XA`.
 const VERBS: [&str; 7] = ["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER"];
 
-/// Whether a call holds an XA statement: as it is, in a body of stored code, or in text that it prepares.
+/// Returns whether a call has an XA statement: directly, in a body of stored code, or in text that it prepares.
 #[must_use]
 pub fn holds_xa(call: &SqlCall) -> bool {
     is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))
 }
 
-/// Whether a text holds `XA` and one of its verbs as bare words.
+/// Returns whether a text has `XA` and one of its verbs as bare words.
 fn is_xa(text: &str) -> bool {
     let is = |token: Token<'_>, wanted: &str| token.word().is_some_and(|word| word.eq_ignore_ascii_case(wanted));
-    // Executable comments may stand between the two, with signs and numbers of their own.
+    // Executable comments may separate the two words, with characters and numbers of their own.
     let disguised = Tokens::new(text).any(|token| token == Token::Executable);
     let mut tokens = Tokens::new(text).peekable();
     while let Some(token) = tokens.next() {
@@ -31,14 +31,14 @@ fn is_xa(text: &str) -> bool {
     false
 }
 
-/// Whether a text prepares another one.
+/// Returns whether a text prepares another statement.
 fn prepares(text: &str) -> bool {
     Tokens::new(text).any(|token| {
         token.word().is_some_and(|word| word.eq_ignore_ascii_case("PREPARE") || word.eq_ignore_ascii_case("EXECUTE"))
     })
 }
 
-/// The texts that a statement may prepare: its strings, and its parameters.
+/// Returns the texts that a statement may prepare: its strings and its text parameters.
 fn prepared_texts(call: &SqlCall) -> impl Iterator<Item = &str> {
     let strings = Tokens::new(&call.query).filter_map(|token| match token {
         Token::Text(text) => Some(text),

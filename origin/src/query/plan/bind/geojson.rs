@@ -1,23 +1,23 @@
-//! GeoJSON geometries (RFC 7946, section 3.1), judged before MariaDB sees them: its refusals do not name
-//! the field, and what it does not refuse it stores as something else, such as a point without its height.
+//! Checks GeoJSON geometries (RFC 7946, section 3.1) before MariaDB gets them: its errors don't name the field, and it
+//! stores some invalid ones as something else, such as a point without its height.
 
 use serde_json::{Value, json};
 use shared::ident::shown;
 use std::borrow::Cow;
 
-/// Collections in collections.
+/// The maximum nesting of collections.
 const NESTING_MAX_LEVELS: u8 = 16;
-/// A line's fewest positions, and those of a ring, which ends where it began.
+/// Minimum positions of a line, and of a ring, whose last position equals its first.
 const LINE_MIN_POSITIONS: usize = 2;
 const RING_MIN_POSITIONS: usize = 4;
 
 /// Why a text is no geometry, as a clause that follows a colon.
 pub(super) type Fault = Cow<'static, str>;
 
-/// Returns the geometry without members of other names, which MariaDB would trip over.
+/// Returns the geometry without unknown members, which MariaDB may reject.
 ///
 /// # Errors
-/// What it lacks, if it is no geometry, or one that MariaDB can't hold: of three dimensions, or an empty list.
+/// What is wrong, if the text is no geometry or one that MariaDB can't hold: three dimensions, or an empty list.
 pub(super) fn geometry(text: &str) -> Result<String, Fault> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     shape(&value, NESTING_MAX_LEVELS).map(|shape| shape.to_string())
@@ -85,7 +85,7 @@ fn is_ring(value: &Value) -> bool {
         && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
-/// A position's numbers: 1 and 1.0 are equal.
+/// Returns a position's numbers as floats, since 1 and 1.0 are equal.
 fn ends(position: Option<&Value>) -> Option<(f64, f64)> {
     let position = position?;
     Some((position[0].as_f64()?, position[1].as_f64()?))

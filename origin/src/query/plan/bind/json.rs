@@ -1,7 +1,7 @@
 //! Values for JSON columns. They are bound as they are written; only what MariaDB would refuse without naming the field
 //! is refused here.
 
-/// Whether an escape in the JSON text is half of a surrogate pair: no character, which MariaDB takes for no JSON.
+/// Returns whether an escape in the JSON text is an unpaired surrogate, which MariaDB rejects as invalid JSON.
 pub(super) fn has_lone_surrogate(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -18,7 +18,7 @@ pub(super) fn has_lone_surrogate(text: &str) -> bool {
     false
 }
 
-/// Returns the UTF-16 unit of the `\uXXXX` at this index.
+/// Returns the UTF-16 unit of the `\uXXXX` at this index; `None` if there is none.
 fn escaped(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -1,14 +1,13 @@
-//! Members of an ENUM or SET. MariaDB takes a number that is no member for a member's number, so a
-//! mistyped `"2"` would be stored as something else; and a comparison with no member finds nothing.
+//! Checks members of an ENUM or SET. MariaDB takes a number that is no member for a member's index, so a mistyped `"2"`
+//! would be stored as another member; and a comparison with a non-member finds nothing.
 //!
-//! A condition names a member by one rule, whatever the collation: its text, without regard to trailing spaces, nor to
-//! case where the column's collation has none. What is stored, or addresses a record, is the collation's to judge: only
-//! what no collation in use takes for a member is refused here.
+//! A condition names a member by its text, ignoring trailing spaces, and case if the column's collation does. For
+//! stored values and keys MariaDB decides; this module refuses only what is a member under no collation.
 
 use crate::query::catalog::Case;
 
-/// The member of an ENUM that a condition names; or the empty text, which an ENUM holds that was given something else
-/// while MariaDB was not strict.
+/// Returns the ENUM member that a condition names; `None` if there is none. Empty text is valid: MariaDB stores it for
+/// an invalid value if it is not strict.
 pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option<&'a str> {
     if text.is_empty() {
         return Some("");
@@ -16,7 +15,7 @@ pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option
     index_of(members, text, case).map(|at| members[at].as_str())
 }
 
-/// The value of a SET that a condition names: its members in the order of their column.
+/// Returns the SET value that a condition names, its members in the column's order; `None` if one is no member.
 pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
@@ -29,7 +28,7 @@ pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<St
     Some(parts.join(","))
 }
 
-/// Returns the index of the member with this text.
+/// Returns the index of the member with this text; `None` if there is none.
 fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
     let bare = |text: &str| match case {
         Case::Exact => text.trim_end_matches(' ').to_owned(),
@@ -40,14 +39,14 @@ fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
     exact.or_else(|| members.iter().position(|member| bare(member) == wanted))
 }
 
-/// The value of an ENUM, if it can be one; as given, since MariaDB finds the member.
+/// Returns the text as it is if it may be an ENUM's member, else `None`; MariaDB finds the member.
 pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
-    // What an ENUM holds that was given something else while MariaDB was not strict.
+    // MariaDB stores empty text for an invalid value if it is not strict.
     let blank = text.is_empty();
     (blank || !matches!(find(members, text), Found::No)).then_some(text)
 }
 
-/// The value of a SET, if it can be one: in the order of its members, as MariaDB keeps it.
+/// Returns a SET value, its members in the column's order as MariaDB stores it; `None` if one can't be a member.
 pub(super) fn several(members: &[String], text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
@@ -76,7 +75,7 @@ fn find(members: &[String], text: &str) -> Found {
     if let Some(index) = members.iter().position(|member| member == text) {
         return Found::At(index);
     }
-    // White space around a number does not keep MariaDB from taking it for one.
+    // MariaDB takes a number for an index even with whitespace around it.
     if text.trim().parse::<i64>().is_ok() {
         return Found::No;
     }
@@ -84,7 +83,7 @@ fn find(members: &[String], text: &str) -> Found {
     let wanted = bare(text);
     match members.iter().position(|member| bare(member) == wanted) {
         Some(index) => Found::At(index),
-        // A collation may take é for e.
+        // A collation may treat é as e.
         None if !text.is_ascii() || members.iter().any(|member| !member.is_ascii()) => Found::Perhaps,
         None => Found::No,
     }

@@ -1,14 +1,14 @@
-//! Numbers: exact where the column is exact, and of the column's own width where it is not.
+//! Binds numbers: exactly where the column is exact, and as the column's own width where it is not.
 
 use super::{Operand, Param, Purpose, plain};
 use crate::query::plan::Form;
 use shared::json::Value;
 
-/// DECIMAL's own limits.
+/// Limits of MariaDB's DECIMAL.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// For an integer, YEAR or BIT.
+/// Binds a value for an integer, YEAR or BIT; `None` if it is no whole number. A condition may also have a fraction.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
@@ -17,7 +17,7 @@ pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
         Value::Number(text) => &**text,
         Value::Text(text) => match text.trim() {
-            // Query strings have no booleans of their own.
+            // Query strings have no booleans.
             "true" => return Some(plain(Param::Int(1))),
             "false" => return Some(plain(Param::Int(0))),
             text => text,
@@ -27,7 +27,7 @@ pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let Some(number) = whole(text) {
         return Some(plain(number));
     }
-    // 5e3 and 2.00 are whole numbers too; and `views > 2.5` has a meaning.
+    // 5e3 and 2.00 are whole numbers too; and `views > 2.5` is meaningful.
     let exact = plain_decimal(text)?;
     let digits = match exact.split_once('.') {
         Some((digits, fraction)) if fraction.bytes().all(|byte| byte == b'0') => Some(digits),
@@ -37,7 +37,7 @@ pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     match (digits.and_then(whole), purpose) {
         (Some(number), _) => Some(plain(number)),
         (None, Purpose::Filter) => decimal_operand(exact, purpose),
-        // Out of every integer's range: MariaDB names the column when it refuses it.
+        // Beyond every integer type: MariaDB refuses it and names the column.
         (None, Purpose::Store) => digits.map(|digits| plain(Param::Text(digits.into()))),
         (None, Purpose::Key) => None,
     }
@@ -50,7 +50,8 @@ fn whole(text: &str) -> Option<Param> {
     }
 }
 
-/// An integer that addresses a record: only as MariaDB itself writes it, so that no record has two ids.
+/// Binds an integer that addresses a record; `None` unless it is written as MariaDB writes it, so that no record has
+/// two ids.
 fn key(text: &str) -> Option<Operand> {
     let param = whole(text)?;
     let canonical = match param {
@@ -61,7 +62,7 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// For a DECIMAL.
+/// Binds a value for a DECIMAL; `None` if it is no number.
 pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
@@ -72,8 +73,8 @@ pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     decimal_operand(plain_decimal(text)?, purpose)
 }
 
-/// Stored, the text itself is exact; compared, it must be cast, or MariaDB compares as doubles. `None`
-/// if it has more digits than a DECIMAL can: a rounded one would find what is not equal.
+/// Binds a decimal number. For storing, its text is exact; for comparing, it needs a cast, or MariaDB compares doubles.
+/// `None` if a compared number has more digits than a DECIMAL: a rounded one would find unequal values.
 fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     if purpose == Purpose::Store {
         return Some(plain(Param::Text(text.into())));
@@ -94,8 +95,8 @@ fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     })
 }
 
-/// A number's text without exponent: `1.5e3` → `1500`, `-2e-2` → `-0.02`. `None` if it is no number,
-/// or one of more digits than any column holds.
+/// Returns a number's text without exponent: `1.5e3` → `1500`, `-2e-2` → `-0.02`. `None` if it is no number, or has
+/// more digits than any column holds.
 fn plain_decimal(text: &str) -> Option<String> {
     const EXPONENT_MAX: u32 = 400;
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -146,14 +147,14 @@ fn number_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// For a FLOAT. Bound as one: compared as a double, 0.1 would not equal the column's 0.1.
+/// Binds a value for a FLOAT, as a float: compared as a double, 0.1 would not equal the column's 0.1.
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
-    // Beyond FLOAT's range MariaDB itself must refuse it.
+    // Beyond FLOAT's range: MariaDB refuses it.
     if number.is_finite() { Some(plain(Param::Float(number))) } else { double(value) }
 }
 
-/// For a DOUBLE.
+/// Binds a value for a DOUBLE; `None` if it is no finite number.
 pub(super) fn double(value: &Value) -> Option<Operand> {
     let number: f64 = number_text(value)?.parse().ok()?;
     number.is_finite().then(|| plain(Param::Double(number)))
@@ -183,7 +184,7 @@ mod tests {
             "1e9999",
             "1e2147483647",
             "1e-2147483647",
-            // No i32 is its magnitude: writing it out would take 2 GB.
+            // The exponent's magnitude is no i32: written out, the number would take 2 GB.
             "1e-2147483648",
             "1e99999999999",
             "1.2.3",

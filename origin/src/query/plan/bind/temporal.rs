@@ -1,29 +1,29 @@
-//! Dates and times: MariaDB's own text, or RFC 3339, which is taken to UTC.
+//! Parses dates and times, in MariaDB's own form or that of RFC 3339, which is converted to UTC.
 //!
-//! Every part is checked here. MariaDB refuses to store a date that is none, but compared with a column
-//! it is a warning and finds nothing, or something else.
+//! Every part is checked here: MariaDB refuses to store an invalid date, but comparing a column with one is only a
+//! warning, and finds nothing or the wrong records.
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-/// Digits of a fraction that MariaDB keeps; further ones are cut off, as it does itself.
+/// Digits of a fraction that MariaDB keeps. Further ones are cut off, as MariaDB does.
 const FRACTION_MAX_DIGITS: usize = 6;
-/// Largest hour of a TIME.
+/// The largest hour of a TIME.
 const TIME_MAX_HOURS: u16 = 838;
 
 /// Bytes of a date and time without a fraction.
 const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 
-/// What the text of a DATE is read for.
+/// What happens to the time of day in the text of a DATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hours {
-    /// To be stored: a DATE holds none.
+    /// Dropped, for storing: a DATE has none.
     Dropped,
-    /// To be compared: `day >= '2026-11-20 10:00:00'` has a meaning.
+    /// Kept, for comparing: `day >= '2026-11-20 10:00:00'` is meaningful.
     Kept,
 }
 
-/// For a DATE.
+/// Returns the text of a DATE as MariaDB writes it; `None` if it is invalid.
 pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
@@ -32,12 +32,13 @@ pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     }
 }
 
-/// For a DATETIME or TIMESTAMP.
+/// Returns the text of a DATETIME or TIMESTAMP as MariaDB writes it; `None` if it is invalid.
 pub(super) fn datetime(text: &str) -> Option<String> {
     Some(Moment::parse(text)?.at_utc()?.text())
 }
 
-/// For a TIME: `[-]HHH:MM[:SS[.f]]`, or the time of day of a date and time.
+/// Returns the text of a TIME, from `[-]HHH:MM[:SS[.f]]` or the time of day of a date and time; `None` if it is
+/// invalid.
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
         let mut text = String::with_capacity(TEXT_BYTES);
@@ -55,7 +56,7 @@ pub(super) fn time(text: &str) -> Option<String> {
     (reader.0.is_empty() && clock.hour <= TIME_MAX_HOURS && clock.second <= 59).then_some(text)
 }
 
-/// Writes a number in at least so many digits: much less work than the formatter does, in bodies of many rows.
+/// Writes a number with at least `least` digits: much faster than the formatter, for bodies of many rows.
 fn write_digits(text: &mut String, number: u16, least: usize) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(number);
@@ -89,7 +90,7 @@ struct Moment<'a> {
 }
 
 impl Day {
-    /// Whether MariaDB holds it: a real day, or one with zeros where day or month are not known.
+    /// Returns whether MariaDB can hold the day: a real day, or one with zeros for an unknown month or day.
     fn is_valid(self) -> bool {
         // MariaDB's year 0 is no leap year.
         let leap = self.year.is_multiple_of(4) && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
@@ -130,7 +131,7 @@ impl Clock<'_> {
 }
 
 impl<'a> Moment<'a> {
-    /// `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`
+    /// Parses `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`.
     fn parse(text: &'a str) -> Option<Self> {
         let mut reader = Reader(text.trim());
         let day = reader.day()?;
@@ -140,7 +141,7 @@ impl<'a> Moment<'a> {
             let zone = reader.zone();
             moment.offset = zone.unwrap_or_default();
             moment.clock = Some(Clock {
-                // RFC 3339 knows leap seconds, MariaDB does not.
+                // RFC 3339 has leap seconds, MariaDB has not.
                 second: match (clock.second, zone) {
                     (60, Some(_)) => 59,
                     (60, None) => return None,
@@ -156,13 +157,13 @@ impl<'a> Moment<'a> {
         (reader.0.is_empty() && day.is_valid() && hours <= 23).then_some(moment)
     }
 
-    /// Whether a leap second may follow this second of UTC: they come at the end of June or December.
+    /// Returns whether this minute of UTC may have a leap second: they come at the end of June or December.
     fn may_precede_leap_second(self) -> bool {
         let clock = self.clock.map(|clock| (clock.hour, clock.minute));
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
-    /// The same instant at UTC; `None` if MariaDB's calendar does not reach there.
+    /// Returns the same instant in UTC; `None` if it is outside of MariaDB's calendar.
     fn at_utc(self) -> Option<Self> {
         let Some(clock) = self.clock.filter(|_| self.offset != 0) else {
             return Some(self);
@@ -204,7 +205,7 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// What is left of a text.
+/// The unread rest of a text.
 struct Reader<'a>(&'a str);
 
 impl<'a> Reader<'a> {
@@ -214,14 +215,14 @@ impl<'a> Reader<'a> {
         rest.is_some()
     }
 
-    /// Skips one of these characters.
+    /// Skips one of these characters; returns whether there was one.
     fn skip_any(&mut self, marks: &str) -> bool {
         let rest = self.0.strip_prefix(|c: char| marks.contains(c));
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    /// A run of digits.
+    /// Reads a run of digits.
     fn digits(&mut self) -> &'a str {
         let end = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at(end);
@@ -229,7 +230,7 @@ impl<'a> Reader<'a> {
         digits
     }
 
-    /// A number of so many digits, four at most.
+    /// Reads a number of `least` to `most` digits, four at most; `None` if it has another count.
     fn number(&mut self, least: usize, most: usize) -> Option<u16> {
         let digits = self.digits();
         let number = || digits.bytes().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
@@ -252,7 +253,7 @@ impl<'a> Reader<'a> {
         (minute <= 59 && second <= 60).then_some(Clock { hour, minute, second, fraction })
     }
 
-    /// Seconds east of UTC.
+    /// Reads a time zone and returns its seconds east of UTC; `None` if there is no valid one.
     fn zone(&mut self) -> Option<i64> {
         if self.skip_any("Zz") {
             return Some(0);

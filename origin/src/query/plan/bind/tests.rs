@@ -87,7 +87,7 @@ fn base64_comes_in_either_alphabet_with_padding_or_without() {
         assert_eq!(bound(given), Some(vec![0xFB, 0xFF]), "{given}");
     }
     assert_eq!(bound(""), Some(vec![]));
-    // Mixed alphabets, bits that mean nothing, padding in excess or in want, white space.
+    // Mixed alphabets, unused bits that are set, too much or too little padding, whitespace.
     for given in ["+_8=", "+/9=", "+/8==", "A", "A===", "====", "=", "+/ 8", "+/8=\n"] {
         assert_eq!(bound(given), None, "{given:?}");
     }

@@ -1,9 +1,9 @@
-//! Words that may stand before a `(` in a statement that leaves nothing in its session.
+//! Words that may precede a `(` in a statement that leaves nothing in its session.
 //!
-//! `tests/e2e/isolation` holds both lists against MariaDB: it makes a stored function of each name that MariaDB knows.
+//! `tests/e2e/isolation` checks both lists against MariaDB, with a stored function of each name that MariaDB knows.
 
-/// Functions of MariaDB's own that neither read nor leave session state. Each is in MariaDB 10.6. MariaDB takes such a
-/// name for its own function only with the `(` right behind it: else it may call a stored function of that name.
+/// MariaDB's own functions that neither read nor leave session state, all of them in MariaDB 10.6. MariaDB surely calls
+/// its own function only if the `(` directly follows the name: otherwise it may call a stored function of that name.
 pub(super) const FUNCTIONS: &[&str] = &[
     "ABS",
     "ADDDATE",
@@ -121,7 +121,7 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "YEAR",
 ];
 
-/// Reserved words: no stored function is called by one of these names without quotes, whatever stands before the `(`.
+/// Reserved words: an unquoted name like these never calls a stored function, even with a space before the `(`.
 pub(super) const KEYWORDS: &[&str] = &[
     "ALL",
     "AND",
