@@ -46,8 +46,8 @@ pub enum Receipt {
 /// Creates the table of receipts if it does not exist. Must run outside of any transaction, since MariaDB would commit
 /// it.
 ///
-/// [`DbError::NoReceipts`] if the account may not create it; other errors of MariaDB or the connection.
-/// What MariaDB or the connection gave; [`DbError::NoReceipts`].
+/// # Errors
+/// [`DbError::NoReceipts`] if the account may not create the table; other errors of MariaDB or the connection.
 pub async fn make(
     lease: &mut Lease,
     database: &DatabaseName,

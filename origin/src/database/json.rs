@@ -30,7 +30,7 @@ pub(super) enum Decoder {
     DateTime(u8),
     /// `[-]HHH:MM:SS[.f]`, with this many fractional digits.
     Time(u8),
-    /// JSON text, written unchanged if it is valid.
+    /// JSON text: written without line breaks if it is valid, else as a string.
     Json,
     /// Written as base64.
     Bytes,

@@ -70,7 +70,7 @@ impl Progress {
 /// What a statement may change in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEffect {
-    /// Nothing that a later statement can observe.
+    /// Nothing that must be reset.
     Nothing,
     /// Anything, through stored code (a trigger, a function).
     Anything,

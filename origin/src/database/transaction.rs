@@ -258,8 +258,8 @@ impl<'a> Transaction<'a> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Handles the outcome of a step: an error from MariaDB leaves the transaction open, for the caller to roll back; a
-    /// lost connection or a timeout ends it.
+    /// Handles the outcome of a step: an error from MariaDB leaves the transaction open, for the caller to roll back; any
+    /// other error kills the connection, which ends the transaction.
     fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
         self.progress.add_time(started);
         outcome.map_err(|error| match error {

@@ -93,7 +93,7 @@ pub struct Reference {
     pub field: String,
 }
 
-/// What a column holds: decides how values are read, bound and compared.
+/// The kind of a column's values: it decides how they are read, bound and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// TINYINT to BIGINT, YEAR.
@@ -274,7 +274,8 @@ impl Column {
         self.kind == Kind::Integer && !self.type_text.starts_with("year")
     }
 
-    /// Returns whether an insert must give the column: it has no NULL and no default, and MariaDB does not compute it.
+    /// Returns whether an insert must give the column: it allows no NULL, has no default, and is neither counted nor
+    /// computed by MariaDB.
     #[must_use]
     pub fn required(&self) -> bool {
         !self.nullable && self.default.is_none() && !self.auto_increment && !self.generated

@@ -14,7 +14,7 @@ pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     sql.finish()
 }
 
-/// Renders the read of several records. The key comes out too, as [`KeyShape::key_cell`]. The last key is repeated
+/// Renders the read of several records. The key is selected too, as [`KeyShape::key_cell`]. The last key is repeated
 /// up to a power of two, so that a few texts serve any number of keys.
 #[must_use]
 pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {

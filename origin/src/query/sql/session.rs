@@ -38,7 +38,7 @@ pub enum Schema {
     Changed,
 }
 
-/// How many result sets a statement can give.
+/// How many result sets a statement can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
     /// At most one.
@@ -114,7 +114,7 @@ pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     })
 }
 
-/// Words that read or leave session state wherever they stand, and those of statements that run triggers.
+/// Words that read or leave session state at any position, and those of statements that run triggers.
 const STATEFUL: [&str; 10] = [
     // `INTO @x`
     "INTO",
