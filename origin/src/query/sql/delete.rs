@@ -1,4 +1,4 @@
-//! DELETE.
+//! Renders DELETE statements.
 
 use super::Statement;
 use super::builder::Builder;

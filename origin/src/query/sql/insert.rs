@@ -105,8 +105,8 @@ impl Shape {
         sql.finish()
     }
 
-    /// Returns the columns that rows give which may update a record, and removes the other cells from the rows. All
-    /// rows must give the same columns. `None` if rows update no records, or there are none.
+    /// For rows that may update a record, returns the columns that they give and removes all other cells from them. The
+    /// rows must give the same columns. `None` for other inserts, or without rows.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
         let OnConflict::Update { .. } = self.on_conflict else {
             return None;

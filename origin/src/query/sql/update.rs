@@ -1,4 +1,4 @@
-//! UPDATE.
+//! Renders UPDATE statements.
 
 use super::Statement;
 use super::builder::Builder;
